@@ -1,0 +1,93 @@
+// swift-tools-version: 6.3
+import PackageDescription
+
+/// One set of flags for every Swift target: language mode 6, warnings are errors.
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name + "Tests", dependencies: dependencies + ["Support"], swiftSettings: strict)
+}
+
+func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
+    .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+let package = Package(
+    name: "carillon",
+    products: [
+        .executable(name: "carillon", targets: ["carillon"]),
+        .library(name: "APNs", targets: ["APNs"]),
+    ],
+    targets: [
+        // C libraries, as Debian ships them.
+        system("CRdkafka", "rdkafka", "librdkafka-dev"),
+        system("CNghttp2", "libnghttp2", "libnghttp2-dev"),
+        system("COpenSSL", "openssl", "libssl-dev"),
+        system("CHiredis", "hiredis", "libhiredis-dev"),
+        system("CLibevent", "libevent_openssl", "libevent-dev"),
+        system("CYaml", "yaml-0.1", "libyaml-dev"),
+        .systemLibrary(name: "CSimdjsonLibrary", pkgConfig: "simdjson", providers: [.apt(["libsimdjson-dev"])]),
+        .target(name: "CSimdjson", dependencies: ["CSimdjsonLibrary"]),
+
+        // The pure core.
+        module("PushCore"),
+        module("Crypto", ["COpenSSL"]),
+        module("Payload", ["PushCore", "Crypto"]),
+
+        // Thin owners of one outside thing each.
+        module("Telemetry"),
+        module("JSON", ["CSimdjson"]),
+        module("YAML", ["CYaml"]),
+        module("EventLoop", ["CLibevent", "COpenSSL", "Telemetry"]),
+        module("Kafka", ["CRdkafka", "Telemetry"]),
+        module("Redis", ["CHiredis", "EventLoop", "Telemetry"]),
+        module("HTTP2", ["CNghttp2"]),
+
+        // What the product is.
+        module("APNs", ["HTTP2", "EventLoop", "Telemetry", "Crypto"]),
+        module(
+            "Worker",
+            [
+                "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "EventLoop", "Kafka", "Redis", "APNs",
+            ]),
+        module("Simulator", ["HTTP2", "EventLoop", "JSON", "Crypto", "Telemetry"]),
+        .executableTarget(
+            name: "carillon",
+            dependencies: [
+                "Worker", "Simulator", "Kafka", "EventLoop", "JSON", "Crypto", "Telemetry", "APNs", "Redis", "PushCore",
+                "Payload",
+            ],
+            swiftSettings: strict),
+
+        .target(
+            name: "Support",
+            dependencies: ["EventLoop", "Telemetry", "Kafka", "Crypto"],
+            path: "Tests/Support", swiftSettings: strict),
+        tests("PushCore", ["PushCore", "JSON"]),
+        tests("Crypto", ["Crypto"]),
+        tests("Payload", ["Payload", "PushCore", "JSON"]),
+        tests("Telemetry", ["Telemetry"]),
+        tests("JSON", ["JSON"]),
+        tests("YAML", ["YAML"]),
+        tests("EventLoop", ["EventLoop", "Crypto", "Telemetry"]),
+        tests("Kafka", ["Kafka", "Telemetry"]),
+        tests("Redis", ["Redis", "EventLoop", "Telemetry"]),
+        tests("HTTP2", ["HTTP2"]),
+        tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Simulator", "Telemetry", "JSON"]),
+        tests("Simulator", ["Simulator", "HTTP2", "EventLoop", "Crypto", "JSON", "Telemetry"]),
+        tests("Worker", ["Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry"]),
+        tests("EndToEnd", ["Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON", "EventLoop", "Telemetry", "Crypto"]),
+    ],
+    cxxLanguageStandard: .cxx17
+)

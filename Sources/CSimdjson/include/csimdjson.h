@@ -1,0 +1,2 @@
+#pragma once
+int csimdjson_version(void);

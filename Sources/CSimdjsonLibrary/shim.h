@@ -1,0 +1,1 @@
+// Only names the library; the C++ side of it is in CSimdjson.

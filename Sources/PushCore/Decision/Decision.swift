@@ -1,0 +1,45 @@
+/// What `decide` says of one recipient: whether an alert may be raised, whether it counts, and the way to each device.
+public struct Decision: Sendable, Equatable {
+    /// Steps 2 and 6-9. A deny withholds the alert only: live devices still get the message.
+    public var alert: Alert
+    /// Step 10: whether this message raises the user's badge (subject to the duplicate check, which is atomic with it).
+    public var counted: Bool
+    /// Step 11, one per device that gets or could get something; empty with `alert` allowed means `noToken`.
+    public var routes: [Route]
+
+    public enum Alert: Sendable, Equatable {
+        case allow(forced: Bool)
+        case deny(Reason)
+    }
+
+    public init(alert: Alert, counted: Bool, routes: [Route]) {
+        self.alert = alert
+        self.counted = counted
+        self.routes = routes
+    }
+}
+
+/// The way to one device. Indices point into the `Recipient` that was decided about.
+public struct Route: Sendable, Equatable {
+    public var device: String
+    public var way: Way
+
+    public enum Way: Sendable, Equatable {
+        /// A push to `tokens[token]`. `copyTo`: with strategy 4, the live connection `presence[copyTo]` gets a copy
+        /// after the push's outcome.
+        case apns(token: Int, copyTo: Int?)
+        /// A delivery to `presence[presence]`. `ackWithinMs` is set where an ack is wanted: without it by then, the
+        /// recipient is decided again with that connection suspect.
+        case connection(presence: Int, alert: Bool, ackWithinMs: Int64?)
+        /// A live desktop comes first: `tokens[token]` is pushed at `holdMs` after now unless read by then; nil: never,
+        /// and `desktop_online` is final once the desktop acknowledged.
+        case hold(token: Int, holdMs: Int64?)
+        /// Nothing goes to this device.
+        case none(Reason)
+    }
+
+    public init(device: String, way: Way) {
+        self.device = device
+        self.way = way
+    }
+}

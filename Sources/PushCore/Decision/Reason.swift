@@ -1,0 +1,26 @@
+/// Why a recipient or a device ended as it did (contract section 3). APNs' own reasons travel as text beside these.
+public enum Reason: String, Sendable, CaseIterable {
+    case ok
+    case forced
+    case acked
+    case connectionOnly = "connection_only"
+    case expired
+    case alreadyRead = "already_read"
+    case msgPushOff = "msg_push_off"
+    case convMuted = "conv_muted"
+    case dnd
+    case desktopOnline = "desktop_online"
+    case noToken = "no_token"
+    case payloadTooLarge = "payload_too_large"
+    case revoked
+    case tokenMoved = "token_moved"
+    case activityOver = "activity_over"
+    case coalesced
+}
+
+/// How one (event, device) ended (contract section 3).
+public enum Verdict: String, Sendable, CaseIterable {
+    case accepted, rejected, expired, suppressed, online
+    /// The one that is not final.
+    case parked
+}

@@ -1,0 +1,43 @@
+/// One record of `im.events` or `im.user-state`, read and checked (contract section 2).
+///
+/// Times are Unix milliseconds UTC. What is here has passed every limit of the contract: identifiers are within their
+/// lengths, texts are cut on a grapheme border.
+public struct Event: Sendable {
+    /// The tenant, ≤ 64 characters.
+    public var app: String
+    /// The producer's unique id of this record, ≤ 64 characters.
+    public var id: String
+    public var sentMs: Int64
+    public var body: Body
+
+    public enum Body: Sendable {
+        case message(Message)
+        case liveActivity(LiveActivity)
+        case userState(UserState)
+    }
+
+    public init(app: String, id: String, sentMs: Int64, body: Body) {
+        self.app = app
+        self.id = id
+        self.sentMs = sentMs
+        self.body = body
+    }
+}
+
+/// Where a message belongs.
+public struct Conversation: Sendable, Equatable {
+    public var id: String
+    public var type: Kind
+
+    public enum Kind: String, Sendable, CaseIterable {
+        case p2p, group, ultra, system, custom
+
+        /// Whether the members are read from Redis rather than given in the event.
+        public var hasMembers: Bool { self == .group || self == .ultra }
+    }
+
+    public init(id: String, type: Kind) {
+        self.id = id
+        self.type = type
+    }
+}

@@ -1,0 +1,34 @@
+/// A JSON value that travels through unread: custom keys, `apsField`, Live Activity states.
+///
+/// Numbers keep their text and objects keep the order of their keys, so that what the sender wrote is what the device
+/// reads. Of a repeated key the last counts; the reader sees to that.
+public indirect enum JSONValue: Sendable, Equatable {
+    case null
+    case bool(Bool)
+    /// The number as it was written.
+    case number(String)
+    case string(String)
+    case array([JSONValue])
+    case object([Member])
+
+    public struct Member: Sendable, Equatable {
+        public var key: String
+        public var value: JSONValue
+
+        public init(_ key: String, _ value: JSONValue) {
+            self.key = key
+            self.value = value
+        }
+    }
+
+    /// The value of a key of an object; nil for every other kind of value.
+    public subscript(key: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.first { $0.key == key }?.value
+    }
+
+    public var string: String? {
+        guard case .string(let text) = self else { return nil }
+        return text
+    }
+}

@@ -1,0 +1,41 @@
+/// A `live_activity` record (contract section 2; Apple: "Starting and updating Live Activities with ActivityKit push
+/// notifications").
+public struct LiveActivity: Sendable {
+    public var msgID: String?
+    public var uids: [String]
+    public var activityID: String
+    public var action: Action
+    /// `content-state`, an `.object`.
+    public var state: JSONValue
+    public var attributesType: String?
+    public var attributes: JSONValue?
+    public var alert: JSONValue?
+    public var staleMs: Int64?
+    public var dismissalMs: Int64?
+    /// `relevance-score`, as it was written.
+    public var relevance: String?
+    public var priority: PushOptions.Priority
+
+    public enum Action: String, Sendable {
+        case start, update, end
+    }
+
+    public init(
+        msgID: String? = nil, uids: [String], activityID: String, action: Action, state: JSONValue,
+        attributesType: String? = nil, attributes: JSONValue? = nil, alert: JSONValue? = nil, staleMs: Int64? = nil,
+        dismissalMs: Int64? = nil, relevance: String? = nil, priority: PushOptions.Priority = .high
+    ) {
+        self.msgID = msgID
+        self.uids = uids
+        self.activityID = activityID
+        self.action = action
+        self.state = state
+        self.attributesType = attributesType
+        self.attributes = attributes
+        self.alert = alert
+        self.staleMs = staleMs
+        self.dismissalMs = dismissalMs
+        self.relevance = relevance
+        self.priority = priority
+    }
+}

@@ -1,0 +1,92 @@
+/// A `message` or a `revoke` (contract section 2).
+public struct Message: Sendable {
+    /// What distinguishes two pushes about the same `msgID`; part of the duplicate key and of the push id.
+    public enum Kind: String, Sendable {
+        case message, revoke
+    }
+
+    public var kind: Kind = .message
+    /// Unique per app, ≤ 64 characters.
+    public var msgID: String
+    /// Rising per conversation; what a read receipt's `up_to_seq` is compared with.
+    public var serverSeq: Int64?
+    /// Nothing is sent at or after it. Absent in the record: sent + 24 h.
+    public var expireAtMs: Int64
+    public var conversation: Conversation
+    public var from: Sender
+    public var to: Audience
+    public var mention: Mention?
+    /// RongCloud's objectName or NIM's type; names the built-in text.
+    public var typeName: String?
+    /// A custom type alerts only with a content of its own.
+    public var isCustomType: Bool = false
+    public var push: PushOptions
+    public var revoke: Revoke?
+
+    public struct Sender: Sendable, Equatable {
+        public var uid: String
+        public var nick: String?
+        public var device: String?
+
+        public init(uid: String, nick: String? = nil, device: String? = nil) {
+            self.uid = uid
+            self.nick = nick
+            self.device = device
+        }
+    }
+
+    public struct Audience: Sendable, Equatable {
+        /// Given recipients; nil for a group or ultra group whose members are read from Redis.
+        public var uids: [String]?
+        public var exclude: [String]
+
+        public init(uids: [String]? = nil, exclude: [String] = []) {
+            self.uids = uids
+            self.exclude = exclude
+        }
+    }
+
+    /// `@`; me and all may both hold.
+    public struct Mention: Sendable, Equatable {
+        public var all: Bool
+        public var uids: [String]
+
+        public init(all: Bool = false, uids: [String] = []) {
+            self.all = all
+            self.uids = uids
+        }
+    }
+
+    public struct Revoke: Sendable, Equatable {
+        public var targetMsgID: String
+        public var badge: Badge
+
+        public enum Badge: String, Sendable {
+            case decrease, keep, count
+        }
+
+        public init(targetMsgID: String, badge: Badge = .decrease) {
+            self.targetMsgID = targetMsgID
+            self.badge = badge
+        }
+    }
+
+    public init(
+        kind: Kind = .message, msgID: String, serverSeq: Int64? = nil, expireAtMs: Int64, conversation: Conversation,
+        from: Sender, to: Audience, mention: Mention? = nil, typeName: String? = nil, isCustomType: Bool = false,
+        push: PushOptions = PushOptions(), revoke: Revoke? = nil
+    ) {
+        self.kind = kind
+        self.msgID = msgID
+        self.serverSeq = serverSeq
+        self.expireAtMs = expireAtMs
+        self.conversation = conversation
+        self.from = from
+        self.to = to
+        self.mention = mention
+        self.typeName = typeName
+        self.isCustomType = isCustomType
+        self.push = push
+        self.revoke = revoke
+    }
+}

@@ -1,0 +1,91 @@
+/// The `push` object of a message: what the sender wants of the alert (contract section 2).
+public struct PushOptions: Sendable {
+    /// False is an absolute veto: no force lifts it.
+    public var enabled = true
+    /// ≤ 100 characters.
+    public var title: String?
+    /// ≤ 500 characters; absent: the built-in text of the type, else the app's generic text.
+    public var content: String?
+    /// `nick: ` before the body.
+    public var prefix = true
+    /// NIM's shouldBeCounted.
+    public var badge = true
+    public var force = Force()
+    /// Wins over the receiver's hidden details (RongCloud).
+    public var forceDetail = false
+    /// Custom keys of the payload, ≤ 2048 characters as JSON; an `.object` when present.
+    public var payload: JSONValue?
+    /// NIM's apsField, deep-merged into `aps`; an `.object` when present.
+    public var aps: JSONValue?
+    public var profile: PayloadProfile?
+    public var sound: String?
+    public var threadID: String?
+    public var category: String?
+    public var interruption: String?
+    /// As given, unchecked; `Payload` makes a header of it.
+    public var collapseID: String?
+    /// A background push: nothing is shown.
+    public var silent = false
+    /// To voip tokens only.
+    public var voip = false
+    public var priority = Priority.high
+    public var strategy: Strategy?
+    public var sms = false
+
+    public init() {}
+
+    /// Who is told although they muted the conversation.
+    public struct Force: Sendable, Equatable {
+        public var mode = Mode.none
+        /// ≤ 100 ids; with mode `list` an empty list names nobody.
+        public var uids: [String] = []
+        /// What the forced get to read, ≤ 500 characters; absent: the ordinary content.
+        public var content: String?
+
+        public enum Mode: String, Sendable {
+            case none, list, all
+        }
+
+        public init(mode: Mode = .none, uids: [String] = [], content: String? = nil) {
+            self.mode = mode
+            self.uids = uids
+            self.content = content
+        }
+
+        public func names(_ uid: String) -> Bool {
+            switch mode {
+            case .none: false
+            case .all: true
+            case .list: uids.contains(uid)
+            }
+        }
+    }
+
+    /// `push.priority`; as `apns-priority` 10, 5 and 1.
+    public enum Priority: String, Sendable {
+        case high, normal, low
+
+        public var apns: UInt8 {
+            switch self {
+            case .high: 10
+            case .normal: 5
+            case .low: 1
+            }
+        }
+    }
+}
+
+/// Which channel carries a message to a device (contract section 5, step 11; Getui's strategies).
+public enum Strategy: Int, Sendable {
+    /// Long connection where it lives, APNs for the rest.
+    case connectionElseAPNs = 1
+    case apnsOnly = 2
+    case connectionOnly = 3
+    /// APNs first; live devices then get a copy.
+    case apnsThenConnection = 4
+}
+
+/// The shape of the keys beside `aps` (contract section 6).
+public enum PayloadProfile: String, Sendable {
+    case nim, rc, wps, raw
+}

@@ -1,0 +1,55 @@
+/// A device token with all that was said of it when it was bound (contract section 2, `bind`).
+public struct TokenRecord: Sendable, Equatable {
+    /// Lower-case hexadecimal; Apple asks not to assume its length.
+    public var hex: String
+    public var environment: APNsEnvironment
+    /// The bare bundle id; suffixes are ours.
+    public var topic: String
+    public var type: Kind
+    /// The name of a credential set of the app; nil: its only or first one.
+    public var credential: String?
+    public var contentKey: String?
+    public var language: String?
+    public var zone: String?
+    public var activityID: String?
+    /// `sent_ms` of the bind: what a 410's timestamp is compared with.
+    public var boundMs: Int64
+
+    public enum Kind: String, Sendable {
+        case alert, voip, activity, start
+    }
+
+    public init(
+        hex: String, environment: APNsEnvironment, topic: String, type: Kind, credential: String? = nil,
+        contentKey: String? = nil, language: String? = nil, zone: String? = nil, activityID: String? = nil,
+        boundMs: Int64
+    ) {
+        self.hex = hex
+        self.environment = environment
+        self.topic = topic
+        self.type = type
+        self.credential = credential
+        self.contentKey = contentKey
+        self.language = language
+        self.zone = zone
+        self.activityID = activityID
+        self.boundMs = boundMs
+    }
+}
+
+/// A token and the device it is bound to.
+public struct BoundToken: Sendable, Equatable {
+    public var device: String
+    public var record: TokenRecord
+    public var version: Int64
+
+    public init(device: String, record: TokenRecord, version: Int64) {
+        self.device = device
+        self.record = record
+        self.version = version
+    }
+}
+
+public enum APNsEnvironment: String, Sendable {
+    case production, sandbox
+}
