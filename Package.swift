@@ -34,10 +34,11 @@ let package = Package(
         system("CRdkafka", "rdkafka", "librdkafka-dev"),
         system("CNghttp2", "libnghttp2", "libnghttp2-dev"),
         system("COpenSSL", "openssl", "libssl-dev"),
-        system("CHiredis", "hiredis", "libhiredis-dev"),
+        // Their .pc files name flags that SwiftPM warns of; the headers are on the default path.
+        .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
+        .systemLibrary(name: "CSimdjsonLibrary", providers: [.apt(["libsimdjson-dev"])]),
         system("CLibevent", "libevent_openssl", "libevent-dev"),
         system("CYaml", "yaml-0.1", "libyaml-dev"),
-        .systemLibrary(name: "CSimdjsonLibrary", pkgConfig: "simdjson", providers: [.apt(["libsimdjson-dev"])]),
         .target(name: "CSimdjson", dependencies: ["CSimdjsonLibrary"]),
 
         // The pure core.

@@ -1,0 +1,39 @@
+# `make demo` and `make test` do all of their own set-up on a fresh Debian 12 machine with Swift 6.3.
+
+.PHONY: help demo test test-address test-thread bench build release lint clean packages
+
+help: ## what can be made
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+packages:
+	@deploy/check-swift
+	@deploy/install-packages
+
+demo: packages ## the whole path on this machine: broker, Redis, APNs simulator and worker play a small world
+	swift build --product carillon
+	.build/debug/carillon demo $(ARGS)
+
+test: packages ## all tests, against real servers on free ports
+	swift build --build-tests
+	swift test --skip-build $(ARGS)
+
+test-address: packages ## the tests under the address sanitizer
+	swift test --sanitize=address --scratch-path .build/address $(ARGS)
+
+test-thread: packages ## the tests under the thread sanitizer
+	swift test --sanitize=thread --scratch-path .build/thread $(ARGS)
+
+bench: release ## CPU per push, latency and memory, beside h2load in the same run
+	.build/release/carillon bench $(ARGS)
+
+build: packages ## a debug build
+	swift build
+
+release: packages ## the binary as it is shipped
+	swift build -c release --product carillon
+
+lint: ## the formatter's remarks; none is the rule
+	swift format lint --strict --recursive Package.swift Sources Tests
+
+clean:
+	rm -rf .build

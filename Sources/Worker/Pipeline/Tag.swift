@@ -1,0 +1,39 @@
+/// The 64 bits that travel with a Redis command, a push or a Kafka record and come back with its answer.
+///
+/// A tag names a slot and the slot's generation, so an answer that comes late finds a slot that has moved on and is
+/// ignored; `stage` and `index` tell what the answer is about.
+struct Tag: Equatable {
+    /// What was asked; each has its own reading of `index`.
+    enum Stage: UInt8 {
+        case presence, user, conversation, group
+        case lease, claim, owner, finish, acks, members
+        case push, change, removeToken
+    }
+
+    /// ≤ 2^24 - 1.
+    var slot: Int
+    /// Modulo 2^24.
+    var generation: UInt32
+    var stage: Stage
+    /// A device, token or step of the slot, ≤ 255.
+    var index: UInt8
+
+    init(slot: Int, generation: UInt32, stage: Stage, index: UInt8 = 0) {
+        self.slot = slot
+        self.generation = generation & 0xFF_FFFF
+        self.stage = stage
+        self.index = index
+    }
+
+    /// Nil for bits that no tag has.
+    init?(_ bits: UInt64) {
+        guard let stage = Stage(rawValue: UInt8(truncatingIfNeeded: bits >> 8)) else { return nil }
+        self.init(
+            slot: Int(bits >> 40), generation: UInt32(truncatingIfNeeded: bits >> 16), stage: stage,
+            index: UInt8(truncatingIfNeeded: bits))
+    }
+
+    var bits: UInt64 {
+        UInt64(slot) << 40 | UInt64(generation) << 16 | UInt64(stage.rawValue) << 8 | UInt64(index)
+    }
+}
