@@ -1,0 +1,34 @@
+import COpenSSL
+
+/// A P-256 public key that checks ES256 signatures.
+///
+/// `@unchecked Sendable`: made once, never changed; OpenSSL allows concurrent use of an unchanging key.
+public final class PublicKey: @unchecked Sendable {
+    private let key: OpaquePointer
+
+    /// Reads a SubjectPublicKeyInfo PEM; throws for anything that is not a P-256 key.
+    public init(pem: [UInt8]) throws(CryptoFault) {
+        guard let bio = BIO_new_mem_buf(pem, Int32(clamping: pem.count)) else { throw .library("no memory for a key") }
+        defer { BIO_free(bio) }
+        guard let read = PEM_read_bio_PUBKEY(bio, nil, nil, nil) else {
+            _ = CryptoFault.lastReason()
+            throw CryptoFault(.notPEM, "no PEM public key")
+        }
+        key = read
+        guard P256.holds(read) else { throw CryptoFault(.wrongCurve, "the public key is not on the P-256 curve") }
+    }
+
+    deinit { EVP_PKEY_free(key) }
+
+    /// Whether `signature` (R‖S, 64 bytes) is this key's over `message`. Any thread; never traps on foreign bytes.
+    public func verifyES256(_ signature: some Collection<UInt8>, of message: some Collection<UInt8>) -> Bool {
+        let message = Array(message)
+        guard let der = P256.derSignature(raw: signature), let context = EVP_MD_CTX_new() else { return false }
+        defer {
+            EVP_MD_CTX_free(context)
+            ERR_clear_error()
+        }
+        guard EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, key) == 1 else { return false }
+        return EVP_DigestVerify(context, der, der.count, message, message.count) == 1
+    }
+}
