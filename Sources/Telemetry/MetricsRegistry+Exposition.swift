@@ -1,0 +1,62 @@
+internal import Synchronization
+
+extension MetricsRegistry {
+    /// All series as Prometheus text 0.0.4, families and series in a stable order.
+    ///
+    /// Any thread. Cells are read without stopping their writers, so two numbers of one scrape may be some
+    /// nanoseconds apart; a histogram's `_count` always equals its `+Inf` bucket.
+    public func exposition() -> [UInt8] {
+        // Copied out first: a reading may ask this registry something, and the lock is not recursive.
+        let families = state.withLock { $0.families }
+        var text = ""
+        text.reserveCapacity(families.count * 256)
+        for (name, family) in families.sorted(by: { $0.key < $1.key }) {
+            text += "# HELP \(name) \(MetricText.escaped(family.help, quote: false))\n"
+            text += "# TYPE \(name) \(family.kind.rawValue)\n"
+            for (labels, cells) in family.series.sorted(by: { $0.key < $1.key }) {
+                Self.write(name, labels, cells, to: &text)
+            }
+        }
+        text += ProcessSample.read()?.exposition ?? ""
+        return Array(text.utf8)
+    }
+
+    private static func write(_ name: String, _ labels: String, _ cells: [Cell], to text: inout String) {
+        let histograms = cells.compactMap { cell -> Histogram? in
+            guard case .histogram(let histogram) = cell else { return nil }
+            return histogram
+        }
+        guard histograms.isEmpty else { return write(name, labels, histograms, to: &text) }
+        var total: Double?
+        for cell in cells {
+            switch cell {
+            case .counter(let counter, let scale): total = (total ?? 0) + Double(counter.value) * scale
+            case .gauge(let gauge, .sum): total = (total ?? 0) + gauge.value
+            case .gauge(let gauge, .max): total = total.map { Swift.max($0, gauge.value) } ?? gauge.value
+            case .reading(let read): total = (total ?? 0) + read()
+            case .histogram: continue
+            }
+        }
+        line(name, labels, MetricText.number(total ?? 0), to: &text)
+    }
+
+    private static func write(_ name: String, _ labels: String, _ cells: [Histogram], to text: inout String) {
+        guard let bounds = cells.first?.bounds else { return }
+        let counts = cells.map(\.bucketCounts)
+        let comma = labels.isEmpty ? "" : ","
+        var cumulative: UInt64 = 0
+        for index in 0...bounds.count {
+            for row in counts where index < row.count { cumulative &+= row[index] }
+            let limit = index < bounds.count ? MetricText.number(bounds[index]) : "+Inf"
+            line(name + "_bucket", labels + comma + "le=\"\(limit)\"", String(cumulative), to: &text)
+        }
+        line(name + "_sum", labels, MetricText.number(cells.reduce(0) { $0 + $1.sum }), to: &text)
+        line(name + "_count", labels, String(cumulative), to: &text)
+    }
+
+    private static func line(_ name: String, _ labels: String, _ value: String, to text: inout String) {
+        text += name
+        if !labels.isEmpty { text += "{\(labels)}" }
+        text += " \(value)\n"
+    }
+}

@@ -1,0 +1,127 @@
+internal import Synchronization
+
+/// All metrics of the process: hands out cells and writes them as Prometheus text.
+///
+/// Any thread may ask for cells and scrape; both take a lock, so keep the cells and never ask on a hot path. Each call
+/// makes a new cell, and cells of one name and the same labels are added up on scrape: one cell per writing thread.
+/// Beyond `seriesMax` lines a request gets a working cell that is not exposed, and
+/// `carillon_metrics_series_refused_total` says how many requests that were.
+public final class MetricsRegistry: Sendable {
+    /// The Content-Type that goes with `exposition()`.
+    public static var contentType: String { "text/plain; version=0.0.4; charset=utf-8" }
+
+    /// How a number behaves over time, for the TYPE line.
+    public enum Kind: String, Sendable {
+        case counter, gauge, histogram
+    }
+
+    enum Cell: Sendable {
+        case counter(Counter, scale: Double)
+        case gauge(Gauge, Gauge.Combine)
+        case histogram(Histogram)
+        case reading(@Sendable () -> Double)
+    }
+
+    struct Family {
+        let kind: Kind
+        let help: String
+        /// By the label text as it is written, so that a scrape needs no further sorting key.
+        var series: [String: [Cell]] = [:]
+    }
+
+    struct State {
+        var families: [String: Family] = [:]
+        var seriesCount = 0
+        var refused: UInt64 = 0
+    }
+
+    /// The largest number of exposed lines (a histogram counts bounds + 3).
+    public let seriesMax: Int
+    let state = Mutex(State())
+
+    /// An empty registry; `seriesMax` bounds what a scrape may cost (default: the budget of one pod).
+    public init(seriesMax: Int = 3000) {
+        self.seriesMax = seriesMax
+        reading("carillon_metrics_series", help: "Exposed time series.", kind: .gauge) { [weak self] in
+            Double(self?.seriesCount ?? 0)
+        }
+        reading(
+            "carillon_metrics_series_refused_total", help: "Cells not exposed because of the series cap.",
+            kind: .counter
+        ) { [weak self] in
+            Double(self?.seriesRefused ?? 0)
+        }
+    }
+
+    /// A new counter cell. With `scale` 1e-9 it counts nanoseconds and shows seconds.
+    public func counter(
+        _ name: String, help: String, labels: [(String, String)] = [], scale: Double = 1
+    ) -> Counter {
+        let cell = Counter()
+        add(.counter(cell, scale: scale), name, help, .counter, labels, lines: 1)
+        return cell
+    }
+
+    /// A new gauge cell; `combine` says how the cells of one series become one number.
+    public func gauge(
+        _ name: String, help: String, labels: [(String, String)] = [], combine: Gauge.Combine = .sum
+    ) -> Gauge {
+        let cell = Gauge()
+        add(.gauge(cell, combine), name, help, .gauge, labels, lines: 1)
+        return cell
+    }
+
+    /// A new histogram cell; see `Histogram.init` for bounds, scale and precision.
+    public func histogram(
+        _ name: String, help: String, labels: [(String, String)] = [], bounds: [Double],
+        scale: Double = 1e-9, precisionBits: Int? = nil
+    ) -> Histogram {
+        let cell = Histogram(bounds: bounds, scale: scale, precisionBits: precisionBits)
+        add(.histogram(cell), name, help, .histogram, labels, lines: bounds.count + 3)
+        return cell
+    }
+
+    /// A number that is read at each scrape, on the scraping thread: `read` must be quick and must not block.
+    public func reading(
+        _ name: String, help: String, kind: Kind, labels: [(String, String)] = [],
+        _ read: @escaping @Sendable () -> Double
+    ) {
+        precondition(kind != .histogram, "MetricsRegistry: a reading is a counter or a gauge")
+        add(.reading(read), name, help, kind, labels, lines: 1)
+    }
+
+    /// How many lines a scrape has now, comments not counted.
+    public var seriesCount: Int { state.withLock { $0.seriesCount } }
+
+    /// How many requests came after the cap was reached.
+    public var seriesRefused: UInt64 { state.withLock { $0.refused } }
+
+    private func add(
+        _ cell: Cell, _ name: String, _ help: String, _ kind: Kind, _ labels: [(String, String)], lines: Int
+    ) {
+        // Names come from our code, never from outside: a bad one is a bug to be found by the first test.
+        precondition(MetricText.isMetricName(name), "MetricsRegistry: bad metric name \(name)")
+        let key = MetricText.labels(labels)
+        state.withLock { state in
+            var family = state.families[name] ?? Family(kind: kind, help: help)
+            precondition(family.kind == kind, "MetricsRegistry: \(name) exists with another type")
+            if let cells = family.series[key] {
+                precondition(Self.alike(cells.first, cell), "MetricsRegistry: \(name) exists with another shape")
+                family.series[key] = cells + [cell]
+            } else {
+                guard state.seriesCount + lines <= seriesMax else {
+                    state.refused &+= 1
+                    return
+                }
+                state.seriesCount += lines
+                family.series[key] = [cell]
+            }
+            state.families[name] = family
+        }
+    }
+
+    private static func alike(_ old: Cell?, _ new: Cell) -> Bool {
+        guard case .histogram(let old) = old, case .histogram(let new) = new else { return true }
+        return old.bounds == new.bounds && old.scale == new.scale
+    }
+}

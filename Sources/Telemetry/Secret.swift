@@ -1,0 +1,49 @@
+internal import Glibc
+
+/// A password or key that prints as `***` and is wiped when its last copy goes.
+///
+/// Printing, interpolation, `dump` and mirrors show dots; the bytes come out only through `withBytes` and `text`, so
+/// each use can be found by name. What is copied out of there is the caller's to guard.
+public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    private let storage: Storage
+
+    public init(_ text: String) { storage = Storage(Array(text.utf8)) }
+
+    public init(bytes: [UInt8]) { storage = Storage(bytes) }
+
+    /// The bytes, for the time of the call.
+    public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try body(UnsafeRawBufferPointer(storage.bytes))
+    }
+
+    /// A copy as text. It cannot be wiped: prefer `withBytes`.
+    public var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
+
+    public var isEmpty: Bool { storage.bytes.isEmpty }
+    public var description: String { "***" }
+    public var debugDescription: String { "***" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+
+    /// Equal bytes; looks at all of them wherever they differ first, so that time tells nothing but the length.
+    public static func == (left: Secret, right: Secret) -> Bool {
+        guard left.storage.bytes.count == right.storage.bytes.count else { return false }
+        var difference: UInt8 = 0
+        for (one, other) in zip(left.storage.bytes, right.storage.bytes) { difference |= one ^ other }
+        return difference == 0
+    }
+
+    private final class Storage: @unchecked Sendable {
+        // Unchecked: written once in init, wiped in deinit when nobody else holds it, only read in between.
+        let bytes: UnsafeMutableRawBufferPointer
+
+        init(_ source: [UInt8]) {
+            bytes = .allocate(byteCount: source.count, alignment: 1)
+            bytes.copyBytes(from: source)
+        }
+
+        deinit {
+            if let base = bytes.baseAddress { explicit_bzero(base, bytes.count) }
+            bytes.deallocate()
+        }
+    }
+}
