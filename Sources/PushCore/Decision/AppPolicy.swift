@@ -6,7 +6,7 @@ public struct AppPolicy: Sendable {
     public var profile = PayloadProfile.nim
     public var strategy = Strategy.connectionElseAPNs
     /// The last link of the mute chain; what is absent here lets everything through.
-    public var defaultLevels: [Conversation.Kind: MuteLevel] = [:]
+    public var defaultLevels: DefaultLevels = [:]
     public var dndMode = DNDMode.independent
     public var forceOverridesDND = false
     public var clearOnRead = false
@@ -25,6 +25,40 @@ public struct AppPolicy: Sendable {
     public init(id: String, topic: String) {
         self.id = id
         self.topic = topic
+    }
+}
+
+/// A mute level per type of conversation; used like a dictionary, but without hashing on the way of each message.
+public struct DefaultLevels: Sendable, Equatable, ExpressibleByDictionaryLiteral {
+    private var p2p: MuteLevel?
+    private var group: MuteLevel?
+    private var ultra: MuteLevel?
+    private var system: MuteLevel?
+    private var custom: MuteLevel?
+
+    public init(dictionaryLiteral elements: (Conversation.Kind, MuteLevel)...) {
+        for (type, level) in elements { self[type] = level }
+    }
+
+    public subscript(type: Conversation.Kind) -> MuteLevel? {
+        get {
+            switch type {
+            case .p2p: p2p
+            case .group: group
+            case .ultra: ultra
+            case .system: system
+            case .custom: custom
+            }
+        }
+        set {
+            switch type {
+            case .p2p: p2p = newValue
+            case .group: group = newValue
+            case .ultra: ultra = newValue
+            case .system: system = newValue
+            case .custom: custom = newValue
+            }
+        }
     }
 }
 

@@ -17,6 +17,18 @@ public struct Decision: Sendable, Equatable {
         self.counted = counted
         self.routes = routes
     }
+
+    /// Step 12: an alert is allowed, but no device has a usable token or is live.
+    public var reachesNobody: Bool {
+        if case .allow = alert { return routes.isEmpty }
+        return false
+    }
+
+    /// Why there is one record without a device for this recipient; nil: there is one per route (contract section 3).
+    public var finalReason: Reason? {
+        if case .deny(let reason) = alert { return reason }
+        return routes.isEmpty ? .noToken : nil
+    }
 }
 
 /// The way to one device. Indices point into the `Recipient` that was decided about.

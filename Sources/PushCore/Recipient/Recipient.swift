@@ -103,7 +103,8 @@ public struct DevicePresence: Sendable, Equatable {
 
     public init(
         device: String, state: State, platform: Platform, gateway: String, gatewayEpoch: Int64, connectionEpoch: Int64,
-        lastMs: Int64, backgroundSinceMs: Int64? = nil, activeConversation: String? = nil, raisesLocalAlert: Bool = false
+        lastMs: Int64, backgroundSinceMs: Int64? = nil, activeConversation: String? = nil,
+        raisesLocalAlert: Bool = false
     ) {
         self.device = device
         self.state = state

@@ -1,0 +1,138 @@
+/// What one message means for one recipient at one instant (contract section 5, steps 2, 6-12; 4 and 5 come before it).
+///
+/// Pure: no clock, no look-up, no log. `sentMs` is the record's `sent_ms`. The worker's way in: nothing is traced.
+public func decide(
+    _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
+    zones: some ZoneTable, now: Int64
+) -> Decision {
+    let quiet = QuietHours(recipient, policy: policy, zones: zones, now: now)
+    var trace = NoTrace()
+    return decide(message, sentMs: sentMs, for: recipient, policy: policy, quiet: quiet, now: now, trace: &trace)
+}
+
+/// The same decision, with each step told to `trace` (`explain`).
+public func decide(
+    _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
+    zones: some ZoneTable, now: Int64, trace: inout some DecisionTrace
+) -> Decision {
+    let quiet = QuietHours(recipient, policy: policy, zones: zones, now: now)
+    return decide(message, sentMs: sentMs, for: recipient, policy: policy, quiet: quiet, now: now, trace: &trace)
+}
+
+/// Not generic over the zones, so that this module holds a version of it specialised for `NoTrace`.
+private func decide<Trace: DecisionTrace>(
+    _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
+    quiet: QuietHours, now: Int64, trace: inout Trace
+) -> Decision {
+    let expired = message.expireAtMs <= now
+    trace.record(
+        .expiry, input: "expires \(message.expireAtMs), now \(now)",
+        outcome: expired ? Reason.expired.rawValue : "in time")
+    if expired {
+        // `expire_at_ms`: nothing is sent after it, by no way.
+        return Decision(alert: .deny(.expired), counted: false, routes: [])
+    }
+    let type = message.conversation.type
+    let isForced = message.push.force.names(recipient.uid)
+    let mention = MentionClass(message.mention, of: recipient.uid)
+    let chain = MuteChain(recipient, in: message.conversation, policy: policy, now: now)
+    let passesMute = isForced || chain.allows(mention, in: type)
+    // RongCloud's strict chain: an active window stands above every mute level and decides alone.
+    let windowDecides = policy.dndMode == .chain && quiet.isActive
+
+    let denied =
+        denyForRead(message, sentMs: sentMs, of: recipient, trace: &trace)
+        ?? denyForVeto(message, trace: &trace)
+        ?? denyForMute(
+            chain, mention, isForced: isForced, passes: passesMute, windowDecides: windowDecides, trace: &trace)
+        ?? denyForQuietHours(quiet, mention, type, isForced: isForced, policy: policy, trace: &trace)
+    let alert = denied.map(Decision.Alert.deny) ?? .allow(forced: isForced)
+
+    let counted = counts(message, alert: alert, passesMute: passesMute, for: recipient, now: now, trace: &trace)
+    let routes = Router(message, policy: policy, allowed: denied == nil, now: now).routes(to: recipient)
+    for route in routes {
+        trace.record(.routes, input: recipient.facts(of: route, at: now), outcome: route.way.text)
+    }
+    let decision = Decision(alert: alert, counted: counted, routes: routes)
+    trace.record(
+        .token, input: "\(recipient.tokens.count) tokens, \(routes.count) routes",
+        outcome: decision.reachesNobody ? Reason.noToken.rawValue : "reached")
+    return decision
+}
+
+/// Step 6, and what is known of a recall: both make an alert stale.
+private func denyForRead(
+    _ message: borrowing Message, sentMs: Int64, of recipient: borrowing Recipient, trace: inout some DecisionTrace
+) -> Reason? {
+    let isRead = recipient.read?.covers(seq: message.serverSeq, sentMs: sentMs) ?? false
+    let reason: Reason? = isRead ? .alreadyRead : recipient.isRevoked ? .revoked : nil
+    trace.record(
+        .read,
+        input: "seq \(text(message.serverSeq)), sent \(sentMs); read to seq \(text(recipient.read?.seq)), "
+            + "ms \(text(recipient.read?.ms)); revoked \(recipient.isRevoked)",
+        outcome: reason?.rawValue ?? "unread")
+    return reason
+}
+
+/// Step 7: the sender's own word, which no force lifts.
+private func denyForVeto(_ message: borrowing Message, trace: inout some DecisionTrace) -> Reason? {
+    let hasContent = message.push.content.map { !$0.isEmpty } ?? false
+    let isOff = !message.push.enabled || (message.isCustomType && !hasContent)
+    trace.record(
+        .veto, input: "enabled \(message.push.enabled), custom type \(message.isCustomType), content \(hasContent)",
+        outcome: isOff ? Reason.msgPushOff.rawValue : "wanted")
+    return isOff ? .msgPushOff : nil
+}
+
+/// Step 8.
+private func denyForMute(
+    _ chain: MuteChain, _ mention: MentionClass, isForced: Bool, passes: Bool, windowDecides: Bool,
+    trace: inout some DecisionTrace
+) -> Reason? {
+    let reason: Reason? = windowDecides || passes ? nil : .convMuted
+    trace.record(
+        .mute,
+        input: "level \(chain.level.rawValue) by \(chain.link.rawValue), mention \(mention.text), forced \(isForced)",
+        outcome: windowDecides ? "the quiet window decides" : reason?.rawValue ?? "let through")
+    return reason
+}
+
+/// Step 9.
+private func denyForQuietHours(
+    _ quiet: QuietHours, _ mention: MentionClass, _ type: Conversation.Kind, isForced: Bool,
+    policy: borrowing AppPolicy, trace: inout some DecisionTrace
+) -> Reason? {
+    let passes = quiet.allows(mention, in: type) || (isForced && policy.forceOverridesDND)
+    trace.record(
+        .quietHours,
+        input: quiet.isActive
+            ? "active at minute \(quiet.minute), level \(quiet.level), forced \(isForced), "
+                + "force overrides \(policy.forceOverridesDND)"
+            : "no active window",
+        outcome: passes ? "let through" : Reason.dnd.rawValue)
+    return passes ? nil : .dnd
+}
+
+/// Step 10: counted is what was let through, or held by quiet hours only, while no phone or tablet is looked at.
+private func counts(
+    _ message: borrowing Message, alert: Decision.Alert, passesMute: Bool, for recipient: borrowing Recipient,
+    now: Int64, trace: inout some DecisionTrace
+) -> Bool {
+    let wanted = message.countsForBadge
+    // A muted conversation's ordinary message counts nothing, even where the window alone held it (chain).
+    let isUnread =
+        switch alert {
+        case .allow: true
+        case .deny(.dnd): passesMute
+        case .deny: false
+        }
+    let inForeground = recipient.hasMobileInForeground(at: now)
+    trace.record(
+        .badge, input: "wanted \(wanted), unread \(isUnread), phone or tablet in foreground \(inForeground)",
+        outcome: wanted && isUnread && !inForeground ? "counted" : "not counted")
+    return wanted && isUnread && !inForeground
+}
+
+private func text(_ number: Int64?) -> String {
+    number.map { String($0) } ?? "-"
+}

@@ -1,0 +1,56 @@
+/// A step of contract section 5 that leaves a reason, numbered as there.
+public enum DecisionStep: Int, Sendable, CaseIterable {
+    case expiry = 2
+    case read = 6
+    case veto = 7
+    case mute = 8
+    case quietHours = 9
+    case badge = 10
+    case routes = 11
+    case token = 12
+}
+
+/// Where `decide` tells what each step saw and said; the worker uses `NoTrace`, `explain` uses `RecordedTrace`.
+///
+/// The texts are built only when asked for, so that a trace that keeps nothing costs nothing.
+public protocol DecisionTrace {
+    mutating func record(
+        _ step: DecisionStep, input: @autoclosure () -> String, outcome: @autoclosure () -> String)
+}
+
+/// Keeps nothing.
+public struct NoTrace: DecisionTrace {
+    @inlinable
+    public init() {}
+
+    @inlinable
+    public mutating func record(
+        _ step: DecisionStep, input: @autoclosure () -> String, outcome: @autoclosure () -> String
+    ) {}
+}
+
+/// Keeps every step in the order in which it was taken.
+public struct RecordedTrace: DecisionTrace, Sendable {
+    public private(set) var steps: [Entry] = []
+
+    /// One step with the facts it looked at and what it said.
+    public struct Entry: Sendable, Equatable {
+        public var step: DecisionStep
+        public var input: String
+        public var outcome: String
+
+        public init(step: DecisionStep, input: String, outcome: String) {
+            self.step = step
+            self.input = input
+            self.outcome = outcome
+        }
+    }
+
+    public init() {}
+
+    public mutating func record(
+        _ step: DecisionStep, input: @autoclosure () -> String, outcome: @autoclosure () -> String
+    ) {
+        steps.append(Entry(step: step, input: input(), outcome: outcome()))
+    }
+}

@@ -1,0 +1,29 @@
+/// Whether a message mentions this recipient, everybody, or both (contract section 2, `mention`).
+public struct MentionClass: Sendable, Equatable {
+    public var me: Bool
+    public var all: Bool
+
+    public var isMention: Bool { me || all }
+
+    public init(me: Bool, all: Bool) {
+        self.me = me
+        self.all = all
+    }
+
+    public init(_ mention: Message.Mention?, of uid: String) {
+        guard let mention else {
+            self.init(me: false, all: false)
+            return
+        }
+        self.init(me: mention.uids.contains(uid), all: mention.all)
+    }
+
+    var text: String {
+        switch (me, all) {
+        case (true, true): "me and all"
+        case (true, false): "me"
+        case (false, true): "all"
+        case (false, false): "none"
+        }
+    }
+}

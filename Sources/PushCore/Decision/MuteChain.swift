@@ -1,0 +1,49 @@
+/// The chain of mute levels: the user's for the conversation, the group's for the member, the app's for the type.
+///
+/// The first link that is set decides; `unset` and a mute that ended look further (contract section 5, step 8).
+public struct MuteChain: Sendable, Equatable {
+    public var level: MuteLevel
+    public var link: Link
+
+    public enum Link: String, Sendable {
+        case user, group, app
+        /// No link is set: everything comes through.
+        case none
+    }
+
+    public init(
+        _ recipient: borrowing Recipient, in conversation: Conversation, policy: borrowing AppPolicy, now: Int64
+    ) {
+        if let mute = recipient.mute, mute.level != .unset, mute.isActive(at: now) {
+            self.level = mute.level
+            self.link = .user
+        } else if conversation.type.hasMembers, let level = recipient.groupLevel, level != .unset {
+            self.level = level
+            self.link = .group
+        } else if let level = policy.defaultLevels[conversation.type], level != .unset {
+            self.level = level
+            self.link = .app
+        } else {
+            self.level = .all
+            self.link = .none
+        }
+    }
+
+    /// Whether the level lets a message with this mention through; in p2p 1, 2 and 4 are as 5.
+    public func allows(_ mention: MentionClass, in type: Conversation.Kind) -> Bool {
+        switch level {
+        case .all, .unset: true
+        case .mentions: type != .p2p && mention.isMention
+        case .mentionsOfMe: type != .p2p && mention.me
+        case .mentionsOfAll: type != .p2p && mention.all
+        case .blocked: false
+        }
+    }
+}
+
+extension Recipient.Mute {
+    func isActive(at now: Int64) -> Bool {
+        guard let untilMs else { return true }
+        return untilMs > now
+    }
+}

@@ -1,0 +1,63 @@
+extension UserState.ReadMark {
+    /// Whether a message is read: by its place in the conversation, else by its time; what cannot be compared is unread.
+    public func covers(seq messageSeq: Int64?, sentMs: Int64) -> Bool {
+        if let seq, let messageSeq, messageSeq <= seq { return true }
+        if let ms, sentMs <= ms { return true }
+        return false
+    }
+}
+
+extension Message {
+    /// Whether the badge is to rise at all: a revoke counts only by its own word (contract section 2, `push.badge`).
+    public var countsForBadge: Bool {
+        switch kind {
+        case .message: push.badge
+        case .revoke: revoke?.badge == .count
+        }
+    }
+
+    /// Whether the revoked message is to be taken off the badge, whatever becomes of the alert.
+    public var decreasesBadge: Bool { kind == .revoke && revoke?.badge == .decrease }
+
+    /// Step 4: the sender and the excluded get nothing, and leave no result.
+    public func isMeant(for uid: String) -> Bool { uid != from.uid && !to.exclude.contains(uid) }
+}
+
+extension Recipient {
+    /// The user looks at a phone or tablet, so the client counts for itself; a desktop does not matter here.
+    public func hasMobileInForeground(at now: Int64) -> Bool {
+        presence.contains { !$0.platform.isDesktop && $0.liveness(at: now) == .foreground }
+    }
+
+    /// What a route was chosen from, in words for `explain`; no token.
+    func facts(of route: Route, at now: Int64) -> String {
+        let found = presence.first { $0.device == route.device }
+        let state = found.map { "\($0.platform.rawValue) \($0.state.rawValue), \($0.liveness(at: now).text)" }
+        let kinds = tokens.filter { $0.device == route.device }.map(\.record.type.rawValue)
+        return
+            "\(route.device): \(state ?? "no presence"); tokens: \(kinds.isEmpty ? "none" : kinds.joined(separator: " "))"
+    }
+}
+
+extension Liveness {
+    fileprivate var text: String {
+        switch self {
+        case .dead: "not live"
+        case .foreground: "live in foreground"
+        case .background: "live in background"
+        }
+    }
+}
+
+extension Route.Way {
+    /// In words for `explain`.
+    var text: String {
+        switch self {
+        case .apns(_, let copyTo): copyTo == nil ? "apns" : "apns, then a copy by connection"
+        case .connection(_, let alert, let ack):
+            "connection, alert \(alert)" + (ack.map { ", ack within \($0) ms" } ?? "")
+        case .hold(_, let ms): ms.map { "apns after \($0) ms unless read" } ?? "waits for the desktop"
+        case .none(let reason): reason.rawValue
+        }
+    }
+}

@@ -1,0 +1,120 @@
+/// Step 11: the way to each device by strategy, liveness and the desktop policy (contract section 5).
+struct Router {
+    private let conversation: String
+    /// Which of a device's tokens may carry this push; ordinary pushes never go to voip tokens.
+    private let tokenType: TokenRecord.Kind
+    private let strategy: Strategy
+    /// Steps 2-9 let an alert through.
+    private let allowed: Bool
+    /// A delivery may raise an alert of its own: it is allowed, and not a silent one.
+    private let alerts: Bool
+    private let now: Int64
+
+    init(_ message: borrowing Message, policy: borrowing AppPolicy, allowed: Bool, now: Int64) {
+        self.conversation = message.conversation.id
+        self.tokenType = message.push.voip ? .voip : .alert
+        self.strategy = message.push.strategy ?? policy.strategy
+        self.allowed = allowed
+        self.alerts = allowed && !message.push.silent
+        self.now = now
+    }
+
+    func routes(to recipient: borrowing Recipient) -> [Route] {
+        var routes: [Route] = []
+        if allowed {
+            let desktop = desktopPolicy(of: recipient)
+            for index in recipient.tokens.indices where isUsable(index, of: recipient) {
+                let device = recipient.tokens[index].device
+                let presence = recipient.presence.firstIndex { $0.device == device }
+                let way = way(ofToken: index, presence: presence, of: recipient, desktop)
+                routes.append(Route(device: device, way: way))
+            }
+        }
+        // APNs only: the long connection carries nothing, neither instead of a push nor beside it.
+        guard strategy != .apnsOnly else { return routes }
+        for index in recipient.presence.indices {
+            let presence = recipient.presence[index]
+            guard presence.liveness(at: now).isLive, !routes.contains(where: { $0.device == presence.device }) else {
+                continue
+            }
+            routes.append(Route(device: presence.device, way: connection(index, presence)))
+        }
+        return routes
+    }
+
+    /// The newest token of the wanted type that its device has: one alert per device.
+    private func isUsable(_ index: Int, of recipient: borrowing Recipient) -> Bool {
+        let token = recipient.tokens[index]
+        guard token.record.type == tokenType else { return false }
+        for other in recipient.tokens.indices where other != index {
+            let rival = recipient.tokens[other]
+            guard rival.record.type == tokenType, rival.device == token.device else { continue }
+            if (rival.version, -other) > (token.version, -index) { return false }
+        }
+        return true
+    }
+
+    private func way(
+        ofToken token: Int, presence: Int?, of recipient: borrowing Recipient, _ desktop: DesktopPolicy
+    ) -> Route.Way {
+        let live = presence.flatMap { recipient.presence[$0].liveness(at: now).isLive ? $0 : nil }
+        let isDesktop = presence.map { recipient.presence[$0].platform.isDesktop } ?? false
+        let holds = desktop.holds && !isDesktop
+        switch (strategy, live) {
+        case (.connectionElseAPNs, let live?), (.connectionOnly, let live?):
+            return connection(live, recipient.presence[live])
+        case (.connectionOnly, nil):
+            return .none(.connectionOnly)
+        case (.apnsThenConnection, let live?):
+            // A held push cannot come first; the live device gets the message at once by its connection.
+            return holds ? connection(live, recipient.presence[live]) : .apns(token: token, copyTo: live)
+        case (.connectionElseAPNs, nil), (.apnsThenConnection, nil), (.apnsOnly, _):
+            return holds ? desktop.way(ofToken: token) : .apns(token: token, copyTo: nil)
+        }
+    }
+
+    /// `active_conv` equal to the conversation: the user is looking at it.
+    private func connection(_ index: Int, _ presence: DevicePresence) -> Route.Way {
+        let alert = alerts && presence.activeConversation != conversation
+        return .connection(
+            presence: index, alert: alert, ackWithinMs: alert ? presence.liveness(at: now).ackWithinMs : nil)
+    }
+
+    private func desktopPolicy(of recipient: borrowing Recipient) -> DesktopPolicy {
+        guard !recipient.settings.pushWhenDesktopOnline else { return .none }
+        var isLive = false
+        var wantsAck = false
+        for presence in recipient.presence where presence.platform.isDesktop && presence.liveness(at: now).isLive {
+            isLive = true
+            wantsAck = wantsAck || (alerts && presence.activeConversation != conversation)
+        }
+        guard isLive else { return .none }
+        if recipient.settings.holdSeconds > 0 { return .hold(ms: Int64(recipient.settings.holdSeconds) &* 1000) }
+        return wantsAck && strategy != .apnsOnly ? .untilAck : .final
+    }
+}
+
+/// What a live desktop means for the user's phones where `push_when_desktop_online` is false.
+private enum DesktopPolicy {
+    case none
+    /// They are pushed after this time unless the message was read by then.
+    case hold(ms: Int64)
+    /// They are not pushed once the desktop acknowledged.
+    case untilAck
+    /// No acknowledgement will come (the conversation is open there, or nothing goes by connection): not pushed.
+    case final
+
+    var holds: Bool {
+        if case .none = self { return false }
+        return true
+    }
+
+    func way(ofToken token: Int) -> Route.Way {
+        switch self {
+        case .none: .apns(token: token, copyTo: nil)
+        case .hold(let ms): .hold(token: token, holdMs: ms)
+        case .untilAck: .hold(token: token, holdMs: nil)
+        case .final: .none(.desktopOnline)
+        }
+    }
+}
