@@ -1,0 +1,201 @@
+/// One value of the document that a ``JSONParser`` is reading: two words, copied freely, valid only inside `parse`.
+///
+/// Reading as another kind than the value's gives nil, never a conversion: `1.0` is no integer.
+@frozen
+public struct JSONCursor {
+    @usableFromInline let view: UnsafePointer<JSONView>
+    @usableFromInline let index: Int
+
+    @inlinable
+    init(view: UnsafePointer<JSONView>, index: Int) {
+        self.view = view
+        self.index = index
+    }
+
+    @frozen
+    public enum Kind: UInt8, Sendable {
+        case object = 0x7B  // {
+        case array = 0x5B  // [
+        case string = 0x22  // "
+        /// An integer within Int64.
+        case integer = 0x6C  // l
+        /// An integer above Int64, within UInt64.
+        case unsigned = 0x75  // u
+        case fraction = 0x64  // d
+        case yes = 0x74  // t
+        case no = 0x66  // f
+        case null = 0x6E  // n
+    }
+
+    @inlinable var word: UInt64 { view.pointee.tape[index] }
+    @inlinable var rawKind: UInt8 { UInt8(truncatingIfNeeded: word &>> 56) }
+    @inlinable var payload: Int { Int(truncatingIfNeeded: word & 0x00FF_FFFF_FFFF_FFFF) }
+
+    /// The tape index after this value.
+    @inlinable var next: Int {
+        switch rawKind {
+        case Kind.object.rawValue, Kind.array.rawValue: Int(truncatingIfNeeded: word & 0xFFFF_FFFF)
+        case Kind.integer.rawValue, Kind.unsigned.rawValue, Kind.fraction.rawValue: index &+ 2
+        default: index &+ 1
+        }
+    }
+
+    @inlinable public var kind: Kind { Kind(rawValue: rawKind) ?? .null }
+    @inlinable public var isNull: Bool { rawKind == Kind.null.rawValue }
+    @inlinable public var isObject: Bool { rawKind == Kind.object.rawValue }
+    @inlinable public var isArray: Bool { rawKind == Kind.array.rawValue }
+
+    @inlinable public var bool: Bool? {
+        switch rawKind {
+        case Kind.yes.rawValue: true
+        case Kind.no.rawValue: false
+        default: nil
+        }
+    }
+
+    /// An integer as it was written without point and exponent, within Int64.
+    @inlinable public var int: Int64? {
+        guard rawKind == Kind.integer.rawValue else { return nil }
+        return Int64(bitPattern: view.pointee.tape[index &+ 1])
+    }
+
+    /// Any number within Double's range.
+    public var double: Double? {
+        let bits = view.pointee.tape[index &+ 1]
+        return switch kind {
+        case .integer: Double(Int64(bitPattern: bits))
+        case .unsigned: Double(bits)
+        case .fraction: Double(numberText ?? "")
+        default: nil
+        }
+    }
+
+    /// A string's bytes, unescaped UTF-8.
+    @inlinable public var utf8: UnsafeBufferPointer<UInt8>? {
+        guard rawKind == Kind.string.rawValue else { return nil }
+        let start = view.pointee.strings + payload
+        let count = Int(start.loadUnaligned(as: UInt32.self))
+        return UnsafeBufferPointer(start: (start + 4).assumingMemoryBound(to: UInt8.self), count: count)
+    }
+
+    @inlinable public var string: String? {
+        guard let utf8 else { return nil }
+        return String(decoding: utf8, as: UTF8.self)
+    }
+
+    /// Whether this is the string `text`.
+    @inlinable public func isString(_ text: StaticString) -> Bool {
+        guard let utf8, utf8.count == text.utf8CodeUnitCount else { return false }
+        return text.withUTF8Buffer { $0.elementsEqual(utf8) }
+    }
+
+    /// Where the value begins in the parsed bytes, from 0.
+    public var offset: Int { view.pointee.offset(at: index) }
+
+    /// A number as it was written.
+    public var numberText: String? {
+        switch kind {
+        case .integer, .unsigned, .fraction: break
+        default: return nil
+        }
+        let source = view.pointee.source
+        let start = min(offset, source.count)
+        let rest = source[start...]
+        let end = rest.firstIndex { !Self.isPartOfNumber($0) } ?? rest.endIndex
+        return String(decoding: rest[start..<end], as: UTF8.self)
+    }
+
+    /// An object's or array's bytes as they were written; nil for other kinds.
+    ///
+    /// What passes through untouched is copied from here.
+    public var sourceBytes: UnsafeRawBufferPointer? {
+        guard isObject || isArray else { return nil }
+        let source = view.pointee.source
+        let start = offset
+        let last = view.pointee.offset(at: next &- 1)
+        guard start <= last, last < source.count else { return nil }
+        return UnsafeRawBufferPointer(rebasing: source[start...last])
+    }
+
+    /// The value of an object's key; of a repeated key the last. Walks the object: for one or two keys of a small one.
+    public subscript(key: String) -> JSONCursor? {
+        var found: JSONCursor?
+        var members = members
+        while let member = members.next() {
+            if member.key.utf8?.elementsEqual(key.utf8) == true { found = member.value }
+        }
+        return found
+    }
+
+    /// The members of an object in order, repeated keys included; none for other kinds.
+    @inlinable public var members: Members {
+        guard isObject else { return Members(view: view, index: 0, end: 0) }
+        return Members(view: view, index: index &+ 1, end: next &- 1)
+    }
+
+    /// The elements of an array in order; none for other kinds.
+    @inlinable public var elements: Elements {
+        guard isArray else { return Elements(view: view, index: 0, end: 0) }
+        return Elements(view: view, index: index &+ 1, end: next &- 1)
+    }
+
+    /// How many elements an array has or members an object has; simdjson counts to 16,777,215 and stays there.
+    @inlinable public var count: Int {
+        guard isObject || isArray else { return 0 }
+        return Int(truncatingIfNeeded: (word &>> 32) & 0xFF_FFFF)
+    }
+
+    @frozen
+    public struct Members: Sequence, IteratorProtocol {
+        @usableFromInline let view: UnsafePointer<JSONView>
+        @usableFromInline var index: Int
+        @usableFromInline let end: Int
+
+        @inlinable
+        init(view: UnsafePointer<JSONView>, index: Int, end: Int) {
+            self.view = view
+            self.index = index
+            self.end = end
+        }
+
+        @inlinable
+        public mutating func next() -> (key: JSONCursor, value: JSONCursor)? {
+            guard index < end else { return nil }
+            let key = JSONCursor(view: view, index: index)
+            let value = JSONCursor(view: view, index: index &+ 1)
+            index = value.next
+            return (key, value)
+        }
+    }
+
+    @frozen
+    public struct Elements: Sequence, IteratorProtocol {
+        @usableFromInline let view: UnsafePointer<JSONView>
+        @usableFromInline var index: Int
+        @usableFromInline let end: Int
+
+        @inlinable
+        init(view: UnsafePointer<JSONView>, index: Int, end: Int) {
+            self.view = view
+            self.index = index
+            self.end = end
+        }
+
+        @inlinable
+        public mutating func next() -> JSONCursor? {
+            guard index < end else { return nil }
+            let value = JSONCursor(view: view, index: index)
+            index = value.next
+            return value
+        }
+    }
+
+    private static func isPartOfNumber(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "."),
+            UInt8(ascii: "e"), UInt8(ascii: "E"):
+            true
+        default: false
+        }
+    }
+}
