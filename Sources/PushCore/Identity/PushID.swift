@@ -1,0 +1,62 @@
+/// The `pid` of a payload, which is also its `apns-id`: every attempt and every worker makes the same one.
+///
+/// A UUID of version 8 (RFC 9562, 5.8) over (app, uid, msg_id, kind, token). Its bits are held; the text is made on
+/// demand, without the heap.
+public struct PushID: Sendable, Hashable {
+    private let high: UInt64
+    private let low: UInt64
+
+    /// Bytes of the text form, 8-4-4-4-12.
+    public static let textCount = 36
+
+    /// - Parameters:
+    ///   - kind: `message`, `revoke` or `live_activity`: pushes about one message that are not the same push.
+    ///   - msgID: for a Live Activity its event id, since `msg_id` is optional there.
+    ///   - tokenHex: lower case, as `TokenRecord` holds it.
+    public static func make(app: String, uid: String, msgID: String, kind: String, tokenHex: String) -> PushID {
+        var hash = SipHash128(key0: Self.key0, key1: Self.key1)
+        hash.update(lengthThen: app)
+        hash.update(lengthThen: uid)
+        hash.update(lengthThen: msgID)
+        hash.update(lengthThen: kind)
+        hash.update(lengthThen: tokenHex)
+        let (first, second) = hash.finish()
+        return PushID(first, second)
+    }
+
+    /// 122 of the given bits, with version and variant put in their places.
+    init(_ first: UInt64, _ second: UInt64) {
+        high = first.byteSwapped & 0xffff_ffff_ffff_0fff | 0x8000
+        low = second.byteSwapped & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
+    }
+
+    /// The 36 bytes of the canonical lower-case form.
+    public var ascii: InlineArray<36, UInt8> {
+        var text = InlineArray<36, UInt8>(repeating: 0x2d)
+        var place = 0
+        for nibble in 0..<32 {
+            if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 { place += 1 }
+            let word = nibble < 16 ? high : low
+            text[place] = Self.digit(UInt8(truncatingIfNeeded: word &>> UInt64((15 - nibble & 15) &* 4)) & 15)
+            place += 1
+        }
+        return text
+    }
+
+    // Fixed for ever: other values would make other ids of pushes that are under way. ("carillon" "pushpid1" in ASCII.)
+    private static var key0: UInt64 { 0x6361_7269_6c6c_6f6e }
+    private static var key1: UInt64 { 0x7075_7368_7069_6431 }
+
+    @inline(__always)
+    private static func digit(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 0x30 &+ nibble : 0x57 &+ nibble }
+}
+
+extension PushID: CustomStringConvertible {
+    public var description: String {
+        let text = ascii
+        return String(unsafeUninitializedCapacity: Self.textCount) { buffer in
+            for index in 0..<Self.textCount { buffer[index] = text[index] }
+            return Self.textCount
+        }
+    }
+}
