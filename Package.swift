@@ -39,7 +39,9 @@ let package = Package(
         .systemLibrary(name: "CSimdjsonLibrary", providers: [.apt(["libsimdjson-dev"])]),
         system("CLibevent", "libevent_openssl", "libevent-dev"),
         system("CYaml", "yaml-0.1", "libyaml-dev"),
-        .target(name: "CSimdjson", dependencies: ["CSimdjsonLibrary"]),
+        // C++ imports no module map, so the library is named here.
+        .target(
+            name: "CSimdjson", dependencies: ["CSimdjsonLibrary"], linkerSettings: [.linkedLibrary("simdjson")]),
 
         // The pure core.
         module("PushCore"),

@@ -10,7 +10,8 @@ struct JSONCursorTests {
     }
 
     @Test func givesEachKindAsItselfOnly() throws {
-        try read(#"{"i":-5,"u":18446744073709551615,"d":1.0,"s":"x","t":true,"n":null,"a":[1,2],"o":{"k":1}}"#) { root in
+        try read(#"{"i":-5,"u":18446744073709551615,"d":1.0,"s":"x","t":true,"n":null,"a":[1,2],"o":{"k":1}}"#) {
+            root in
             #expect(root["i"]?.int == -5)
             #expect(root["u"]?.int == nil)
             #expect(root["d"]?.int == nil)

@@ -33,7 +33,8 @@ struct JSONWriterTests {
         let seed = UInt64.random(in: .min ... .max)
         var random = SplitMix(state: seed)
         for _ in 0..<500 {
-            let scalars = (0..<(random.next() % 40)).compactMap { _ in UnicodeScalar(UInt32(random.next() % 0x11_0000)) }
+            let scalars = (0..<(random.next() % 40)).compactMap { _ in UnicodeScalar(UInt32(random.next() % 0x11_0000))
+            }
             var text = ""
             text.unicodeScalars.append(contentsOf: scalars)
             var writer = JSONWriter()
