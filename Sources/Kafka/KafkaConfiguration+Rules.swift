@@ -1,0 +1,140 @@
+import CRdkafka
+
+extension KafkaConfiguration {
+    /// All that is wrong with these settings for `role`; empty when a client can be made.
+    ///
+    /// Contacts nobody. Relations between values are checked by the library when the client is made.
+    public func problems(for role: KafkaRole) -> [KafkaConfigurationProblem] {
+        var problems: [KafkaConfigurationProblem] = []
+        if let conf = fill(for: role, problems: &problems) { rd_kafka_conf_destroy(conf) }
+        return problems
+    }
+
+    /// A filled configuration, to be consumed by `rd_kafka_new` or destroyed by the caller.
+    func native(for role: KafkaRole) throws(KafkaFault) -> OpaquePointer {
+        var problems: [KafkaConfigurationProblem] = []
+        let conf = fill(for: role, problems: &problems)
+        guard problems.isEmpty, let conf else {
+            if let conf { rd_kafka_conf_destroy(conf) }
+            throw .configuration(problems)
+        }
+        return conf
+    }
+
+    private func fill(for role: KafkaRole, problems: inout [KafkaConfigurationProblem]) -> OpaquePointer? {
+        guard let conf = rd_kafka_conf_new() else { return nil }
+        for (key, value) in defaults(for: role) { Self.set(conf, key, value, &problems) }
+        for (key, value) in options.sorted(by: { $0.key < $1.key }) {
+            if let why = Self.refusal(of: key, value: value, role: role) {
+                problems.append(KafkaConfigurationProblem(key: key, why: why))
+            } else {
+                Self.set(conf, key, value, &problems)
+            }
+        }
+        if brokers.isEmpty || brokers.contains("\0") {
+            problems.append(KafkaConfigurationProblem(key: "brokers", why: "needs at least one host:port"))
+        } else {
+            Self.set(conf, "bootstrap.servers", brokers, &problems)
+        }
+        if role == .consumer {
+            if group.isEmpty || group.contains("\0") {
+                problems.append(KafkaConfigurationProblem(key: "group", why: "needs a name"))
+            } else {
+                Self.set(conf, "group.id", group, &problems)
+            }
+        }
+        return conf
+    }
+
+    private func defaults(for role: KafkaRole) -> [(String, String)] {
+        let common = [
+            ("client.id", clientID),
+            ("socket.keepalive.enable", "true"),  // V10: off by default
+            ("socket.nagle.disable", "true"),
+            ("log.connection.close", "false"),
+            ("allow.auto.create.topics", "false"),
+        ]
+        switch role {
+        case .consumer:
+            // V9: stored offsets reach the broker at unassign and close only with auto commit on; what is stored is
+            // decided by the ledger alone, so auto store is off.
+            return common + [
+                ("enable.auto.commit", "true"),
+                ("auto.commit.interval.ms", "1000"),
+                ("enable.auto.offset.store", "false"),
+                ("auto.offset.reset", offsetReset.rawValue),
+                ("partition.assignment.strategy", assignment.rawValue),
+                ("session.timeout.ms", "45000"),
+                ("max.poll.interval.ms", "300000"),
+                ("queued.min.messages", "1000"),
+                ("queued.max.messages.kbytes", "16384"),
+                ("fetch.max.bytes", "8388608"),
+                ("check.crcs", "true"),
+                ("statistics.interval.ms", "5000"),
+            ]
+        case .producer:
+            return common + [
+                ("enable.idempotence", "true"),
+                ("acks", "all"),
+                // The Java client's partitioner: the same key meets the same partition whoever writes.
+                ("partitioner", "murmur2_random"),
+                ("linger.ms", "5"),
+                ("queue.buffering.max.messages", "100000"),
+                ("queue.buffering.max.kbytes", "65536"),
+            ]
+        }
+    }
+
+    /// Why an option may not be set by hand, or nil.
+    private static func refusal(of key: String, value: String, role: KafkaRole) -> String? {
+        if key.contains("\0") || value.contains("\0") { return "holds a NUL byte" }
+        switch key {
+        case "bootstrap.servers", "metadata.broker.list": return "set kafka.brokers in its place"
+        case "group.id": return "set kafka.group in its place"
+        case "enable.auto.commit" where value != "true":
+            return "must stay true: settled offsets are committed by it, also at revocation and close"
+        case "enable.auto.offset.store", "auto.commit.enable":
+            return "is fixed: an offset is stored only when its record is settled"
+        case "auto.offset.reset" where !["earliest", "smallest", "beginning", "error"].contains(value):
+            return "must be earliest or error, since after a retention gap \(value) skips records in silence; "
+                + "to skip history once, reset the group's offsets on the broker"
+        case "partition.assignment.strategy" where value.contains("cooperative"):
+            return allowsCooperative
+                ? nil : "cooperative-sticky loses assignments before librdkafka 2.10.1, and this is \(libraryVersion)"
+        case "acks" where value != "all" && value != "-1",
+            "request.required.acks" where value != "all" && value != "-1":
+            return "must be all: a dead-lettered record counts as settled once it is written"
+        default: return nil
+        }
+    }
+
+    /// The version of the librdkafka this process runs with.
+    public static var libraryVersion: String { String(cString: rd_kafka_version_str()) }
+
+    static var allowsCooperative: Bool { rd_kafka_version() >= 0x020a_01ff }
+
+    private static func set(
+        _ conf: OpaquePointer, _ key: String, _ value: String, _ problems: inout [KafkaConfigurationProblem]
+    ) {
+        let why = withErrorText { (text: UnsafeMutablePointer<CChar>, capacity: Int) -> Bool in
+            rd_kafka_conf_set(conf, key, value, text, capacity) == RD_KAFKA_CONF_OK
+        }
+        guard let why else { return }
+        // Some of the library's texts repeat the value: never for a secret.
+        let shown = isSecret(key) ? "value refused by librdkafka" : why
+        problems.append(KafkaConfigurationProblem(key: key, why: shown))
+    }
+
+    private static func isSecret(_ key: String) -> Bool {
+        ["password", "secret", ".pem", "oauthbearer", "username"].contains { key.contains($0) }
+    }
+}
+
+/// Runs a call that fills an error text of the library's customary 512 bytes; nil when `body` says it succeeded.
+func withErrorText(_ body: (UnsafeMutablePointer<CChar>, Int) -> Bool) -> String? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
+        buffer.initialize(repeating: 0)
+        guard let base = buffer.baseAddress, !body(base, buffer.count) else { return nil }
+        return String(cString: base)
+    }
+}

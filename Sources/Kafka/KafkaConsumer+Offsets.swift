@@ -1,0 +1,80 @@
+import CRdkafka
+
+extension KafkaConsumer {
+    /// Marks everything of `partition` below `next` as done; the next commit (each second, at revoke, at close) carries it.
+    ///
+    /// `next` is what `OffsetLedger.settle` returned. False when the partition is not ours any more: the record will be
+    /// delivered again to its new owner. No I/O.
+    @discardableResult
+    public func storeOffset(_ partition: TopicPartition, next: Int64) -> Bool {
+        guard next > 0, topicHandles.indices.contains(partition.topic) else { return false }
+        // The call takes the offset of the last record done and commits the one after it.
+        return rd_kafka_offset_store(topicHandles[partition.topic], partition.partition, next - 1)
+            == RD_KAFKA_RESP_ERR_NO_ERROR
+    }
+
+    /// Asks for a commit of what is stored now; the outcome comes as `committed`.
+    public func commitStored() {
+        rd_kafka_commit(raw, nil, 1)
+    }
+
+    /// Stops fetching; what was prefetched is thrown away and fetched again later, so do not flap (V6).
+    ///
+    /// Only transitions reach the library. Records already queued may still arrive.
+    public func pause(_ partitions: some Sequence<TopicPartition>) {
+        let fresh = Set(partitions).intersection(assignment).subtracting(paused)
+        if fresh.isEmpty { return }
+        paused.formUnion(fresh)
+        _ = withNativeList(fresh) { rd_kafka_pause_partitions(raw, $0) }
+    }
+
+    /// Fetches again what `pause` held; others are left alone, since resuming a running one may rewind it (V4).
+    public func resume(_ partitions: some Sequence<TopicPartition>) {
+        let held = Set(partitions).intersection(paused)
+        if held.isEmpty { return }
+        paused.subtract(held)
+        _ = withNativeList(held) { rd_kafka_resume_partitions(raw, $0) }
+    }
+
+    /// Records between what was handed over and the partition's end, from what fetches told; nil before the first one.
+    public func lag(_ partition: TopicPartition) -> Int64? {
+        guard topics.indices.contains(partition.topic) else { return nil }
+        var low: Int64 = 0
+        var high: Int64 = 0
+        // Cached values only: the query call ignores its timeout in 2.0.2 while a leader is down.
+        guard
+            rd_kafka_get_watermark_offsets(raw, topics[partition.topic], partition.partition, &low, &high)
+                == RD_KAFKA_RESP_ERR_NO_ERROR, high >= 0
+        else { return nil }
+        guard let position = position(partition) else { return high - max(low, 0) }
+        return max(0, high - position)
+    }
+
+    /// The offset after the last record handed over; nil before the first one.
+    public func position(_ partition: TopicPartition) -> Int64? {
+        let found = withNativeList(CollectionOfOne(partition)) { list -> Int64? in
+            guard rd_kafka_position(raw, list) == RD_KAFKA_RESP_ERR_NO_ERROR, list.pointee.cnt == 1 else { return nil }
+            let offset = list.pointee.elems[0].offset
+            return offset >= 0 ? offset : nil
+        }
+        return found ?? nil
+    }
+
+    /// What the group has committed on the broker. Blocks up to `timeoutMs`: control plane only.
+    public func committed(
+        _ partitions: [TopicPartition], timeoutMs: Int
+    ) throws(KafkaFault) -> [PartitionOffset] {
+        var offsets: [PartitionOffset] = []
+        let code = withNativeList(partitions) { list in
+            let code = rd_kafka_committed(raw, list, Int32(clamping: timeoutMs))
+            forEach(in: list) { item, partition in
+                offsets.append(PartitionOffset(partition: partition, offset: item.offset >= 0 ? item.offset : nil))
+            }
+            return code
+        }
+        guard let code, code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+            throw .call(doing: "reading committed offsets", KafkaError(code ?? RD_KAFKA_RESP_ERR__FAIL))
+        }
+        return offsets
+    }
+}

@@ -1,0 +1,157 @@
+import CRdkafka
+
+extension KafkaConsumer {
+    /// Lets the deferred partitions go; the committer takes what was stored. Harmless when nothing is pending.
+    public func completeRevocation() {
+        let partitions = pendingRevocation
+        if partitions.isEmpty { return }
+        pendingRevocation = []
+        release(partitions, lost: isAssignmentLost)
+    }
+
+    /// Whether the group took the partitions away already (session timeout, fencing): storing is in vain.
+    public var isAssignmentLost: Bool { rd_kafka_assignment_lost(raw) == 1 }
+
+    private var isCooperative: Bool {
+        guard let name = rd_kafka_rebalance_protocol(raw) else { return false }
+        return String(cString: name) == "COOPERATIVE"
+    }
+
+    fileprivate func rebalance(
+        _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
+    ) {
+        switch code {
+        case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS: take(list)
+        case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS: giveUp(partitions(in: list))
+        default:
+            // The library asks for synchronisation by an empty assignment after an error.
+            rd_kafka_assign(raw, nil)
+            record(KafkaError(code), partition: nil)
+        }
+    }
+
+    private func take(_ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?) {
+        // A new assignment cannot follow an unfinished revocation, but if it did, the old one is over.
+        completeRevocation()
+        let partitions = partitions(in: list)
+        if isCooperative {
+            if let error = rd_kafka_incremental_assign(raw, list) { fail(error) }
+        } else {
+            let code = rd_kafka_assign(raw, list)
+            if code != RD_KAFKA_RESP_ERR_NO_ERROR { record(KafkaError(code), partition: nil) }
+        }
+        assignment.formUnion(partitions)
+        tell(.assigned(partitions))
+    }
+
+    private func giveUp(_ partitions: [TopicPartition]) {
+        let lost = isAssignmentLost
+        let answer = delegate?.kafka(self, willRevoke: partitions, lost: lost) ?? .complete
+        if lost || answer == .complete || partitions.isEmpty {
+            release(partitions, lost: lost)
+        } else {
+            pendingRevocation = partitions
+        }
+    }
+
+    private func release(_ partitions: [TopicPartition], lost: Bool) {
+        // V5: unassign forgets only the library's own pause; ours would silence the partition when it comes back.
+        resume(paused.filter(partitions.contains))
+        if isCooperative {
+            withNativeList(partitions) { list in
+                if let error = rd_kafka_incremental_unassign(raw, list) { fail(error) }
+            }
+        } else {
+            let code = rd_kafka_assign(raw, nil)
+            if code != RD_KAFKA_RESP_ERR_NO_ERROR { record(KafkaError(code), partition: nil) }
+        }
+        assignment.subtract(partitions)
+        paused.subtract(partitions)
+        tell(.revoked(partitions, lost: lost))
+    }
+
+    private func fail(_ error: OpaquePointer) {
+        record(KafkaError(rd_kafka_error_code(error)), partition: nil)
+        rd_kafka_error_destroy(error)
+    }
+
+    fileprivate func commitEnded(
+        _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
+    ) {
+        // Nothing was new since the last commit.
+        if code == RD_KAFKA_RESP_ERR__NO_OFFSET { return }
+        var error = code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code)
+        var offsets: [PartitionOffset] = []
+        forEach(in: list) { item, partition in
+            if item.err != RD_KAFKA_RESP_ERR_NO_ERROR, error == nil { error = KafkaError(item.err) }
+            offsets.append(PartitionOffset(partition: partition, offset: item.offset >= 0 ? item.offset : nil))
+        }
+        if let error { errorCounts[error.code, default: 0] &+= 1 }
+        tell(.committed(offsets, error))
+    }
+
+    // MARK: - Lists
+
+    func partitions(in list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?) -> [TopicPartition] {
+        var partitions: [TopicPartition] = []
+        forEach(in: list) { _, partition in partitions.append(partition) }
+        return partitions
+    }
+
+    func forEach(
+        in list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?,
+        _ visit: (rd_kafka_topic_partition_t, TopicPartition) -> Void
+    ) {
+        guard let list, let elements = list.pointee.elems else { return }
+        for index in 0..<Int(list.pointee.cnt) {
+            let item = elements[index]
+            guard let name = item.topic, let topic = topics.firstIndex(of: String(cString: name)) else { continue }
+            visit(item, TopicPartition(topic: topic, partition: item.partition))
+        }
+    }
+
+    func withNativeList<Result>(
+        _ partitions: some Collection<TopicPartition>,
+        _ body: (UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) -> Result
+    ) -> Result? {
+        guard let list = rd_kafka_topic_partition_list_new(Int32(clamping: partitions.count)) else { return nil }
+        defer { rd_kafka_topic_partition_list_destroy(list) }
+        for item in partitions where topics.indices.contains(item.topic) {
+            rd_kafka_topic_partition_list_add(list, topics[item.topic], item.partition)
+        }
+        return body(list)
+    }
+}
+
+let rebalanceCallback:
+    @convention(c) (
+        OpaquePointer?, rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?,
+        UnsafeMutableRawPointer?
+    ) -> Void = { _, code, list, opaque in
+        CallbackContext.from(opaque)?.consumer?.rebalance(code, list)
+    }
+
+let commitCallback:
+    @convention(c) (
+        OpaquePointer?, rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?,
+        UnsafeMutableRawPointer?
+    ) -> Void = { _, code, list, opaque in
+        CallbackContext.from(opaque)?.consumer?.commitEnded(code, list)
+    }
+
+let errorCallback: @convention(c) (OpaquePointer?, Int32, UnsafePointer<CChar>?, UnsafeMutableRawPointer?) -> Void = {
+    _, code, text, opaque in
+    CallbackContext.from(opaque)?.consumer?.record(
+        KafkaError(rd_kafka_resp_err_t(rawValue: code), text: text.map { String(cString: $0) }), partition: nil)
+}
+
+let statisticsCallback:
+    @convention(c) (OpaquePointer?, UnsafeMutablePointer<CChar>?, Int, UnsafeMutableRawPointer?) -> Int32 = {
+        _, json, count, opaque in
+        if let json, let consumer = CallbackContext.from(opaque)?.consumer {
+            consumer.delegate?.kafka(
+                consumer, didReceiveStatistics: UnsafeRawBufferPointer(start: json, count: count))
+        }
+        // 0: the library frees the text.
+        return 0
+    }

@@ -1,0 +1,176 @@
+import CRdkafka
+
+/// A group consumer that one thread owns: it never blocks, and speaks only from within `poll`.
+///
+/// Watch `wakeFD` for readability and call `poll(max:)` then; one thread, one message at a time, because batch reads
+/// of librdkafka 2.0.2 lose or misplace messages around pause and rebalance (V2). Not Sendable on purpose. An owner also
+/// calls `poll` at least once a minute, since the group evicts members that are silent for `max.poll.interval.ms`.
+/// Release it after the `closed` event; releasing it earlier drops the membership by session timeout.
+public final class KafkaConsumer {
+    /// The subscribed topics; `TopicPartition.topic` is an index into it.
+    public let topics: [String]
+    public weak var delegate: (any KafkaConsumerDelegate)?
+    /// The current assignment.
+    public internal(set) var assignment: Set<TopicPartition> = []
+    /// What `pause` holds; a subset of `assignment`.
+    public internal(set) var paused: Set<TopicPartition> = []
+    /// Set while a deferred revocation waits for `completeRevocation()`.
+    public internal(set) var pendingRevocation: [TopicPartition] = []
+    /// Errors met so far by librdkafka's code, for counters; at most as many as there are codes.
+    public internal(set) var errorCounts: [Int32: UInt64] = [:]
+    /// Set once `closed` was reported.
+    public private(set) var isClosed = false
+
+    let handle: ClientHandle
+    /// One per topic, kept alive so that a message's topic is known by pointer.
+    let topicHandles: [OpaquePointer]
+    private let queue: OpaquePointer
+    private var isClosing = false
+    private var hasReportedFatal = false
+
+    var raw: OpaquePointer { handle.raw }
+
+    /// Joins the group and subscribes; no broker needs to be reachable yet.
+    public init(_ configuration: KafkaConfiguration, topics: [String]) throws(KafkaFault) {
+        try Self.check(topics: topics)
+        handle = try ClientHandle(configuration, role: .consumer) { conf in
+            rd_kafka_conf_set_rebalance_cb(conf, rebalanceCallback)
+            rd_kafka_conf_set_offset_commit_cb(conf, commitCallback)
+            rd_kafka_conf_set_error_cb(conf, errorCallback)
+            rd_kafka_conf_set_stats_cb(conf, statisticsCallback)
+        }
+        let raw = handle.raw
+        // One queue for records, callbacks and statistics: one wake-up, one poll.
+        rd_kafka_poll_set_consumer(raw)
+        guard let queue = rd_kafka_queue_get_consumer(raw) else { throw .creation("no consumer queue") }
+        self.queue = queue
+        self.topics = topics
+        self.topicHandles = topics.compactMap { rd_kafka_topic_new(raw, $0, nil) }
+        if topicHandles.count != topics.count { throw .creation("librdkafka refused a topic name") }
+        handle.callbacks.consumer = self
+        handle.wake.attach(to: queue)
+
+        let list = rd_kafka_topic_partition_list_new(Int32(topics.count))
+        defer { rd_kafka_topic_partition_list_destroy(list) }
+        for topic in topics { rd_kafka_topic_partition_list_add(list, topic, RD_KAFKA_PARTITION_UA) }
+        let error = rd_kafka_subscribe(raw, list)
+        if error != RD_KAFKA_RESP_ERR_NO_ERROR { throw .call(doing: "subscribe", KafkaError(error)) }
+    }
+
+    deinit {
+        WakeFD.detach(from: queue)
+        rd_kafka_queue_destroy(queue)
+        for topic in topicHandles { rd_kafka_topic_destroy(topic) }
+    }
+
+    /// Readable whenever `poll` has something to do; belongs to the consumer: watch it, never read or close it.
+    public var wakeFD: Int32 { handle.wake.descriptor }
+
+    /// Serves callbacks and hands over at most `max` records; returns how many.
+    ///
+    /// Where more is waiting, `wakeFD` becomes readable again by itself, so a loop stays fair to its other work.
+    @discardableResult
+    public func poll(max: Int) -> Int {
+        if isClosed { return 0 }
+        handle.wake.drain()
+        var served = 0
+        while served < max {
+            guard let message = rd_kafka_consumer_poll(raw, 0) else { break }
+            served += 1
+            deliver(message)
+            rd_kafka_message_destroy(message)
+        }
+        if served == max { handle.wake.signal() }
+        if isClosing, rd_kafka_consumer_closed(raw) == 1 {
+            isClosed = true
+            tell(.closed)
+        }
+        return served
+    }
+
+    /// Starts leaving the group without blocking; keep polling until `closed` arrives.
+    ///
+    /// The usual revocation comes on the way, so what is settled can still be stored. Put a deadline on it (close has
+    /// been seen to hang, #4187) and release the consumer when it passes.
+    public func beginClose() {
+        if isClosing { return }
+        isClosing = true
+        if !pendingRevocation.isEmpty { completeRevocation() }
+        if let error = rd_kafka_consumer_close_queue(raw, queue) {
+            record(KafkaError(rd_kafka_error_code(error)), partition: nil)
+            rd_kafka_error_destroy(error)
+        }
+        handle.wake.signal()
+    }
+
+    /// Closes while blocking, for commands and tests; false when `timeoutMs` passed first.
+    public func close(timeoutMs: Int) -> Bool {
+        beginClose()
+        let deadline = monotonicMs() + Int64(timeoutMs)
+        while !isClosed, monotonicMs() < deadline {
+            poll(max: 1000)
+            // The end of closing is a state, not always a wake-up.
+            if !isClosed { handle.wake.wait(milliseconds: 20) }
+        }
+        return isClosed
+    }
+
+    /// Blocks until there is something to poll or the time passed; for commands and tests, which have no loop.
+    public func wait(timeoutMs: Int) {
+        handle.wake.wait(milliseconds: Int32(clamping: timeoutMs))
+    }
+
+    func tell(_ event: KafkaConsumerEvent) { delegate?.kafka(self, didMeet: event) }
+
+    func record(_ error: KafkaError, partition: TopicPartition?) {
+        errorCounts[error.code, default: 0] &+= 1
+        if let fatal = handle.fatalError {
+            if hasReportedFatal { return }
+            hasReportedFatal = true
+            tell(.fatal(fatal))
+        } else {
+            tell(.failed(error, partition))
+        }
+    }
+
+    private func deliver(_ message: UnsafeMutablePointer<rd_kafka_message_t>) {
+        let error = message.pointee.err
+        let partition = place(of: message)
+        guard error == RD_KAFKA_RESP_ERR_NO_ERROR else {
+            if error == RD_KAFKA_RESP_ERR__PARTITION_EOF, let partition {
+                tell(.endReached(partition, offset: message.pointee.offset))
+            } else {
+                let text = rd_kafka_message_errstr(message).map { String(cString: $0) }
+                record(KafkaError(error, text: text), partition: partition)
+            }
+            return
+        }
+        guard let partition else { return }
+        // Left over from before the revocation: its next owner reads it again, since nothing was stored for it.
+        if !pendingRevocation.isEmpty, pendingRevocation.contains(partition) { return }
+        delegate?.kafka(self, didReceive: KafkaRecord(message, partition: partition))
+    }
+
+    private func place(of message: UnsafeMutablePointer<rd_kafka_message_t>) -> TopicPartition? {
+        guard let topic = message.pointee.rkt else { return nil }
+        for index in topicHandles.indices where topicHandles[index] == topic {
+            return TopicPartition(topic: index, partition: message.pointee.partition)
+        }
+        guard let name = rd_kafka_topic_name(topic) else { return nil }
+        return topics.firstIndex(of: String(cString: name)).map {
+            TopicPartition(topic: $0, partition: message.pointee.partition)
+        }
+    }
+
+    private static func check(topics: [String]) throws(KafkaFault) {
+        var problems: [KafkaConfigurationProblem] = []
+        if topics.isEmpty { problems.append(KafkaConfigurationProblem(key: "topics", why: "needs at least one")) }
+        for topic in topics where topic.isEmpty || topic.hasPrefix("^") || topic.contains("\0") {
+            problems.append(KafkaConfigurationProblem(key: "topics", why: "\"\(topic)\" is no topic name"))
+        }
+        if Set(topics).count != topics.count {
+            problems.append(KafkaConfigurationProblem(key: "topics", why: "one topic stands there twice"))
+        }
+        if !problems.isEmpty { throw .configuration(problems) }
+    }
+}

@@ -1,0 +1,49 @@
+/// What the owner of a consumer hears; every call comes synchronously from within `poll`, on the polling thread.
+///
+/// The owner may call the consumer's methods from all of them, except `poll` and `close`.
+public protocol KafkaConsumerDelegate: AnyObject {
+    /// One record, lent for the call. Partitions keep their order.
+    func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord)
+
+    /// Partitions are about to be taken away: the last chance to store what is settled.
+    ///
+    /// Answer `.complete` to let them go on return, or `.deferred` to drain first: `poll` goes on, nothing of these
+    /// partitions arrives any more, `storeOffset` still counts, and the group waits until `completeRevocation()` (at
+    /// most `max.poll.interval.ms`, so put a deadline of seconds on it). With `lost` the partitions may already have
+    /// another owner: nothing can be stored and the answer is not asked (K6).
+    func kafka(
+        _ consumer: KafkaConsumer, willRevoke partitions: [TopicPartition], lost: Bool
+    ) -> KafkaRevocation
+
+    func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent)
+
+    /// librdkafka's statistics as JSON, each `statistics.interval.ms`; lent for the call.
+    func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer)
+}
+
+extension KafkaConsumerDelegate {
+    public func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer) {}
+}
+
+/// The owner's answer to a coming revocation.
+public enum KafkaRevocation: Sendable {
+    case complete, deferred
+}
+
+/// Everything a consumer reports that is no record.
+public enum KafkaConsumerEvent: Sendable {
+    /// These are ours now; reading starts at the committed offsets.
+    case assigned([TopicPartition])
+    /// These are no longer ours; what was stored has been handed to the committer unless they were lost.
+    case revoked([TopicPartition], lost: Bool)
+    /// A commit's outcome per partition; a failed one is repeated by a later commit of the same or a higher offset.
+    case committed([PartitionOffset], KafkaError?)
+    /// Weather, an unknown topic, denied rights …; `partition` where it concerns only one. Reading goes on by itself.
+    case failed(KafkaError, TopicPartition?)
+    /// The end that a partition had just now; only with `enable.partition.eof`.
+    case endReached(TopicPartition, offset: Int64)
+    /// The client is dead for good (K14); exit so that a supervisor restarts.
+    case fatal(KafkaError)
+    /// After `beginClose()`: the group is left and nothing more comes.
+    case closed
+}

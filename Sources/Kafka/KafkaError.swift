@@ -1,0 +1,61 @@
+import CRdkafka
+
+/// One condition as librdkafka names it: a broker's answer or the client's own finding.
+///
+/// Most are weather (a broker restarts, a coordinator moves) and pass by themselves; only `isFatal` asks for action:
+/// the client behind it will never work again and must be replaced, which for the worker means exit code 70.
+public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// librdkafka's number: negative for the client's own conditions, positive for the broker's.
+    public let code: Int32
+    /// What the client added to it; never holds record contents.
+    public let text: String
+    /// The client that said it is dead for good (K14: fenced static member, broken idempotent sequence).
+    public let isFatal: Bool
+
+    init(_ code: rd_kafka_resp_err_t, text: String? = nil, isFatal: Bool = false) {
+        self.code = code.rawValue
+        self.text = text ?? String(cString: rd_kafka_err2str(code))
+        self.isFatal = isFatal
+    }
+
+    /// The stable name of the code, fit for a metric label: a closed set, e.g. `_QUEUE_FULL`.
+    public var name: String { Self.name(of: code) }
+
+    public var description: String { "\(text) (\(name))" }
+
+    /// The stable name of any code; what the library does not know becomes `UNKNOWN`.
+    public static func name(of code: Int32) -> String {
+        guard let name = rd_kafka_err2name(rd_kafka_resp_err_t(rawValue: code)) else { return "UNKNOWN" }
+        let text = String(cString: name)
+        return text.hasPrefix("ERR_") ? "UNKNOWN" : text
+    }
+
+    /// The broker refused our credentials or rights: retried by the library, but an operator must act (K11).
+    public var isDenied: Bool {
+        switch rd_kafka_resp_err_t(rawValue: code) {
+        case RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED,
+            RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED,
+            RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+            true
+        default: false
+        }
+    }
+
+    /// The topic or partition is not there (yet): wait and tell, never exit for it (K12).
+    public var isUnknownTopic: Bool {
+        switch rd_kafka_resp_err_t(rawValue: code) {
+        case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
+            RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+            true
+        default: false
+        }
+    }
+
+    /// The wished-for offset is gone (retention) and the policy is `error`: the partition stands still (K10).
+    public var isOffsetLost: Bool {
+        switch rd_kafka_resp_err_t(rawValue: code) {
+        case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,35 @@
+/// Why a Kafka client could not be made or a control-plane call failed; each case says the place and the cure.
+public enum KafkaFault: Error, Equatable, Sendable, CustomStringConvertible {
+    /// Settings that cannot work; all of them at once, so that one edit mends all.
+    case configuration([KafkaConfigurationProblem])
+    /// librdkafka refused to start with these settings as a whole.
+    case creation(String)
+    /// A broker call failed or ran out of time; `doing` names the call.
+    case call(doing: String, KafkaError)
+    /// The system refused a descriptor for the wake-up.
+    case wakeup(errno: Int32)
+
+    public var description: String {
+        switch self {
+        case .configuration(let problems): problems.map(\.description).joined(separator: "; ")
+        case .creation(let text): "Kafka client refused to start: \(text)"
+        case .call(let doing, let error): "\(doing) failed: \(error)"
+        case .wakeup(let number): "no descriptor for Kafka's wake-up, errno \(number): raise the open files limit"
+        }
+    }
+}
+
+/// One setting that cannot work, in terms of the key the user wrote.
+public struct KafkaConfigurationProblem: Equatable, Sendable, CustomStringConvertible {
+    /// The option's key as written, or `brokers` / `group` / `topics`.
+    public let key: String
+    /// What is wrong and what would be right; a secret's value never appears here.
+    public let why: String
+
+    public init(key: String, why: String) {
+        self.key = key
+        self.why = why
+    }
+
+    public var description: String { "\(key): \(why)" }
+}

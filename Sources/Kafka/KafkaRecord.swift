@@ -1,0 +1,62 @@
+import CRdkafka
+
+/// A record lent to the receiver for the length of one call.
+///
+/// Points into librdkafka's buffer, nothing is copied; copy what must outlive the call. It cannot be stored.
+public struct KafkaRecord: ~Copyable {
+    private let message: UnsafeMutablePointer<rd_kafka_message_t>
+    /// Which of the consumer's topics it came from.
+    public let partition: TopicPartition
+
+    init(_ message: UnsafeMutablePointer<rd_kafka_message_t>, partition: TopicPartition) {
+        self.message = message
+        self.partition = partition
+    }
+
+    public var offset: Int64 { message.pointee.offset }
+
+    /// Unix ms, of creation or append as the topic is set; nil where the broker keeps none.
+    public var timestampMs: Int64? {
+        var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
+        let time = rd_kafka_message_timestamp(message, &kind)
+        return kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || time < 0 ? nil : time
+    }
+
+    /// Nil is a record without key; an empty key is an empty buffer.
+    public var key: UnsafeRawBufferPointer? {
+        message.pointee.key.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.key_len) }
+    }
+
+    /// Nil is a null payload (a tombstone), which is legal.
+    public var value: UnsafeRawBufferPointer? {
+        message.pointee.payload.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.len) }
+    }
+
+    /// Bytes of key and value: what the ledger counts.
+    public var byteCount: Int { message.pointee.key_len &+ message.pointee.len }
+
+    /// Visits the headers in their order; the buffers are valid during each call. Nil value is a null header.
+    public func forEachHeader(_ visit: (_ name: String, _ value: UnsafeRawBufferPointer?) -> Void) {
+        var headers: OpaquePointer?
+        guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return }
+        var index = 0
+        var name: UnsafePointer<CChar>?
+        var value: UnsafeRawPointer?
+        var size = 0
+        while rd_kafka_header_get_all(headers, index, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR {
+            index += 1
+            guard let name else { continue }
+            visit(String(cString: name), value.map { UnsafeRawBufferPointer(start: $0, count: size) })
+        }
+    }
+
+    /// The last header of that name as text, ill-formed UTF-8 repaired; nil when absent or null.
+    public func header(_ name: String) -> String? {
+        var headers: OpaquePointer?
+        guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return nil }
+        var value: UnsafeRawPointer?
+        var size = 0
+        guard rd_kafka_header_get_last(headers, name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
+        return value.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: size), as: UTF8.self) }
+    }
+}

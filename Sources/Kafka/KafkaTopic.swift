@@ -1,0 +1,63 @@
+import CRdkafka
+
+/// A producer's handle of one topic; keep it, so that producing needs no lookup.
+///
+/// Unchecked Sendable: immutable, and librdkafka's topic handles are thread-safe.
+public final class KafkaTopic: @unchecked Sendable {
+    public let name: String
+    let raw: OpaquePointer
+    /// A topic handle must not outlive its client.
+    private let owner: ClientHandle
+
+    init(name: String, raw: OpaquePointer, owner: ClientHandle) {
+        self.name = name
+        self.raw = raw
+        self.owner = owner
+    }
+
+    deinit { rd_kafka_topic_destroy(raw) }
+}
+
+/// A record's header; a nil value is Kafka's null, not an empty one.
+public struct KafkaHeader: Equatable, Sendable {
+    public let name: String
+    public let value: [UInt8]?
+
+    public init(name: String, value: [UInt8]?) {
+        self.name = name
+        self.value = value
+    }
+
+    public init(name: String, text: String) {
+        self.init(name: name, value: Array(text.utf8))
+    }
+}
+
+/// What became of a call to `produce`.
+public enum ProduceOutcome: Equatable, Sendable {
+    /// Accepted; a delivery report will come.
+    case queued
+    /// The bounded queue is full; nothing was taken. Try again after reports arrived.
+    case queueFull
+    /// Can never be written like this (too large, unknown partition, fatal client); nothing was taken.
+    case refused(KafkaError)
+}
+
+/// How one accepted record ended.
+public struct DeliveryReport: Sendable {
+    /// What `produce` was given.
+    public let opaque: UInt64
+    public let partition: Int32
+    /// Where the broker put it; nil when it failed, or is unknown after an idempotent retry.
+    public let offset: Int64?
+    /// Nil is success: on disk as far as `acks=all` promises.
+    public let error: KafkaError?
+
+    init(_ message: UnsafePointer<rd_kafka_message_t>) {
+        opaque = UInt64(UInt(bitPattern: message.pointee._private))
+        partition = message.pointee.partition
+        let code = message.pointee.err
+        error = code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code)
+        offset = error == nil && message.pointee.offset >= 0 ? message.pointee.offset : nil
+    }
+}

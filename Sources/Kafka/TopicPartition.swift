@@ -1,0 +1,27 @@
+/// One partition of one of the client's topics, the topic by its place in the list the client was made with.
+///
+/// An index instead of a name keeps the hot path free of strings.
+public struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
+    /// Index into the consumer's `topics`.
+    public let topic: Int
+    public let partition: Int32
+
+    public init(topic: Int, partition: Int32) {
+        self.topic = topic
+        self.partition = partition
+    }
+
+    public var description: String { "#\(topic)[\(partition)]" }
+}
+
+/// A partition with the offset of the next record to be read from it.
+public struct PartitionOffset: Hashable, Sendable {
+    public let partition: TopicPartition
+    /// The next offset to read, as Kafka counts commits; nil where the group has none yet.
+    public let offset: Int64?
+
+    public init(partition: TopicPartition, offset: Int64?) {
+        self.partition = partition
+        self.offset = offset
+    }
+}

@@ -1,0 +1,119 @@
+import Glibc
+import Kafka
+
+/// A group member for tests: notes what it hears, and stores offsets as the test says.
+final class Member: KafkaConsumerDelegate {
+    struct Seen: Equatable, Sendable {
+        var partition: TopicPartition
+        var offset: Int64
+        var key: String?
+        var value: String?
+        var headers: [String: String] = [:]
+        var hasTime = false
+    }
+
+    let consumer: KafkaConsumer
+    var seen: [Seen] = []
+    var commits: [(offsets: [PartitionOffset], error: KafkaError?)] = []
+    var failures: [KafkaError] = []
+    var assignments = 0
+    var revocations: [(partitions: [TopicPartition], lost: Bool)] = []
+    var isClosed = false
+    var statistics = 0
+    /// Stores each offset at once, as if every record were settled in order.
+    var storesAll = false
+    var revocationAnswer = KafkaRevocation.complete
+    var willRevoke = 0
+    var onRecord: ((Seen) -> Void)?
+
+    init(
+        _ bootstrap: String, group: String, topics: [String], options: [String: String] = [:],
+        reset: KafkaConfiguration.OffsetReset = .earliest
+    ) throws {
+        var all = ["session.timeout.ms": "6000", "fetch.wait.max.ms": "10", "heartbeat.interval.ms": "500"]
+        all.merge(options) { $1 }
+        consumer = try KafkaConsumer(
+            KafkaConfiguration(brokers: bootstrap, group: group, options: all, offsetReset: reset), topics: topics)
+        consumer.delegate = self
+    }
+
+    func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord) {
+        var headers: [String: String] = [:]
+        record.forEachHeader { name, value in
+            headers[name] = value.map { String(decoding: $0, as: UTF8.self) } ?? "null"
+        }
+        let one = Seen(
+            partition: record.partition, offset: record.offset,
+            key: record.key.map { String(decoding: $0, as: UTF8.self) },
+            value: record.value.map { String(decoding: $0, as: UTF8.self) }, headers: headers,
+            hasTime: record.timestampMs != nil)
+        seen.append(one)
+        if storesAll { consumer.storeOffset(record.partition, next: record.offset + 1) }
+        onRecord?(one)
+    }
+
+    func kafka(_ consumer: KafkaConsumer, willRevoke partitions: [TopicPartition], lost: Bool) -> KafkaRevocation {
+        willRevoke += 1
+        return revocationAnswer
+    }
+
+    func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent) {
+        switch event {
+        case .assigned: assignments += 1
+        case .revoked(let partitions, let lost): revocations.append((partitions, lost))
+        case .committed(let offsets, let error): commits.append((offsets, error))
+        case .failed(let error, _), .fatal(let error): failures.append(error)
+        case .endReached: break
+        case .closed: isClosed = true
+        }
+    }
+
+    func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer) { statistics += 1 }
+
+    func committedTo(_ offset: Int64) -> Bool {
+        commits.contains { $0.error == nil && $0.offsets.contains { $0.offset == offset } }
+    }
+}
+
+/// Polls all members by their wake descriptors until `condition` holds; false when `seconds` passed first.
+func pump(_ members: [Member], seconds: Double = 25, until condition: () -> Bool) -> Bool {
+    let end = now() + seconds
+    while !condition() {
+        let left = end - now()
+        if left <= 0 { return false }
+        var items = members.map { pollfd(fd: $0.consumer.wakeFD, events: Int16(POLLIN), revents: 0) }
+        poll(&items, UInt(items.count), Int32(min(left * 1000, 1000)) + 1)
+        for member in members { member.consumer.poll(max: 100) }
+    }
+    return true
+}
+
+func now() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+/// Writes and waits for the reports; returns them by opaque number.
+@discardableResult
+func write(
+    _ producer: KafkaProducer, _ topic: String, _ records: [(key: String?, value: String?, partition: Int32?)],
+    seconds: Int = 15
+) throws -> [UInt64: DeliveryReport] {
+    guard let topic = producer.topic(topic) else { throw Broken("no topic") }
+    var reports: [UInt64: DeliveryReport] = [:]
+    for (index, record) in records.enumerated() {
+        let outcome = producer.produce(
+            to: topic, keyBytes: record.key.map { Array($0.utf8) }, valueBytes: record.value.map { Array($0.utf8) },
+            partition: record.partition, opaque: UInt64(index) + 1)
+        if outcome != .queued { throw Broken("\(outcome)") }
+    }
+    let done = producer.flush(timeoutMs: seconds * 1000) { reports[$0.opaque] = $0 }
+    if !done { throw Broken("not flushed, \(producer.pendingCount) pending") }
+    return reports
+}
+
+struct Broken: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
