@@ -1,0 +1,128 @@
+import PushCore
+
+/// The members of `aps` for a push that alerts: what we compute, deep-merged with what the sender gave in `push.aps`.
+///
+/// The sender's keys win, but for the server's own: `badge`, `mutable-content`, and `alert` where details are hidden
+/// (contract sections 2 and 5).
+struct APSObject {
+    private let given: [JSONValue.Member]
+    private let text: AlertText
+    private let sound: String
+    private let threadID: String
+    private let category: String?
+    private let interruption: String?
+
+    /// Where the body's characters lie in the bytes, for cutting.
+    struct Body {
+        var text: String
+        var range: Range<Int>
+    }
+
+    /// Written here, or never taken from the sender.
+    private static let ownKeys: [String] = [
+        "alert", "sound", "thread-id", "category", "interruption-level", "mutable-content", "badge",
+    ]
+
+    init(_ message: borrowing Message, text: AlertText, isHidden: Bool) {
+        if case .object(let members) = message.push.aps {
+            given = isHidden ? members.filter { $0.key != "alert" } : members
+        } else {
+            given = []
+        }
+        self.text = text
+        sound = message.push.sound ?? "default"
+        threadID = message.push.threadID ?? message.conversation.id
+        category = message.push.category
+        interruption = message.push.interruption
+    }
+
+    /// Writes the members without their braces, at least one.
+    func write(to writer: inout JSONWriter) -> Body? {
+        writer.raw(#""alert":"#)
+        let body = writeAlert(to: &writer)
+        // An empty name: no sound.
+        write("sound", or: sound.isEmpty ? nil : sound, to: &writer)
+        write("thread-id", or: threadID, to: &writer)
+        write("category", or: category, to: &writer)
+        write("interruption-level", or: interruption, to: &writer)
+        // Whenever there is an alert, so that the app's service extension sees it.
+        writer.raw(#","mutable-content":1"#)
+        for member in given where !Self.ownKeys.contains(member.key) {
+            writer.raw(0x2c)
+            writer.member(member.key, member.value)
+        }
+        return body
+    }
+
+    private func given(_ key: String) -> JSONValue? {
+        for member in given where member.key == key {
+            return member.value == .null ? nil : member.value
+        }
+        return nil
+    }
+
+    private func write(_ key: String, or own: String?, to writer: inout JSONWriter) {
+        guard let value = given(key) ?? own.map(JSONValue.string) else { return }
+        writer.raw(0x2c)
+        writer.member(key, value)
+    }
+
+    /// The sender's alert stands as given; title and body that it lacks are ours, a forced text is ours in any case.
+    private func writeAlert(to writer: inout JSONWriter) -> Body? {
+        switch given("alert") {
+        case .string(let alert) where !text.isForcedText:
+            return writeText(alert, to: &writer)
+        case .object(let members):
+            return writeMerged(members, to: &writer)
+        default:
+            return writeMerged([], to: &writer)
+        }
+    }
+
+    private func writeMerged(_ members: [JSONValue.Member], to writer: inout JSONWriter) -> Body? {
+        func gives(_ keys: String...) -> Bool { members.contains { keys.contains($0.key) && $0.value != .null } }
+        var separator: UInt8 = 0x7b
+        func open(_ key: String) {
+            writer.raw(separator)
+            separator = 0x2c
+            writer.string(key)
+            writer.raw(0x3a)
+        }
+        if let title = text.title, !gives("title", "title-loc-key") {
+            open("title")
+            writer.string(title)
+        }
+        var body: Body?
+        let ownBody = text.isForcedText || !gives("body", "loc-key")
+        if ownBody {
+            open("body")
+            body = writeText(text.body, to: &writer)
+        }
+        for member in members where member.value != .null {
+            switch member.key {
+            case "body", "loc-key", "loc-args":
+                if ownBody { continue }
+                open(member.key)
+                if member.key == "body", case .string(let given) = member.value {
+                    body = writeText(given, to: &writer)
+                } else {
+                    writer.value(member.value)
+                }
+            default:
+                open(member.key)
+                writer.value(member.value)
+            }
+        }
+        writer.raw(0x7d)
+        return body
+    }
+
+    private func writeText(_ text: String, to writer: inout JSONWriter) -> Body {
+        writer.raw(0x22)
+        let start = writer.count
+        writer.escaped(text)
+        let end = writer.count
+        writer.raw(0x22)
+        return Body(text: text, range: start..<end)
+    }
+}

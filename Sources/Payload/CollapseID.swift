@@ -1,0 +1,45 @@
+import Crypto
+public import PushCore
+
+/// The `apns-collapse-id`: pushes that carry the same one replace each other on the device.
+public enum CollapseID {
+    /// The key that is lifted out of `push.payload` (NIM).
+    static let payloadKey = "apns-collapse-id"
+
+    /// Apple: at most 64 bytes.
+    private static let bytesMax = 64
+
+    /// Always one: a recall can only replace what was sent with one.
+    ///
+    /// - Parameter original: of a revoke: the collapse id that its target was sent with, if known.
+    public static func choose(_ message: borrowing Message, original: String? = nil) -> String {
+        if message.kind == .revoke, let original, !original.isEmpty { return fitted(original) }
+        if let given = message.push.collapseID, !given.isEmpty { return fitted(given) }
+        if let given = message.push.payload?[payloadKey]?.string, !given.isEmpty { return fitted(given) }
+        return hashed(message.revoke?.targetMsgID ?? message.msgID)
+    }
+
+    /// As given where it may stand in a header, else its SHA-256 in hexadecimal.
+    static func fitted(_ text: String) -> String {
+        let utf8 = text.utf8
+        let isFit =
+            utf8.count <= bytesMax && utf8.allSatisfy { (0x20...0x7e).contains($0) }
+            && utf8.first != 0x20 && utf8.last != 0x20
+        return isFit ? text : SHA256.hex(Array(utf8))
+    }
+
+    /// The same in every worker, and short: headers that do not repeat cost bytes in HPACK.
+    private static func hashed(_ msgID: String) -> String {
+        var hash = SipHash128(key0: 0x636f_6c6c_6170_7365, key1: 0x6361_7269_6c6c_6f6e)
+        hash.update(lengthThen: msgID)
+        let (first, second) = hash.finish()
+        return String(unsafeUninitializedCapacity: 32) { buffer in
+            for index in 0..<32 {
+                let word = index < 16 ? first : second
+                let nibble = UInt8(truncatingIfNeeded: word &>> UInt64((index & 15) &* 4)) & 15
+                buffer[index] = nibble < 10 ? 0x30 &+ nibble : 0x57 &+ nibble
+            }
+            return 32
+        }
+    }
+}

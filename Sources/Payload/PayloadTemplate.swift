@@ -1,0 +1,117 @@
+public import PushCore
+
+/// A payload encoded once per (event, variant), with places for badge, pid and receiver id.
+///
+/// Rendering for one device is a few copies of bytes. Whatever is put into the places, the result stays within Apple's
+/// limit.
+public struct PayloadTemplate: Sendable {
+    private let bytes: [UInt8]
+    /// Where `"badge":n` goes; nil: this push carries no badge (a silent one).
+    private let badgeAt: Int?
+    private let pidAt: Int
+    /// Where the receiver's id goes (profile `rc`).
+    private let receiverAt: Int?
+    private let limit: Int
+
+    /// Apple: 4096 bytes, 5120 for VoIP.
+    public static func limit(voip: Bool) -> Int { voip ? 5120 : 4096 }
+
+    /// `,"badge":` with the longest number.
+    private static let badgeReserve = 28
+    /// An id of ordinary length; a longer one is refused by `render` where it does not fit.
+    private static let receiverReserve = 128
+
+    /// Encodes; a body too long is cut on a grapheme border. Nil: too large even so (`payload_too_large`).
+    public init?(
+        _ message: borrowing Message, variant: PayloadVariant, profile: PayloadProfile, templates: Templates
+    ) {
+        limit = Self.limit(voip: message.push.voip)
+        var writer = JSONWriter(capacity: 640)
+        writer.raw(#"{"aps":{"#)
+        var body: APSObject.Body?
+        if message.push.silent {
+            // Apple: a background push has `content-available` and nothing that is shown.
+            writer.raw(#""content-available":1"#)
+        } else {
+            let text = AlertText(message, variant: variant, templates: templates)
+            body = APSObject(message, text: text, isHidden: variant.isHidden).write(to: &writer)
+        }
+        let apsEnd = writer.count
+        writer.raw(#"},"pid":""#)
+        let pidPlace = writer.count
+        writer.raw(0x22)
+        let receiverPlace = ProfileKeys(profile).write(message, to: &writer)
+        writer.raw(0x7d)
+
+        let reserved =
+            PushID.textCount + (message.push.silent ? 0 : Self.badgeReserve)
+            + (receiverPlace == nil ? 0 : Self.receiverReserve)
+        let excess = writer.count + reserved - limit
+        var shift = 0
+        if excess > 0 {
+            guard let body, let cut = TextCut.escapedBytes(body.text, limit: body.range.count - excess) else {
+                return nil
+            }
+            var short = JSONWriter(capacity: body.range.count)
+            short.escaped(cut)
+            shift = body.range.count - short.count
+            writer.replace(body.range, by: short)
+        }
+        badgeAt = message.push.silent ? nil : apsEnd - shift
+        pidAt = pidPlace - shift
+        receiverAt = receiverPlace.map { $0 - shift }
+        bytes = writer.bytes
+    }
+
+    /// Appends the payload for one device; false, with nothing appended, where it would pass the limit.
+    ///
+    /// - Parameters:
+    ///   - badge: already capped (`BadgeRule`); nil: the icon stays as it is.
+    ///   - receiver: the recipient's uid, which profile `rc` names.
+    public func render(into out: inout [UInt8], badge: Int64?, pid: PushID, receiver: String) -> Bool {
+        let start = out.count
+        out.reserveCapacity(start + bytes.count + PushID.textCount + Self.badgeReserve + Self.receiverReserve)
+        bytes.withUnsafeBufferPointer { all in
+            var done = 0
+            func copy(to end: Int) {
+                out.append(contentsOf: UnsafeBufferPointer(rebasing: all[done..<end]))
+                done = end
+            }
+            if let badgeAt, let badge {
+                copy(to: badgeAt)
+                out.append(contentsOf: #","badge":"#.utf8)
+                appendDecimal(badge, to: &out)
+            }
+            copy(to: pidAt)
+            let text = pid.ascii
+            for index in text.indices { out.append(text[index]) }
+            if let receiverAt {
+                copy(to: receiverAt)
+                var id = JSONWriter(capacity: Self.receiverReserve)
+                id.escaped(receiver)
+                out.append(contentsOf: id.bytes)
+            }
+            copy(to: all.count)
+        }
+        guard out.count - start <= limit else {
+            out.removeSubrange(start...)
+            return false
+        }
+        return true
+    }
+
+    /// The payload for one device; nil where it would pass the limit.
+    public func render(badge: Int64?, pid: PushID, receiver: String) -> [UInt8]? {
+        var out: [UInt8] = []
+        return render(into: &out, badge: badge, pid: pid, receiver: receiver) ? out : nil
+    }
+
+    /// The payload of a push that only sets the icon's number (`clear_on_read`).
+    public static func badgeAlone(_ number: Int64) -> [UInt8] {
+        var writer = JSONWriter(capacity: 40)
+        writer.raw(#"{"aps":{"badge":"#)
+        writer.integer(number)
+        writer.raw("}}")
+        return writer.bytes
+    }
+}

@@ -1,0 +1,31 @@
+public import PushCore
+
+/// What of a receiver changes the bytes of a payload, besides badge, pid and receiver id.
+///
+/// Receivers of the same variant share one `PayloadTemplate`.
+public struct PayloadVariant: Sendable, Hashable {
+    public var language: String
+    /// The receiver hides details, and the message does not override that.
+    public var isHidden: Bool
+    /// Of the token; nil unless details are hidden, since nothing else looks at it.
+    public var contentKey: String?
+    public var isForced: Bool
+
+    public init(language: String, isHidden: Bool = false, contentKey: String? = nil, isForced: Bool = false) {
+        self.language = language
+        self.isHidden = isHidden
+        self.contentKey = isHidden ? contentKey : nil
+        self.isForced = isForced
+    }
+
+    /// The variant for one token; the language is the device's, else the user's, else the app's.
+    public init(
+        _ message: borrowing Message, token: TokenRecord, settings: UserSettings, isForced: Bool,
+        policy: borrowing AppPolicy
+    ) {
+        self.init(
+            language: token.language ?? settings.language ?? policy.defaultLanguage,
+            isHidden: !settings.showDetail && !message.push.forceDetail,
+            contentKey: token.contentKey, isForced: isForced)
+    }
+}

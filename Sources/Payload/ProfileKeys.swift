@@ -1,0 +1,106 @@
+import PushCore
+
+/// The keys beside `aps` and `pid` (contract section 6).
+struct ProfileKeys {
+    private let profile: PayloadProfile
+
+    init(_ profile: PayloadProfile) {
+        self.profile = profile
+    }
+
+    /// Writes each key with a comma before it; the place for the receiver's id, where the profile has one.
+    func write(_ message: borrowing Message, to writer: inout JSONWriter) -> Int? {
+        let custom = Self.custom(message.push.payload)
+        switch profile {
+        case .nim:
+            writeNIM(message, custom, to: &writer)
+        case .rc:
+            return writeRC(message, custom, to: &writer)
+        case .wps:
+            writeWPS(message, custom, to: &writer)
+        case .raw:
+            write(custom, to: &writer)
+        }
+        return nil
+    }
+
+    /// `aps` and `pid` are never the sender's, and `apns-collapse-id` is lifted into the header.
+    private static func custom(_ payload: JSONValue?) -> [JSONValue.Member] {
+        guard case .object(let members) = payload else { return [] }
+        return members.filter { $0.key != "aps" && $0.key != "pid" && $0.key != CollapseID.payloadKey }
+    }
+
+    private func write(_ members: [JSONValue.Member], to writer: inout JSONWriter) {
+        for member in members {
+            writer.raw(0x2c)
+            writer.member(member.key, member.value)
+        }
+    }
+
+    private func writeNIM(_ message: borrowing Message, _ custom: [JSONValue.Member], to writer: inout JSONWriter) {
+        let own: [JSONValue.Member] = [
+            .init("sessionid", .string(message.sessionID)),
+            .init("sessiontype", .string(message.conversation.type.rawValue)),
+        ]
+        // Where absent, and null is the same as absent.
+        let given = custom.filter { member in member.value != .null || !own.contains { $0.key == member.key } }
+        write(given, to: &writer)
+        write(own.filter { member in !given.contains { $0.key == member.key } }, to: &writer)
+    }
+
+    private func writeRC(
+        _ message: borrowing Message, _ custom: [JSONValue.Member], to writer: inout JSONWriter
+    ) -> Int {
+        writer.raw(#","rc":{"cType":"#)
+        writer.string(Self.conversationType(message.conversation.type, custom))
+        writer.raw(#","fId":"#)
+        writer.string(message.from.uid)
+        if let type = message.typeName {
+            writer.raw(#","oName":"#)
+            writer.string(type)
+        }
+        writer.raw(#","tId":"#)
+        writer.string(message.sessionID)
+        writer.raw(#","id":"#)
+        writer.string(message.msgID)
+        writer.raw(#","rId":""#)
+        let receiver = writer.count
+        writer.raw(#""}"#)
+        if !custom.isEmpty {
+            writer.raw(#","appData":"#)
+            writer.value(.object(custom))
+        }
+        return receiver
+    }
+
+    private static func conversationType(_ type: Conversation.Kind, _ custom: [JSONValue.Member]) -> String {
+        if let given = custom.first(where: { $0.key == "cType" })?.value.string, ["DS", "MC", "MP"].contains(given) {
+            return given
+        }
+        return switch type {
+        case .p2p: "PR"
+        case .group, .ultra: "GRP"
+        case .system: "SYS"
+        case .custom: "CS"
+        }
+    }
+
+    private func writeWPS(_ message: borrowing Message, _ custom: [JSONValue.Member], to writer: inout JSONWriter) {
+        var own: [JSONValue.Member] = [
+            .init("conv_id", .string(message.conversation.id)),
+            .init("conv_type", .string(message.conversation.type.rawValue)),
+            .init("from", .string(message.from.uid)),
+            .init("msg_id", .string(message.msgID)),
+        ]
+        if message.decreasesBadge { own.append(.init("corner_mark_decrease", .bool(true))) }
+        let given = custom.filter { member in !own.contains { $0.key == member.key } }
+        writer.raw(#","message":{"params":"#)
+        writer.value(.object(own + given))
+        writer.raw(0x7d)
+    }
+}
+
+extension Message {
+    /// Whom an answer goes to: in p2p the sender, else the conversation.
+    fileprivate var sessionID: String { conversation.type == .p2p ? from.uid : conversation.id }
+}

@@ -1,0 +1,34 @@
+/// Takes out of shown text what no reader sees but what harms: controls, and in names the marks that turn direction.
+enum PlainText {
+    /// A title or a body: line feeds and tabs stay, other controls (NUL above all, which ends a text for C) go.
+    static func body(_ text: String) -> String {
+        if isHarmless(text) { return text }
+        return filtered(text) { !isControl($0) || $0.value == 0x0a || $0.value == 0x09 }
+    }
+
+    /// A name before a body, on one line: an embedding or override left open in it would turn the text after it
+    /// (Unicode TR9, explicit formatting characters).
+    static func name(_ text: String) -> String {
+        if isHarmless(text) { return text }
+        return filtered(text) { scalar in
+            !isControl(scalar) && !(0x202a...0x202e).contains(scalar.value) && !(0x2066...0x2069).contains(scalar.value)
+                && !(0x2028...0x2029).contains(scalar.value)
+        }
+    }
+
+    /// Printable ASCII, or letters far from any control: UTF-8 of a control has a byte below 0x20, 0x7F, or begins
+    /// with 0xC2; the formatting characters begin with 0xE2.
+    private static func isHarmless(_ text: String) -> Bool {
+        text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f && $0 != 0xc2 && $0 != 0xe2 }
+    }
+
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
+    }
+
+    private static func filtered(_ text: String, _ keeps: (Unicode.Scalar) -> Bool) -> String {
+        var result = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars where keeps(scalar) { result.append(scalar) }
+        return String(result)
+    }
+}
