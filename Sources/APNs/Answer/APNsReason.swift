@@ -1,0 +1,31 @@
+/// The `reason` of an answer, Apple's own word.
+///
+/// Open: Apple adds reasons without notice, and a closed enum would lose them. A word of the rule table costs no
+/// allocation; an unknown one is kept, cut to 64 printable characters.
+public struct APNsReason: Sendable, Hashable {
+    public let text: String
+    /// False for words the rule table does not have; those make no metric label.
+    public let isKnown: Bool
+
+    init(known text: String) {
+        self.text = text
+        self.isKnown = true
+    }
+
+    /// Finds a known word by its bytes, else keeps a clean copy.
+    init(bytes: some Collection<UInt8>) {
+        if let rule = AnswerTable.rules.first(where: { $0.reason.utf8.elementsEqual(bytes) }) {
+            self.init(known: rule.reason)
+            return
+        }
+        let clean = bytes.prefix(64).map { $0 >= 0x21 && $0 < 0x7F ? $0 : UInt8(ascii: "?") }
+        self.text = String(decoding: clean, as: UTF8.self)
+        self.isKnown = false
+    }
+
+    /// The body named none.
+    public static var absent: APNsReason { APNsReason(known: "") }
+
+    /// For a metric label: one of a closed set.
+    public var label: String { isKnown ? (text.isEmpty ? "none" : text) : "other" }
+}

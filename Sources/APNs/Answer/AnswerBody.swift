@@ -1,0 +1,114 @@
+/// The body of an error answer, `{"reason":"…","timestamp":n}`, read with a bounded scanner.
+///
+/// The bytes come from the network: whatever they are, the result is a reason (perhaps none) and perhaps a timestamp.
+struct AnswerBody: Equatable {
+    /// Bytes kept of one answer's body; more are thrown away as they come.
+    static var bytesMax: Int { 4096 }
+
+    private(set) var reason: APNsReason = .absent
+    private(set) var timestampMs: Int64?
+
+    init(_ bytes: some Collection<UInt8>) {
+        var scanner = Scanner(bytes: Array(bytes.prefix(Self.bytesMax)))
+        guard scanner.take(UInt8(ascii: "{")) else { return }
+        while let key = scanner.string(), scanner.take(UInt8(ascii: ":")) {
+            if key.elementsEqual("reason".utf8), let text = scanner.string() {
+                reason = APNsReason(bytes: text)
+            } else if key.elementsEqual("timestamp".utf8), let number = scanner.integer() {
+                timestampMs = number
+            } else {
+                guard scanner.skipValue() else { return }
+            }
+            guard scanner.take(UInt8(ascii: ",")) else { return }
+        }
+    }
+
+    /// Reads `Retry-After` in its seconds form; the date form and nonsense give nil (Apple documents neither).
+    static func retryAfterSeconds(_ bytes: some Collection<UInt8>) -> UInt32? {
+        guard !bytes.isEmpty, bytes.count <= 9 else { return nil }
+        var seconds: UInt32 = 0
+        for byte in bytes {
+            guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+            seconds = seconds &* 10 &+ UInt32(byte &- UInt8(ascii: "0"))
+        }
+        return seconds
+    }
+
+    /// Walks over the bytes of one flat JSON object; never past their end.
+    private struct Scanner {
+        let bytes: [UInt8]
+        var at = 0
+
+        init(bytes: [UInt8]) {
+            self.bytes = bytes
+        }
+
+        mutating func peek() -> UInt8? {
+            while at < bytes.count {
+                switch bytes[at] {
+                case 0x20, 0x09, 0x0A, 0x0D: at += 1
+                default: return bytes[at]
+                }
+            }
+            return nil
+        }
+
+        mutating func take(_ byte: UInt8) -> Bool {
+            guard peek() == byte else { return false }
+            at += 1
+            return true
+        }
+
+        /// The raw inside of a string; escapes stay as they are, since no word of Apple's has any.
+        mutating func string() -> ArraySlice<UInt8>? {
+            guard peek() == UInt8(ascii: "\"") else { return nil }
+            let start = at + 1
+            var end = start
+            while end < bytes.count {
+                if bytes[end] == UInt8(ascii: "\"") {
+                    at = end + 1
+                    return bytes[start..<end]
+                }
+                end += bytes[end] == UInt8(ascii: "\\") ? 2 : 1
+            }
+            return nil
+        }
+
+        /// A whole number of at most eighteen digits.
+        mutating func integer() -> Int64? {
+            guard let first = peek(), first >= UInt8(ascii: "0"), first <= UInt8(ascii: "9") else { return nil }
+            var value: Int64 = 0
+            var end = at
+            while end < bytes.count, bytes[end] >= UInt8(ascii: "0"), bytes[end] <= UInt8(ascii: "9") {
+                guard end - at < 18 else { return nil }
+                value = value * 10 + Int64(bytes[end] - UInt8(ascii: "0"))
+                end += 1
+            }
+            at = end
+            return value
+        }
+
+        /// Steps over a value of any kind, nested ones by counting brackets outside strings.
+        mutating func skipValue() -> Bool {
+            var depth = 0
+            while let byte = peek() {
+                switch byte {
+                case UInt8(ascii: "\""):
+                    guard string() != nil else { return false }
+                case UInt8(ascii: "{"), UInt8(ascii: "["):
+                    depth += 1
+                    at += 1
+                case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                    if depth == 0 { return true }
+                    depth -= 1
+                    at += 1
+                case UInt8(ascii: ",") where depth == 0:
+                    return true
+                default:
+                    at += 1
+                }
+            }
+            return false
+        }
+    }
+}

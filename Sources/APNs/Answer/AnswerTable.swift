@@ -1,0 +1,125 @@
+/// What an answer of APNs means for the push, its connection, the credential and the token.
+public struct AnswerRule: Sendable, Equatable {
+    public let status: Int
+    public let reason: String
+    let push: PushStep
+    let connection: ConnectionStep
+    let credential: CredentialStep
+    /// What the caller should do with the token; the client itself stores none.
+    public let token: TokenFate
+
+    init(
+        _ status: Int, _ reason: String, _ push: PushStep, connection: ConnectionStep = .keep,
+        credential: CredentialStep = .keep, token: TokenFate = .keep
+    ) {
+        self.status = status
+        self.reason = reason
+        self.push = push
+        self.connection = connection
+        self.credential = credential
+        self.token = token
+    }
+
+    enum PushStep: Sendable, Equatable {
+        case accept
+        /// Final: sending the same again gives the same answer.
+        case reject
+        /// At once, on another connection.
+        case resend
+        /// Again after a rising, jittered delay, `Retry-After` obeyed.
+        case retry
+        /// Waits until the credential is in order again.
+        case awaitCredential
+    }
+
+    enum ConnectionStep: Sendable, Equatable {
+        case keep
+        /// No new streams on it; a fresh one takes over.
+        case drain
+    }
+
+    enum CredentialStep: Sendable, Equatable {
+        case keep
+        /// Sign a new provider token, once.
+        case resign
+        /// Keep the present provider token; sign no other for twenty minutes.
+        case holdSigning
+        /// Nobody sends with it until a probe is accepted; the operator is told.
+        case pause
+    }
+
+    /// What an answer says of the device token.
+    public enum TokenFate: Sendable, Equatable {
+        case keep
+        /// Dead for this topic.
+        case remove
+        /// Dead, unless it was registered after the answer's timestamp.
+        case removeIfOlder
+    }
+}
+
+/// Every status and reason Apple documents (and two only seen), each with its action; the one place that knows them.
+///
+/// Source: "Handling notification responses from APNs". A reason that is not here acts by the class of its status.
+public enum AnswerTable {
+    static let accepted = AnswerRule(200, "", .accept)
+
+    static let rules: [AnswerRule] = [
+        AnswerRule(400, "BadDeviceToken", .reject, token: .remove),
+        AnswerRule(400, "DeviceTokenNotForTopic", .reject, token: .remove),
+        AnswerRule(400, "BadCollapseId", .reject),
+        AnswerRule(400, "BadExpirationDate", .reject),
+        AnswerRule(400, "BadMessageId", .reject),
+        AnswerRule(400, "BadPriority", .reject),
+        AnswerRule(400, "BadTopic", .reject),
+        AnswerRule(400, "DuplicateHeaders", .reject),
+        AnswerRule(400, "IdleTimeout", .resend, connection: .drain),
+        AnswerRule(400, "InvalidPushType", .reject),
+        AnswerRule(400, "MissingDeviceToken", .reject),
+        AnswerRule(400, "MissingTopic", .reject),
+        AnswerRule(400, "PayloadEmpty", .reject),
+        AnswerRule(400, "TopicDisallowed", .reject),
+        AnswerRule(403, "BadCertificate", .awaitCredential, connection: .drain, credential: .pause),
+        AnswerRule(403, "BadCertificateEnvironment", .awaitCredential, connection: .drain, credential: .pause),
+        AnswerRule(403, "BadEnvironmentKeyIdInToken", .awaitCredential, connection: .drain, credential: .pause),
+        AnswerRule(403, "BadEnvironmentKeyInToken", .awaitCredential, connection: .drain, credential: .pause),
+        // The connection that saw the old token answers nothing useful any more.
+        AnswerRule(403, "ExpiredProviderToken", .awaitCredential, connection: .drain, credential: .resign),
+        AnswerRule(403, "Forbidden", .awaitCredential, credential: .pause),
+        AnswerRule(403, "InvalidProviderToken", .awaitCredential, connection: .drain, credential: .pause),
+        AnswerRule(403, "MissingProviderToken", .awaitCredential, connection: .drain, credential: .pause),
+        AnswerRule(403, "UnrelatedKeyIdInToken", .awaitCredential, connection: .drain, credential: .pause),
+        AnswerRule(404, "BadPath", .reject),
+        AnswerRule(405, "MethodNotAllowed", .reject),
+        AnswerRule(410, "ExpiredToken", .reject, token: .removeIfOlder),
+        AnswerRule(410, "Unregistered", .reject, token: .removeIfOlder),
+        AnswerRule(413, "PayloadTooLarge", .reject),
+        AnswerRule(429, "TooManyProviderTokenUpdates", .retry, connection: .drain, credential: .holdSigning),
+        AnswerRule(429, "TooManyRequests", .retry),
+        AnswerRule(500, "InternalServerError", .retry),
+        AnswerRule(503, "ServiceUnavailable", .retry),
+        AnswerRule(503, "Shutdown", .resend, connection: .drain),
+    ]
+
+    /// The rule for an answer, by word where known with that status, else by the status alone.
+    public static func rule(status: Int, reason: APNsReason) -> AnswerRule {
+        if status == 200 { return accepted }
+        if reason.isKnown, let rule = rules.first(where: { $0.status == status && $0.reason == reason.text }) {
+            return rule
+        }
+        return switch status {
+        case 403: AnswerRule(status, reason.text, .awaitCredential, connection: .drain, credential: .pause)
+        case 410: AnswerRule(status, reason.text, .reject, token: .removeIfOlder)
+        case 408, 429, 500...599: AnswerRule(status, reason.text, .retry)
+        default: AnswerRule(status, reason.text, .reject)
+        }
+    }
+}
+
+extension PushOutcome {
+    /// What this outcome says of the device token (contract: removal with feedback is the caller's).
+    public var tokenFate: AnswerRule.TokenFate {
+        guard case .rejected(let status, let reason, _) = self else { return .keep }
+        return AnswerTable.rule(status: status, reason: reason).token
+    }
+}

@@ -1,0 +1,62 @@
+/// The numbers that bound a client; every queue, wait and retry has one here.
+public struct APNsLimits: Sendable, Equatable {
+    /// Pushes a client holds at once: waiting, delayed and in flight. Full means back-pressure.
+    public var pushesMax = 20_000
+    /// Streams in flight over all connections.
+    public var inFlightMax = 2_000
+    /// Streams per connection, below whatever the peer allows.
+    public var streamsPerConnectionMax = 1_000
+    /// Connections kept open once started.
+    public var connectionsMin = 1
+    public var connectionsMax = 4
+    /// How long pushes must wait for want of streams before another connection is opened.
+    public var growAfterNanos: UInt64 = 200_000_000
+    /// A connection above the minimum that was idle for so long is closed.
+    public var idleMaxNanos: UInt64 = 300_000_000_000
+    /// Age at which a connection is replaced; up to a tenth less is drawn, so that many do not go together.
+    public var ageMaxNanos: UInt64 = 12 * 3_600_000_000_000
+    public var connectTimeoutNanos: UInt64 = 10_000_000_000
+    /// TLS is up but no SETTINGS came.
+    public var settingsTimeoutNanos: UInt64 = 5_000_000_000
+    /// Least time between two connects while all goes well; failures add a jittered, rising wait.
+    public var connectSpacingNanos: UInt64 = 250_000_000
+    public var connectBackoff = Backoff(baseNanos: 500_000_000, capNanos: 60_000_000_000)
+    /// Wait for one answer; then the stream is reset and the push's fate is unknown.
+    public var answerNanos: UInt64 = 5_000_000_000
+    /// Resends of a push whose fate is unknown (same apns-id).
+    public var unknownTries = 2
+    /// Silence on a connection with work outstanding before it is asked by PING.
+    public var pingAfterNanos: UInt64 = 1_000_000_000
+    /// Wait for the PING's answer; then the connection is dead.
+    public var pingTimeoutNanos: UInt64 = 1_500_000_000
+    /// Silence on an idle connection before it is asked by PING.
+    public var idlePingNanos: UInt64 = 60_000_000_000
+    /// Delay after 429, 500 and 503.
+    public var retryBackoff = Backoff(baseNanos: 500_000_000, capNanos: 300_000_000_000)
+    /// Longest `Retry-After` believed.
+    public var retryAfterMaxNanos: UInt64 = 3_600_000_000_000
+    /// Delays longer than this end as `deferred`, for the caller to park; `.max`: everything waits here.
+    public var holdNanos: UInt64 = .max
+    /// Between two probes of a paused credential.
+    public var credentialProbeNanos: UInt64 = 60_000_000_000
+
+    public init() {}
+
+    /// Relations that must hold, in words; empty when all do.
+    public var problems: [String] {
+        var found: [String] = []
+        if pushesMax < 1 || inFlightMax < 1 || streamsPerConnectionMax < 1 {
+            found.append("pushesMax, inFlightMax and streamsPerConnectionMax must be at least 1")
+        }
+        if pushesMax < inFlightMax { found.append("pushesMax must not be below inFlightMax") }
+        if pushesMax > Int(Int32.max) { found.append("pushesMax must fit 31 bits") }
+        if connectionsMin < 1 || connectionsMax < connectionsMin {
+            found.append("connectionsMin must be at least 1 and connectionsMax not below it")
+        }
+        if answerNanos == 0 || connectTimeoutNanos == 0 || pingTimeoutNanos == 0 {
+            found.append("answer, connect and PING timeouts must not be 0")
+        }
+        if unknownTries < 0 { found.append("unknownTries must not be negative") }
+        return found
+    }
+}

@@ -1,0 +1,234 @@
+/// All pushes of one client, each in exactly one place: waiting, delayed or in flight.
+///
+/// One slot per push, links inside the slots: moving a push between places allocates nothing, and removing one from the
+/// middle of a list costs the same as from its head. Bounded by `capacity`; a full table refuses, it never drops.
+struct PushTable: ~Copyable {
+    typealias Slot = Int32
+
+    enum Place: UInt8 { case free, waiting, delayed, inFlight }
+
+    /// Everything about a push but the push itself; plain bits, changed in place.
+    struct Entry {
+        fileprivate(set) var place: Place = .free
+        fileprivate var previous: Slot = -1
+        fileprivate var next: Slot = -1
+        /// Index in the heap of the delayed.
+        fileprivate var heapIndex: Int32 = -1
+        fileprivate var dueNanos: UInt64 = 0
+        var history = PushHistory()
+        var stream: Int32 = 0
+        var connection: Int32 = -1
+        var submittedNanos: UInt64 = 0
+        var status: Int32 = 0
+        var retryAfterSeconds: UInt32?
+        /// The connection that must not carry the next attempt, where there is another.
+        var avoid: Int32 = -1
+        /// Set when the request's deadline passed and its stream was reset.
+        var isTimedOut = false
+        /// APNs answered that the credential is the matter; the push waits for the gate.
+        var isProbe = false
+    }
+
+    let capacity: Int
+    private var entries: [Entry] = []
+    private var pushes: [Push?] = []
+    private var freeSlots: [Slot] = []
+    private var heap: [Slot] = []
+    private var waiting = List()
+    private var flying = List()
+
+    private struct List {
+        var head: Slot = -1
+        var tail: Slot = -1
+        var count = 0
+    }
+
+    init(capacity: Int) {
+        self.capacity = capacity
+    }
+
+    var waitingCount: Int { waiting.count }
+    var inFlightCount: Int { flying.count }
+    var delayedCount: Int { heap.count }
+    var count: Int { waiting.count + flying.count + heap.count }
+    var isFull: Bool { count >= capacity }
+
+    /// The push that has waited longest.
+    var firstWaiting: Slot? { waiting.head < 0 ? nil : waiting.head }
+    /// The push submitted first of those in flight.
+    var oldestInFlight: Slot? { flying.head < 0 ? nil : flying.head }
+    /// When the next delayed push is due.
+    var nextDueNanos: UInt64? { heap.first.map { entries[Int($0)].dueNanos } }
+
+    subscript(slot: Slot) -> Entry {
+        _read { yield entries[Int(slot)] }
+        _modify { yield &entries[Int(slot)] }
+    }
+
+    func push(_ slot: Slot) -> Push? { pushes[Int(slot)] }
+    func tag(_ slot: Slot) -> UInt64 { pushes[Int(slot)]?.tag ?? 0 }
+    func expiresAtMs(_ slot: Slot) -> Int64 { pushes[Int(slot)]?.expiresAtMs ?? 0 }
+
+    /// Takes a push in, behind all that wait; nil when full.
+    mutating func admit(_ push: consuming Push) -> Slot? {
+        guard !isFull else { return nil }
+        let slot: Slot
+        if let free = freeSlots.popLast() {
+            slot = free
+            entries[Int(slot)] = Entry()
+            pushes[Int(slot)] = push
+        } else {
+            slot = Slot(entries.count)
+            entries.append(Entry())
+            pushes.append(push)
+        }
+        link(slot, .waiting, atHead: false)
+        return slot
+    }
+
+    /// From waiting to in flight.
+    mutating func submitted(_ slot: Slot, stream: Int32, connection: Int32, nowNanos: UInt64) {
+        precondition(entries[Int(slot)].place == .waiting, "only a waiting push can be submitted")
+        unlink(slot)
+        link(slot, .inFlight, atHead: false)
+        let at = Int(slot)
+        entries[at].stream = stream
+        entries[at].connection = connection
+        entries[at].submittedNanos = nowNanos
+        entries[at].status = 0
+        entries[at].retryAfterSeconds = nil
+        entries[at].isTimedOut = false
+        entries[at].history.attempts &+= 1
+    }
+
+    /// Back among the waiting, ahead of them all.
+    mutating func requeue(_ slot: Slot) {
+        unlink(slot)
+        entries[Int(slot)].isProbe = false
+        link(slot, .waiting, atHead: true)
+    }
+
+    /// Behind all that wait; for one that must let the others try first.
+    mutating func requeueLast(_ slot: Slot) {
+        unlink(slot)
+        link(slot, .waiting, atHead: false)
+    }
+
+    /// Out of the way until `dueNanos`.
+    mutating func delay(_ slot: Slot, dueNanos: UInt64) {
+        unlink(slot)
+        entries[Int(slot)].place = .delayed
+        entries[Int(slot)].dueNanos = dueNanos
+        entries[Int(slot)].heapIndex = Int32(heap.count)
+        heap.append(slot)
+        siftUp(heap.count - 1)
+    }
+
+    /// Moves every delayed push whose time has come to the waiting. Returns how many.
+    mutating func wakeDue(nowNanos: UInt64) -> Int {
+        var woken = 0
+        while let slot = heap.first, entries[Int(slot)].dueNanos <= nowNanos {
+            requeueLast(slot)
+            woken += 1
+        }
+        return woken
+    }
+
+    /// Takes a push out for good; its slot may be used again at once.
+    mutating func remove(_ slot: Slot) -> Push? {
+        unlink(slot)
+        freeSlots.append(slot)
+        return pushes[Int(slot)].take()
+    }
+
+    /// Slots of waiting and delayed pushes that expired by `nowMs`.
+    func expired(nowMs: Int64) -> [Slot] {
+        var found: [Slot] = []
+        var slot = waiting.head
+        while slot >= 0 {
+            if expiresAtMs(slot) <= nowMs { found.append(slot) }
+            slot = entries[Int(slot)].next
+        }
+        for slot in heap where expiresAtMs(slot) <= nowMs { found.append(slot) }
+        return found
+    }
+
+    /// Slots of everything held, in no order.
+    func all() -> [Slot] {
+        (0..<Slot(entries.count)).filter { entries[Int($0)].place != .free }
+    }
+
+    // MARK: Lists
+
+    private mutating func link(_ slot: Slot, _ place: Place, atHead: Bool) {
+        entries[Int(slot)].place = place
+        var list = place == .waiting ? waiting : flying
+        entries[Int(slot)].previous = atHead ? -1 : list.tail
+        entries[Int(slot)].next = atHead ? list.head : -1
+        if atHead {
+            if list.head >= 0 { entries[Int(list.head)].previous = slot } else { list.tail = slot }
+            list.head = slot
+        } else {
+            if list.tail >= 0 { entries[Int(list.tail)].next = slot } else { list.head = slot }
+            list.tail = slot
+        }
+        list.count += 1
+        if place == .waiting { waiting = list } else { flying = list }
+    }
+
+    private mutating func unlink(_ slot: Slot) {
+        let entry = entries[Int(slot)]
+        precondition(entry.place != .free, "a free slot is in no list")
+        if entry.place == .delayed {
+            removeFromHeap(at: Int(entry.heapIndex))
+        } else {
+            var list = entry.place == .waiting ? waiting : flying
+            if entry.previous >= 0 { entries[Int(entry.previous)].next = entry.next } else { list.head = entry.next }
+            if entry.next >= 0 { entries[Int(entry.next)].previous = entry.previous } else { list.tail = entry.previous }
+            list.count -= 1
+            if entry.place == .waiting { waiting = list } else { flying = list }
+        }
+        entries[Int(slot)].place = .free
+    }
+
+    // MARK: Heap of the delayed, earliest first
+
+    private mutating func removeFromHeap(at index: Int) {
+        let last = heap.count - 1
+        if index != last { swapHeap(index, last) }
+        entries[Int(heap.removeLast())].heapIndex = -1
+        if index < heap.count {
+            siftDown(index)
+            siftUp(index)
+        }
+    }
+
+    private mutating func swapHeap(_ one: Int, _ other: Int) {
+        heap.swapAt(one, other)
+        entries[Int(heap[one])].heapIndex = Int32(one)
+        entries[Int(heap[other])].heapIndex = Int32(other)
+    }
+
+    private func due(_ index: Int) -> UInt64 { entries[Int(heap[index])].dueNanos }
+
+    private mutating func siftUp(_ start: Int) {
+        var index = start
+        while index > 0, due(index) < due((index - 1) / 2) {
+            swapHeap(index, (index - 1) / 2)
+            index = (index - 1) / 2
+        }
+    }
+
+    private mutating func siftDown(_ start: Int) {
+        var index = start
+        while true {
+            var least = index
+            for child in [2 * index + 1, 2 * index + 2] where child < heap.count && due(child) < due(least) {
+                least = child
+            }
+            if least == index { return }
+            swapHeap(index, least)
+            index = least
+        }
+    }
+}

@@ -1,0 +1,82 @@
+/// Where APNs is: host, port, and for tests the authority to trust instead of the system's.
+public struct APNsEndpoint: Sendable, Hashable {
+    public var host: String
+    /// 443; 2197 is Apple's alternative for networks that close 443 to servers.
+    public var port: UInt16
+    /// PEM file with the only authorities to trust; nil: the system's store. Verification is never off.
+    public var caFile: String?
+
+    public init(host: String, port: UInt16 = 443, caFile: String? = nil) {
+        self.host = host
+        self.port = port
+        self.caFile = caFile
+    }
+
+    /// Reads `https://host[:port]`; an IPv6 address stands in brackets.
+    public init(url: String, caFile: String? = nil) throws(APNsFault) {
+        let scheme = "https://"
+        guard url.hasPrefix(scheme) else {
+            throw APNsFault(.badEndpoint, "endpoint '\(url)' must begin with https://")
+        }
+        var rest = url.dropFirst(scheme.count)
+        if rest.hasSuffix("/") { rest = rest.dropLast() }
+        let host: Substring
+        var port: Substring = ""
+        if rest.hasPrefix("["), let close = rest.firstIndex(of: "]") {
+            host = rest[rest.index(after: rest.startIndex)..<close]
+            port = rest[rest.index(after: close)...]
+        } else if let colon = rest.lastIndex(of: ":") {
+            host = rest[..<colon]
+            port = rest[colon...]
+        } else {
+            host = rest
+        }
+        guard !host.isEmpty, host.utf8.allSatisfy(Self.isHostByte) else {
+            throw APNsFault(.badEndpoint, "endpoint '\(url)' names no host")
+        }
+        self.init(host: String(host), caFile: caFile)
+        guard !port.isEmpty else { return }
+        guard port.first == ":", let number = UInt16(port.dropFirst()), number > 0 else {
+            throw APNsFault(.badEndpoint, "endpoint '\(url)' has no valid port")
+        }
+        self.port = number
+    }
+
+    /// Apple's own hosts.
+    public static var production: APNsEndpoint { APNsEndpoint(host: "api.push.apple.com") }
+    public static var sandbox: APNsEndpoint { APNsEndpoint(host: "api.sandbox.push.apple.com") }
+
+    /// `:authority` as HTTP/2 wants it: no port where it is the scheme's own, IPv6 in brackets.
+    var authority: String {
+        let name = host.contains(":") ? "[\(host)]" : host
+        return port == 443 ? name : "\(name):\(port)"
+    }
+
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"),
+            UInt8(ascii: ":"):
+            true
+        default: false
+        }
+    }
+}
+
+/// What keeps a client from being made: a setting, a file or a key, with the cure in its text.
+public struct APNsFault: Error, Sendable, Equatable, CustomStringConvertible {
+    public enum Code: Sendable {
+        case badEndpoint, badCredential, unreadableFile, noTLS
+    }
+
+    public let code: Code
+    /// Names place and cure; holds no secret.
+    public let description: String
+
+    init(_ code: Code, _ text: String) {
+        self.code = code
+        self.description = text
+    }
+
+    public static func == (one: APNsFault, other: APNsFault) -> Bool { one.code == other.code }
+}

@@ -1,0 +1,41 @@
+/// A device token as it stands in the request path: lower-case hexadecimal, checked once.
+///
+/// Nothing but hex digits can get into `:path`, so a token from outside can neither break a request nor point it at
+/// another path. Apple asks not to assume a length; only a bound is set. Never printed: `description` is a mask.
+public struct DeviceToken: Sendable, Hashable {
+    /// Lower-case hexadecimal digits.
+    public let hex: String
+
+    /// Longest written form taken; Live Activity tokens are well below it.
+    public static var digitsMax: Int { 400 }
+
+    /// Checks and keeps the written form; nil when it is empty, odd, too long or not hexadecimal.
+    public init?(_ hex: String) {
+        var isLower = true
+        var count = 0
+        for byte in hex.utf8 {
+            guard Hex.value(of: byte) != nil else { return nil }
+            if byte < UInt8(ascii: "a"), byte >= UInt8(ascii: "A") { isLower = false }
+            count += 1
+        }
+        guard count > 0, count % 2 == 0, count <= Self.digitsMax else { return nil }
+        self.hex = isLower ? hex : hex.lowercased()
+    }
+
+    /// Writes raw token bytes as hexadecimal; nil when there are none or too many.
+    public init?(bytes: some Collection<UInt8>) {
+        guard !bytes.isEmpty, bytes.count <= Self.digitsMax / 2 else { return nil }
+        var digits: [UInt8] = []
+        digits.reserveCapacity(bytes.count * 2)
+        for byte in bytes {
+            digits.append(Hex.digit(byte >> 4))
+            digits.append(Hex.digit(byte & 15))
+        }
+        self.hex = String(decoding: digits, as: UTF8.self)
+    }
+}
+
+extension DeviceToken: CustomStringConvertible, CustomDebugStringConvertible {
+    public var description: String { "***" }
+    public var debugDescription: String { "***" }
+}

@@ -1,0 +1,112 @@
+/// How one attempt ended.
+enum AttemptEnd: Equatable {
+    case answer(status: Int, reason: APNsReason, timestampMs: Int64?, retryAfterSeconds: UInt32?)
+    case unprocessed(UnprocessedCause)
+    case unknown(UnknownCause)
+}
+
+/// What was tried for a push so far.
+struct PushHistory: Equatable {
+    /// Requests written.
+    var attempts: UInt32 = 0
+    /// Attempts whose fate stayed unknown.
+    var unknowns: UInt32 = 0
+    /// Attempts that ended without being processed, or were answered with "elsewhere, please".
+    var refusals: UInt32 = 0
+    /// Answers that asked for patience.
+    var delays: UInt32 = 0
+}
+
+/// What happens to a push after an attempt.
+enum NextStep: Equatable {
+    case finish(PushOutcome)
+    /// Ahead of all that wait, on another connection where there is one.
+    case resendNow
+    case resendAfter(nanos: UInt64)
+    /// Back to the head of the queue; the credential gate decides when it leaves.
+    case awaitCredential
+}
+
+/// Decides the next step of a push; no clock and no state of its own.
+struct RetryPolicy {
+    /// Free resends made at once before they are spaced: a peer that refuses everything must not be hammered.
+    static var refusalsAtOnce: UInt32 { 3 }
+
+    let retryBackoff: Backoff
+    let refusalBackoff = Backoff(baseNanos: 100_000_000, capNanos: 5_000_000_000)
+    let retryAfterMaxNanos: UInt64
+    let holdNanos: UInt64
+    let unknownTries: Int
+
+    init(_ limits: APNsLimits) {
+        retryBackoff = limits.retryBackoff
+        retryAfterMaxNanos = limits.retryAfterMaxNanos
+        holdNanos = limits.holdNanos
+        unknownTries = limits.unknownTries
+    }
+
+    /// The step after `end`; counts it in `history`.
+    ///
+    /// - Parameter leftMs: time until the push expires, `.max` when it never does.
+    func next(
+        after end: AttemptEnd, history: inout PushHistory, id: PushID, leftMs: Int64, random: inout SmallRandom
+    ) -> NextStep {
+        switch end {
+        case .answer(let status, let reason, let timestampMs, let retryAfter):
+            let rule = AnswerTable.rule(status: status, reason: reason)
+            switch rule.push {
+            case .accept: return .finish(.accepted(apnsID: id))
+            case .reject: return .finish(.rejected(status: status, reason: reason, timestampMs: timestampMs))
+            case .awaitCredential: return leftMs > 0 ? .awaitCredential : .finish(.expired)
+            case .resend: return free(history: &history, leftMs: leftMs, random: &random)
+            case .retry:
+                history.delays &+= 1
+                return delayed(
+                    status: status, reason: reason, retryAfter: retryAfter, delays: history.delays, leftMs: leftMs,
+                    random: &random)
+            }
+        case .unprocessed:
+            return free(history: &history, leftMs: leftMs, random: &random)
+        case .unknown(let cause):
+            history.unknowns &+= 1
+            if Int(history.unknowns) > unknownTries { return .finish(.unknown(cause)) }
+            // Too late for another try, and the first may have arrived: unknown, not expired.
+            return leftMs > 0 ? .resendNow : .finish(.unknown(cause))
+        }
+    }
+
+    private func free(history: inout PushHistory, leftMs: Int64, random: inout SmallRandom) -> NextStep {
+        history.refusals &+= 1
+        if leftMs <= 0 { return .finish(ended(history)) }
+        if history.refusals <= Self.refusalsAtOnce { return .resendNow }
+        let nanos = refusalBackoff.delayNanos(
+            failures: Int(history.refusals - Self.refusalsAtOnce), random: &random)
+        return within(leftMs, nanos) ? .resendAfter(nanos: nanos) : .finish(ended(history))
+    }
+
+    private func delayed(
+        status: Int, reason: APNsReason, retryAfter: UInt32?, delays: UInt32, leftMs: Int64,
+        random: inout SmallRandom
+    ) -> NextStep {
+        var nanos = retryBackoff.delayNanos(failures: Int(delays), random: &random)
+        if let retryAfter {
+            // The named time is the floor; the jitter on top keeps a fleet from coming back in one instant.
+            let floor = min(UInt64(retryAfter) &* 1_000_000_000, retryAfterMaxNanos)
+            nanos = floor &+ min(nanos, max(floor / 4, 50_000_000))
+        }
+        if !within(leftMs, nanos) { return .finish(.expired) }
+        if nanos > holdNanos {
+            return .finish(.deferred(status: status, reason: reason, retryAfterMs: Int64(nanos / 1_000_000)))
+        }
+        return .resendAfter(nanos: nanos)
+    }
+
+    /// A push that runs out of time while an earlier attempt's fate is open did not simply expire.
+    private func ended(_ history: PushHistory) -> PushOutcome {
+        history.unknowns > 0 ? .unknown(.connectionLost) : .expired
+    }
+
+    private func within(_ leftMs: Int64, _ nanos: UInt64) -> Bool {
+        leftMs > 0 && UInt64(leftMs) > nanos / 1_000_000
+    }
+}
