@@ -19,8 +19,12 @@ public struct APNsReason: Sendable, Hashable {
             return
         }
         let clean = bytes.prefix(64).map { $0 >= 0x21 && $0 < 0x7F ? $0 : UInt8(ascii: "?") }
-        self.text = String(decoding: clean, as: UTF8.self)
-        self.isKnown = false
+        self.init(text: String(decoding: clean, as: UTF8.self), isKnown: false)
+    }
+
+    private init(text: String, isKnown: Bool) {
+        self.text = text
+        self.isKnown = isKnown
     }
 
     /// The body named none.

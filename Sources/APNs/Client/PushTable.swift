@@ -184,7 +184,11 @@ struct PushTable: ~Copyable {
         } else {
             var list = entry.place == .waiting ? waiting : flying
             if entry.previous >= 0 { entries[Int(entry.previous)].next = entry.next } else { list.head = entry.next }
-            if entry.next >= 0 { entries[Int(entry.next)].previous = entry.previous } else { list.tail = entry.previous }
+            if entry.next >= 0 {
+                entries[Int(entry.next)].previous = entry.previous
+            } else {
+                list.tail = entry.previous
+            }
             list.count -= 1
             if entry.place == .waiting { waiting = list } else { flying = list }
         }

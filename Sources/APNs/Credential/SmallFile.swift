@@ -12,7 +12,9 @@ enum SmallFile {
         var bytes = [UInt8](repeating: 0, count: bytesMax)
         var count = 0
         while count < bytesMax {
-            let got = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress?.advanced(by: count), $0.count - count) }
+            let got = bytes.withUnsafeMutableBytes {
+                Glibc.read(descriptor, $0.baseAddress?.advanced(by: count), $0.count - count)
+            }
             if got < 0, errno == EINTR { continue }
             guard got >= 0 else { throw fault(path, errno) }
             if got == 0 { return Array(bytes[..<count]) }

@@ -1,0 +1,153 @@
+import Crypto
+import JSON
+import Testing
+
+@testable import APNs
+
+@Suite struct CredentialTests {
+    static let minute: Int64 = 60_000
+    static let slotStart: Int64 = 1_700_000_000_000 - 1_700_000_000_000 % TokenPlan.slotMs
+
+    @Test func endpointsAreReadFromURLs() throws {
+        let plain = try APNsEndpoint(url: "https://api.push.apple.com")
+        #expect(plain.host == "api.push.apple.com" && plain.port == 443)
+        #expect(plain.authority == "api.push.apple.com")
+        let other = try APNsEndpoint(url: "https://127.0.0.1:2197/")
+        #expect(other.port == 2197 && other.authority == "127.0.0.1:2197")
+        #expect(try APNsEndpoint(url: "https://[::1]:9").authority == "[::1]:9")
+        for bad in ["http://x", "https://", "https://x:0", "https://x:99999", "https://x/path", "https://a b"] {
+            #expect(throws: APNsFault.self, "\(bad)") { _ = try APNsEndpoint(url: bad) }
+        }
+    }
+
+    @Test func credentialFaultsNameTheFile() {
+        #expect {
+            _ = try APNsCredential.token(keyFile: "/nonexistent.p8", keyID: "ABC123DEFG", teamID: "DEF123GHIJ")
+        } throws: {
+            ($0 as? APNsFault)?.description.contains("/nonexistent.p8") == true
+        }
+        #expect(throws: APNsFault.self) {
+            _ = try APNsCredential.token(keyFile: "/dev/null", keyID: "short", teamID: "DEF123GHIJ")
+        }
+        #expect(throws: APNsFault.self) {
+            _ = try APNsCredential.token(keyFile: "/dev/null", keyID: "ABC123DEFG", teamID: "DEF123GHIJ")
+        }
+    }
+
+    @Test func tokenIsAnES256JWTOfKeyTeamAndTime() throws {
+        let key = try PrivateKey.generate()
+        let token = try ProviderToken.mint(
+            key: key, keyID: "ABC123DEFG", teamID: "DEF123GHIJ", issuedAtMs: 1_700_000_000_999, version: 1)
+        let text = String(decoding: token.header, as: UTF8.self)
+        #expect(text.hasPrefix("bearer "))
+        let parts = text.dropFirst(7).split(separator: ".").map { Array($0.utf8) }
+        try #require(parts.count == 3)
+        let head = try #require(Base64URL.decode(parts[0]))
+        let claims = try #require(Base64URL.decode(parts[1]))
+        #expect(String(decoding: head, as: UTF8.self) == #"{"alg":"ES256","kid":"ABC123DEFG"}"#)
+        #expect(String(decoding: claims, as: UTF8.self) == #"{"iss":"DEF123GHIJ","iat":1700000000}"#)
+        #expect(Base64URL.decode(parts[2])?.count == 64)
+    }
+
+    @Test func issueTimeIsTheSlotOfAnyProcess() {
+        var early = TokenPlan()
+        var late = TokenPlan()
+        same(early.use(nowMs: Self.slotStart + 1), .mint(issuedAtMs: Self.slotStart, version: 1))
+        same(late.use(nowMs: Self.slotStart + 29 * Self.minute), .mint(issuedAtMs: Self.slotStart, version: 1))
+        same(early.use(nowMs: Self.slotStart + 29 * Self.minute), .keep)
+    }
+
+    @Test func connectionKeepsItsTokenForTwentyOneMinutes() {
+        let newest = Self.slotStart + TokenPlan.slotMs
+        func adopts(_ afterMinutes: Int64) -> Bool {
+            let first = Self.slotStart + 29 * Self.minute
+            return TokenPlan.adopts(
+                newestIssuedAtMs: newest, over: Self.slotStart, firstUsedAtMs: first,
+                nowMs: first + afterMinutes * Self.minute)
+        }
+        #expect(!adopts(2))
+        #expect(!adopts(20))
+        #expect(adopts(21))
+    }
+
+    /// One connection over two days, asked each minute: the rules of Apple hold at every instant.
+    @Test(arguments: 0..<30) func noTokenIsRenewedTooSoonOrKeptTooLong(startMinute: Int64) throws {
+        var plan = TokenPlan()
+        let start = Self.slotStart + startMinute * Self.minute
+        var used: (issued: Int64, first: Int64)?
+        for step in 0..<(48 * 60) {
+            let now = start + Int64(step) * Self.minute
+            _ = plan.use(nowMs: now)
+            let newest = try #require(plan.issuedAtMs)
+            guard let current = used else {
+                used = (newest, now)
+                continue
+            }
+            if TokenPlan.adopts(
+                newestIssuedAtMs: newest, over: current.issued, firstUsedAtMs: current.first, nowMs: now)
+            {
+                #expect(now - current.first >= 20 * Self.minute)
+                used = (newest, now)
+            }
+            #expect(now - (used?.issued ?? 0) <= 55 * Self.minute)
+        }
+    }
+
+    @Test func expiredTokenIsSignedAnewOnce() {
+        var plan = TokenPlan()
+        let now = Self.slotStart + 5 * Self.minute
+        same(plan.use(nowMs: now), .mint(issuedAtMs: Self.slotStart, version: 1))
+        same(plan.expired(version: 1, nowMs: now), .mint(issuedAtMs: now, version: 2))
+        same(plan.expired(version: 1, nowMs: now + 1), .alreadyRenewed)
+        same(plan.expired(version: 2, nowMs: now + 2), .pause)
+        same(plan.use(nowMs: now + 3), .keep)
+    }
+
+    @Test func forcedTokenOutlivesTheNextSlotBorder() {
+        var plan = TokenPlan()
+        let border = Self.slotStart + TokenPlan.slotMs
+        _ = plan.use(nowMs: border - 2 * Self.minute)
+        _ = plan.expired(version: 1, nowMs: border - Self.minute)
+        same(plan.use(nowMs: border + Self.minute), .keep)
+        same(plan.use(nowMs: border + 20 * Self.minute), .mint(issuedAtMs: border, version: 3))
+    }
+
+    @Test func tooManyUpdatesStopsSigning() {
+        var plan = TokenPlan()
+        let border = Self.slotStart + TokenPlan.slotMs
+        _ = plan.use(nowMs: border - Self.minute)
+        plan.tooManyUpdates(nowMs: border - Self.minute)
+        same(plan.use(nowMs: border + 10 * Self.minute), .keep)
+        same(plan.expired(version: 1, nowMs: border), .pause)
+        same(plan.use(nowMs: border + 20 * Self.minute), .mint(issuedAtMs: border, version: 2))
+    }
+
+    @Test func clockThatFellBackSignsUnderTheRealTime() {
+        var plan = TokenPlan()
+        _ = plan.use(nowMs: Self.slotStart + 600 * Self.minute)
+        same(plan.use(nowMs: Self.slotStart), .mint(issuedAtMs: Self.slotStart, version: 2))
+    }
+
+    @Test func gateOpensOnlyByItsProbe() {
+        var gate = CredentialGate(probeNanos: 100)
+        same(gate.allowance(nowNanos: 0), .max)
+        same(gate.refused(nowNanos: 10), true)
+        same(gate.refused(nowNanos: 10), false)
+        same(gate.allowance(nowNanos: 109), 0)
+        same(gate.proven(), false)
+        same(gate.allowance(nowNanos: 110), 1)
+        gate.submitted()
+        same(gate.allowance(nowNanos: 111), 0)
+        same(gate.proven(), true)
+        same(gate.allowance(nowNanos: 112), .max)
+    }
+
+    @Test func lostProbeIsTriedAgain() {
+        var gate = CredentialGate(probeNanos: 100)
+        _ = gate.refused(nowNanos: 0)
+        gate.submitted()
+        gate.probeLost(nowNanos: 150)
+        same(gate.allowance(nowNanos: 174), 0)
+        same(gate.allowance(nowNanos: 175), 1)
+    }
+}

@@ -1,0 +1,66 @@
+import Testing
+
+@testable import APNs
+
+@Suite struct PushTests {
+    @Test func pushIDReadsAndWritesTheCanonicalForm() throws {
+        let text = "0f8e4d3c-12ab-4cde-8f01-23456789abcd"
+        let id = try #require(PushID(ascii: text.utf8))
+        #expect(id.description == text)
+        #expect(PushID(ascii: text.uppercased().utf8) == id)
+    }
+
+    @Test(arguments: [
+        "", "0f8e4d3c12ab4cde8f0123456789abcd", "0f8e4d3c-12ab-4cde-8f01-23456789abc",
+        "0f8e4d3c-12ab-4cde-8f01-23456789abcde", "0f8e4d3c-12ab-4cde-8f01-23456789abcg",
+        "0f8e4d3c_12ab-4cde-8f01-23456789abcd",
+    ])
+    func pushIDRefusesOtherText(text: String) {
+        #expect(PushID(ascii: text.utf8) == nil)
+    }
+
+    @Test func deviceTokenIsLowerCaseHexOnly() throws {
+        #expect(DeviceToken("ABCD12")?.hex == "abcd12")
+        #expect(DeviceToken(bytes: [0xAB, 0x01])?.hex == "ab01")
+        for bad in ["", "abc", "ab/../cd0", "zz", "ab cd ", String(repeating: "a", count: 402)] {
+            #expect(DeviceToken(bad) == nil, "\(bad)")
+        }
+    }
+
+    @Test func deviceTokenDoesNotPrintItself() throws {
+        let token = try #require(DeviceToken("abcd12"))
+        #expect("\(token)" == "***")
+        #expect(!String(reflecting: token).contains("abcd12"))
+    }
+
+    @Test func headersRefuseWhatWouldBreakTheConnection() throws {
+        #expect(throws: PushFault.badTopic) { _ = try PushHeaders(topic: "com.x\r\nfoo: 1", pushType: .alert) }
+        #expect(throws: PushFault.badTopic) { _ = try PushHeaders(topic: "", pushType: .alert) }
+        #expect(throws: PushFault.badCollapseID) {
+            _ = try PushHeaders(topic: "com.x", pushType: .alert, collapseID: Array(repeating: 65, count: 65))
+        }
+        #expect(throws: PushFault.badPriority) { _ = try PushHeaders(topic: "com.x", pushType: .background) }
+        #expect(throws: PushFault.badExpiration) {
+            _ = try PushHeaders(topic: "com.x", pushType: .alert, expirationSeconds: -1)
+        }
+        let zero = try PushHeaders(topic: "com.x", pushType: .voip, expirationSeconds: 0)
+        #expect(zero.expiration == Array("0".utf8))
+    }
+
+    @Test func payloadsAreMeasuredByType() throws {
+        let token = try #require(DeviceToken("ab"))
+        let alert = try PushHeaders(topic: "com.x", pushType: .alert)
+        let voip = try PushHeaders(topic: "com.x.voip", pushType: .voip)
+        let activity = try PushHeaders(topic: "com.x.push-type.liveactivity", pushType: .liveactivity)
+        func push(_ headers: PushHeaders, _ size: Int) -> Push {
+            Push(
+                tag: 1, token: token, headers: headers, id: PushID(high: 1, low: 2),
+                payload: Array(repeating: 32, count: size))
+        }
+        #expect(push(alert, 4096).fault(hasToken: true) == nil)
+        #expect(push(alert, 4097).fault(hasToken: true) == .payloadTooLarge(max: 4096))
+        #expect(push(voip, 5120).fault(hasToken: true) == nil)
+        #expect(push(alert, 0).fault(hasToken: true) == .payloadEmpty)
+        #expect(push(activity, 9).fault(hasToken: false) == .needsTokenCredential)
+    }
+}

@@ -1,0 +1,163 @@
+import Testing
+
+@testable import APNs
+
+@Suite struct RetryTests {
+    let id = PushID(high: 7, low: 9)
+
+    func answer(_ status: Int, _ reason: String, retryAfter: UInt32? = nil) -> AttemptEnd {
+        .answer(
+            status: status, reason: APNsReason(bytes: reason.utf8), timestampMs: nil, retryAfterSeconds: retryAfter)
+    }
+
+    @Test func delaysRiseAndStayUnderTheirCeiling() {
+        let backoff = Backoff(baseNanos: 100, capNanos: 10_000)
+        var random = SmallRandom(seed: 1)
+        #expect(backoff.ceilingNanos(failures: 1) == 100)
+        #expect(backoff.ceilingNanos(failures: 4) == 800)
+        #expect(backoff.ceilingNanos(failures: 1000) == 10_000)
+        for failures in 1...50 {
+            let delay = backoff.delayNanos(failures: failures, random: &random)
+            #expect(delay >= 6 && delay <= backoff.ceilingNanos(failures: failures))
+        }
+    }
+
+    @Test func finalAnswersFinish() {
+        let policy = RetryPolicy(APNsLimits())
+        var history = PushHistory()
+        var random = SmallRandom(seed: 1)
+        #expect(
+            policy.next(after: answer(200, ""), history: &history, id: id, leftMs: 1, random: &random)
+                == .finish(.accepted(apnsID: id)))
+        let gone = policy.next(
+            after: .answer(
+                status: 410, reason: APNsReason(bytes: "Unregistered".utf8), timestampMs: 5, retryAfterSeconds: nil),
+            history: &history, id: id, leftMs: 1, random: &random)
+        #expect(
+            gone
+                == .finish(
+                    .rejected(status: 410, reason: APNsReason(bytes: "Unregistered".utf8), timestampMs: 5)))
+    }
+
+    @Test func unprocessedIsResentAtOnceThenSpaced() {
+        let policy = RetryPolicy(APNsLimits())
+        var history = PushHistory()
+        var random = SmallRandom(seed: 1)
+        for _ in 0..<3 {
+            #expect(
+                policy.next(
+                    after: .unprocessed(.refused), history: &history, id: id, leftMs: .max, random: &random)
+                    == .resendNow)
+        }
+        guard
+            case .resendAfter = policy.next(
+                after: .unprocessed(.refused), history: &history, id: id, leftMs: .max, random: &random)
+        else {
+            Issue.record("the fourth refusal must wait")
+            return
+        }
+    }
+
+    @Test func unknownIsTriedOnlySoOften() {
+        var limits = APNsLimits()
+        limits.unknownTries = 2
+        let policy = RetryPolicy(limits)
+        var history = PushHistory()
+        var random = SmallRandom(seed: 1)
+        func step() -> NextStep {
+            policy.next(after: .unknown(.timeout), history: &history, id: id, leftMs: .max, random: &random)
+        }
+        #expect(step() == .resendNow)
+        #expect(step() == .resendNow)
+        #expect(step() == .finish(.unknown(.timeout)))
+    }
+
+    @Test func overloadedServerIsAskedAgainUntilExpiry() {
+        let policy = RetryPolicy(APNsLimits())
+        var history = PushHistory()
+        var random = SmallRandom(seed: 3)
+        guard
+            case .resendAfter(let nanos) = policy.next(
+                after: answer(503, "ServiceUnavailable", retryAfter: 7), history: &history, id: id, leftMs: 60_000,
+                random: &random)
+        else {
+            Issue.record("503 must be tried again")
+            return
+        }
+        #expect(nanos >= 7_000_000_000)
+        #expect(
+            policy.next(
+                after: answer(429, "TooManyRequests", retryAfter: 7), history: &history, id: id, leftMs: 6_000,
+                random: &random) == .finish(.expired))
+    }
+
+    @Test func longWaitIsHandedBackWhereTheCallerWantsIt() {
+        var limits = APNsLimits()
+        limits.holdNanos = 5_000_000_000
+        let policy = RetryPolicy(limits)
+        var history = PushHistory()
+        var random = SmallRandom(seed: 3)
+        guard
+            case .finish(.deferred(503, _, let ms)) = policy.next(
+                after: answer(503, "", retryAfter: 60), history: &history, id: id, leftMs: .max, random: &random)
+        else {
+            Issue.record("a minute is more than five seconds")
+            return
+        }
+        #expect(ms >= 60_000)
+    }
+
+    @Test func refusedCredentialKeepsThePush() {
+        let policy = RetryPolicy(APNsLimits())
+        var history = PushHistory()
+        var random = SmallRandom(seed: 3)
+        #expect(
+            policy.next(
+                after: answer(403, "InvalidProviderToken"), history: &history, id: id, leftMs: 5, random: &random)
+                == .awaitCredential)
+    }
+
+    @Test func connectsAreSpacedAndBackedOff() {
+        var pacer = ConnectPacer(spacingNanos: 1000, backoff: Backoff(baseNanos: 10_000, capNanos: 1_000_000))
+        var random = SmallRandom(seed: 5)
+        #expect(pacer.mayConnect(nowNanos: 0))
+        pacer.began(nowNanos: 0, random: &random)
+        #expect(!pacer.mayConnect(nowNanos: 499))
+        #expect(pacer.mayConnect(nowNanos: 1000))
+        // A thousand failures of an endpoint that refuses at once cost a bounded number of connects.
+        var now: UInt64 = 0
+        var connects = 0
+        while now < 50_000_000 {
+            if pacer.mayConnect(nowNanos: now) {
+                connects += 1
+                pacer.began(nowNanos: now, random: &random)
+                pacer.failed(nowNanos: now, random: &random)
+            }
+            now += 500
+        }
+        #expect(connects < 400, "\(connects)")
+        pacer.proved()
+        #expect(pacer.failures == 0)
+    }
+
+    @Test func poolGrowsOnlyWhenStreamsAndQueuePersist() {
+        var limits = APNsLimits()
+        limits.connectionsMax = 2
+        limits.growAfterNanos = 100
+        var policy = PoolPolicy(limits)
+        var summary = PoolPolicy.Summary()
+        same(policy.wantsConnection(summary, nowNanos: 0), true)
+        summary.live = 1
+        summary.waiting = 5
+        summary.room = 1
+        same(policy.wantsConnection(summary, nowNanos: 0), false)
+        summary.room = 0
+        same(policy.wantsConnection(summary, nowNanos: 10), false)
+        same(policy.wantsConnection(summary, nowNanos: 109), false)
+        same(policy.wantsConnection(summary, nowNanos: 110), true)
+        summary.live = 2
+        same(policy.wantsConnection(summary, nowNanos: 1000), false)
+        summary.replacing = 2
+        same(policy.wantsConnection(summary, nowNanos: 1000), true)
+    }
+}
