@@ -1,3 +1,5 @@
+/* First, so that Glibc's own module and this one agree on fd_set. */
+#include <sys/select.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <event2/buffer.h>
@@ -10,3 +12,8 @@
 #include <event2/listener.h>
 #include <event2/thread.h>
 #include <event2/util.h>
+
+#include <sys/prctl.h>
+
+/* prctl is variadic, which Swift cannot call; pthread_setname_np is hidden from its Glibc module. */
+static inline int name_current_thread(const char *name) { return prctl(PR_SET_NAME, name); }

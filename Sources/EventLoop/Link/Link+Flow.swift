@@ -1,0 +1,123 @@
+import CLibevent
+import Glibc
+
+// Bytes in and out of an open stream.
+extension Link {
+    /// What is sent at most in one turn, so that a fast peer cannot hold the loop.
+    private static var writeBudget: Int { 1024 * 1024 }
+    /// The largest TLS record's content (RFC 8446 section 5.1); less room than this is not worth a call.
+    private static var recordBytes: Int { 16 * 1024 }
+
+    func readable() {
+        switch stage {
+        case .handshaking: handshake()
+        case .open: receive()
+        case .idle, .resolving, .connecting, .closed: break
+        }
+    }
+
+    func writable() {
+        isWriteBlocked = false
+        switch stage {
+        case .connecting: connectFinished()
+        case .handshaking: handshake()
+        case .open:
+            flush()
+            // TLS may have had to write before it could read on.
+            if session?.hasPending == true { scheduleRead() }
+        case .idle, .resolving, .closed: break
+        }
+    }
+
+    func resumeRead() {
+        isReadScheduled = false
+        if stage == .open, !isReadPaused { receive() }
+    }
+
+    /// Reads what is there, up to the loop's scratch space, and hands it over in one piece.
+    private func receive() {
+        var filled = 0
+        var hasMore = false
+        var end: LinkFault?
+        if let session {
+            fill: while true {
+                guard loop.scratch.count - filled >= Self.recordBytes else {
+                    hasMore = true
+                    break
+                }
+                switch session.read(into: UnsafeMutableRawBufferPointer(rebasing: loop.scratch[filled...])) {
+                case .bytes(let count): filled += count
+                case .wantsRead: break fill
+                case .wantsWrite:
+                    if let writeEvent { event_add(writeEvent, nil) }
+                    break fill
+                case .ended(let fault):
+                    end = fault
+                    break fill
+                }
+            }
+        } else {
+            let count = recv(fd, loop.scratch.baseAddress, loop.scratch.count, 0)
+            if count > 0 {
+                filled = count
+            } else if count == 0 {
+                end = LinkFault(.closedByPeer, "\(endpoint): the peer closed the stream")
+            } else if errno != EAGAIN, errno != EINTR {
+                end = LinkFault(errno: errno, "\(endpoint): read")
+            }
+        }
+        if filled > 0 { delegate?.link(self, didReceive: UnsafeRawBufferPointer(rebasing: loop.scratch[..<filled])) }
+        guard stage == .open else { return }
+        // A paused link meets its end again when it resumes.
+        if let end, !isReadPaused { return fail(end) }
+        if hasMore, !isReadPaused { scheduleRead() }
+    }
+
+    /// Sends the gathered output; called at the end of a turn, or when the kernel has room again.
+    func flush() {
+        isFlushScheduled = false
+        guard stage == .open, !isWriteBlocked else { return }
+        if let fault = send() { return fail(fault) }
+        if isWriteBlocked {
+            if let writeEvent { event_add(writeEvent, nil) }
+        } else if output.count > 0 {
+            scheduleFlush()
+        }
+        guard isAboveLowWater, output.count <= lowWaterBytes else { return }
+        isAboveLowWater = false
+        delegate?.linkDidDrain(self)
+    }
+
+    /// Writes until nothing is left, the kernel has no room (`isWriteBlocked`), or the turn's share is used up.
+    func send() -> LinkFault? {
+        var budget = Self.writeBudget
+        while output.count > 0, budget > 0 {
+            let sent: Int
+            if let session {
+                switch session.write(output.bytes) {
+                case .bytes(let count): sent = count
+                case .wantsWrite:
+                    isWriteBlocked = true
+                    return nil
+                case .wantsRead:
+                    // Only in the middle of a key change; the next read makes it go on.
+                    return nil
+                case .ended(let fault): return fault
+                }
+            } else {
+                let bytes = output.bytes
+                let count = Glibc.send(fd, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+                if count < 0, errno == EINTR { continue }
+                if count < 0, errno == EAGAIN {
+                    isWriteBlocked = true
+                    return nil
+                }
+                guard count >= 0 else { return LinkFault(errno: errno, "\(endpoint): write") }
+                sent = count
+            }
+            output.drop(sent)
+            budget -= sent
+        }
+        return nil
+    }
+}

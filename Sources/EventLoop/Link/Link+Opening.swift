@@ -1,0 +1,161 @@
+import CLibevent
+import Glibc
+
+// From a name to an open stream: resolve, connect (one address after the other), handshake.
+extension Link {
+    func resolved(_ result: Result<[SocketAddress], LinkFault>) {
+        guard stage == .resolving else { return }
+        resolver = nil
+        switch result {
+        case .failure(let fault): fail(LinkFault(fault.reason, "\(endpoint): \(fault.detail)"))
+        case .success(let found):
+            stage = .connecting
+            addresses = found
+            connectNext(LinkFault(.dns, "\(endpoint): the name has no address"))
+        }
+    }
+
+    /// Tries the next address; `last` is the fault of the one before, told when none is left.
+    func connectNext(_ last: LinkFault) {
+        guard stage == .connecting else { return }
+        freeSocket()
+        var last = last
+        while !addresses.isEmpty {
+            let address = addresses.removeFirst()
+            if let fault = connect(to: address) {
+                last = fault
+                freeSocket()
+            } else {
+                return
+            }
+        }
+        fail(last)
+    }
+
+    /// Starts one attempt; nil means that it is under way.
+    private func connect(to address: SocketAddress) -> LinkFault? {
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        fd = socket(address.family, kind, 0)
+        guard fd >= 0 else { return LinkFault(errno: errno, "\(endpoint): socket") }
+        let place = address.family == AF_UNIX ? "\(endpoint)" : "\(endpoint) (\(address.text))"
+        remoteAddress = address.family == AF_UNIX ? endpoint.description : address.text
+        guard prepareSocket(isUnix: address.family == AF_UNIX) else {
+            return LinkFault(.system, "\(place): no event for the socket")
+        }
+        let code = address.withPointer { Glibc.connect(fd, $0, $1) }
+        if code != 0, errno != EINPROGRESS { return LinkFault(errno: errno, "\(place): connect") }
+        // Each address gets its share of what is left of the time, so that a silent first one does not eat it all.
+        let now = loop.nowNanos
+        let left = deadlineNanos > now ? deadlineNanos - now : 1
+        armTimer(afterNanos: left / UInt64(addresses.count + 1))
+        // Writable at once or later, a connected socket is told the same way.
+        if let writeEvent { event_add(writeEvent, nil) }
+        return nil
+    }
+
+    private func prepareSocket(isUnix: Bool) -> Bool {
+        if !isUnix {
+            var on: Int32 = 1
+            // Output is gathered here already; Nagle would only add a wait for the peer's ACK.
+            setsockopt(fd, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+            setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))
+        }
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        readEvent = event_new(
+            loop.base, fd, Int16(EV_READ | EV_PERSIST),
+            { _, _, context in
+                guard let context else { return }
+                Unmanaged<Link>.fromOpaque(context).takeUnretainedValue().readable()
+            }, context)
+        writeEvent = event_new(
+            loop.base, fd, Int16(EV_WRITE),
+            { _, _, context in
+                guard let context else { return }
+                Unmanaged<Link>.fromOpaque(context).takeUnretainedValue().writable()
+            }, context)
+        return readEvent != nil && writeEvent != nil
+    }
+
+    /// An accepted socket begins here, after the listener's owner has set the delegate.
+    func beginAccepted() {
+        guard stage == .idle, fd >= 0 else { return }
+        guard prepareSocket(isUnix: false) else { return fail(LinkFault(.system, "no event for the accepted socket")) }
+        deadlineNanos = loop.nowNanos &+ connectTimeoutNanos
+        armTimer(afterNanos: connectTimeoutNanos)
+        connected()
+    }
+
+    func connectFinished() {
+        var code: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        guard getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) == 0 else {
+            return fail(LinkFault(errno: errno, "\(endpoint): getsockopt"))
+        }
+        let place = remoteAddress.map { "\(endpoint) (\($0))" } ?? "\(endpoint)"
+        guard code == 0 else { return connectNext(LinkFault(errno: code, "\(place): connect")) }
+        addresses = []
+        connected()
+    }
+
+    private func connected() {
+        if deadlineNanos > loop.nowNanos { armTimer(afterNanos: deadlineNanos - loop.nowNanos) }
+        do throws(LinkFault) {
+            if let clientTLS {
+                session = try TLSSession(client: clientTLS, fd: fd, peerName: peerName)
+            } else if let serverTLS {
+                session = try TLSSession(server: serverTLS, fd: fd)
+            }
+        } catch {
+            return fail(error)
+        }
+        guard session != nil else { return opened() }
+        stage = .handshaking
+        if let readEvent { event_add(readEvent, nil) }
+        handshake()
+    }
+
+    func handshake() {
+        guard stage == .handshaking, let session else { return }
+        switch session.handshake() {
+        case .bytes: opened()
+        case .wantsRead: break
+        case .wantsWrite: if let writeEvent { event_add(writeEvent, nil) }
+        case .ended(let fault): fail(LinkFault(fault.reason, "\(endpoint): \(fault.detail)"))
+        }
+    }
+
+    private func opened() {
+        stage = .open
+        timer = nil
+        if let readEvent {
+            if isReadPaused {
+                event_del(readEvent)
+            } else {
+                event_add(readEvent, nil)
+            }
+        }
+        delegate?.linkDidOpen(self)
+        guard stage == .open else { return }
+        // The peer's first bytes may have come with its last handshake record.
+        if session != nil { scheduleRead() }
+        if output.count > 0 { scheduleFlush() }
+    }
+
+    func armTimer(afterNanos: UInt64) {
+        if timer == nil { timer = LoopTimer(loop: loop) { [unowned self] in self.timeUp() } }
+        timer?.arm(afterNanos: afterNanos)
+    }
+
+    private func timeUp() {
+        let doing: String
+        switch stage {
+        case .resolving: doing = "resolving the name"
+        case .connecting: doing = "connecting"
+        case .handshaking: doing = "the TLS handshake"
+        case .idle, .open, .closed: return
+        }
+        let fault = LinkFault(.timeout, "\(endpoint): \(doing) took more than its time")
+        if stage == .connecting, !addresses.isEmpty { return connectNext(fault) }
+        fail(fault)
+    }
+}

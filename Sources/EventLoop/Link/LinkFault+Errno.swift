@@ -1,0 +1,17 @@
+import Glibc
+
+extension LinkFault {
+    /// Sorts an errno value of connect, read or write.
+    init(errno code: Int32, _ place: String) {
+        let reason: Reason =
+            switch code {
+            // A full backlog of a unix socket says EAGAIN, a missing one ENOENT: nobody takes the connection.
+            case ECONNREFUSED, EAGAIN, ENOENT: .refused
+            case EHOSTUNREACH, ENETUNREACH, ENETDOWN, EADDRNOTAVAIL: .unreachable
+            case ETIMEDOUT: .timeout
+            case ECONNRESET, EPIPE, ECONNABORTED, ENOTCONN: .reset
+            default: .system
+            }
+        self.init(reason, "\(place): \(systemErrorText(code))")
+    }
+}

@@ -1,0 +1,82 @@
+import CLibevent
+import Glibc
+
+/// Accepts TCP connections on one address and hands them over as links, TLS-wrapped where it has a context.
+public final class Listener {
+    /// The port bound, also where 0 asked the system to choose.
+    public private(set) var port: UInt16 = 0
+
+    private let loop: Loop
+    private let tls: TLSServerContext?
+    private let accept: (Link) -> Void
+    private let handshakeTimeoutNanos: UInt64
+    private var handle: OpaquePointer?
+    private var pause: LoopTimer?
+
+    /// Binds and listens at once. `accept` gets each link before its handshake: it sets the delegate and keeps the link,
+    /// whose `linkDidOpen` follows; a link that is not kept closes.
+    public init(
+        loop: Loop, host: String = "127.0.0.1", port: UInt16 = 0, tls: TLSServerContext? = nil,
+        handshakeTimeoutNanos: UInt64 = 10_000_000_000, accept: @escaping (Link) -> Void
+    ) throws(LoopFault) {
+        loop.assertOnLoop()
+        self.loop = loop
+        self.tls = tls
+        self.accept = accept
+        self.handshakeTimeoutNanos = handshakeTimeoutNanos
+        guard let address = SocketAddress(numericHost: host, port: port) else {
+            throw LoopFault(.bind, "cannot listen on '\(host)': a numeric address is wanted")
+        }
+        let flags = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        handle = address.withPointer { pointer, length in
+            evconnlistener_new_bind(
+                loop.base,
+                { _, fd, address, length, context in
+                    guard let context else { return }
+                    Unmanaged<Listener>.fromOpaque(context).takeUnretainedValue()
+                        .accepted(fd, SocketAddress(address, length: Int(length)))
+                }, context, UInt32(flags), 1024, pointer, Int32(length))
+        }
+        guard let handle else {
+            throw LoopFault(.bind, "cannot listen on \(host):\(port): \(systemErrorText(errno))")
+        }
+        self.port = SocketAddress(localOf: evconnlistener_get_fd(handle))?.port ?? port
+        evconnlistener_set_error_cb(
+            handle,
+            { _, context in
+                guard let context else { return }
+                Unmanaged<Listener>.fromOpaque(context).takeUnretainedValue().acceptFailed()
+            })
+    }
+
+    deinit {
+        loop.assertReleasable()
+        if let handle { evconnlistener_free(handle) }
+    }
+
+    /// Stops accepting and closes the listening socket; accepted links live on.
+    public func close() {
+        loop.assertOnLoop()
+        if let handle { evconnlistener_free(handle) }
+        handle = nil
+        pause = nil
+    }
+
+    private func accepted(_ fd: Int32, _ address: SocketAddress?) {
+        let link = Link(loop: loop, accepted: fd, from: address, tls: tls, timeoutNanos: handshakeTimeoutNanos)
+        accept(link)
+        loop.afterCallbacks { [weak link] in link?.beginAccepted() }
+    }
+
+    /// Out of descriptors: the waiting connection would make the loop spin, so it rests for a moment.
+    private func acceptFailed() {
+        guard let handle else { return }
+        evconnlistener_disable(handle)
+        let timer = LoopTimer(loop: loop) { [unowned self] in
+            if let handle = self.handle { evconnlistener_enable(handle) }
+        }
+        timer.arm(afterNanos: 100_000_000)
+        pause = timer
+    }
+}

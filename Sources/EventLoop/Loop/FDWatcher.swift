@@ -1,0 +1,46 @@
+import CLibevent
+import Glibc
+
+/// Calls back on the loop while a descriptor has something to read; the descriptor stays its owner's.
+///
+/// Level-triggered: the callback comes every turn until the descriptor is read empty. Close the descriptor only after
+/// the watcher is gone or cancelled.
+public final class FDWatcher {
+    private let loop: Loop
+    private let onReadable: () -> Void
+    private var handle: UnsafeMutablePointer<event>?
+
+    /// Starts watching at once.
+    public init(loop: Loop, fd: Int32, onReadable: @escaping () -> Void) throws(LoopFault) {
+        loop.assertOnLoop()
+        self.loop = loop
+        self.onReadable = onReadable
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        handle = event_new(
+            loop.base, fd, Int16(EV_READ | EV_PERSIST),
+            { _, _, context in
+                guard let context else { return }
+                Unmanaged<FDWatcher>.fromOpaque(context).takeUnretainedValue().readable()
+            }, context)
+        guard let handle, event_add(handle, nil) == 0 else {
+            throw LoopFault(.resources, "cannot watch descriptor \(fd): \(systemErrorText(errno))")
+        }
+    }
+
+    deinit {
+        loop.assertReleasable()
+        if let handle { event_free(handle) }
+    }
+
+    /// Stops watching; no callback comes after it.
+    public func cancel() {
+        loop.assertOnLoop()
+        if let handle { event_free(handle) }
+        handle = nil
+    }
+
+    private func readable() {
+        _ = loop.nowNanos
+        onReadable()
+    }
+}

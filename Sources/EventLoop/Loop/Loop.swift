@@ -1,0 +1,251 @@
+import CLibevent
+import Glibc
+import Synchronization
+
+/// One thread with one libevent base: the executor of a shard's actor and the home of everything bound to it.
+///
+/// An actor whose `unownedExecutor` is this loop owns links, timers and clients as plain non-Sendable objects; C callbacks
+/// run on the same thread, so they enter the actor with `assumeIsolated`. A turn is: wait for the kernel, run the ready
+/// callbacks, run one batch of jobs, then send what links have gathered. The thread keeps the loop alive until `stop()`.
+///
+/// `@unchecked Sendable`: `inbox`, `life` and the atomics are safe from any thread; `base` and `wake` are touched from
+/// other threads only through `event_active`, which libevent locks; every other field is used on the loop's thread only.
+public final class Loop: SerialExecutor, @unchecked Sendable {
+    private enum Life {
+        case new
+        case running(pthread_t)
+        case ended
+    }
+
+    /// The loop's name, also the thread's (its first 15 bytes).
+    public let name: String
+
+    let base: OpaquePointer
+    /// Where links read into; one per loop, because bytes are consumed before the callback returns.
+    let scratch: UnsafeMutableRawBufferPointer
+
+    private let wake: UnsafeMutablePointer<event>
+    private let inbox = Inbox()
+    private let life = Mutex(Life.new)
+    private let threadID = Atomic<UInt>(0)
+    private let isStopping = Atomic<Bool>(false)
+    private let longestTurnNanos = Atomic<UInt64>(0)
+
+    // Only on the loop's thread.
+    private var turnNanos: UInt64 = 0
+    private var batch: [Inbox.Work] = []
+    private var pending = TurnWork()
+    private var spare = TurnWork()
+
+    /// Bytes a link reads at most in one turn, so that one busy peer cannot starve the others.
+    static let readBudget = 256 * 1024
+
+    /// Makes a loop that does not run yet.
+    public init(name: String) throws(LoopFault) {
+        _ = Self.libeventIsReady
+        guard let base = event_base_new() else {
+            throw LoopFault(.resources, "cannot make an event base: \(systemErrorText(errno))")
+        }
+        // A persistent event without descriptor or timeout: only `event_active` fires it, to leave the kernel's wait.
+        guard let wake = event_new(base, -1, Int16(EV_PERSIST), { _, _, _ in }, nil) else {
+            event_base_free(base)
+            throw LoopFault(.resources, "cannot make the loop's wake event")
+        }
+        self.name = name
+        self.base = base
+        self.wake = wake
+        scratch = .allocate(byteCount: Self.readBudget, alignment: 64)
+    }
+
+    deinit {
+        // The thread holds the loop while it runs, so here it has ended or is just leaving its last line.
+        if case .running(let thread) = life.withLock({ $0 }) { pthread_detach(thread) }
+        event_free(wake)
+        event_base_free(base)
+        scratch.deallocate()
+    }
+
+    /// Starts the thread, which runs until `stop()`; a second call does nothing.
+    ///
+    /// Traps when the system gives no thread: without it nothing of the shard can live, and nothing runs yet to be lost.
+    public func start() {
+        life.withLock { life in
+            guard case .new = life else { return }
+            var thread = pthread_t()
+            let context = Unmanaged.passRetained(self)
+            let code = pthread_create(
+                &thread, nil,
+                { context in
+                    guard let context else { return nil }
+                    Unmanaged<Loop>.fromOpaque(context).takeRetainedValue().run()
+                    return nil
+                }, context.toOpaque())
+            precondition(code == 0, "cannot start the thread of loop \(name): \(systemErrorText(code))")
+            life = .running(thread)
+        }
+    }
+
+    /// Ends the loop after the work that is already queued; from any thread, and waits for the end unless on the loop.
+    ///
+    /// Jobs that come later never run: stop a loop last, when no one awaits its actor any more. Afterwards what was bound to
+    /// the loop may be released on any thread.
+    public func stop() {
+        isStopping.store(true, ordering: .releasing)
+        event_active(wake, Int32(EV_READ), 0)
+        guard !isCurrent else { return }
+        let thread: pthread_t? = life.withLock { life in
+            defer { life = .ended }
+            if case .running(let thread) = life { return thread }
+            return nil
+        }
+        if let thread { pthread_join(thread, nil) }
+    }
+
+    /// Whether the caller runs on the loop's thread.
+    public var isCurrent: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+    /// Traps when called from another thread: our own mistake, never an outside event's.
+    public func assertOnLoop() {
+        precondition(isCurrent, "not on the thread of loop \(name)")
+    }
+
+    /// Debug check for `deinit`: the last reference must go on the loop, or after it has ended.
+    func assertReleasable() {
+        assert(
+            isCurrent || threadID.load(ordering: .acquiring) == 0,
+            "an object of loop \(name) was released on another thread while the loop runs")
+    }
+
+    // MARK: Time
+
+    /// CLOCK_MONOTONIC in nanoseconds, read once per turn; from another thread a fresh reading.
+    public var nowNanos: UInt64 {
+        guard isCurrent else { return Self.monotonicNanos() }
+        if turnNanos == 0 { turnNanos = Self.monotonicNanos() }
+        return turnNanos
+    }
+
+    /// CLOCK_REALTIME in Unix milliseconds.
+    public static func wallMs() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) &* 1000 &+ Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// CLOCK_MONOTONIC in nanoseconds, read now.
+    public static func monotonicNanos() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    }
+
+    /// The longest turn since the last call, in nanoseconds: how long a ready event may have waited. From any thread.
+    public func takeLongestTurnNanos() -> UInt64 {
+        longestTurnNanos.exchange(0, ordering: .relaxed)
+    }
+
+    /// The longest turn since the last `takeLongestTurnNanos()`, left in place. From any thread.
+    public var lagNanos: UInt64 { longestTurnNanos.load(ordering: .relaxed) }
+
+    // MARK: Work from other threads
+
+    /// Runs a closure on the loop soon, after what was queued before it; from any thread.
+    ///
+    /// Many posts before the loop gets to them cost one wake-up. The queue has no bound of its own: who posts per message
+    /// must bound what it posts.
+    public func post(_ body: @escaping @Sendable () -> Void) {
+        if inbox.append(.body(body)) { event_active(wake, Int32(EV_READ), 0) }
+    }
+
+    public func enqueue(_ job: consuming ExecutorJob) {
+        if inbox.append(.job(UnownedJob(job))) { event_active(wake, Int32(EV_READ), 0) }
+    }
+
+    public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+        UnownedSerialExecutor(ordinary: self)
+    }
+
+    public func checkIsolated() { assertOnLoop() }
+
+    public func isIsolatingCurrentContext() -> Bool? { isCurrent }
+
+    // MARK: Work for the end of the turn (on the loop)
+
+    /// Has the link send its gathered output at the end of this turn.
+    func flushAtEndOfTurn(_ link: Link) { pending.flushes.append(link) }
+
+    /// Has the link go on reading in the next turn, for bytes that the kernel no longer announces.
+    func readNextTurn(_ link: Link) { pending.reads.append(link) }
+
+    /// Runs a closure after this turn's callbacks, outside of any of them: for rare events, not per message.
+    func afterCallbacks(_ body: @escaping () -> Void) { pending.bodies.append(body) }
+
+    // MARK: The thread
+
+    private func run() {
+        threadID.store(UInt(pthread_self()), ordering: .releasing)
+        // The kernel cuts the name after 15 bytes.
+        name_current_thread(name)
+
+        let once = EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY
+        while !isStopping.load(ordering: .acquiring) {
+            let mayBlock = pending.isEmpty && inbox.prepareToSleep()
+            event_base_loop(base, mayBlock ? once : once | EVLOOP_NONBLOCK)
+            finishTurn()
+        }
+        // What was queued before the stop still runs, and what that work queues in turn, within reason.
+        for _ in 0..<64 where !pending.isEmpty || !inbox.prepareToSleep() { finishTurn() }
+        threadID.store(0, ordering: .releasing)
+    }
+
+    private func finishTurn() {
+        let began = nowNanos
+        inbox.take(into: &batch)
+        let executor = asUnownedSerialExecutor()
+        for work in batch {
+            switch work {
+            case .job(let job): job.runSynchronously(on: executor)
+            case .body(let body): body()
+            }
+        }
+        batch.removeAll(keepingCapacity: true)
+
+        // Swapped first: what these calls schedule belongs to the next turn, after another look at the kernel.
+        swap(&pending, &spare)
+        for body in spare.bodies { body() }
+        for link in spare.reads { link.resumeRead() }
+        for link in spare.flushes { link.flush() }
+        // Writes made by the three lists above leave now, not a kernel wait later.
+        if !pending.flushes.isEmpty {
+            spare.flushes.removeAll(keepingCapacity: true)
+            swap(&pending.flushes, &spare.flushes)
+            for link in spare.flushes { link.flush() }
+        }
+        spare.removeAll()
+
+        let took = Self.monotonicNanos() &- began
+        if took > longestTurnNanos.load(ordering: .relaxed) { longestTurnNanos.store(took, ordering: .relaxed) }
+        turnNanos = 0
+    }
+
+    /// Once per process, before the first base: locks for libevent, and a broken pipe as an error instead of a signal.
+    private static let libeventIsReady: Bool = {
+        signal(SIGPIPE, SIG_IGN)
+        return evthread_use_pthreads() == 0
+    }()
+}
+
+/// What a turn leaves for its own end, in three lists that keep their storage.
+private struct TurnWork {
+    var bodies: [() -> Void] = []
+    var reads: [Link] = []
+    var flushes: [Link] = []
+
+    var isEmpty: Bool { bodies.isEmpty && reads.isEmpty && flushes.isEmpty }
+
+    mutating func removeAll() {
+        bodies.removeAll(keepingCapacity: true)
+        reads.removeAll(keepingCapacity: true)
+        flushes.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,70 @@
+import CLibevent
+
+/// A one-shot timer of a loop that can be armed again at any time, also from its own callback.
+///
+/// Moving the deadline later, or cancelling, is one store: the entry in libevent's heap stays and, when it comes up,
+/// is put back for the rest. So a deadline that is pushed on with every message costs next to nothing. Never fires early.
+public final class LoopTimer {
+    private let loop: Loop
+    private let fire: () -> Void
+    private var handle: UnsafeMutablePointer<event>?
+    /// When the callback is due; 0 = not armed.
+    private var deadlineNanos: UInt64 = 0
+    /// When libevent will look; 0 = not in the heap.
+    private var scheduledNanos: UInt64 = 0
+
+    /// Makes an unarmed timer; `fire` runs on the loop. Capture the owner `unowned` or `weak`, since the owner holds the timer.
+    public init(loop: Loop, _ fire: @escaping () -> Void) {
+        loop.assertOnLoop()
+        self.loop = loop
+        self.fire = fire
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        handle = event_new(
+            loop.base, -1, 0,
+            { _, _, context in
+                guard let context else { return }
+                Unmanaged<LoopTimer>.fromOpaque(context).takeUnretainedValue().cameUp()
+            }, context)
+    }
+
+    deinit {
+        loop.assertReleasable()
+        if let handle { event_free(handle) }
+    }
+
+    /// Whether the callback is still to come.
+    public var isArmed: Bool { deadlineNanos != 0 }
+
+    /// Sets the deadline from this turn's time, in place of any earlier one.
+    public func arm(afterNanos: UInt64) {
+        loop.assertOnLoop()
+        let (sum, overflow) = loop.nowNanos.addingReportingOverflow(afterNanos)
+        deadlineNanos = overflow ? .max : sum
+        if scheduledNanos == 0 || deadlineNanos < scheduledNanos { schedule(afterNanos: afterNanos) }
+    }
+
+    /// Forgets the deadline.
+    public func cancel() {
+        loop.assertOnLoop()
+        deadlineNanos = 0
+    }
+
+    private func schedule(afterNanos: UInt64) {
+        // A year is for ever here, and keeps the sum inside libevent's time_t.
+        let nanos = min(afterNanos, 365 * 86_400 * 1_000_000_000)
+        let micros = (nanos + 999) / 1000
+        var interval = timeval(tv_sec: Int(micros / 1_000_000), tv_usec: Int(micros % 1_000_000))
+        guard let handle, event_add(handle, &interval) == 0 else { return }
+        scheduledNanos = deadlineNanos
+    }
+
+    private func cameUp() {
+        scheduledNanos = 0
+        guard deadlineNanos != 0 else { return }
+        // libevent's clock is the coarse one: it may come up to a tick early, and the deadline may have moved on.
+        let now = Loop.monotonicNanos()
+        if now < deadlineNanos { return schedule(afterNanos: deadlineNanos - now) }
+        deadlineNanos = 0
+        fire()
+    }
+}

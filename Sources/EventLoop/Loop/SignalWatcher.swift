@@ -1,0 +1,45 @@
+import CLibevent
+import Glibc
+
+/// Calls back on the loop when the process receives a signal, in place of the signal's default.
+///
+/// libevent gives signals to one base per process: make all watchers on one loop.
+public final class SignalWatcher {
+    private let loop: Loop
+    private let onSignal: () -> Void
+    private var handle: UnsafeMutablePointer<event>?
+
+    /// Starts watching at once; several signals that come together may be told once.
+    public init(loop: Loop, signal: Int32, onSignal: @escaping () -> Void) throws(LoopFault) {
+        loop.assertOnLoop()
+        self.loop = loop
+        self.onSignal = onSignal
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        handle = event_new(
+            loop.base, signal, Int16(EV_SIGNAL | EV_PERSIST),
+            { _, _, context in
+                guard let context else { return }
+                Unmanaged<SignalWatcher>.fromOpaque(context).takeUnretainedValue().arrived()
+            }, context)
+        guard let handle, event_add(handle, nil) == 0 else {
+            throw LoopFault(.signal, "cannot watch signal \(signal): \(systemErrorText(errno))")
+        }
+    }
+
+    deinit {
+        loop.assertReleasable()
+        if let handle { event_free(handle) }
+    }
+
+    /// Stops watching and gives the signal its earlier effect back.
+    public func cancel() {
+        loop.assertOnLoop()
+        if let handle { event_free(handle) }
+        handle = nil
+    }
+
+    private func arrived() {
+        _ = loop.nowNanos
+        onSignal()
+    }
+}

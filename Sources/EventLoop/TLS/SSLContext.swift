@@ -1,0 +1,161 @@
+import COpenSSL
+
+/// Owns one SSL_CTX, with what client and server side have in common.
+///
+/// `@unchecked Sendable`: filled only before it is shared; afterwards OpenSSL only reads it and counts references
+/// with atomics (SSL_CTX is documented as safe to share once it is no longer changed).
+final class SSLContext: @unchecked Sendable {
+    let raw: OpaquePointer
+    /// ALPN's wire form, each name with its length before it; the select callback reads it as long as the context lives.
+    let alpnWire: UnsafeBufferPointer<UInt8>
+
+    init(method: OpaquePointer?, alpn: [String]) throws(TLSFault) {
+        let wire = try Self.alpnWire(alpn)
+        guard let raw = SSL_CTX_new(method) else {
+            throw TLSFault("cannot make a TLS context: \(takeOpenSSLError()?.text ?? "no reason given")")
+        }
+        self.raw = raw
+        let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: wire.count)
+        _ = copy.initialize(from: wire)
+        alpnWire = UnsafeBufferPointer(copy)
+
+        // TLS 1.2 is the least that APNs speaks; older ones are broken.
+        SSL_CTX_ctrl(raw, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
+        SSL_CTX_ctrl(raw, SSL_CTRL_MODE, Int(SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER), nil)
+        // Many small records per system call; the link asks again while OpenSSL still holds some.
+        SSL_CTX_ctrl(raw, SSL_CTRL_SET_READ_AHEAD, 1, nil)
+        SSL_CTX_set_default_read_buffer_len(raw, 64 * 1024)
+        SSL_CTX_set_options(raw, UInt64(1) << 30 | UInt64(1) << 17)  // no renegotiation, no compression
+    }
+
+    deinit {
+        SSL_CTX_free(raw)
+        alpnWire.deallocate()
+    }
+
+    func trust(_ trust: TLSTrust) throws(TLSFault) {
+        switch trust {
+        case .system:
+            guard SSL_CTX_set_default_verify_paths(raw) == 1 else {
+                throw Self.fault("cannot load the system's certificates")
+            }
+        case .file(let path):
+            guard SSL_CTX_load_verify_file(raw, path) == 1 else { throw Self.fault("cannot load the CA file \(path)") }
+        case .pem(let bytes):
+            let store = SSL_CTX_get_cert_store(raw)
+            let certificates = try Self.certificates(bytes)
+            for certificate in certificates.list where X509_STORE_add_cert(store, certificate) != 1 {
+                throw Self.fault("cannot use a CA certificate")
+            }
+        }
+    }
+
+    func use(_ identity: TLSIdentity) throws(TLSFault) {
+        switch identity {
+        case .pem(let certificate, let key): try usePEM(certificate: certificate, key: key)
+        case .pkcs12(let bytes, let password): try usePKCS12(bytes, password: password)
+        }
+        guard SSL_CTX_check_private_key(raw) == 1 else {
+            throw Self.fault("the private key does not belong to the certificate")
+        }
+    }
+
+    private func usePEM(certificate: [UInt8], key: [UInt8]) throws(TLSFault) {
+        let certificates = try Self.certificates(certificate)
+        for (index, one) in certificates.list.enumerated() {
+            let done =
+                index == 0
+                ? SSL_CTX_use_certificate(raw, one)
+                // SSL_CTX_add1_chain_cert is a macro of this call.
+                : Int32(truncatingIfNeeded: SSL_CTX_ctrl(raw, SSL_CTRL_CHAIN_CERT, 1, UnsafeMutableRawPointer(one)))
+            guard done == 1 else { throw Self.fault("cannot use the certificate") }
+        }
+        let bio = try Self.memoryBIO(key)
+        defer { BIO_free(bio) }
+        // The callback stands for a password: without one, OpenSSL would ask on the terminal.
+        guard let parsed = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil) else {
+            throw Self.fault("cannot read the private key (unencrypted PEM wanted)")
+        }
+        defer { EVP_PKEY_free(parsed) }
+        guard SSL_CTX_use_PrivateKey(raw, parsed) == 1 else { throw Self.fault("cannot use the private key") }
+    }
+
+    private func usePKCS12(_ bytes: [UInt8], password: String) throws(TLSFault) {
+        let bio = try Self.memoryBIO(bytes)
+        defer { BIO_free(bio) }
+        guard let archive = d2i_PKCS12_bio(bio, nil) else { throw Self.fault("not a PKCS#12 archive") }
+        defer { PKCS12_free(archive) }
+        var key: OpaquePointer?
+        var leaf: OpaquePointer?
+        var chain: OpaquePointer?
+        // Archives of older tools use RC2, which OpenSSL 3 has only in its legacy provider: its words name the algorithm.
+        guard PKCS12_parse(archive, password, &key, &leaf, &chain) == 1 else {
+            throw Self.fault("cannot open the PKCS#12 archive (wrong password, or an old cipher: export it anew)")
+        }
+        defer {
+            EVP_PKEY_free(key)
+            X509_free(leaf)
+            if let chain {
+                while let one = OPENSSL_sk_pop(chain) { X509_free(OpaquePointer(one)) }
+                OPENSSL_sk_free(chain)
+            }
+        }
+        guard let key, let leaf else { throw TLSFault("the PKCS#12 archive lacks a certificate or its key") }
+        guard SSL_CTX_use_certificate(raw, leaf) == 1, SSL_CTX_use_PrivateKey(raw, key) == 1 else {
+            throw Self.fault("cannot use the PKCS#12 archive's certificate")
+        }
+        for index in 0..<max(0, OPENSSL_sk_num(chain)) {
+            guard let one = OPENSSL_sk_value(chain, index) else { continue }
+            SSL_CTX_ctrl(raw, SSL_CTRL_CHAIN_CERT, 1, one)
+        }
+    }
+
+    // MARK: Reading
+
+    /// Parsed certificates, freed together.
+    private final class Certificates {
+        var list: [OpaquePointer] = []
+        deinit { for certificate in list { X509_free(certificate) } }
+    }
+
+    private static func certificates(_ pem: [UInt8]) throws(TLSFault) -> Certificates {
+        let bio = try memoryBIO(pem)
+        defer { BIO_free(bio) }
+        let found = Certificates()
+        while let certificate = PEM_read_bio_X509(bio, nil, nil, nil) { found.list.append(certificate) }
+        // The end of the input is an error to OpenSSL; with none found it is one to us, too.
+        guard !found.list.isEmpty else { throw fault("no PEM certificate found") }
+        ERR_clear_error()
+        return found
+    }
+
+    /// A BIO with its own copy of the bytes.
+    private static func memoryBIO(_ bytes: [UInt8]) throws(TLSFault) -> OpaquePointer {
+        guard bytes.count <= 1 << 20, let bio = BIO_new(BIO_s_mem()) else {
+            throw TLSFault("more than 1 MB of PEM or PKCS#12")
+        }
+        let written = bytes.withUnsafeBytes { BIO_write(bio, $0.baseAddress, Int32($0.count)) }
+        guard written == Int32(bytes.count) || bytes.isEmpty else {
+            BIO_free(bio)
+            throw fault("cannot copy PEM bytes")
+        }
+        return bio
+    }
+
+    private static func fault(_ place: String) -> TLSFault {
+        TLSFault(takeOpenSSLError().map { "\(place): \($0.text)" } ?? place)
+    }
+
+    private static func alpnWire(_ names: [String]) throws(TLSFault) -> [UInt8] {
+        var wire: [UInt8] = []
+        for name in names {
+            // RFC 7301 section 3.1: a protocol name has 1 to 255 bytes.
+            guard let length = UInt8(exactly: name.utf8.count), length > 0 else {
+                throw TLSFault("bad ALPN name '\(name)'")
+            }
+            wire.append(length)
+            wire.append(contentsOf: name.utf8)
+        }
+        return wire
+    }
+}

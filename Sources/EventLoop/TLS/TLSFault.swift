@@ -1,0 +1,24 @@
+import COpenSSL
+
+/// Why a TLS context could not be made: a certificate, key or trust store that does not fit.
+public struct TLSFault: Error, Equatable, Sendable, CustomStringConvertible {
+    public let description: String
+
+    init(_ text: String) { description = text }
+}
+
+/// Takes OpenSSL's newest error text off this thread's queue and empties the queue.
+///
+/// A stale entry would turn the next call's harmless "would block" into a fault (openssl#8470).
+func takeOpenSSLError() -> (text: String, reason: Int32)? {
+    let code = ERR_peek_last_error()
+    ERR_clear_error()
+    guard code != 0 else { return nil }
+    let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+        guard let start = buffer.baseAddress else { return "OpenSSL error \(code)" }
+        ERR_error_string_n(code, start, buffer.count)
+        return String(cString: start)
+    }
+    // ERR_GET_REASON is an inline function of a macro's shape: the low 23 bits, for all but system errors.
+    return (text, Int32(truncatingIfNeeded: code & 0x7F_FFFF))
+}
