@@ -1,6 +1,6 @@
 /// The keys that are looked for in one kind of object, found by hash instead of one comparison per key.
 ///
-/// Cases are numbered from 0 without a gap, at most 32.
+/// Cases are numbered from 0 without a gap, at most 48.
 public protocol JSONKey: RawRepresentable, CaseIterable, Sendable where RawValue == Int {
     var name: StaticString { get }
 }
@@ -25,7 +25,7 @@ public final class JSONKeyTable<Key: JSONKey> {
         slots = .allocate(capacity: size)
         slots.initialize(repeating: Slot(name: nil, length: 0, key: 0), count: size)
         for key in Key.allCases {
-            precondition(key.rawValue >= 0 && key.rawValue < 32 && key.name.hasPointerRepresentation)
+            precondition(key.rawValue >= 0 && key.rawValue < 48 && key.name.hasPointerRepresentation)
             let start = key.name.utf8Start
             let length = key.name.utf8CodeUnitCount
             var at = Self.hash(start, length) & mask
@@ -49,7 +49,8 @@ public final class JSONKeyTable<Key: JSONKey> {
             var at = Self.hash(start, name.count) & mask
             while let candidate = slots[at].name {
                 if slots[at].length == name.count, Self.equal(candidate, start, name.count) {
-                    fields.indices[slots[at].key] = member.value.isNull ? 0 : member.value.index
+                    fields.indices[slots[at].key] =
+                        member.value.isNull ? 0 : UInt32(truncatingIfNeeded: member.value.index)
                     break
                 }
                 at = (at &+ 1) & mask
@@ -84,7 +85,7 @@ public final class JSONKeyTable<Key: JSONKey> {
 public struct JSONFields<Key: JSONKey> {
     public let object: JSONCursor
     /// Tape indices; 0, where no value can be, stands for absent.
-    @usableFromInline var indices = InlineArray<32, Int>(repeating: 0)
+    @usableFromInline var indices = InlineArray<48, UInt32>(repeating: 0)
 
     @inlinable
     init(object: JSONCursor) {
@@ -95,6 +96,6 @@ public struct JSONFields<Key: JSONKey> {
     @inlinable
     public subscript(key: Key) -> JSONCursor? {
         let index = indices[key.rawValue]
-        return index == 0 ? nil : JSONCursor(view: object.view, index: index)
+        return index == 0 ? nil : JSONCursor(view: object.view, index: Int(index))
     }
 }

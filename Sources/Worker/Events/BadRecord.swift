@@ -1,0 +1,40 @@
+/// Why a record of an input topic cannot be an event, and where in it (contract section 0).
+///
+/// Nothing of the record's content is repeated here, so that it may be logged.
+public struct BadRecord: Error, Sendable, Equatable {
+    /// The rule that was broken: a closed set, fit for a metric's label.
+    public enum Rule: String, Sendable, CaseIterable {
+        case empty
+        case tooLong = "too_long"
+        case brokenJSON = "broken_json"
+        case missing
+        case wrongType = "wrong_type"
+        case outOfRange = "out_of_range"
+        case longIdentifier = "long_identifier"
+        case longList = "long_list"
+        case unknownVersion = "unknown_version"
+        case unknownKind = "unknown_kind"
+        case unknownApp = "unknown_app"
+        case wrongTopic = "wrong_topic"
+    }
+
+    /// The reason code of step 1 (contract section 5).
+    public static let reason = "bad_event"
+
+    public let rule: Rule
+    public let why: String
+    /// `$` for the record itself, else like `$.push.force.uids[3]`.
+    public let path: String
+    /// From 0: where the value begins, or the object that lacks it.
+    public let byte: Int
+
+    public init(_ rule: Rule, _ why: String, at path: String = "$", byte: Int = 0) {
+        self.rule = rule
+        self.why = why
+        self.path = path
+        self.byte = byte
+    }
+
+    /// The dead letter's `carillon-error` header.
+    public var header: String { "\(Self.reason): \(why) at \(path), byte \(byte)" }
+}

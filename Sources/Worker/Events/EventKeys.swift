@@ -1,0 +1,156 @@
+import JSON
+
+/// The keys of a record's own object, of all kinds (contract section 2).
+enum RecordKey: Int, JSONKey {
+    case version, kind, app, eventID, sentMs
+    case msgID, serverSeq, expireAtMs, conv, from, to, mention, typeName, custom, push, revoke
+    case la
+    case uid, token, dnd, showDetail, pushWhenDesktopOnline, holdS, lang, convID, level, untilMs, upToSeq, upToMs
+    case device, value, clientMs, connEpoch, msgIDs, pid, openedMs
+
+    var name: StaticString {
+        switch self {
+        case .version: "v"
+        case .kind: "kind"
+        case .app: "app"
+        case .eventID: "event_id"
+        case .sentMs: "sent_ms"
+        case .msgID: "msg_id"
+        case .serverSeq: "server_seq"
+        case .expireAtMs: "expire_at_ms"
+        case .conv: "conv"
+        case .from: "from"
+        case .to: "to"
+        case .mention: "mention"
+        case .typeName: "type_name"
+        case .custom: "custom"
+        case .push: "push"
+        case .revoke: "revoke"
+        case .la: "la"
+        case .uid: "uid"
+        case .token: "token"
+        case .dnd: "dnd"
+        case .showDetail: "show_detail"
+        case .pushWhenDesktopOnline: "push_when_desktop_online"
+        case .holdS: "hold_s"
+        case .lang: "lang"
+        case .convID: "conv_id"
+        case .level: "level"
+        case .untilMs: "until_ms"
+        case .upToSeq: "up_to_seq"
+        case .upToMs: "up_to_ms"
+        case .device: "device"
+        case .value: "value"
+        case .clientMs: "client_ms"
+        case .connEpoch: "conn_epoch"
+        case .msgIDs: "msg_ids"
+        case .pid: "pid"
+        case .openedMs: "opened_ms"
+        }
+    }
+}
+
+/// The keys of the small objects of a message: `conv`, `from`, `to`, `mention`, `revoke`, `push.force`.
+enum PartKey: Int, JSONKey {
+    case id, type, uid, nick, device, uids, exclude, all, targetMsgID, badge, mode, content
+
+    var name: StaticString {
+        switch self {
+        case .id: "id"
+        case .type: "type"
+        case .uid: "uid"
+        case .nick: "nick"
+        case .device: "device"
+        case .uids: "uids"
+        case .exclude: "exclude"
+        case .all: "all"
+        case .targetMsgID: "target_msg_id"
+        case .badge: "badge"
+        case .mode: "mode"
+        case .content: "content"
+        }
+    }
+}
+
+enum PushKey: Int, JSONKey {
+    case enabled, title, content, prefix, badge, force, forceDetail, payload, aps, profile, sound, threadID, category
+    case interruption, collapseID, silent, voip, priority, strategy, sms
+
+    var name: StaticString {
+        switch self {
+        case .enabled: "enabled"
+        case .title: "title"
+        case .content: "content"
+        case .prefix: "prefix"
+        case .badge: "badge"
+        case .force: "force"
+        case .forceDetail: "force_detail"
+        case .payload: "payload"
+        case .aps: "aps"
+        case .profile: "profile"
+        case .sound: "sound"
+        case .threadID: "thread_id"
+        case .category: "category"
+        case .interruption: "interruption"
+        case .collapseID: "collapse_id"
+        case .silent: "silent"
+        case .voip: "voip"
+        case .priority: "priority"
+        case .strategy: "strategy"
+        case .sms: "sms"
+        }
+    }
+}
+
+enum ActivityKey: Int, JSONKey {
+    case activityID, event, state, attributesType, attributes, alert, staleMs, dismissalMs, relevance, priority
+
+    var name: StaticString {
+        switch self {
+        case .activityID: "activity_id"
+        case .event: "event"
+        case .state: "state"
+        case .attributesType: "attributes_type"
+        case .attributes: "attributes"
+        case .alert: "alert"
+        case .staleMs: "stale_ms"
+        case .dismissalMs: "dismissal_ms"
+        case .relevance: "relevance"
+        case .priority: "priority"
+        }
+    }
+}
+
+enum TokenKey: Int, JSONKey {
+    case device, token, env, topic, type, bindVer, cert, contentKey, lang, tz, activityID
+
+    var name: StaticString {
+        switch self {
+        case .device: "device"
+        case .token: "token"
+        case .env: "env"
+        case .topic: "topic"
+        case .type: "type"
+        case .bindVer: "bind_ver"
+        case .cert: "cert"
+        case .contentKey: "content_key"
+        case .lang: "lang"
+        case .tz: "tz"
+        case .activityID: "activity_id"
+        }
+    }
+}
+
+enum QuietKey: Int, JSONKey {
+    case on, start, end, tz, level
+
+    var name: StaticString {
+        switch self {
+        case .on: "on"
+        case .start: "start"
+        case .end: "end"
+        case .tz: "tz"
+        case .level: "level"
+        }
+    }
+}

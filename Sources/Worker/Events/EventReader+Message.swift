@@ -1,0 +1,118 @@
+import JSON
+import PushCore
+
+extension EventReader {
+    func message(
+        _ record: FieldScope<RecordKey>, _ kind: Message.Kind, sentMs: Int64
+    ) throws(BadRecord) -> Message {
+        let conversation = try conversation(record)
+        let expireAtMs = try record.time(.expireAtMs) ?? sentMs &+ Limit.dayMs
+        return Message(
+            kind: kind,
+            msgID: try record.requiredIdentifier(.msgID, limit: Limit.id),
+            serverSeq: try record.int(.serverSeq),
+            expireAtMs: expireAtMs,
+            conversation: conversation,
+            from: try sender(record),
+            to: try audience(record, required: !conversation.type.hasMembers),
+            mention: try mention(record),
+            typeName: try record.string(.typeName),
+            isCustomType: try record.bool(.custom) ?? false,
+            push: try pushOptions(record),
+            revoke: try revoke(record, required: kind == .revoke))
+    }
+
+    private func conversation(_ record: FieldScope<RecordKey>) throws(BadRecord) -> Conversation {
+        guard let object = try record.object(.conv) else { throw record.missing(.conv) }
+        let part = FieldScope(partKeys.fields(of: object), path: "$.conv")
+        return Conversation(
+            id: try part.requiredIdentifier(.id, limit: Limit.conversation),
+            type: try part.requiredWord(.type, Conversation.Kind.self, "p2p, group, ultra, system, custom"))
+    }
+
+    private func sender(_ record: FieldScope<RecordKey>) throws(BadRecord) -> Message.Sender {
+        guard let object = try record.object(.from) else { throw record.missing(.from) }
+        let part = FieldScope(partKeys.fields(of: object), path: "$.from")
+        return Message.Sender(
+            uid: try part.requiredString(.uid), nick: try part.string(.nick), device: try part.string(.device))
+    }
+
+    private func audience(
+        _ record: FieldScope<RecordKey>, required: Bool
+    ) throws(BadRecord) -> Message.Audience {
+        guard let object = try record.object(.to) else {
+            if required { throw record.missing(.to) }
+            return Message.Audience()
+        }
+        let part = FieldScope(partKeys.fields(of: object), path: "$.to")
+        let uids = try part.strings(.uids)
+        if required, uids == nil { throw part.missing(.uids) }
+        return Message.Audience(uids: uids, exclude: try part.strings(.exclude) ?? [])
+    }
+
+    private func mention(_ record: FieldScope<RecordKey>) throws(BadRecord) -> Message.Mention? {
+        guard let object = try record.object(.mention) else { return nil }
+        let part = FieldScope(partKeys.fields(of: object), path: "$.mention")
+        return Message.Mention(all: try part.bool(.all) ?? false, uids: try part.strings(.uids) ?? [])
+    }
+
+    private func revoke(_ record: FieldScope<RecordKey>, required: Bool) throws(BadRecord) -> Message.Revoke? {
+        // Of an ordinary message the field says nothing.
+        guard required else { return nil }
+        guard let object = try record.object(.revoke) else { throw record.missing(.revoke) }
+        let part = FieldScope(partKeys.fields(of: object), path: "$.revoke")
+        return Message.Revoke(
+            targetMsgID: try part.requiredIdentifier(.targetMsgID, limit: Limit.id),
+            badge: try part.word(.badge, Message.Revoke.Badge.self, "decrease, keep, count") ?? .decrease)
+    }
+
+    private func pushOptions(_ record: FieldScope<RecordKey>) throws(BadRecord) -> PushOptions {
+        var options = PushOptions()
+        guard let object = try record.object(.push) else { return options }
+        let push = FieldScope(pushKeys.fields(of: object), path: "$.push")
+        options.enabled = try push.bool(.enabled) ?? true
+        options.title = try push.text(.title, limit: Limit.title)
+        options.content = try push.text(.content, limit: Limit.content)
+        options.prefix = try push.bool(.prefix) ?? true
+        options.badge = try push.bool(.badge) ?? true
+        options.force = try force(push)
+        options.forceDetail = try push.bool(.forceDetail) ?? false
+        options.payload = try payload(push)
+        options.aps = try push.value(.aps)
+        options.profile = try push.word(.profile, PayloadProfile.self, "nim, rc, wps, raw")
+        options.sound = try push.string(.sound)
+        options.threadID = try push.string(.threadID)
+        options.category = try push.string(.category)
+        options.interruption = try push.string(.interruption)
+        options.collapseID = try push.string(.collapseID)
+        options.silent = try push.bool(.silent) ?? false
+        options.voip = try push.bool(.voip) ?? false
+        options.priority = try push.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high
+        options.strategy = try push.int(.strategy, in: 1...4).flatMap { Strategy(rawValue: $0) }
+        options.sms = try push.bool(.sms) ?? false
+        return options
+    }
+
+    private func force(_ push: FieldScope<PushKey>) throws(BadRecord) -> PushOptions.Force {
+        guard let object = try push.object(.force) else { return PushOptions.Force() }
+        let part = FieldScope(partKeys.fields(of: object), path: "$.push.force")
+        return PushOptions.Force(
+            mode: try part.word(.mode, PushOptions.Force.Mode.self, "none, list, all") ?? .none,
+            uids: try part.strings(.uids, limit: Limit.forced) ?? [],
+            content: try part.text(.content, limit: Limit.content))
+    }
+
+    /// The limit counts compact JSON with no more escapes than needed: how it is spelt is no matter of its size.
+    private func payload(_ push: FieldScope<PushKey>) throws(BadRecord) -> JSONValue? {
+        guard let object = try push.object(.payload) else { return nil }
+        let value = JSONValue(object)
+        if let source = object.sourceBytes, source.count > Limit.payload {
+            var writer = JSONWriter()
+            writer.value(value)
+            if writer.bytes.count > Limit.payload, String(decoding: writer.bytes, as: UTF8.self).count > Limit.payload {
+                throw push.fault(.outOfRange, "longer than \(Limit.payload) characters", .payload, object)
+            }
+        }
+        return value
+    }
+}

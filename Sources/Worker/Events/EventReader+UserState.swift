@@ -1,0 +1,156 @@
+import JSON
+import PushCore
+
+extension EventReader {
+    func userState(
+        _ record: FieldScope<RecordKey>, kind: String, sentMs: Int64
+    ) throws(BadRecord) -> UserState {
+        let uid = try record.requiredIdentifier(.uid, limit: .max)
+        return UserState(uid: uid, change: try change(record, kind: kind, sentMs: sentMs))
+    }
+
+    private func change(
+        _ record: FieldScope<RecordKey>, kind: String, sentMs: Int64
+    ) throws(BadRecord) -> UserState.Change {
+        switch kind {
+        case "bind": return .bind(try binding(record, sentMs: sentMs))
+        case "unbind": return .unbind(try unbinding(record))
+        case "settings": return .settings(try settings(record))
+        case "mute":
+            let conversation = try record.requiredIdentifier(.convID, limit: Limit.conversation)
+            return .mute(conversation: conversation, level: try muteLevel(record), untilMs: try record.time(.untilMs))
+        case "read":
+            let conversation = try record.requiredIdentifier(.convID, limit: Limit.conversation)
+            let mark = UserState.ReadMark(seq: try record.int(.upToSeq), ms: try record.time(.upToMs))
+            guard mark.seq != nil || mark.ms != nil else {
+                throw BadRecord(
+                    .missing, "one of up_to_seq and up_to_ms is required", at: "$.up_to_seq",
+                    byte: record.fields.object.offset)
+            }
+            return .read(conversation: conversation, upTo: mark)
+        case "badge_report":
+            return .badgeReport(
+                device: try record.requiredIdentifier(.device, limit: .max),
+                // What a badge can be, so that sums with it never overflow.
+                value: min(max(try record.requiredInt(.value), 0), Int64(Int32.max)),
+                clientMs: try record.requiredTime(.clientMs))
+        case "ack":
+            let device = try record.requiredIdentifier(.device, limit: .max)
+            guard let msgIDs = try record.identifiers(.msgIDs, limit: Limit.id) else { throw record.missing(.msgIDs) }
+            return .ack(device: device, connectionEpoch: try record.requiredInt(.connEpoch), msgIDs: msgIDs)
+        default:
+            return .openReport(
+                device: try record.requiredIdentifier(.device, limit: .max),
+                pid: try record.requiredIdentifier(.pid, limit: Limit.id),
+                openedMs: try record.time(.openedMs))
+        }
+    }
+
+    private func muteLevel(_ record: FieldScope<RecordKey>) throws(BadRecord) -> MuteLevel {
+        let number = try record.requiredInt(.level)
+        guard let level = Int(exactly: number).flatMap({ MuteLevel(rawValue: $0) }) else {
+            throw record.outOfRange(.level, "must be one of -1, 0, 1, 2, 4, 5")
+        }
+        return level
+    }
+
+    private func token(_ record: FieldScope<RecordKey>) throws(BadRecord) -> FieldScope<TokenKey> {
+        guard let object = try record.object(.token) else { throw record.missing(.token) }
+        return FieldScope(tokenKeys.fields(of: object), path: "$.token")
+    }
+
+    private func binding(
+        _ record: FieldScope<RecordKey>, sentMs: Int64
+    ) throws(BadRecord) -> UserState.Binding {
+        let token = try token(record)
+        let device = try token.requiredIdentifier(.device, limit: .max)
+        let bound = TokenRecord(
+            hex: try hexToken(token),
+            environment: try token.requiredWord(.env, APNsEnvironment.self, "production, sandbox"),
+            topic: try token.requiredIdentifier(.topic, limit: .max),
+            type: try token.requiredWord(.type, TokenRecord.Kind.self, "alert, voip, activity, start"),
+            credential: try token.string(.cert),
+            contentKey: try token.string(.contentKey),
+            language: try token.string(.lang),
+            zone: try token.string(.tz),
+            activityID: try token.identifier(.activityID, limit: Limit.conversation),
+            boundMs: sentMs)
+        return UserState.Binding(device: device, token: bound, version: try token.requiredInt(.bindVer))
+    }
+
+    private func unbinding(_ record: FieldScope<RecordKey>) throws(BadRecord) -> UserState.Unbinding {
+        let token = try token(record)
+        return UserState.Unbinding(
+            device: try token.requiredIdentifier(.device, limit: .max),
+            token: try hexToken(token),
+            version: try token.requiredInt(.bindVer))
+    }
+
+    /// Whole bytes in hexadecimal, lower-cased, so that one token has one spelling.
+    private func hexToken(_ token: FieldScope<TokenKey>) throws(BadRecord) -> String {
+        let value = try token.required(.token)
+        guard let utf8 = value.utf8 else { throw token.fault(.wrongType, "must be a string", .token, value) }
+        guard utf8.count <= Limit.tokenDigits else {
+            throw token.fault(.longIdentifier, "longer than \(Limit.tokenDigits) characters", .token, value)
+        }
+        guard !utf8.isEmpty, utf8.count.isMultiple(of: 2), utf8.allSatisfy(Self.isHexDigit) else {
+            throw token.fault(.outOfRange, "must be bytes in hexadecimal", .token, value)
+        }
+        return String(unsafeUninitializedCapacity: utf8.count) { buffer in
+            for (index, byte) in utf8.enumerated() {
+                // Bit 5 turns A-F into a-f and leaves digits alone.
+                buffer[index] = byte | 0x20
+            }
+            return utf8.count
+        }
+    }
+
+    private static func isHexDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+            UInt8(ascii: "A")...UInt8(ascii: "F"):
+            true
+        default: false
+        }
+    }
+
+    private func settings(_ record: FieldScope<RecordKey>) throws(BadRecord) -> UserState.SettingsChange {
+        var change = UserState.SettingsChange()
+        if let object = try record.object(.dnd) {
+            let dnd = FieldScope(quietKeys.fields(of: object), path: "$.dnd")
+            change.dndOn = try dnd.bool(.on)
+            change.dndStart = try minuteOfDay(dnd, .start)
+            change.dndEnd = try minuteOfDay(dnd, .end)
+            change.dndZone = try dnd.string(.tz)
+            change.dndLevel = try dnd.int(.level).map { Int(truncatingIfNeeded: $0) }
+            if let level = change.dndLevel, level != 1, level != 5 {
+                throw dnd.outOfRange(.level, "must be 1 or 5")
+            }
+            if let start = change.dndStart, start == change.dndEnd {
+                throw dnd.outOfRange(.end, "start and end must differ")
+            }
+        }
+        change.showDetail = try record.bool(.showDetail)
+        change.pushWhenDesktopOnline = try record.bool(.pushWhenDesktopOnline)
+        change.holdSeconds = try record.int(.holdS, in: 0...600)
+        change.language = try record.string(.lang)
+        return change
+    }
+
+    /// `22:00` as minutes of the day.
+    private func minuteOfDay(_ dnd: FieldScope<QuietKey>, _ key: QuietKey) throws(BadRecord) -> Int? {
+        guard let text = try dnd.string(key) else { return nil }
+        let digits = Array(text.utf8)
+        guard digits.count == 5, digits[2] == UInt8(ascii: ":"),
+            let hour = Self.twoDigits(digits[0], digits[1]), hour < 24,
+            let minute = Self.twoDigits(digits[3], digits[4]), minute < 60
+        else { throw dnd.outOfRange(key, "must be a time of day like 22:00") }
+        return hour * 60 + minute
+    }
+
+    private static func twoDigits(_ tens: UInt8, _ ones: UInt8) -> Int? {
+        let zero = UInt8(ascii: "0")
+        guard tens >= zero, tens <= zero + 9, ones >= zero, ones <= zero + 9 else { return nil }
+        return Int(tens - zero) * 10 + Int(ones - zero)
+    }
+}

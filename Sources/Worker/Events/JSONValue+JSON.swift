@@ -1,0 +1,40 @@
+import JSON
+import PushCore
+
+extension JSONValue {
+    /// Copies a value out of a record: numbers as written, of a repeated key the last value. Recursion is bounded by
+    /// the parser's depth.
+    init(_ cursor: JSONCursor) {
+        switch cursor.kind {
+        case .null: self = .null
+        case .yes: self = .bool(true)
+        case .no: self = .bool(false)
+        case .integer, .unsigned, .fraction: self = .number(cursor.numberText ?? "0")
+        case .string: self = .string(cursor.string ?? "")
+        case .array: self = .array(cursor.elements.map { JSONValue($0) })
+        case .object: self = .object(cursor.members.lastOfEachKey().map { Member($0.name, JSONValue($0.value)) })
+        }
+    }
+}
+
+extension JSONWriter {
+    mutating func value(_ value: JSONValue) {
+        switch value {
+        case .null: null()
+        case .bool(let flag): bool(flag)
+        case .number(let text): number(text)
+        case .string(let text): string(text)
+        case .array(let elements):
+            beginArray()
+            for element in elements { self.value(element) }
+            endArray()
+        case .object(let members):
+            beginObject()
+            for member in members {
+                key(escaping: member.key)
+                self.value(member.value)
+            }
+            endObject()
+        }
+    }
+}

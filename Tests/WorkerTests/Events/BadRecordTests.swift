@@ -1,0 +1,219 @@
+import PushCore
+import Testing
+import Worker
+
+/// Each row is a record that breaks one rule of contract sections 0 and 2, with the header it must get.
+struct BadRecordTests {
+    struct Row: CustomTestStringConvertible, Sendable {
+        var topic = RecordClass.events
+        var record: String
+        var header: String
+        /// The byte is that of the first occurrence of this; nil: it stands in `header`.
+        var byteOf: String?
+
+        var testDescription: String { header }
+    }
+
+    static let head = #"{"v":1,"app":"im","event_id":"e","sent_ms":1,"#
+
+    /// A whole message with `extra` fields after the required ones; the last of a repeated key counts.
+    static func message(_ extra: String) -> String {
+        head + #""kind":"message","msg_id":"m","conv":{"id":"c","type":"p2p"},"from":{"uid":"a"},"to":{"uids":["b"]}"#
+            + (extra.isEmpty ? "" : ",") + extra + "}"
+    }
+
+    static func state(_ kind: String, _ fields: String) -> String {
+        head + #""kind":"\#(kind)","uid":"u","# + fields + "}"
+    }
+
+    static func bind(_ token: String) -> String {
+        let whole = #""device":"d","token":"ab","env":"sandbox","topic":"t","type":"alert","bind_ver":1"#
+        return state("bind", #""token":{"# + whole + "," + token + "}")
+    }
+
+    private static func row(_ record: String, _ why: String, _ path: String, at marker: String) -> Row {
+        Row(record: record, header: "bad_event: \(why) at \(path)", byteOf: marker)
+    }
+
+    private static func stateRow(_ record: String, _ why: String, _ path: String, at marker: String) -> Row {
+        Row(topic: .userState, record: record, header: "bad_event: \(why) at \(path)", byteOf: marker)
+    }
+
+    static let long65 = String(repeating: "x", count: 65)
+
+    static let envelope: [Row] = [
+        Row(record: "", header: "bad_event: empty record at $, byte 0"),
+        Row(record: "{", header: "bad_event: broken JSON at $, byte 0"),
+        Row(record: "\"\\ud800\"", header: "bad_event: broken string or escape at $, byte 0"),
+        Row(record: "  [1]", header: "bad_event: must be an object at $, byte 2"),
+        Row(record: "{}", header: "bad_event: required field is missing at $.v, byte 0"),
+        Row(record: #" {"v":null}"#, header: "bad_event: required field is missing at $.v, byte 1"),
+        row(#"{"v":2}"#, "unknown version, known is 1", "$.v", at: "2"),
+        row(#"{"v":1.0}"#, "must be a 64-bit integer", "$.v", at: "1.0"),
+        row(#"{"v":"1"}"#, "must be a 64-bit integer", "$.v", at: "\"1"),
+        row(#"{"v":1,"kind":7}"#, "must be a string", "$.kind", at: "7"),
+        row(head + #""kind":"dance"}"#, "unknown kind", "$.kind", at: "\"dance"),
+        row(head + #""kind":"bind"}"#, "this kind belongs on the user-state topic", "$.kind", at: "\"bind"),
+        stateRow(head + #""kind":"revoke"}"#, "this kind belongs on the events topic", "$.kind", at: "\"revoke"),
+        row(#"{"v":1,"kind":"message","app":"xx"}"#, "unknown app", "$.app", at: "\"xx"),
+        row(#"{"v":1,"kind":"message","app":""}"#, "required field is empty", "$.app", at: "\"\""),
+        row(
+            #"{"v":1,"kind":"message","app":"im","event_id":"\#(long65)"}"#, "longer than 64 characters", "$.event_id",
+            at: "\"xxx"),
+        row(
+            #"{"v":1,"kind":"message","app":"im","event_id":"e","sent_ms":-1}"#, "must be a Unix time in milliseconds",
+            "$.sent_ms", at: "-1"),
+        row(
+            #"{"v":1,"kind":"message","app":"im","event_id":"e","sent_ms":98765432109876543210}"#,
+            "must be a 64-bit integer", "$.sent_ms", at: "98765"),
+    ]
+
+    static let messages: [Row] = [
+        row(head + #""kind":"message"}"#, "required field is missing", "$.conv", at: "{"),
+        row(message(#""conv":{"type":"p2p"}"#), "required field is missing", "$.conv.id", at: "{\"type"),
+        row(message(#""conv":[]"#), "must be an object", "$.conv", at: "[]"),
+        row(
+            message(#""conv":{"id":"c","type":"duo"}"#), "must be one of p2p, group, ultra, system, custom",
+            "$.conv.type", at: "\"duo"),
+        row(
+            message(#""conv":{"id":"\#(long65)\#(long65)","type":"p2p"}"#), "longer than 128 characters", "$.conv.id",
+            at: "\"xxx"),
+        row(message(#""msg_id":null"#), "required field is missing", "$.msg_id", at: "{"),
+        row(message(#""msg_id":"\#(long65)""#), "longer than 64 characters", "$.msg_id", at: "\"xxx"),
+        row(message(#""server_seq":1.0"#), "must be a 64-bit integer", "$.server_seq", at: "1.0"),
+        row(message(#""server_seq":1e3"#), "must be a 64-bit integer", "$.server_seq", at: "1e3"),
+        row(message(#""from":{}"#), "required field is missing", "$.from.uid", at: "{}"),
+        row(message(#""to":null"#), "required field is missing", "$.to", at: "{"),
+        row(message(#""to":{"exclude":[]}"#), "required field is missing", "$.to.uids", at: "{\"exclude"),
+        row(message(#""to":{"uids":["b",77]}"#), "must be a string", "$.to.uids[1]", at: "77"),
+        row(message(#""to":{"uids":["b",null]}"#), "must be a string", "$.to.uids[1]", at: "null"),
+        row(message(#""to":{"uids":"b"}"#), "must be a list of strings", "$.to.uids", at: #""b"}"#),
+        row(message(#""mention":{"all":1}"#), "must be true or false", "$.mention.all", at: "1}"),
+        row(message(#""custom":"true""#), "must be true or false", "$.custom", at: "\"true"),
+        row(message(#""push":7"#), "must be an object", "$.push", at: "7"),
+        row(message(#""push":{"content":5}"#), "must be a string", "$.push.content", at: "5"),
+        row(message(#""push":{"strategy":9}"#), "must be from 1 to 4", "$.push.strategy", at: "9"),
+        row(
+            message(#""push":{"priority":"top"}"#), "must be one of high, normal, low", "$.push.priority", at: "\"top"),
+        row(message(#""push":{"profile":"gt"}"#), "must be one of nim, rc, wps, raw", "$.push.profile", at: "\"gt"),
+        row(message(#""push":{"payload":[9]}"#), "must be an object", "$.push.payload", at: "[9"),
+        row(
+            message(#""push":{"payload":{"k":"\#(String(repeating: "中", count: 2041))"}}"#),
+            "longer than 2048 characters", "$.push.payload", at: "{\"k"),
+        row(
+            message(
+                #""push":{"force":{"mode":"list","uids":[\#(Array(repeating: "\"f\"", count: 101).joined(separator: ","))]}}"#
+            ),
+            "more than 100 items", "$.push.force.uids", at: "[\"f"),
+        row(
+            head + #""kind":"revoke","msg_id":"m","conv":{"id":"c","type":"group"},"from":{"uid":"a"}}"#,
+            "required field is missing", "$.revoke", at: "{"),
+        row(
+            head + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"go","state":{}}}"#,
+            "must be one of start, update, end", "$.la.event", at: "\"go"),
+        row(
+            head + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"end"}}"#,
+            "required field is missing", "$.la.state", at: #"{"activity_id"#),
+        row(head + #""kind":"live_activity"}"#, "required field is missing", "$.to", at: "{"),
+    ]
+
+    static let states: [Row] = [
+        stateRow(head + #""kind":"read","conv_id":"c"}"#, "required field is missing", "$.uid", at: "{"),
+        stateRow(state("bind", #""x":1"#), "required field is missing", "$.token", at: "{"),
+        stateRow(bind(#""token":"xyz0""#), "must be bytes in hexadecimal", "$.token.token", at: "\"xyz"),
+        stateRow(bind(#""token":"abc""#), "must be bytes in hexadecimal", "$.token.token", at: "\"abc\""),
+        stateRow(
+            bind(#""token":"\#(String(repeating: "ab", count: 257))""#), "longer than 512 characters", "$.token.token",
+            at: "\"abab"),
+        stateRow(bind(#""env":"test""#), "must be one of production, sandbox", "$.token.env", at: "\"test"),
+        stateRow(bind(#""bind_ver":"2""#), "must be a 64-bit integer", "$.token.bind_ver", at: "\"2"),
+        stateRow(bind(#""bind_ver":null"#), "required field is missing", "$.token.bind_ver", at: "{\"device"),
+        stateRow(
+            state("settings", #""dnd":{"start":"08:00","end":"08:00"}"#), "start and end must differ", "$.dnd.end",
+            at: #""08:00"}"#),
+        stateRow(
+            state("settings", #""dnd":{"start":"8:00"}"#), "must be a time of day like 22:00", "$.dnd.start",
+            at: "\"8:00"),
+        stateRow(
+            state("settings", #""dnd":{"end":"24:00"}"#), "must be a time of day like 22:00", "$.dnd.end", at: "\"24"),
+        stateRow(state("settings", #""dnd":{"level":3}"#), "must be 1 or 5", "$.dnd.level", at: "3"),
+        stateRow(state("settings", #""hold_s":601"#), "must be from 0 to 600", "$.hold_s", at: "601"),
+        stateRow(
+            state("mute", #""conv_id":"c","level":3"#), "must be one of -1, 0, 1, 2, 4, 5", "$.level", at: "3"),
+        stateRow(
+            state("read", #""conv_id":"c""#), "one of up_to_seq and up_to_ms is required", "$.up_to_seq", at: "{"),
+        stateRow(
+            state("badge_report", #""device":"d","value":2"#), "required field is missing", "$.client_ms", at: "{"),
+        stateRow(
+            state("ack", #""device":"d","conn_epoch":1,"msg_ids":["m","\#(long65)"]"#), "longer than 64 characters",
+            "$.msg_ids[1]", at: "\"xxx"),
+        stateRow(state("open_report", #""device":"d""#), "required field is missing", "$.pid", at: "{"),
+    ]
+
+    @Test(arguments: envelope + messages + states)
+    func isRefusedWithReasonPathAndByte(row: Row) throws {
+        let bytes = Array(row.record.utf8)
+        var header = row.header
+        if let marker = row.byteOf {
+            let byte = try #require(bytes.startOfLast(Array(marker.utf8)), "the row's marker is in its record")
+            // A missing field names the object that lacks it, which begins before everything in it.
+            header += ", byte \(marker == "{" ? 0 : byte)"
+        }
+        let reader = EventReader(apps: ["im"])
+        #expect {
+            _ = try reader.read(bytes, of: row.topic)
+        } throws: { error in
+            let found = (error as? BadRecord)?.header
+            if found != header { Issue.record("\(found ?? "none") is not \(header)") }
+            return true
+        }
+    }
+
+    @Test func aRecordAboveTheSizeLimitIsRefusedUnread() {
+        let reader = EventReader(apps: ["im"], maxBytes: 100)
+        let bytes = Array(repeating: UInt8(ascii: "x"), count: 101)
+        #expect(throws: BadRecord(.tooLong, "record longer than 100 bytes")) { try reader.read(bytes, of: .events) }
+    }
+
+    @Test func mutatedRecordsNeverCrash() {
+        let seed = UInt64.random(in: .min ... .max)
+        var random = SplitMix(state: seed)
+        let rows = (Self.messages + Self.states).map { Array($0.record.utf8) }
+        let alphabet = Array(#"{}[]:,"\0123456789nulltrue.-"#.utf8) + [0xE4, 0xFF, 0]
+        let reader = EventReader(apps: ["im"])
+        var refused = 0
+        for _ in 0..<20_000 {
+            var bytes = rows[Int(random.next() % UInt64(rows.count))]
+            for _ in 0..<(random.next() % 4) {
+                bytes[Int(random.next() % UInt64(bytes.count))] = alphabet[Int(random.next() % UInt64(alphabet.count))]
+            }
+            do {
+                _ = try reader.read(bytes, of: random.next() % 2 == 0 ? .events : .userState)
+            } catch {
+                refused += 1
+                #expect(error.byte <= bytes.count, "seed \(seed)")
+            }
+        }
+        #expect(refused > 10_000, "seed \(seed)")
+    }
+}
+
+extension [UInt8] {
+    /// Where the last occurrence of `part` begins.
+    fileprivate func startOfLast(_ part: [UInt8]) -> Int? {
+        guard part.count <= count else { return nil }
+        return (0...(count - part.count)).last { self[$0..<($0 + part.count)].elementsEqual(part) }
+    }
+}
+
+struct SplitMix {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}

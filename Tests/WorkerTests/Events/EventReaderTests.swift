@@ -1,0 +1,169 @@
+import PushCore
+import Testing
+import Worker
+
+struct EventReaderTests {
+    private func read(_ record: String, _ topic: RecordClass = .events) throws -> Event {
+        try EventReader(apps: ["im"]).read(Array(record.utf8), of: topic)
+    }
+
+    private func message(_ extra: String) throws -> Message {
+        let event = try read(BadRecordTests.message(extra))
+        guard case .message(let message) = event.body else { throw Mismatch() }
+        return message
+    }
+
+    private func state(_ record: String) throws -> UserState.Change {
+        guard case .userState(let state) = try read(record, .userState).body else { throw Mismatch() }
+        #expect(state.uid == "u")
+        return state.change
+    }
+
+    struct Mismatch: Error {}
+
+    @Test func aBareMessageHasTheDefaults() throws {
+        let message = try message("")
+        #expect(message.msgID == "m")
+        #expect(message.expireAtMs == 1 + 86_400_000)
+        #expect(message.conversation == Conversation(id: "c", type: .p2p))
+        #expect(message.to.uids == ["b"])
+        #expect(message.mention == nil)
+        #expect(message.push.enabled && message.push.prefix && message.push.badge)
+        #expect(!message.push.silent && !message.push.voip && !message.push.sms && !message.push.forceDetail)
+        #expect(message.push.force == .init())
+        #expect(message.push.priority == .high)
+        #expect(message.push.strategy == nil)
+    }
+
+    @Test func everyFieldOfAMessageIsRead() throws {
+        let message = try message(
+            #"""
+            "server_seq":9,"expire_at_ms":77,"conv":{"id":"g","type":"ultra"},
+            "from":{"uid":"a","nick":"小明","device":"d1"},"to":{"uids":["b","c"],"exclude":["x"]},
+            "mention":{"all":true,"uids":["b"]},"type_name":"RC:TxtMsg","custom":true,
+            "push":{"enabled":false,"title":"T","content":"C","prefix":false,"badge":false,
+            "force":{"mode":"list","uids":["b"],"content":"F"},"force_detail":true,
+            "payload":{"n":1.50,"n2":123456789012345678901,"x":[null,true,"s"]},"aps":{"sound":"a.caf"},"profile":"rc",
+            "sound":"s","thread_id":"t","category":"k","interruption":"active","collapse_id":"z","silent":true,
+            "voip":true,"priority":"low","strategy":4,"sms":true},"unknown":{"a":[1]}
+            """#)
+        #expect(message.serverSeq == 9)
+        #expect(message.expireAtMs == 77)
+        #expect(message.conversation == Conversation(id: "g", type: .ultra))
+        #expect(message.from == Message.Sender(uid: "a", nick: "小明", device: "d1"))
+        #expect(message.to.uids == ["b", "c"])
+        #expect(message.to.exclude == ["x"])
+        #expect(message.mention == Message.Mention(all: true, uids: ["b"]))
+        #expect(message.typeName == "RC:TxtMsg")
+        #expect(message.isCustomType)
+        let push = message.push
+        #expect(
+            !push.enabled && !push.prefix && !push.badge && push.forceDetail && push.silent && push.voip && push.sms)
+        #expect(push.title == "T" && push.content == "C")
+        #expect(push.force == .init(mode: .list, uids: ["b"], content: "F"))
+        #expect(
+            push.payload
+                == .object([
+                    .init("n", .number("1.50")), .init("n2", .number("123456789012345678901")),
+                    .init("x", .array([.null, .bool(true), .string("s")])),
+                ]))
+        #expect(push.aps == .object([.init("sound", .string("a.caf"))]))
+        #expect(push.profile == .rc && push.priority == .low && push.strategy == .apnsThenConnection)
+        #expect(push.sound == "s" && push.threadID == "t" && push.category == "k" && push.interruption == "active")
+        #expect(push.collapseID == "z")
+    }
+
+    @Test func ofARepeatedKeyTheLastCountsAndNullIsAsAbsent() throws {
+        #expect(try message(#""custom":"no","custom":true,"push":{"sms":5,"sms":null}"#).isCustomType)
+    }
+
+    @Test func aGroupNeedsNoRecipients() throws {
+        #expect(try message(#""conv":{"id":"g","type":"group"},"to":null"#).to.uids == nil)
+        #expect(try message(#""conv":{"id":"g","type":"group"},"to":{"exclude":["x"]}"#).to.exclude == ["x"])
+    }
+
+    @Test(arguments: [
+        (String(repeating: "a", count: 100), 100), (String(repeating: "a", count: 101), 100),
+        (String(repeating: "👨‍👩‍👧", count: 101), 100), (String(repeating: "中", count: 99), 99),
+    ])
+    func longTitlesAreCutOnAGraphemeBorder(title: String, count: Int) throws {
+        let cut = try #require(try message(#""push":{"title":"\#(title)"}"#).push.title)
+        #expect(cut.count == count)
+        #expect(title.count <= 100 ? cut == title : cut == String(title.prefix(99)) + "…")
+    }
+
+    @Test func identifiersAreMeasuredInCharacters() throws {
+        let id = String(repeating: "中", count: 64)
+        #expect(try message(#""msg_id":"\#(id)""#).msgID == id)
+    }
+
+    @Test func aPayloadIsMeasuredWithoutItsSpaces() throws {
+        let spaces = String(repeating: " ", count: 3000)
+        #expect(try message(#""push":{"payload":{"k":\#(spaces)1}}"#).push.payload?["k"] == .number("1"))
+    }
+
+    @Test func aRevokeNamesItsTarget() throws {
+        let record =
+            BadRecordTests.head
+            + #""kind":"revoke","msg_id":"m","conv":{"id":"c","type":"group"},"from":{"uid":"a"},"revoke":{"target_msg_id":"t","badge":"count"}}"#
+        guard case .message(let message) = try read(record).body else { throw Mismatch() }
+        #expect(message.kind == .revoke)
+        #expect(message.revoke == Message.Revoke(targetMsgID: "t", badge: .count))
+    }
+
+    @Test func aLiveActivityIsRead() throws {
+        let record =
+            BadRecordTests.head
+            + #""kind":"live_activity","to":{"uids":["b"]},"la":{"activity_id":"x","event":"start","state":{"eta":5},"attributes_type":"T","attributes":{"o":1},"alert":{"title":"t"},"stale_ms":5,"dismissal_ms":6,"relevance":0.50,"priority":"normal"}}"#
+        guard case .liveActivity(let activity) = try read(record).body else { throw Mismatch() }
+        #expect(activity.msgID == nil)
+        #expect(activity.uids == ["b"])
+        #expect(activity.activityID == "x" && activity.action == .start && activity.priority == .normal)
+        #expect(activity.state["eta"] == .number("5"))
+        #expect(activity.attributesType == "T" && activity.attributes?["o"] == .number("1"))
+        #expect(activity.alert?["title"]?.string == "t")
+        #expect(activity.staleMs == 5 && activity.dismissalMs == 6 && activity.relevance == "0.50")
+    }
+
+    @Test func aBindLowersTheTokenAndTakesItsTime() throws {
+        let record = BadRecordTests.bind(
+            #""token":"ABcd09","cert":"voip","content_key":"k","lang":"ja","tz":"Asia/Tokyo","activity_id":"x""#)
+        guard case .bind(let binding) = try state(record) else { throw Mismatch() }
+        let token = TokenRecord(
+            hex: "abcd09", environment: .sandbox, topic: "t", type: .alert, credential: "voip", contentKey: "k",
+            language: "ja", zone: "Asia/Tokyo", activityID: "x", boundMs: 1)
+        #expect(binding == UserState.Binding(device: "d", token: token, version: 1))
+    }
+
+    @Test func theOtherUserStateKindsAreRead() throws {
+        typealias Tests = BadRecordTests
+        let unbind = try state(Tests.state("unbind", #""token":{"device":"d","token":"AB","bind_ver":2}"#))
+        guard case .unbind(let unbinding) = unbind else { throw Mismatch() }
+        #expect(unbinding == UserState.Unbinding(device: "d", token: "ab", version: 2))
+
+        let mute = try state(Tests.state("mute", #""conv_id":"c","level":-1,"until_ms":9"#))
+        guard case .mute("c", .all, 9) = mute else { throw Mismatch() }
+        let read = try state(Tests.state("read", #""conv_id":"c","up_to_seq":3"#))
+        guard case .read("c", UserState.ReadMark(seq: 3)) = read else { throw Mismatch() }
+        let report = try state(Tests.state("badge_report", #""device":"d","value":-4,"client_ms":5"#))
+        guard case .badgeReport("d", 0, 5) = report else { throw Mismatch() }
+        let ack = try state(Tests.state("ack", #""device":"d","conn_epoch":8,"msg_ids":["m","n"]"#))
+        guard case .ack("d", 8, ["m", "n"]) = ack else { throw Mismatch() }
+        let open = try state(Tests.state("open_report", #""device":"d","pid":"p""#))
+        guard case .openReport("d", "p", nil) = open else { throw Mismatch() }
+    }
+
+    @Test func settingsChangeOnlyWhatIsGiven() throws {
+        let record = BadRecordTests.state(
+            "settings", #""dnd":{"on":true,"start":"22:05","tz":"UTC","level":1},"show_detail":false,"hold_s":600"#)
+        guard case .settings(let change) = try state(record) else { throw Mismatch() }
+        var expected = UserState.SettingsChange()
+        expected.dndOn = true
+        expected.dndStart = 22 * 60 + 5
+        expected.dndZone = "UTC"
+        expected.dndLevel = 1
+        expected.showDetail = false
+        expected.holdSeconds = 600
+        #expect(change == expected)
+    }
+}
