@@ -1,0 +1,41 @@
+import CNghttp2
+
+extension HTTP2Session {
+    /// The peer's settings now in force; before its SETTINGS came, `streamsBeforeSettings` and the RFC's defaults.
+    public var peerSettings: PeerSettings {
+        PeerSettings(
+            maxConcurrentStreams: remote(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS),
+            initialWindowBytes: remote(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE),
+            maxFrameBytes: remote(NGHTTP2_SETTINGS_MAX_FRAME_SIZE),
+            headerTableBytes: remote(NGHTTP2_SETTINGS_HEADER_TABLE_SIZE),
+            maxHeaderListBytes: remote(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE))
+    }
+
+    private func remote(_ id: nghttp2_settings_id) -> UInt32 {
+        nghttp2_session_get_remote_settings(raw, id)
+    }
+
+    /// Streams that the peer allows at once.
+    public var peerStreamsMax: UInt32 { remote(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) }
+
+    /// Body bytes that may leave on this connection before the peer returns window; bodies still queued not counted.
+    public var connectionSendWindow: Int { Int(nghttp2_session_get_remote_window_size(raw)) }
+
+    /// Streams open or queued, whose end was not reported yet.
+    public var openStreams: Int { recorder.pointee.streams.count }
+
+    /// Whether a client may submit further requests here at all.
+    public var acceptsRequests: Bool { nghttp2_session_check_request_allowed(raw) != 0 }
+
+    /// Whether frames wait to be drained. A body that waits for window does not count.
+    public var wantsWrite: Bool { nghttp2_session_want_write(raw) != 0 }
+
+    /// Whether the session is over: nothing more to read or write, close the connection.
+    public var isDone: Bool { nghttp2_session_want_read(raw) == 0 && nghttp2_session_want_write(raw) == 0 }
+
+    /// The highest stream of the peer that was processed: what a graceful GOAWAY names.
+    public var lastProcessedStreamID: Int32 { nghttp2_session_get_last_proc_stream_id(raw) }
+
+    /// nghttp2's last words on a peer that broke the protocol; for a log line. No header values, no bodies.
+    public var complaint: String? { recorder.pointee.complaint }
+}

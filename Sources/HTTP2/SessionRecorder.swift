@@ -1,0 +1,197 @@
+import CNghttp2
+
+/// What nghttp2's callbacks write down; nothing acts on it until nghttp2 has returned.
+struct SessionRecorder {
+    /// One thing that happened, in order. `slot` is the stream's place in the table.
+    enum Fact {
+        case headers(slot: Int, fields: Range<Int>, bytes: Range<Int>, status: Int, endStream: Bool)
+        case data(slot: Int, bytes: Range<Int>, endStream: Bool)
+        case ended(slot: Int, StreamEnd)
+        case settings
+        case goAway(lastStreamID: Int32, code: UInt32, debug: Range<Int>)
+        case pingAck(UInt64)
+    }
+
+    /// Facts with the bytes they refer to.
+    struct Batch {
+        var facts: [Fact] = []
+        var fields: [HeaderFields.Field] = []
+        var arena: [UInt8] = []
+
+        /// Empties it; memory is kept unless a burst made it large.
+        mutating func clear() {
+            facts.removeAll(keepingCapacity: facts.capacity <= 8192)
+            fields.removeAll(keepingCapacity: fields.capacity <= 16_384)
+            arena.removeAll(keepingCapacity: arena.capacity <= 262_144)
+        }
+    }
+
+    var inbox = Batch()
+    var streams = StreamTable()
+    /// The highest request of this client whose HEADERS left.
+    var lastSentStreamID: Int32 = 0
+    /// Last stream of the lowest GOAWAY that came.
+    var goAwayStreamID = Int32.max
+    /// nghttp2's last words on a misbehaving peer.
+    var complaint: String?
+
+    private let isServer: Bool
+    private let headerListBytesMax: Int
+    private let goAwayBytesMax: Int
+
+    // The header list being received; HEADERS of two streams never interleave (RFC 9113 section 4.3). It is kept apart
+    // from the inbox, since a list split into CONTINUATION frames may span several reads.
+    private var collecting = -1
+    private var listFields: [HeaderFields.Field] = []
+    private var listText: [UInt8] = []
+    private var listBytes = 0
+    private var status = 0
+
+    init(role: HTTP2Role, configuration: HTTP2Configuration) {
+        isServer = role == .server
+        headerListBytesMax = configuration.headerListBytesMax
+        goAwayBytesMax = configuration.goAwayBytesMax
+    }
+
+    mutating func beginHeaders(_ session: OpaquePointer?, stream: Int32, category: nghttp2_headers_category) {
+        collecting = -1
+        let slot: Int
+        if isServer {
+            guard category == NGHTTP2_HCAT_REQUEST else { return }
+            slot = streams.insert(id: stream, tag: 0, body: [])
+            nghttp2_session_set_stream_user_data(session, stream, SlotPointer.make(slot))
+        } else {
+            slot = self.slot(session, stream)
+            guard slot >= 0, !streams[slot].hasHeaders else { return }
+        }
+        collecting = slot
+        listFields.removeAll(keepingCapacity: true)
+        listText.removeAll(keepingCapacity: true)
+        listBytes = 0
+        status = 0
+    }
+
+    /// Takes one field; false when the list is longer than allowed.
+    mutating func header(_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard collecting >= 0 else { return true }
+        listBytes += name.count + value.count + 32
+        guard listBytes <= headerListBytesMax else {
+            collecting = -1
+            return false
+        }
+        // ":status" is the only name of a response that begins with a colon.
+        if !isServer, name.first == 0x3A { status = Self.number(value) }
+        let start = listText.count
+        listText.append(contentsOf: name)
+        listText.append(contentsOf: value)
+        listFields.append(
+            HeaderFields.Field(
+                nameStart: UInt32(truncatingIfNeeded: start), nameCount: UInt32(truncatingIfNeeded: name.count),
+                valueStart: UInt32(truncatingIfNeeded: start + name.count),
+                valueCount: UInt32(truncatingIfNeeded: value.count)))
+        return true
+    }
+
+    mutating func headersDone(_ session: OpaquePointer?, stream: Int32, endStream: Bool) {
+        guard collecting >= 0 else {
+            if endStream { bodyDone(session, stream: stream) }
+            return
+        }
+        let slot = collecting
+        collecting = -1
+        // An informational response is not the answer (RFC 9113 section 8.1).
+        if !isServer, status < 200 { return }
+        streams[slot].hasHeaders = true
+        let firstField = inbox.fields.count
+        let firstByte = inbox.arena.count
+        inbox.fields.append(contentsOf: listFields)
+        inbox.arena.append(contentsOf: listText)
+        inbox.facts.append(
+            .headers(
+                slot: slot, fields: firstField..<inbox.fields.count, bytes: firstByte..<inbox.arena.count,
+                status: status, endStream: endStream))
+    }
+
+    mutating func data(_ session: OpaquePointer?, stream: Int32, _ bytes: UnsafeBufferPointer<UInt8>) {
+        let slot = slot(session, stream)
+        guard slot >= 0 else { return }
+        let start = inbox.arena.count
+        inbox.arena.append(contentsOf: bytes)
+        inbox.facts.append(.data(slot: slot, bytes: start..<inbox.arena.count, endStream: false))
+    }
+
+    mutating func bodyDone(_ session: OpaquePointer?, stream: Int32) {
+        let slot = slot(session, stream)
+        guard slot >= 0 else { return }
+        if case .data(slot, let bytes, false)? = inbox.facts.last {
+            inbox.facts[inbox.facts.count - 1] = .data(slot: slot, bytes: bytes, endStream: true)
+        } else {
+            inbox.facts.append(.data(slot: slot, bytes: 0..<0, endStream: true))
+        }
+    }
+
+    mutating func closed(_ session: OpaquePointer?, stream: Int32, code: UInt32) {
+        let slot = slot(session, stream)
+        guard slot >= 0, !streams[slot].hasEnded else { return }
+        streams[slot].hasEnded = true
+        inbox.facts.append(.ended(slot: slot, end(stream: stream, code: HTTP2ErrorCode(rawValue: code))))
+    }
+
+    mutating func requestNotSent(stream: Int32) {
+        guard let slot = streams.search(id: stream), !streams[slot].hasEnded else { return }
+        streams[slot].hasEnded = true
+        inbox.facts.append(.ended(slot: slot, .unprocessed(.notSent)))
+    }
+
+    mutating func goAway(lastStreamID: Int32, code: UInt32, debug: UnsafeBufferPointer<UInt8>) {
+        goAwayStreamID = min(goAwayStreamID, lastStreamID)
+        let start = inbox.arena.count
+        inbox.arena.append(contentsOf: debug.prefix(goAwayBytesMax))
+        inbox.facts.append(.goAway(lastStreamID: lastStreamID, code: code, debug: start..<inbox.arena.count))
+    }
+
+    /// Copies what is left of a body into nghttp2's frame; nil where the stream is unknown.
+    mutating func takeBody(slot: Int, stream: Int32, into target: UnsafeMutableRawBufferPointer) -> (Int, done: Bool)? {
+        guard streams.holds(slot, id: stream) else { return nil }
+        let sent = streams[slot].sent
+        let total = streams[slot].body.count
+        let count = min(target.count, total - sent)
+        streams[slot].body.withUnsafeBytes { body in
+            target.copyMemory(from: UnsafeRawBufferPointer(rebasing: body[sent..<(sent + count)]))
+        }
+        let done = sent + count == total
+        streams[slot].sent = done ? 0 : sent + count
+        if done { streams[slot].body = [] }
+        return (count, done)
+    }
+
+    @inline(__always) private func slot(_ session: OpaquePointer?, _ stream: Int32) -> Int {
+        let slot = SlotPointer.index(nghttp2_session_get_stream_user_data(session, stream))
+        return streams.holds(slot, id: stream) ? slot : -1
+    }
+
+    private func end(stream: Int32, code: HTTP2ErrorCode) -> StreamEnd {
+        // Only what this end asked for can be sent again; to a server the code is all there is to say.
+        guard !isServer else { return .closed(code) }
+        if stream > lastSentStreamID { return .unprocessed(.notSent) }
+        guard code == .refusedStream else { return .closed(code) }
+        return .unprocessed(stream > goAwayStreamID ? .aboveGoAway : .refused)
+    }
+
+    private static func number(_ digits: UnsafeBufferPointer<UInt8>) -> Int {
+        var result = 0
+        for digit in digits.prefix(3) where digit >= 0x30 && digit <= 0x39 { result = result * 10 + Int(digit - 0x30) }
+        return result
+    }
+}
+
+/// A table place carried in nghttp2's per-stream pointer; never dereferenced, and 0 means none.
+enum SlotPointer {
+    @inline(__always) static func make(_ slot: Int) -> UnsafeMutableRawPointer? {
+        UnsafeMutableRawPointer(bitPattern: slot &+ 1)
+    }
+
+    @inline(__always) static func index(_ pointer: UnsafeMutableRawPointer?) -> Int {
+        Int(bitPattern: pointer) &- 1
+    }
+}
