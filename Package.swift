@@ -46,7 +46,7 @@ let package = Package(
         // The pure core.
         module("PushCore"),
         module("Crypto", ["COpenSSL"]),
-        module("Payload", ["PushCore", "Crypto"]),
+        module("Payload", ["PushCore", "JSON", "Crypto"]),
 
         // Thin owners of one outside thing each.
         module("Telemetry"),

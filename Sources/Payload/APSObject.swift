@@ -1,3 +1,4 @@
+import JSON
 import PushCore
 
 /// The members of `aps` for a push that alerts: what we compute, deep-merged with what the sender gave in `push.aps`.
@@ -38,7 +39,7 @@ struct APSObject {
 
     /// Writes the members without their braces, at least one.
     func write(to writer: inout JSONWriter) -> Body? {
-        writer.raw(#""alert":"#)
+        writer.key("alert")
         let body = writeAlert(to: &writer)
         // An empty name: no sound.
         write("sound", or: sound.isEmpty ? nil : sound, to: &writer)
@@ -46,11 +47,8 @@ struct APSObject {
         write("category", or: category, to: &writer)
         write("interruption-level", or: interruption, to: &writer)
         // Whenever there is an alert, so that the app's service extension sees it.
-        writer.raw(#","mutable-content":1"#)
-        for member in given where !Self.ownKeys.contains(member.key) {
-            writer.raw(0x2c)
-            writer.member(member.key, member.value)
-        }
+        writer.member("mutable-content", 1)
+        for member in given where !Self.ownKeys.contains(member.key) { writer.member(member) }
         return body
     }
 
@@ -62,9 +60,12 @@ struct APSObject {
     }
 
     private func write(_ key: String, or own: String?, to writer: inout JSONWriter) {
-        guard let value = given(key) ?? own.map(JSONValue.string) else { return }
-        writer.raw(0x2c)
-        writer.member(key, value)
+        if let value = given(key) {
+            writer.member(.init(key, value))
+        } else if let own {
+            writer.key(escaping: key)
+            writer.string(own)
+        }
     }
 
     /// The sender's alert stands as given; title and body that it lacks are ours, a forced text is ours in any case.
@@ -81,48 +82,30 @@ struct APSObject {
 
     private func writeMerged(_ members: [JSONValue.Member], to writer: inout JSONWriter) -> Body? {
         func gives(_ keys: String...) -> Bool { members.contains { keys.contains($0.key) && $0.value != .null } }
-        var separator: UInt8 = 0x7b
-        func open(_ key: String) {
-            writer.raw(separator)
-            separator = 0x2c
-            writer.string(key)
-            writer.raw(0x3a)
-        }
-        if let title = text.title, !gives("title", "title-loc-key") {
-            open("title")
-            writer.string(title)
-        }
+        writer.beginObject()
+        if let title = text.title, !gives("title", "title-loc-key") { writer.member("title", title) }
         var body: Body?
-        let ownBody = text.isForcedText || !gives("body", "loc-key")
-        if ownBody {
-            open("body")
+        let isOurs = text.isForcedText || !gives("body", "loc-key")
+        if isOurs {
+            writer.key("body")
             body = writeText(text.body, to: &writer)
         }
         for member in members where member.value != .null {
-            switch member.key {
-            case "body", "loc-key", "loc-args":
-                if ownBody { continue }
-                open(member.key)
-                if member.key == "body", case .string(let given) = member.value {
-                    body = writeText(given, to: &writer)
-                } else {
-                    writer.value(member.value)
-                }
+            switch (member.key, member.value) {
+            case ("body", _) where isOurs, ("loc-key", _) where isOurs, ("loc-args", _) where isOurs:
+                continue
+            case ("body", .string(let given)):
+                writer.key("body")
+                body = writeText(given, to: &writer)
             default:
-                open(member.key)
-                writer.value(member.value)
+                writer.member(member)
             }
         }
-        writer.raw(0x7d)
+        writer.endObject()
         return body
     }
 
     private func writeText(_ text: String, to writer: inout JSONWriter) -> Body {
-        writer.raw(0x22)
-        let start = writer.count
-        writer.escaped(text)
-        let end = writer.count
-        writer.raw(0x22)
-        return Body(text: text, range: start..<end)
+        Body(text: text, range: writer.placedString(text))
     }
 }

@@ -1,3 +1,4 @@
+import JSON
 public import PushCore
 
 /// A payload encoded once per (event, variant), with places for badge, pid and receiver id.
@@ -26,36 +27,38 @@ public struct PayloadTemplate: Sendable {
         _ message: borrowing Message, variant: PayloadVariant, profile: PayloadProfile, templates: Templates
     ) {
         limit = Self.limit(voip: message.push.voip)
-        var writer = JSONWriter(capacity: 640)
-        writer.raw(#"{"aps":{"#)
+        var writer = JSONWriter(reservingCapacity: 640)
+        writer.beginObject()
+        writer.key("aps")
+        writer.beginObject()
         var body: APSObject.Body?
         if message.push.silent {
             // Apple: a background push has `content-available` and nothing that is shown.
-            writer.raw(#""content-available":1"#)
+            writer.member("content-available", 1)
         } else {
             let text = AlertText(message, variant: variant, templates: templates)
             body = APSObject(message, text: text, isHidden: variant.isHidden).write(to: &writer)
         }
-        let apsEnd = writer.count
-        writer.raw(#"},"pid":""#)
-        let pidPlace = writer.count
-        writer.raw(0x22)
+        let apsEnd = writer.bytes.count
+        writer.endObject()
+        writer.key("pid")
+        let pidPlace = writer.placedString("").lowerBound
         let receiverPlace = ProfileKeys(profile).write(message, to: &writer)
-        writer.raw(0x7d)
+        writer.endObject()
 
         let reserved =
             PushID.textCount + (message.push.silent ? 0 : Self.badgeReserve)
             + (receiverPlace == nil ? 0 : Self.receiverReserve)
-        let excess = writer.count + reserved - limit
+        let excess = writer.bytes.count + reserved - limit
         var shift = 0
         if excess > 0 {
             guard let body, let cut = TextCut.escapedBytes(body.text, limit: body.range.count - excess) else {
                 return nil
             }
-            var short = JSONWriter(capacity: body.range.count)
-            short.escaped(cut)
-            shift = body.range.count - short.count
-            writer.replace(body.range, by: short)
+            var short = JSONWriter()
+            let range = short.placedString(cut)
+            shift = body.range.count - range.count
+            writer.bytes.replaceSubrange(body.range, with: short.bytes[range])
         }
         badgeAt = message.push.silent ? nil : apsEnd - shift
         pidAt = pidPlace - shift
@@ -80,16 +83,16 @@ public struct PayloadTemplate: Sendable {
             if let badgeAt, let badge {
                 copy(to: badgeAt)
                 out.append(contentsOf: #","badge":"#.utf8)
-                appendDecimal(badge, to: &out)
+                out.append(contentsOf: String(badge).utf8)
             }
             copy(to: pidAt)
             let text = pid.ascii
             for index in text.indices { out.append(text[index]) }
             if let receiverAt {
                 copy(to: receiverAt)
-                var id = JSONWriter(capacity: Self.receiverReserve)
-                id.escaped(receiver)
-                out.append(contentsOf: id.bytes)
+                var id = JSONWriter(reservingCapacity: Self.receiverReserve)
+                let range = id.placedString(receiver)
+                out.append(contentsOf: id.bytes[range])
             }
             copy(to: all.count)
         }
@@ -108,10 +111,6 @@ public struct PayloadTemplate: Sendable {
 
     /// The payload of a push that only sets the icon's number (`clear_on_read`).
     public static func badgeAlone(_ number: Int64) -> [UInt8] {
-        var writer = JSONWriter(capacity: 40)
-        writer.raw(#"{"aps":{"badge":"#)
-        writer.integer(number)
-        writer.raw("}}")
-        return writer.bytes
+        Array(#"{"aps":{"badge":\#(number)}}"#.utf8)
     }
 }

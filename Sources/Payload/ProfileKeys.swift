@@ -1,3 +1,4 @@
+import JSON
 import PushCore
 
 /// The keys beside `aps` and `pid` (contract section 6).
@@ -8,7 +9,7 @@ struct ProfileKeys {
         self.profile = profile
     }
 
-    /// Writes each key with a comma before it; the place for the receiver's id, where the profile has one.
+    /// Writes the keys; the place for the receiver's id, where the profile has one.
     func write(_ message: borrowing Message, to writer: inout JSONWriter) -> Int? {
         let custom = Self.custom(message.push.payload)
         switch profile {
@@ -31,10 +32,7 @@ struct ProfileKeys {
     }
 
     private func write(_ members: [JSONValue.Member], to writer: inout JSONWriter) {
-        for member in members {
-            writer.raw(0x2c)
-            writer.member(member.key, member.value)
-        }
+        for member in members { writer.member(member) }
     }
 
     private func writeNIM(_ message: borrowing Message, _ custom: [JSONValue.Member], to writer: inout JSONWriter) {
@@ -51,25 +49,17 @@ struct ProfileKeys {
     private func writeRC(
         _ message: borrowing Message, _ custom: [JSONValue.Member], to writer: inout JSONWriter
     ) -> Int {
-        writer.raw(#","rc":{"cType":"#)
-        writer.string(Self.conversationType(message.conversation.type, custom))
-        writer.raw(#","fId":"#)
-        writer.string(message.from.uid)
-        if let type = message.typeName {
-            writer.raw(#","oName":"#)
-            writer.string(type)
-        }
-        writer.raw(#","tId":"#)
-        writer.string(message.sessionID)
-        writer.raw(#","id":"#)
-        writer.string(message.msgID)
-        writer.raw(#","rId":""#)
-        let receiver = writer.count
-        writer.raw(#""}"#)
-        if !custom.isEmpty {
-            writer.raw(#","appData":"#)
-            writer.value(.object(custom))
-        }
+        writer.key("rc")
+        writer.beginObject()
+        writer.member("cType", Self.conversationType(message.conversation.type, custom))
+        writer.member("fId", message.from.uid)
+        writer.member("oName", ifPresent: message.typeName)
+        writer.member("tId", message.sessionID)
+        writer.member("id", message.msgID)
+        writer.key("rId")
+        let receiver = writer.placedString("").lowerBound
+        writer.endObject()
+        if !custom.isEmpty { writer.member(.init("appData", .object(custom))) }
         return receiver
     }
 
@@ -94,9 +84,7 @@ struct ProfileKeys {
         ]
         if message.decreasesBadge { own.append(.init("corner_mark_decrease", .bool(true))) }
         let given = custom.filter { member in !own.contains { $0.key == member.key } }
-        writer.raw(#","message":{"params":"#)
-        writer.value(.object(own + given))
-        writer.raw(0x7d)
+        writer.member(.init("message", .object([.init("params", .object(own + given))])))
     }
 }
 

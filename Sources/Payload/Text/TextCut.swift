@@ -1,3 +1,5 @@
+import JSON
+
 /// Cuts text on the border of a grapheme cluster and sets `…`, so that no accent, flag or family falls apart.
 public enum TextCut {
     private static let ellipsis = "…"
@@ -21,7 +23,7 @@ public enum TextCut {
         var end = text.startIndex
         while end < text.endIndex {
             let next = text.index(after: end)
-            for byte in text[end..<next].utf8 { used += JSONEscape.length(of: byte) }
+            for byte in text[end..<next].utf8 { used += JSONWriter.escapedLength(of: byte) }
             if used > limit { break }
             end = next
         }

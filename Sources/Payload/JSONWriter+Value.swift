@@ -1,0 +1,43 @@
+import JSON
+import PushCore
+
+extension JSONWriter {
+    /// A value that travels unread. Its depth was bounded when it was read.
+    mutating func value(_ value: JSONValue) {
+        switch value {
+        case .null: null()
+        case .bool(let flag): bool(flag)
+        case .number(let text): number(text)
+        case .string(let text): string(text)
+        case .array(let elements):
+            beginArray()
+            for element in elements { self.value(element) }
+            endArray()
+        case .object(let members):
+            beginObject()
+            for member in members { self.member(member) }
+            endObject()
+        }
+    }
+
+    mutating func member(_ member: JSONValue.Member) {
+        key(escaping: member.key)
+        value(member.value)
+    }
+
+    /// Writes the string of a key that was just written, and tells where its characters lie between the quotes.
+    mutating func placedString(_ text: String) -> Range<Int> {
+        let start = bytes.count + 1
+        string(text)
+        return start..<bytes.count - 1
+    }
+
+    /// The bytes that `string` writes between the quotes for one byte of UTF-8.
+    static func escapedLength(of byte: UInt8) -> Int {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), 0x09, 0x0a, 0x0d: 2
+        case 0..<0x20: 6
+        default: 1
+        }
+    }
+}
