@@ -65,7 +65,7 @@ struct BadRecordTests {
             "$.sent_ms", at: "-1"),
         row(
             #"{"v":1,"kind":"message","app":"im","event_id":"e","sent_ms":98765432109876543210}"#,
-            "must be a 64-bit integer", "$.sent_ms", at: "98765"),
+            "must be a 64-bit integer", "$.sent_ms", at: "9876543210987"),
     ]
 
     static let messages: [Row] = [
