@@ -1,0 +1,209 @@
+/// Knows which records are in work, and up to which offset each partition is settled without a hole.
+///
+/// Pure: no clock, no Kafka. `receive` each record, `settle` its slot when all that follows from it is done (in any
+/// order), store the offset that `settle` returns. Records of a partition that was revoked meanwhile settle into
+/// nothing. A record costs constant time and no allocation; the memory is 24 bytes per record in the window.
+public struct OffsetLedger: ~Copyable {
+    /// How much of one partition may be in work before it should be paused.
+    public struct Limits: Equatable, Sendable {
+        /// Offsets from the oldest unsettled record to the newest received one.
+        public var records: Int
+        /// Bytes of unsettled records.
+        public var bytes: Int
+        /// Pause from this share of a limit on, resume from that one down.
+        public var pausePercent: Int
+        public var resumePercent: Int
+        /// Resuming any sooner would flap, and each pause throws the prefetch away (V6).
+        public var minimumPauseNanos: UInt64
+
+        public init(
+            records: Int = 20_000, bytes: Int = 64 << 20, pausePercent: Int = 80, resumePercent: Int = 50,
+            minimumPauseNanos: UInt64 = 3_000_000_000
+        ) {
+            self.records = max(1, records)
+            self.bytes = max(1, bytes)
+            self.pausePercent = min(max(pausePercent, 1), 100)
+            self.resumePercent = min(max(resumePercent, 0), self.pausePercent - 1)
+            self.minimumPauseNanos = minimumPauseNanos
+        }
+    }
+
+    /// A record in work; 16 bytes, to be carried along with it. Good for one `settle`.
+    public struct Slot: Hashable, Sendable {
+        let window: UInt32
+        let epoch: UInt32
+        let sequence: UInt64
+    }
+
+    public enum Receipt: Equatable, Sendable {
+        /// Process it, then settle.
+        case tracked(Slot)
+        /// Seen before in this assignment (a rewind): in work or done, so skip it.
+        case repeated
+        /// Not ours (any more): skip it, its owner gets it.
+        case unassigned
+    }
+
+    public enum Settlement: Equatable, Sendable {
+        /// Everything below `next` is settled: store it.
+        case advanced(TopicPartition, next: Int64)
+        /// Settled, but an older record is still in work.
+        case waiting
+        /// From before a revocation, or settled twice: nothing to do.
+        case stale
+    }
+
+    public enum Pressure: Equatable, Sendable {
+        case unchanged, pause, resume
+    }
+
+    /// May be changed at any time, e.g. to share a memory budget among a new number of partitions.
+    public var limits: Limits
+    /// Unsettled records and their bytes over all partitions.
+    public private(set) var unsettledCount = 0
+    public private(set) var unsettledBytes = 0
+    /// Settles that came after a revocation or twice; for a counter.
+    public private(set) var staleCount: UInt64 = 0
+
+    private var windows: [OffsetWindow] = []
+    /// Topic → partition → index into `windows`, -1 for never assigned.
+    private var places: [[Int32]] = []
+
+    public init(limits: Limits = Limits()) { self.limits = limits }
+
+    /// Starts a fresh epoch of a partition; anything known of it before is forgotten.
+    ///
+    /// False for numbers that no real cluster has.
+    @discardableResult
+    public mutating func assign(_ partition: TopicPartition) -> Bool {
+        guard let index = makeIndex(partition) else { return false }
+        forget(index)
+        windows[index].open()
+        return true
+    }
+
+    /// Ends the epoch; returns the last storable offset, nil when nothing was settled or it is not assigned.
+    @discardableResult
+    public mutating func revoke(_ partition: TopicPartition) -> Int64? {
+        guard let index = index(of: partition), windows[index].isAssigned else { return nil }
+        let next = windows[index].next
+        forget(index)
+        windows[index].close()
+        return next
+    }
+
+    /// Enters a record; offsets of a partition rise, with any gaps.
+    public mutating func receive(
+        _ partition: TopicPartition, offset: Int64, bytes: Int, nowNanos: UInt64
+    ) -> Receipt {
+        guard let index = index(of: partition), windows[index].isAssigned, offset >= 0, offset < .max else {
+            return .unassigned
+        }
+        let before = windows[index].unsettledBytes
+        guard let sequence = windows[index].append(offset: offset, bytes: bytes, nowNanos: nowNanos) else {
+            return .repeated
+        }
+        unsettledCount += 1
+        unsettledBytes += windows[index].unsettledBytes - before
+        return .tracked(Slot(window: UInt32(index), epoch: windows[index].epoch, sequence: sequence))
+    }
+
+    /// All that follows from the record is done.
+    public mutating func settle(_ slot: Slot) -> Settlement {
+        let index = Int(slot.window)
+        guard index < windows.count, windows[index].epoch == slot.epoch else {
+            staleCount &+= 1
+            return .stale
+        }
+        let before = windows[index].unsettledBytes
+        let step = windows[index].settle(slot.sequence)
+        if step == .unknown {
+            staleCount &+= 1
+            return .stale
+        }
+        unsettledCount -= 1
+        unsettledBytes -= before - windows[index].unsettledBytes
+        guard case .advanced(let next) = step else { return .waiting }
+        return .advanced(windows[index].partition, next: next)
+    }
+
+    /// What to do about reading this partition; each change is said once. Ask after receiving and after settling, and
+    /// from a timer while something is paused.
+    public mutating func pressure(on partition: TopicPartition, nowNanos: UInt64) -> Pressure {
+        guard let index = index(of: partition), windows[index].isAssigned else { return .unchanged }
+        guard let since = windows[index].pausedAtNanos else {
+            guard isAbove(limits.pausePercent, index) else { return .unchanged }
+            windows[index].pausedAtNanos = nowNanos
+            return .pause
+        }
+        // `&-` because a caller's clock read may be a turn old.
+        let waited = nowNanos >= since ? nowNanos &- since : 0
+        if waited < limits.minimumPauseNanos || isAbove(limits.resumePercent, index) { return .unchanged }
+        windows[index].pausedAtNanos = nil
+        return .resume
+    }
+
+    /// Unsettled records of one partition: 0 is drained.
+    public func unsettled(in partition: TopicPartition) -> Int {
+        index(of: partition).map { windows[$0].unsettledCount } ?? 0
+    }
+
+    /// The offset that may be committed; nil until something was settled in this assignment.
+    public func next(_ partition: TopicPartition) -> Int64? {
+        index(of: partition).flatMap { windows[$0].next }
+    }
+
+    /// How full a partition's window is, 1 = at a limit; for a gauge.
+    public func windowUsed(_ partition: TopicPartition) -> Double {
+        guard let index = index(of: partition) else { return 0 }
+        return max(
+            Double(windows[index].count) / Double(limits.records),
+            Double(windows[index].unsettledBytes) / Double(limits.bytes))
+    }
+
+    /// How long the oldest unsettled record waits, over all partitions; nil when nothing is in work.
+    public func oldestUnsettledAgeNanos(nowNanos: UInt64) -> UInt64? {
+        var oldest: UInt64?
+        for window in windows {
+            guard let received = window.oldestReceivedNanos else { continue }
+            oldest = min(oldest ?? .max, received)
+        }
+        return oldest.map { nowNanos >= $0 ? nowNanos - $0 : 0 }
+    }
+
+    /// The same for one partition.
+    public func oldestUnsettledAgeNanos(in partition: TopicPartition, nowNanos: UInt64) -> UInt64? {
+        index(of: partition).flatMap { windows[$0].oldestReceivedNanos }.map { nowNanos >= $0 ? nowNanos - $0 : 0 }
+    }
+
+    private func isAbove(_ percent: Int, _ index: Int) -> Bool {
+        let share = Double(percent) / 100
+        return Double(windows[index].count) >= Double(limits.records) * share
+            || Double(windows[index].unsettledBytes) >= Double(limits.bytes) * share
+    }
+
+    private mutating func forget(_ index: Int) {
+        unsettledCount -= windows[index].unsettledCount
+        unsettledBytes -= windows[index].unsettledBytes
+    }
+
+    private func index(of partition: TopicPartition) -> Int? {
+        guard partition.topic >= 0, partition.topic < places.count, partition.partition >= 0 else { return nil }
+        let number = Int(partition.partition)
+        guard number < places[partition.topic].count else { return nil }
+        let index = places[partition.topic][number]
+        return index < 0 ? nil : Int(index)
+    }
+
+    private mutating func makeIndex(_ partition: TopicPartition) -> Int? {
+        if let index = index(of: partition) { return index }
+        // The numbers come from the broker: bound the tables they index.
+        guard (0..<1000).contains(partition.topic), (0..<1_000_000).contains(partition.partition) else { return nil }
+        while places.count <= partition.topic { places.append([]) }
+        let missing = Int(partition.partition) + 1 - places[partition.topic].count
+        if missing > 0 { places[partition.topic].append(contentsOf: repeatElement(-1, count: missing)) }
+        places[partition.topic][Int(partition.partition)] = Int32(windows.count)
+        windows.append(OffsetWindow(partition: partition))
+        return windows.count - 1
+    }
+}

@@ -1,0 +1,110 @@
+/// The unsettled stretch of one partition: a ring from the oldest unsettled record to the newest received one.
+///
+/// Grows by doubling and never shrinks within one assignment, so a record costs no allocation of its own.
+struct OffsetWindow {
+    private struct Entry {
+        var offset: Int64
+        var receivedNanos: UInt64
+        var bytes: UInt32
+        var isSettled: Bool
+    }
+
+    let partition: TopicPartition
+    /// Rises with each assignment and revocation, so that handles from before match nothing.
+    private(set) var epoch: UInt32 = 0
+    private(set) var isAssigned = false
+    /// The next offset that may be committed; nil until something was settled in this assignment.
+    private(set) var next: Int64?
+    private(set) var unsettledCount = 0
+    private(set) var unsettledBytes = 0
+    /// When the owner was told to pause; nil while it may read.
+    var pausedAtNanos: UInt64?
+
+    private var ring: [Entry] = []
+    /// Sequence numbers of the oldest entry and of the one to come; the place in the ring is the low bits.
+    private var head: UInt64 = 0
+    private var tail: UInt64 = 0
+    private var newest: Int64 = -1
+
+    init(partition: TopicPartition) { self.partition = partition }
+
+    /// Entries held: unsettled ones and the settled ones behind them.
+    var count: Int { Int(truncatingIfNeeded: tail &- head) }
+
+    var oldestReceivedNanos: UInt64? { head == tail ? nil : ring[place(head)].receivedNanos }
+
+    mutating func open() {
+        reset()
+        isAssigned = true
+    }
+
+    mutating func close() {
+        reset()
+        isAssigned = false
+    }
+
+    private mutating func reset() {
+        epoch &+= 1
+        ring = []
+        head = 0
+        tail = 0
+        newest = -1
+        next = nil
+        unsettledCount = 0
+        unsettledBytes = 0
+        pausedAtNanos = nil
+    }
+
+    /// Takes an offset above all earlier ones; nil when it was seen already.
+    mutating func append(offset: Int64, bytes: Int, nowNanos: UInt64) -> UInt64? {
+        // A rewind (V4) delivers again what is in work or done here.
+        if offset <= newest { return nil }
+        newest = offset
+        if count == ring.count { grow() }
+        let sequence = tail
+        let size = UInt32(clamping: bytes)
+        ring[place(sequence)] = Entry(offset: offset, receivedNanos: nowNanos, bytes: size, isSettled: false)
+        tail &+= 1
+        unsettledCount += 1
+        unsettledBytes += Int(size)
+        return sequence
+    }
+
+    enum Step: Equatable {
+        case advanced(next: Int64), waiting, unknown
+    }
+
+    mutating func settle(_ sequence: UInt64) -> Step {
+        guard sequence >= head, sequence < tail, !ring[place(sequence)].isSettled else { return .unknown }
+        let index = place(sequence)
+        ring[index].isSettled = true
+        unsettledCount -= 1
+        unsettledBytes -= Int(ring[index].bytes)
+        if sequence != head { return .waiting }
+        var last = ring[index].offset
+        while head < tail, ring[place(head)].isSettled {
+            last = ring[place(head)].offset
+            head &+= 1
+        }
+        // Offsets between two received records exist for nobody (compaction, transaction markers, K15): the one after
+        // the last settled record is a fit place to go on from.
+        next = last + 1
+        return .advanced(next: last + 1)
+    }
+
+    private func place(_ sequence: UInt64) -> Int {
+        Int(truncatingIfNeeded: sequence) & (ring.count - 1)
+    }
+
+    private mutating func grow() {
+        let empty = Entry(offset: -1, receivedNanos: 0, bytes: 0, isSettled: false)
+        var wider = [Entry](repeating: empty, count: max(64, ring.count * 2))
+        let mask = wider.count - 1
+        var sequence = head
+        while sequence < tail {
+            wider[Int(truncatingIfNeeded: sequence) & mask] = ring[place(sequence)]
+            sequence &+= 1
+        }
+        ring = wider
+    }
+}

@@ -1,0 +1,262 @@
+import Kafka
+import Testing
+
+@Suite("Offset ledger")
+struct OffsetLedgerTests {
+    let one = TopicPartition(topic: 0, partition: 0)
+    let two = TopicPartition(topic: 1, partition: 7)
+
+    private func slot(_ receipt: OffsetLedger.Receipt) throws -> OffsetLedger.Slot {
+        guard case .tracked(let slot) = receipt else { throw Broken("\(receipt)") }
+        return slot
+    }
+
+    @Test func anOldRecordHoldsTheWatermarkUntilItSettles() throws {
+        let ledger = Ledger()
+        ledger.assign(one)
+        let a = try slot(ledger.receive(one, offset: 10, bytes: 1, nowNanos: 0))
+        let b = try slot(ledger.receive(one, offset: 11, bytes: 2, nowNanos: 1))
+        let c = try slot(ledger.receive(one, offset: 12, bytes: 3, nowNanos: 2))
+        #expect(ledger.unsettledCount == 3)
+        #expect(ledger.unsettledBytes == 6)
+        #expect(ledger.settle(c) == .waiting)
+        #expect(ledger.settle(b) == .waiting)
+        #expect(ledger.next(one) == nil)
+        #expect(ledger.oldestUnsettledAgeNanos(nowNanos: 5) == 5)
+        #expect(ledger.settle(a) == .advanced(one, next: 13))
+        #expect(ledger.unsettledCount == 0)
+        #expect(ledger.unsettledBytes == 0)
+        #expect(ledger.oldestUnsettledAgeNanos(nowNanos: 5) == nil)
+    }
+
+    @Test func gapsInOffsetsDoNotHoldTheWatermark() throws {
+        let ledger = Ledger()
+        ledger.assign(one)
+        let a = try slot(ledger.receive(one, offset: 3, bytes: 1, nowNanos: 0))
+        let b = try slot(ledger.receive(one, offset: 90, bytes: 1, nowNanos: 0))
+        #expect(ledger.settle(a) == .advanced(one, next: 4))
+        #expect(ledger.settle(b) == .advanced(one, next: 91))
+    }
+
+    @Test func aLateSettleAfterRevocationCountsForNothing() throws {
+        let ledger = Ledger()
+        ledger.assign(one)
+        let old = try slot(ledger.receive(one, offset: 5, bytes: 4, nowNanos: 0))
+        #expect(ledger.revoke(one) == nil)
+        #expect(ledger.unsettledCount == 0)
+        #expect(ledger.unsettledBytes == 0)
+        #expect(ledger.settle(old) == .stale)
+        #expect(ledger.receive(one, offset: 6, bytes: 1, nowNanos: 0) == .unassigned)
+        // Back again at once: the same offset is a new record, the old handle must not settle it.
+        ledger.assign(one)
+        let new = try slot(ledger.receive(one, offset: 5, bytes: 4, nowNanos: 0))
+        #expect(ledger.settle(old) == .stale)
+        #expect(ledger.settle(new) == .advanced(one, next: 6))
+        #expect(ledger.settle(new) == .stale)
+        #expect(ledger.staleCount == 3)
+        #expect(ledger.revoke(one) == 6)
+    }
+
+    @Test func aRewindIsNotTrackedTwice() throws {
+        let ledger = Ledger()
+        ledger.assign(one)
+        let a = try slot(ledger.receive(one, offset: 5, bytes: 1, nowNanos: 0))
+        #expect(ledger.receive(one, offset: 5, bytes: 1, nowNanos: 0) == .repeated)
+        #expect(ledger.settle(a) == .advanced(one, next: 6))
+        #expect(ledger.receive(one, offset: 5, bytes: 1, nowNanos: 0) == .repeated)
+        #expect(ledger.unsettledCount == 0)
+    }
+
+    @Test func partitionsDoNotTouchEachOther() throws {
+        let ledger = Ledger()
+        ledger.assign(one)
+        ledger.assign(two)
+        _ = try slot(ledger.receive(one, offset: 0, bytes: 1, nowNanos: 0))
+        let b = try slot(ledger.receive(two, offset: 0, bytes: 1, nowNanos: 9))
+        #expect(ledger.settle(b) == .advanced(two, next: 1))
+        ledger.revoke(two)
+        #expect(ledger.unsettled(in: one) == 1)
+        #expect(ledger.oldestUnsettledAgeNanos(in: one, nowNanos: 4) == 4)
+    }
+
+    @Test func numbersNoClusterHasAreRefused() {
+        let ledger = Ledger()
+        for partition in [
+            TopicPartition(topic: -1, partition: 0), TopicPartition(topic: 0, partition: -1),
+            TopicPartition(topic: 0, partition: .max), TopicPartition(topic: .max, partition: 0),
+        ] {
+            #expect(!ledger.assign(partition))
+            #expect(ledger.receive(partition, offset: 0, bytes: 0, nowNanos: 0) == .unassigned)
+            #expect(ledger.revoke(partition) == nil)
+        }
+        ledger.assign(one)
+        #expect(ledger.receive(one, offset: .max, bytes: 0, nowNanos: 0) == .unassigned)
+        #expect(ledger.receive(one, offset: -1, bytes: 0, nowNanos: 0) == .unassigned)
+    }
+
+    @Test(arguments: [true, false]) func pausesAtEightyAndResumesAtFiftyPercent(byCount: Bool) throws {
+        let limits =
+            byCount
+            ? OffsetLedger.Limits(records: 10, bytes: 1 << 40, minimumPauseNanos: 100)
+            : OffsetLedger.Limits(records: 1 << 40, bytes: 100, minimumPauseNanos: 100)
+        let ledger = Ledger(limits)
+        ledger.assign(one)
+        var slots: [OffsetLedger.Slot] = []
+        for offset in 0..<7 {
+            slots.append(try slot(ledger.receive(one, offset: Int64(offset), bytes: 10, nowNanos: 0)))
+            #expect(ledger.pressure(on: one, nowNanos: 0) == .unchanged)
+        }
+        slots.append(try slot(ledger.receive(one, offset: 7, bytes: 10, nowNanos: 0)))
+        #expect(ledger.pressure(on: one, nowNanos: 1000) == .pause)
+        #expect(ledger.pressure(on: one, nowNanos: 1000) == .unchanged)
+        #expect(ledger.windowUsed(one) == 0.8)
+        for index in 0..<3 { _ = ledger.settle(slots[index]) }
+        #expect(ledger.pressure(on: one, nowNanos: 2000) == .unchanged)
+        _ = ledger.settle(slots[3])
+        #expect(ledger.pressure(on: one, nowNanos: 1099) == .unchanged)
+        #expect(ledger.pressure(on: one, nowNanos: 1100) == .resume)
+        #expect(ledger.pressure(on: one, nowNanos: 1100) == .unchanged)
+    }
+
+    @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64]) func agreesWithANaiveModel(seed: UInt64) {
+        var random = SplitMix(state: seed)
+        var model = NaiveLedger()
+        let ledger = Ledger()
+        let partitions = (0..<3).map { TopicPartition(topic: Int($0) % 2, partition: $0) }
+        var open: [(OffsetLedger.Slot, Int)] = []
+        var offsets: [TopicPartition: Int64] = [:]
+        for step in 0..<20_000 {
+            let partition = partitions[Int(random.next() % 3)]
+            switch random.next() % 100 {
+            case 0:
+                ledger.assign(partition)
+                model.assign(partition)
+                // Another owner may have gone back or forth.
+                offsets[partition] = Int64(random.next() % 1000)
+            case 1:
+                #expect(ledger.revoke(partition) == model.revoke(partition), "seed \(seed) step \(step)")
+            case 2..<50:
+                let offset = offsets[partition, default: 0] + (random.next() % 10 == 0 ? Int64(random.next() % 50) : 0)
+                offsets[partition] = offset + (random.next() % 50 == 0 ? 0 : 1)
+                let size = Int(random.next() % 500)
+                let receipt = ledger.receive(partition, offset: offset, bytes: size, nowNanos: UInt64(step))
+                let expected = model.receive(partition, offset: offset, bytes: size, at: UInt64(step))
+                switch (receipt, expected) {
+                case (.tracked(let slot), .tracked(let id)): open.append((slot, id))
+                case (.repeated, .repeated), (.unassigned, .unassigned): break
+                default: Issue.record("seed \(seed) step \(step): \(receipt) but \(expected)")
+                }
+            default:
+                if open.isEmpty { continue }
+                // Mostly near the front, sometimes anywhere; now and then twice.
+                let reach = random.next() % 20 == 0 ? open.count : min(open.count, 8)
+                let index = Int(random.next() % UInt64(reach))
+                let (slot, id) = open[index]
+                if random.next() % 30 != 0 { open.remove(at: index) }
+                #expect(ledger.settle(slot) == model.settle(id), "seed \(seed) step \(step)")
+            }
+            let agrees =
+                ledger.unsettledCount == model.unsettled.count && ledger.unsettledBytes == model.unsettledBytes
+                && ledger.oldestUnsettledAgeNanos(nowNanos: UInt64(step)) == model.oldest.map { UInt64(step) - $0 }
+                && partitions.allSatisfy { ledger.next($0) == model.next($0) }
+            #expect(agrees, "seed \(seed) step \(step)")
+            if !agrees { return }
+        }
+    }
+}
+
+/// The same rules with lists and searches.
+private struct NaiveLedger {
+    struct Record {
+        var partition: TopicPartition, offset: Int64, bytes: Int, at: UInt64, epoch: Int, settled = false
+    }
+    enum Receipt { case tracked(Int), repeated, unassigned }
+
+    var records: [Record] = []
+    var epochs: [TopicPartition: Int] = [:]
+    var assigned: Set<TopicPartition> = []
+    var live: [TopicPartition: [Int]] = [:]
+    var newest: [TopicPartition: Int64] = [:]
+    var nexts: [TopicPartition: Int64] = [:]
+
+    var unsettled: [Record] { live.values.flatMap { $0 }.map { records[$0] }.filter { !$0.settled } }
+    var unsettledBytes: Int { unsettled.map(\.bytes).reduce(0, +) }
+    var oldest: UInt64? { unsettled.map(\.at).min() }
+
+    mutating func assign(_ partition: TopicPartition) {
+        _ = revoke(partition)
+        assigned.insert(partition)
+    }
+
+    mutating func revoke(_ partition: TopicPartition) -> Int64? {
+        let last = assigned.contains(partition) ? nexts[partition] : nil
+        epochs[partition, default: 0] += 1
+        assigned.remove(partition)
+        live[partition] = nil
+        newest[partition] = nil
+        nexts[partition] = nil
+        return last
+    }
+
+    mutating func receive(_ partition: TopicPartition, offset: Int64, bytes: Int, at: UInt64) -> Receipt {
+        guard assigned.contains(partition) else { return .unassigned }
+        if let newest = newest[partition], offset <= newest { return .repeated }
+        newest[partition] = offset
+        records.append(
+            Record(partition: partition, offset: offset, bytes: bytes, at: at, epoch: epochs[partition, default: 0]))
+        live[partition, default: []].append(records.count - 1)
+        return .tracked(records.count - 1)
+    }
+
+    mutating func settle(_ id: Int) -> OffsetLedger.Settlement {
+        let partition = records[id].partition
+        guard records[id].epoch == epochs[partition, default: 0], assigned.contains(partition), !records[id].settled
+        else { return .stale }
+        records[id].settled = true
+        let settledPrefix = (live[partition] ?? []).prefix { records[$0].settled }
+        guard let last = settledPrefix.last else { return .waiting }
+        live[partition]?.removeFirst(settledPrefix.count)
+        nexts[partition] = records[last].offset + 1
+        return .advanced(partition, next: records[last].offset + 1)
+    }
+
+    func next(_ partition: TopicPartition) -> Int64? { nexts[partition] }
+}
+
+struct SplitMix {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}
+
+/// `#expect` takes no noncopyable values, so the machine under test sits in a class.
+private final class Ledger {
+    var inner: OffsetLedger
+
+    init(_ limits: OffsetLedger.Limits = OffsetLedger.Limits()) { inner = OffsetLedger(limits: limits) }
+
+    @discardableResult func assign(_ partition: TopicPartition) -> Bool { inner.assign(partition) }
+    @discardableResult func revoke(_ partition: TopicPartition) -> Int64? { inner.revoke(partition) }
+    func receive(_ partition: TopicPartition, offset: Int64, bytes: Int, nowNanos: UInt64) -> OffsetLedger.Receipt {
+        inner.receive(partition, offset: offset, bytes: bytes, nowNanos: nowNanos)
+    }
+    func settle(_ slot: OffsetLedger.Slot) -> OffsetLedger.Settlement { inner.settle(slot) }
+    func pressure(on partition: TopicPartition, nowNanos: UInt64) -> OffsetLedger.Pressure {
+        inner.pressure(on: partition, nowNanos: nowNanos)
+    }
+    func unsettled(in partition: TopicPartition) -> Int { inner.unsettled(in: partition) }
+    func next(_ partition: TopicPartition) -> Int64? { inner.next(partition) }
+    func windowUsed(_ partition: TopicPartition) -> Double { inner.windowUsed(partition) }
+    func oldestUnsettledAgeNanos(nowNanos: UInt64) -> UInt64? { inner.oldestUnsettledAgeNanos(nowNanos: nowNanos) }
+    func oldestUnsettledAgeNanos(in partition: TopicPartition, nowNanos: UInt64) -> UInt64? {
+        inner.oldestUnsettledAgeNanos(in: partition, nowNanos: nowNanos)
+    }
+    var unsettledCount: Int { inner.unsettledCount }
+    var unsettledBytes: Int { inner.unsettledBytes }
+    var staleCount: UInt64 { inner.staleCount }
+}
