@@ -54,7 +54,7 @@ let package = Package(
         module("YAML", ["CYaml"]),
         module("EventLoop", ["CLibevent", "COpenSSL", "Telemetry"]),
         module("Kafka", ["CRdkafka", "Telemetry"]),
-        module("Redis", ["CHiredis", "EventLoop", "Telemetry"]),
+        module("Redis", ["CHiredis", "COpenSSL", "EventLoop", "Telemetry"]),
         module("HTTP2", ["CNghttp2"]),
 
         // What the product is.
@@ -85,7 +85,7 @@ let package = Package(
         tests("YAML", ["YAML"]),
         tests("EventLoop", ["EventLoop", "Crypto", "Telemetry"]),
         tests("Kafka", ["Kafka", "Telemetry"]),
-        tests("Redis", ["Redis", "EventLoop", "Telemetry"]),
+        tests("Redis", ["Redis", "CHiredis", "Crypto", "EventLoop", "Telemetry"]),
         tests("HTTP2", ["HTTP2"]),
         tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Simulator", "Telemetry", "JSON"]),
         tests("Simulator", ["Simulator", "HTTP2", "EventLoop", "Crypto", "JSON", "Telemetry"]),

@@ -1,0 +1,296 @@
+public import EventLoop
+public import Telemetry
+
+/// One pipelined connection to a Redis server, kept up for ever and bounded in every direction.
+///
+/// Bound to its loop's thread. Commands of one turn leave in one write; replies come back to the delegate by tag, in the
+/// order of the commands (a script that Redis had forgotten moves to the end). While there is no connection, commands
+/// fail at once: the caller decides what waits. A lost connection is replaced after a jittered pause.
+public final class RedisClient {
+    /// Where the connection stands.
+    public enum State: Sendable, Equatable {
+        /// Made, not started.
+        case idle
+        case connecting
+        /// Logged in and answering: commands are taken.
+        case ready
+        /// Lost or refused for this reason; the next attempt comes by itself.
+        case waiting(RedisFault)
+        /// Closed by its owner, for good.
+        case closed
+    }
+
+    static let lastGreeting: UInt64 = 2
+    private static let scriptsMax = 64
+
+    /// Hears all replies; held weakly. Set it before `start()`.
+    public weak var delegate: (any RedisClientDelegate)?
+
+    public let endpoint: RedisEndpoint
+    public let limits: RedisLimits
+    public private(set) var state = State.idle
+
+    private let loop: Loop
+    private let log: Log
+    private let tls: TLSClientContext?
+    private var metrics: RedisMetrics
+    private var connection: RedisConnection?
+    private var backoff: Backoff
+    private var retryTimer: LoopTimer?
+    private var builder: RedisCommand?
+    private var wire: [UInt8] = []
+    private var scripts: [RedisScript] = []
+
+    /// A client that `start()` connects. Throws when the endpoint wants TLS and its authorities cannot be read.
+    public init(
+        loop: Loop, endpoint: RedisEndpoint, limits: RedisLimits = RedisLimits(), log: Log = .off,
+        metrics: MetricsRegistry? = nil
+    ) throws(TLSFault) {
+        loop.assertOnLoop()
+        self.loop = loop
+        self.endpoint = endpoint
+        self.limits = limits
+        self.log = log
+        self.metrics = RedisMetrics(metrics)
+        backoff = Backoff(minNanos: limits.backoffMinNanos, maxNanos: limits.backoffMaxNanos)
+        tls =
+            endpoint.usesTLS
+            ? try TLSClientContext(trust: endpoint.caFile.map { .file($0) } ?? .system) : nil
+        wire.reserveCapacity(4096)
+    }
+
+    // MARK: Life
+
+    /// Connects; `didChange` tells the rest. A second call does nothing.
+    public func start() {
+        loop.assertOnLoop()
+        guard case .idle = state else { return }
+        retryTimer = LoopTimer(loop: loop) { [weak self] in self?.connect() }
+        connect()
+    }
+
+    /// Ends the connection for good; waiting tags fail with `.connectionLost` before this returns.
+    public func close() {
+        loop.assertOnLoop()
+        guard state != .closed else { return }
+        state = .closed
+        retryTimer = nil
+        connection?.end(RedisFault(.connectionLost(wasSent: true), "the client was closed"))
+        delegate?.redis(self, didChange: state)
+    }
+
+    /// Whether commands are taken.
+    public var isReady: Bool { connection?.isReady ?? false }
+
+    /// Commands that wait for their reply.
+    public var pipelineDepth: Int { connection?.pipeline.count ?? 0 }
+
+    /// A name for a kind of command in the metrics; ask once and keep it. At most 255 names.
+    public func operation(_ name: String) -> RedisOperation { metrics.operation(name) }
+
+    // MARK: Commands
+
+    /// Sends the command that `build` puts together; the delegate hears of `tag` once.
+    ///
+    /// Throws `.notConnected` or `.overloaded` before anything is written; the delegate then hears nothing. Tags are the
+    /// caller's own and need not be unique. Allocates nothing once its buffers have grown.
+    public func command(
+        _ tag: UInt64, _ operation: RedisOperation = .other, _ build: (inout RedisCommand) -> Void
+    ) throws(RedisFault) {
+        let connection = try admit()
+        var command = takeBuilder()
+        build(&command)
+        let count = command.finish()
+        precondition(count > 0, "RedisClient: a command without arguments")
+        beginWire(count)
+        command.encodeArguments(to: &wire)
+        builder = consume command
+        connection.send(wire, .command, operation.index, tag, timeoutNanos: limits.commandTimeoutNanos)
+    }
+
+    /// Runs a script: `build` gives its keys, `keyCount` of them, and then its other arguments.
+    ///
+    /// The first call on a connection carries the source, later ones its digest; when Redis has forgotten the script
+    /// (NOSCRIPT) the source is sent again for the same tag. Throws as `command` does.
+    public func evaluate(
+        _ tag: UInt64, _ operation: RedisOperation = .other, _ script: RedisScript, keyCount: Int,
+        _ build: (inout RedisCommand) -> Void
+    ) throws(RedisFault) {
+        let connection = try admit()
+        let index = index(of: script)
+        var command = takeBuilder()
+        command.arg(keyCount)
+        build(&command)
+        let count = command.finish() + 2
+        let isLoaded = index < Self.scriptsMax && connection.loadedScripts & (1 << UInt64(index)) != 0
+        beginWire(count)
+        if isLoaded {
+            Self.appendText("EVALSHA", to: &wire)
+            RedisCommand.appendBulk(script.digest[...], to: &wire)
+        } else {
+            Self.appendText("EVAL", to: &wire)
+            RedisCommand.appendBulk(script.source[...], to: &wire)
+        }
+        let keptFrom = wire.count
+        command.encodeArguments(to: &wire)
+        builder = consume command
+        let timeout = limits.commandTimeoutNanos
+        if isLoaded {
+            connection.sendScript(
+                wire, index: index, argumentCount: count, keptFrom: keptFrom, operation.index, tag,
+                timeoutNanos: timeout)
+        } else {
+            if index < Self.scriptsMax { connection.markLoaded(index) }
+            connection.send(wire, .command, operation.index, tag, timeoutNanos: timeout)
+        }
+    }
+
+    /// As the other `evaluate`, for callers that have their keys and arguments in arrays.
+    public func evaluate(
+        _ tag: UInt64, _ operation: RedisOperation = .other, _ script: RedisScript, keys: [[UInt8]], args: [[UInt8]]
+    ) throws(RedisFault) {
+        try evaluate(tag, operation, script, keyCount: keys.count) { command in
+            for key in keys { command.arg(key) }
+            for arg in args { command.arg(arg) }
+        }
+    }
+
+    private func admit() throws(RedisFault) -> RedisConnection {
+        loop.assertOnLoop()
+        guard let connection, connection.isReady else {
+            metrics.count(.notConnected)
+            throw RedisFault(.notConnected)
+        }
+        guard connection.pipeline.count < limits.pipelineMax,
+            connection.link.pendingOutputBytes < limits.outputBytesMax
+        else {
+            metrics.count(.overloaded)
+            throw RedisFault(.overloaded)
+        }
+        return connection
+    }
+
+    /// Taken out while it is in use, so that a `build` that sends a command itself gets another one.
+    private func takeBuilder() -> RedisCommand {
+        var command = builder.take() ?? RedisCommand()
+        command.reset()
+        return command
+    }
+
+    private func beginWire(_ count: Int) {
+        wire.removeAll(keepingCapacity: wire.capacity <= 1 << 20)
+        RedisCommand.appendHead(count, to: &wire)
+    }
+
+    private static func appendText(_ text: String, to wire: inout [UInt8]) {
+        RedisCommand.appendBulk(Array(text.utf8)[...], to: &wire)
+    }
+
+    /// The script's place in the table; beyond the table's end scripts always travel in full.
+    private func index(of script: RedisScript) -> Int {
+        for (index, known) in scripts.enumerated() where known === script { return index }
+        guard scripts.count < Self.scriptsMax else { return Self.scriptsMax }
+        scripts.append(script)
+        return scripts.count - 1
+    }
+
+    // MARK: What the connection tells
+
+    private func connect() {
+        guard state != .closed, connection == nil else { return }
+        let place: Endpoint =
+            switch endpoint.address {
+            case .tcp(let host, let port): .tcp(host: host, port: port)
+            case .unix(let path): .unix(path: path)
+            }
+        let link = Link(loop: loop, to: place, tls: tls, connectTimeoutNanos: limits.connectTimeoutNanos)
+        guard
+            let next = RedisConnection(client: self, loop: loop, link: link, replyBytesMax: limits.replyBytesMax)
+        else {
+            return retryLater(RedisFault(.unreachable, "out of memory"))
+        }
+        connection = next
+        change(to: .connecting)
+        next.open()
+    }
+
+    /// Login, database, and a PING that shows whether the server takes commands from us at all.
+    func greet(_ connection: RedisConnection) {
+        var steps: [(tag: UInt64, words: [String])] = []
+        if let password = endpoint.password {
+            steps.append((0, ["AUTH"] + (endpoint.user.map { [$0] } ?? []) + [password.text]))
+        }
+        if endpoint.database != 0 { steps.append((1, ["SELECT", String(endpoint.database)])) }
+        steps.append((Self.lastGreeting, ["PING"]))
+        for step in steps {
+            beginWire(step.words.count)
+            for word in step.words { Self.appendText(word, to: &wire) }
+            connection.send(wire, .handshake, 0, step.tag, timeoutNanos: limits.connectTimeoutNanos)
+            // The password does not stay in the buffer that later commands share.
+            for index in wire.indices { wire[index] = 0 }
+        }
+    }
+
+    func becameReady(_ connection: RedisConnection) {
+        guard connection === self.connection else { return }
+        metrics.connects.add()
+        log.info("Redis is ready", ["redis": .string(endpoint.description)])
+        change(to: .ready)
+    }
+
+    func replied(_ entry: Pipeline.Entry, _ reply: borrowing RedisReply, depth: Int) {
+        metrics.observe(entry.operation, nanos: loop.nowNanos &- entry.sentNanos)
+        metrics.depth.set(depth)
+        delegate?.redis(self, didReply: entry.tag, reply: reply)
+    }
+
+    func failed(_ tag: UInt64, _ fault: RedisFault) {
+        metrics.count(fault.code)
+        delegate?.redis(self, didFail: tag, fault: fault)
+    }
+
+    /// The full form of a script call up to its arguments; false for a script that is not in the table.
+    func encodeFull(script index: Int, argumentCount: Int, to wire: inout [UInt8]) -> Bool {
+        guard index < scripts.count else { return false }
+        RedisCommand.appendHead(argumentCount, to: &wire)
+        Self.appendText("EVAL", to: &wire)
+        RedisCommand.appendBulk(scripts[index].source[...], to: &wire)
+        return true
+    }
+
+    func ended(_ lost: RedisConnection, _ fault: RedisFault) {
+        guard lost === connection else { return }
+        connection = nil
+        metrics.depth.set(0)
+        if lost.isReady, loop.nowNanos &- lost.readyNanos >= limits.backoffMaxNanos { backoff.reset() }
+        let isClosed = state == .closed
+        if !isClosed { state = .waiting(fault) }
+        // Told one by one: each call may send, and learns that there is no connection, or close.
+        var isFirst = true
+        while let (tag, fault) = lost.takeLost(fault, isFirst: isFirst) {
+            isFirst = false
+            failed(tag, fault)
+        }
+        if !isClosed { retryLater(fault) }
+    }
+
+    private func retryLater(_ fault: RedisFault) {
+        guard state != .closed else { return }
+        metrics.count(fault.code)
+        var random = SystemRandomNumberGenerator()
+        let wait = backoff.next(using: &random)
+        retryTimer?.arm(afterNanos: wait)
+        log.warning(
+            "Redis is away, will connect again",
+            [
+                "redis": .string(endpoint.description), "code": .string(fault.code.name),
+                "wait_ms": .int(Int(wait / 1_000_000)),
+            ])
+        change(to: .waiting(fault))
+    }
+
+    private func change(to next: State) {
+        state = next
+        delegate?.redis(self, didChange: next)
+    }
+}

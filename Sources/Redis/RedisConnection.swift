@@ -1,0 +1,193 @@
+internal import EventLoop
+
+/// One connection's life: greeting, pipeline, end. A lost one is replaced, never revived.
+///
+/// It dies with its pipeline, so that no reply of an old connection can ever meet a command of a new one.
+final class RedisConnection: LinkDelegate {
+    /// What the reader is given at once; see `ReplyReader.feed`.
+    private static let feedBytes = 4096
+
+    let link: Link
+    /// Logged in, right database, and the server answers.
+    private(set) var isReady = false
+    private(set) var readyNanos: UInt64 = 0
+    private(set) var pipeline = Pipeline()
+    /// Scripts that this server has seen on this connection, by index in the client's table.
+    private(set) var loadedScripts: UInt64 = 0
+
+    private unowned let client: RedisClient
+    private let loop: Loop
+    private var reader: ReplyReader
+    private var kept = ByteQueue()
+    private var timer: LoopTimer?
+    private var writtenBytes: UInt64 = 0
+    private var isLive = true
+    /// An error reply showed that this connection is of no more use; it ends when the replies at hand are told.
+    private var endingFault: RedisFault?
+
+    init?(client: RedisClient, loop: Loop, link: Link, replyBytesMax: Int) {
+        guard let reader = ReplyReader(replyBytesMax: replyBytesMax) else { return nil }
+        self.client = client
+        self.loop = loop
+        self.link = link
+        self.reader = reader
+    }
+
+    func open() {
+        timer = LoopTimer(loop: loop) { [weak self] in self?.timerFired() }
+        link.delegate = self
+        link.open()
+    }
+
+    // MARK: Sending
+
+    /// Writes one command; its reply will be told as `tag`.
+    func send(_ wire: [UInt8], _ purpose: Pipeline.Purpose, _ operation: UInt8, _ tag: UInt64, timeoutNanos: UInt64) {
+        append(wire, Pipeline.Entry(purpose: purpose, operation: operation, tag: tag), timeoutNanos)
+    }
+
+    /// Writes an EVALSHA, whose encoded arguments from `keptFrom` on are kept until its reply.
+    func sendScript(
+        _ wire: [UInt8], index: Int, argumentCount: Int, keptFrom: Int, _ operation: UInt8, _ tag: UInt64,
+        timeoutNanos: UInt64
+    ) {
+        let slice = wire[min(keptFrom, wire.count)...]
+        kept.append(slice)
+        append(
+            wire,
+            Pipeline.Entry(
+                purpose: .script(index: UInt8(truncatingIfNeeded: index)), operation: operation, tag: tag,
+                argumentCount: argumentCount, keptBytes: slice.count), timeoutNanos)
+    }
+
+    func markLoaded(_ index: Int) { loadedScripts |= 1 << UInt64(index) }
+
+    private func append(_ wire: [UInt8], _ unfinished: Pipeline.Entry, _ timeoutNanos: UInt64) {
+        link.write(wire)
+        writtenBytes &+= UInt64(wire.count)
+        var entry = unfinished
+        entry.sentNanos = loop.nowNanos
+        entry.deadlineNanos = loop.nowNanos &+ timeoutNanos
+        entry.endOffset = writtenBytes
+        pipeline.append(entry)
+        if let timer, !timer.isArmed { timer.arm(afterNanos: timeoutNanos) }
+    }
+
+    // MARK: The link's events
+
+    func linkDidOpen(_ link: Link) {
+        guard isLive else { return }
+        client.greet(self)
+    }
+
+    func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) {
+        withExtendedLifetime(self) {
+            var rest = bytes[...]
+            while isLive, !rest.isEmpty {
+                reader.feed(UnsafeRawBufferPointer(rebasing: rest.prefix(Self.feedBytes)))
+                rest = rest.dropFirst(Self.feedBytes)
+                takeReplies()
+            }
+            if isLive, let endingFault { end(endingFault) }
+        }
+    }
+
+    func link(_ link: Link, didClose reason: LinkFault) {
+        end(RedisFault(isReady ? .connectionLost(wasSent: true) : .unreachable, reason.description))
+    }
+
+    private func takeReplies() {
+        while isLive {
+            switch reader.next() {
+            case .needsBytes: return
+            case .broken: return end(RedisFault(.protocolViolation, reader.brokenText))
+            case .reply:
+                guard let entry = pipeline.popFirst() else {
+                    return end(RedisFault(.protocolViolation, "a reply that nobody asked for"))
+                }
+                answer(entry)
+                reader.release()
+            }
+        }
+    }
+
+    private func answer(_ entry: Pipeline.Entry) {
+        let reply = RedisReply(reader.arena, 0)
+        let fault = reply.kind == .error ? RedisFault(errorReply: reply.bytes) : nil
+        switch entry.purpose {
+        case .handshake: return greeted(step: entry.tag, fault)
+        case .script(let index):
+            if fault?.code == .noScript { return resend(entry, index: Int(index)) }
+            kept.drop(entry.keptBytes)
+        case .command: break
+        }
+        guard let fault else { return client.replied(entry, reply, depth: pipeline.count) }
+        if Self.endsConnection(fault.code) { endingFault = fault }
+        client.failed(entry.tag, fault)
+    }
+
+    /// The server has lost or never seen the script: the same call again with the full source.
+    ///
+    /// EVALSHA of an unknown script does nothing, so nothing runs twice. The call now stands behind the commands sent
+    /// since, and has the whole time for commands again.
+    private func resend(_ entry: Pipeline.Entry, index: Int) {
+        var wire: [UInt8] = []
+        let isKnown = client.encodeFull(script: index, argumentCount: entry.argumentCount, to: &wire)
+        kept.copyPrefix(entry.keptBytes, to: &wire)
+        kept.drop(entry.keptBytes)
+        guard isKnown else { return client.failed(entry.tag, RedisFault(.noScript)) }
+        markLoaded(index)
+        send(wire, .command, entry.operation, entry.tag, timeoutNanos: client.limits.commandTimeoutNanos)
+    }
+
+    private func greeted(step: UInt64, _ fault: RedisFault?) {
+        if let fault {
+            // A user may be allowed our commands and not PING; the answer shows that he is logged in.
+            guard step == RedisClient.lastGreeting, fault.text.hasPrefix("NOPERM") else { return end(fault) }
+        }
+        guard step == RedisClient.lastGreeting else { return }
+        isReady = true
+        readyNanos = loop.nowNanos
+        client.becameReady(self)
+    }
+
+    /// After these the server will refuse what follows as well; a new connection may meet another one, or log in anew.
+    private static func endsConnection(_ code: RedisFault.Code) -> Bool {
+        switch code {
+        case .readOnly, .loading: true
+        default: false
+        }
+    }
+
+    // MARK: The end
+
+    private func timerFired() {
+        switch pipeline.timerFired(nowNanos: loop.nowNanos) {
+        case .idle: break
+        case .rearm(let atNanos): timer?.arm(afterNanos: atNanos &- loop.nowNanos)
+        case .expired: end(RedisFault(.timeout, "no reply within the command's time"))
+        }
+    }
+
+    /// Closes the link and tells every waiting tag; the first cause counts.
+    func end(_ fault: RedisFault) {
+        guard isLive else { return }
+        isLive = false
+        timer = nil
+        link.close()
+        client.ended(self, fault)
+    }
+
+    /// Takes the next tag that the end of this connection leaves without a reply.
+    func takeLost(_ cause: RedisFault, isFirst: Bool) -> (tag: UInt64, fault: RedisFault)? {
+        let flushed = writtenBytes &- min(writtenBytes, UInt64(link.pendingOutputBytes))
+        while let entry = pipeline.popFirst() {
+            guard entry.purpose != .handshake else { continue }
+            if isFirst, cause.code == .protocolViolation { return (entry.tag, cause) }
+            let code = Pipeline.lossCode(
+                of: entry, flushedOffset: flushed, nowNanos: loop.nowNanos, timedOut: cause.code == .timeout)
+            return (entry.tag, RedisFault(code, cause.text))
+        }
+        return nil
+    }
+}

@@ -1,0 +1,56 @@
+internal import Telemetry
+
+/// A kind of command in `carillon_redis_command_seconds{op}`; ask `RedisClient.operation` for it once.
+public struct RedisOperation: Sendable, Equatable {
+    let index: UInt8
+
+    /// Commands that nobody named.
+    public static var other: RedisOperation { RedisOperation(index: 0) }
+}
+
+/// The client's numbers; without a registry they are counted and shown nowhere.
+struct RedisMetrics {
+    private let registry: MetricsRegistry?
+    private var operations: [(name: String, seconds: Histogram)] = []
+    private var errors: [String: Counter] = [:]
+    let depth: Gauge
+    let connects: Counter
+
+    init(_ registry: MetricsRegistry?) {
+        self.registry = registry
+        depth =
+            registry?.gauge("carillon_redis_pipeline_depth", help: "Commands waiting for Redis' reply.") ?? Gauge()
+        connects =
+            registry?.counter("carillon_redis_connects_total", help: "Connections to Redis that became usable.")
+            ?? Counter()
+        _ = operation("other")
+    }
+
+    /// The operation of that name; beyond 255 names all are `other`.
+    mutating func operation(_ name: String) -> RedisOperation {
+        if let known = operations.firstIndex(where: { $0.name == name }) { return RedisOperation(index: UInt8(known)) }
+        guard operations.count < 255 else { return .other }
+        let bounds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2]
+        let cell =
+            registry?.histogram(
+                "carillon_redis_command_seconds", help: "Time from command to reply, by kind of command.",
+                labels: [("op", name)], bounds: bounds) ?? Histogram(bounds: bounds)
+        operations.append((name, cell))
+        return RedisOperation(index: UInt8(operations.count - 1))
+    }
+
+    func observe(_ operation: UInt8, nanos: UInt64) {
+        let index = Int(operation)
+        if index < operations.count { operations[index].seconds.observe(nanos) }
+    }
+
+    mutating func count(_ code: RedisFault.Code) {
+        if let cell = errors[code.name] { return cell.add() }
+        let cell =
+            registry?.counter(
+                "carillon_redis_errors_total", help: "Commands and connections that failed, by kind of fault.",
+                labels: [("code", code.name)]) ?? Counter()
+        cell.add()
+        errors[code.name] = cell
+    }
+}

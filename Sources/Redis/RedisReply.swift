@@ -1,0 +1,118 @@
+/// A reply, or an element of one, for the time of the delegate's call.
+///
+/// It looks into storage that the next reply overwrites: copy what must last. Error replies of a whole command come as
+/// `RedisFault`; `.error` appears only inside arrays (EXEC).
+public struct RedisReply: ~Copyable {
+    /// The five types of RESP2, and null.
+    public enum Kind: UInt8, Sendable {
+        case string, array, integer, null, status, error
+    }
+
+    private let arena: UnsafePointer<ReplyArena>
+    private let node: ReplyArena.Node
+    private let index: Int
+
+    init(_ arena: UnsafePointer<ReplyArena>, _ index: Int) {
+        self.arena = arena
+        self.index = index
+        node = arena.pointee.nodes[index]
+    }
+
+    public var kind: Kind { node.kind }
+    public var isNull: Bool { node.kind == .null }
+
+    /// An integer reply's value, or a string's that is a decimal number; else nil.
+    public var int64: Int64? {
+        switch node.kind {
+        case .integer: node.value
+        case .string, .status: Self.decimal(bytes)
+        case .array, .null, .error: nil
+        }
+    }
+
+    /// The bytes of a string, status or error; empty for the others.
+    public var bytes: UnsafeRawBufferPointer {
+        switch node.kind {
+        case .string, .status, .error:
+            UnsafeRawBufferPointer(start: arena.pointee.bytes + Int(node.value), count: node.length)
+        case .array, .integer, .null: UnsafeRawBufferPointer(start: nil, count: 0)
+        }
+    }
+
+    /// A string's or status' bytes as text, broken UTF-8 repaired; nil for other kinds.
+    public var string: String? {
+        switch node.kind {
+        case .string, .status: String(decoding: bytes, as: UTF8.self)
+        case .array, .integer, .null, .error: nil
+        }
+    }
+
+    /// Whether the bytes are exactly this text.
+    public func isText(_ text: StaticString) -> Bool {
+        guard text.hasPointerRepresentation, node.kind != .array else { return false }
+        let own = bytes
+        let other = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        return own.count == other.count && own.elementsEqual(other)
+    }
+
+    /// Elements of an array; 0 for the others.
+    public var count: Int { node.kind == .array ? Int(node.count) : 0 }
+
+    /// Element `position` of an array; a null reply for one that is not there, so that a short answer cannot trap.
+    ///
+    /// Costs a walk over the elements before it where the array holds arrays: use `forEach` there.
+    public subscript(position: Int) -> RedisReply {
+        guard position >= 0, position < count else { return RedisReply(absentIn: arena) }
+        if node.isFlat { return RedisReply(arena, index + 1 + position) }
+        var place = index + 1
+        for _ in 0..<position { place = Int(arena.pointee.nodes[place].next) }
+        return RedisReply(arena, place)
+    }
+
+    /// Calls `body` with each element in order.
+    public func forEach(_ body: (borrowing RedisReply) -> Void) {
+        var place = index + 1
+        for position in 0..<count {
+            let element = RedisReply(arena, place)
+            body(element)
+            if position + 1 < count { place = Int(element.node.next) }
+        }
+    }
+
+    /// Calls `body` with elements two by two, as HGETALL gives field and value; an odd last one is left out.
+    public func forEachPair(_ body: (borrowing RedisReply, borrowing RedisReply) -> Void) {
+        var place = index + 1
+        var left = count
+        while left >= 2 {
+            let first = RedisReply(arena, place)
+            let second = RedisReply(arena, Int(first.node.next))
+            body(first, second)
+            left -= 2
+            place = Int(second.node.next)
+        }
+    }
+
+    private init(absentIn arena: UnsafePointer<ReplyArena>) {
+        self.arena = arena
+        index = 0
+        node = ReplyArena.Node(kind: .null)
+    }
+
+    private static func decimal(_ bytes: UnsafeRawBufferPointer) -> Int64? {
+        guard let first = bytes.first, bytes.count <= 20 else { return nil }
+        let isNegative = first == UInt8(ascii: "-")
+        let digits = bytes.dropFirst(isNegative ? 1 : 0)
+        guard !digits.isEmpty else { return nil }
+        var value: Int64 = 0
+        for digit in digits {
+            guard (48...57).contains(digit) else { return nil }
+            let (scaled, first) = value.multipliedReportingOverflow(by: 10)
+            let step = Int64(digit - 48)
+            let (sum, second) =
+                isNegative ? scaled.subtractingReportingOverflow(step) : scaled.addingReportingOverflow(step)
+            guard !first, !second else { return nil }
+            value = sum
+        }
+        return value
+    }
+}
