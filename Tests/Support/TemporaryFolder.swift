@@ -1,0 +1,46 @@
+import Glibc
+
+/// A new folder under the system's temporary one, removed with all that is in it when the last reference goes.
+public final class TemporaryFolder: Sendable {
+    public let path: String
+
+    public init() throws(SupportFault) {
+        var template = Array("/tmp/carillon-test-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw SupportFault("cannot make a temporary folder") }
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    deinit { Self.removeTree(path) }
+
+    private static func removeTree(_ path: String) {
+        if let folder = opendir(path) {
+            while let entry = readdir(folder) {
+                let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                    String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+                }
+                guard name != ".", name != ".." else { continue }
+                // A link is removed, never followed.
+                if entry.pointee.d_type == UInt8(DT_DIR) {
+                    removeTree(path + "/" + name)
+                } else {
+                    unlink(path + "/" + name)
+                }
+            }
+            closedir(folder)
+        }
+        rmdir(path)
+    }
+
+    /// The path of a file in the folder.
+    public func file(_ name: String) -> String { path + "/" + name }
+
+    /// Writes a file into the folder and gives its path.
+    @discardableResult
+    public func write(_ bytes: [UInt8], to name: String) throws(SupportFault) -> String {
+        let place = file(name)
+        guard let stream = fopen(place, "w") else { throw SupportFault("cannot write \(name)") }
+        defer { fclose(stream) }
+        guard fwrite(bytes, 1, bytes.count, stream) == bytes.count else { throw SupportFault("cannot write \(name)") }
+        return place
+    }
+}
