@@ -115,7 +115,7 @@ public final class KafkaProducer: @unchecked Sendable {
     /// Readable whenever `pollReports` has something to take; belongs to the producer.
     public var wakeFD: Int32 { handle.wake.descriptor }
 
-    /// Records accepted whose reports were not taken yet; any thread.
+    /// Records accepted whose reports were not taken yet, and other events waiting; 0 is exact. Any thread.
     public var pendingCount: Int { Int(rd_kafka_outq_len(handle.raw)) }
 
     /// Set once the producer is dead for good; make a new one (or exit 70). Any thread.

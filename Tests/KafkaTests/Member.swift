@@ -117,3 +117,9 @@ struct Broken: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 }
+
+/// Waits for a descriptor as a loop would.
+func waitReadable(_ descriptor: Int32, seconds: Double) {
+    var item = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    poll(&item, 1, Int32(seconds * 1000))
+}

@@ -1,0 +1,63 @@
+import CRdkafka
+
+/// What a cluster says about its brokers and topics; control plane, e.g. for `check`.
+public struct ClusterMetadata: Equatable, Sendable {
+    public struct Broker: Equatable, Sendable {
+        public let id: Int32
+        public let host: String
+        public let port: Int32
+    }
+
+    public struct Topic: Equatable, Sendable {
+        public let name: String
+        /// The partition numbers in rising order.
+        public let partitions: [Int32]
+        /// Partitions that have no leader now: nothing can be read from or written to them.
+        public let leaderless: [Int32]
+        /// Set where the cluster would not tell, e.g. for lack of rights.
+        public let error: KafkaError?
+    }
+
+    public let brokers: [Broker]
+    public let topics: [Topic]
+
+    /// The topic of that name; nil when the cluster has none, or none that we may see.
+    public func topic(_ name: String) -> Topic? { topics.first { $0.name == name } }
+
+    /// Asks any reachable broker. Blocks up to `timeoutMs` plus the connecting: never call it on a loop.
+    ///
+    /// Lists all topics instead of asking by name, since a question by name creates the topic on some clusters.
+    public static func fetch(
+        _ configuration: KafkaConfiguration, timeoutMs: Int
+    ) throws(KafkaFault) -> ClusterMetadata {
+        let handle = try ClientHandle(configuration, role: .producer) { _ in }
+        return try fetch(handle, timeoutMs: timeoutMs)
+    }
+
+    static func fetch(_ handle: ClientHandle, timeoutMs: Int) throws(KafkaFault) -> ClusterMetadata {
+        var found: UnsafePointer<rd_kafka_metadata>?
+        let code = rd_kafka_metadata(handle.raw, 1, nil, &found, Int32(clamping: timeoutMs))
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let found else {
+            throw .call(doing: "listing topics", KafkaError(code))
+        }
+        defer { rd_kafka_metadata_destroy(found) }
+        let metadata = found.pointee
+        let brokers = UnsafeBufferPointer(start: metadata.brokers, count: Int(max(0, metadata.broker_cnt)))
+        let topics = UnsafeBufferPointer(start: metadata.topics, count: Int(max(0, metadata.topic_cnt)))
+        return ClusterMetadata(
+            brokers: brokers.map {
+                Broker(id: $0.id, host: $0.host.map { String(cString: $0) } ?? "", port: $0.port)
+            },
+            topics: topics.map(Topic.init))
+    }
+}
+
+extension ClusterMetadata.Topic {
+    fileprivate init(_ raw: rd_kafka_metadata_topic) {
+        name = raw.topic.map { String(cString: $0) } ?? ""
+        let all = UnsafeBufferPointer(start: raw.partitions, count: Int(max(0, raw.partition_cnt)))
+        partitions = all.map(\.id).sorted()
+        leaderless = all.filter { $0.leader < 0 }.map(\.id).sorted()
+        error = raw.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(raw.err)
+    }
+}

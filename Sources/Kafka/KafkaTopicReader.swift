@@ -1,0 +1,118 @@
+import CRdkafka
+
+/// Reads one topic from a point to its present end, without a group: nothing is committed, nobody is disturbed.
+///
+/// For commands such as `record`; blocks its thread, so never on a loop. Not Sendable.
+public final class KafkaTopicReader {
+    /// Where to begin, in all partitions alike.
+    public enum Start: Equatable, Sendable {
+        case earliest
+        /// An offset; what lies before the oldest kept one starts there.
+        case offset(Int64)
+        /// Records of this Unix ms and later.
+        case timeMs(Int64)
+    }
+
+    public enum Step: Sendable {
+        case goOn, stop
+    }
+
+    public enum Outcome: Equatable, Sendable {
+        /// Every partition was read to the end it had when the reader came there.
+        case reachedEnd
+        case stopped
+        /// Nothing came for the allowed silence; some partitions may be unread.
+        case timedOut
+    }
+
+    public let topic: String
+    public let partitions: [Int32]
+    private let handle: ClientHandle
+    private let start: Start
+    private var unfinished: Set<Int32>
+
+    /// Looks the topic up and starts fetching; blocks up to `timeoutMs`.
+    public init(
+        _ configuration: KafkaConfiguration, topic: String, from start: Start = .earliest, timeoutMs: Int = 10_000
+    ) throws(KafkaFault) {
+        var own = configuration
+        // Never joined and never committed to, but the library wants a name.
+        if own.group.isEmpty { own.group = "carillon-reader" }
+        own.options["enable.partition.eof"] = "true"
+        own.offsetReset = .earliest
+        let handle = try ClientHandle(own, role: .consumer) { _ in }
+        rd_kafka_poll_set_consumer(handle.raw)
+        guard let found = try ClusterMetadata.fetch(handle, timeoutMs: timeoutMs).topic(topic) else {
+            let unknown = KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+            throw .call(doing: "reading topic \(topic)", unknown)
+        }
+        if let error = found.error { throw .call(doing: "reading topic \(topic)", error) }
+        self.handle = handle
+        self.topic = topic
+        self.start = start
+        partitions = found.partitions
+        unfinished = Set(found.partitions)
+        try assign(timeoutMs: timeoutMs)
+    }
+
+    /// Hands each record to `visit` (its `partition.topic` is 0) until the end, `.stop`, or `silenceMs` without one.
+    ///
+    /// Order holds within a partition only. Weather is waited out within `silenceMs`.
+    public func read(
+        silenceMs: Int = 10_000, _ visit: (borrowing KafkaRecord) throws -> Step
+    ) throws -> Outcome {
+        var deadline = monotonicMs() + Int64(silenceMs)
+        while !unfinished.isEmpty {
+            guard let message = rd_kafka_consumer_poll(handle.raw, 100) else {
+                if monotonicMs() >= deadline { return .timedOut }
+                continue
+            }
+            defer { rd_kafka_message_destroy(message) }
+            let partition = message.pointee.partition
+            switch message.pointee.err {
+            case RD_KAFKA_RESP_ERR_NO_ERROR:
+                deadline = monotonicMs() + Int64(silenceMs)
+                let record = KafkaRecord(message, partition: TopicPartition(topic: 0, partition: partition))
+                // The broker's index by time is coarse, and some brokers have none: the record itself decides.
+                if case .timeMs(let time) = start, let own = record.timestampMs, own < time { continue }
+                if try visit(record) == .stop { return .stopped }
+            case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+                unfinished.remove(partition)
+            case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+                throw KafkaFault.call(doing: "reading topic \(topic)", KafkaError(message.pointee.err))
+            default:
+                if let fatal = handle.fatalError { throw KafkaFault.call(doing: "reading topic \(topic)", fatal) }
+                if monotonicMs() >= deadline { return .timedOut }
+            }
+        }
+        return .reachedEnd
+    }
+
+    private func assign(timeoutMs: Int) throws(KafkaFault) {
+        let beginning = Int64(RD_KAFKA_OFFSET_BEGINNING)
+        guard let list = rd_kafka_topic_partition_list_new(Int32(partitions.count)) else {
+            throw .creation("out of memory")
+        }
+        defer { rd_kafka_topic_partition_list_destroy(list) }
+        for partition in partitions {
+            let item = rd_kafka_topic_partition_list_add(list, topic, partition)
+            switch start {
+            case .earliest: item?.pointee.offset = beginning
+            case .offset(let offset): item?.pointee.offset = max(0, offset)
+            case .timeMs(let time): item?.pointee.offset = max(0, time)
+            }
+        }
+        if case .timeMs = start {
+            let code = rd_kafka_offsets_for_times(handle.raw, list, Int32(clamping: timeoutMs))
+            for index in 0..<Int(list.pointee.cnt) {
+                let item = list.pointee.elems + index
+                let known = code == RD_KAFKA_RESP_ERR_NO_ERROR && item.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR
+                // Negative is "no such record" or a broker without the index; reading on from the start is slower
+                // but right in both cases.
+                if !known || item.pointee.offset < 0 { item.pointee.offset = beginning }
+            }
+        }
+        let code = rd_kafka_assign(handle.raw, list)
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw .call(doing: "assigning \(topic)", KafkaError(code)) }
+    }
+}

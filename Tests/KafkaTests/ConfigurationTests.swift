@@ -1,0 +1,72 @@
+import Kafka
+import Testing
+
+@Suite("Kafka configuration")
+struct ConfigurationTests {
+    private func problems(_ options: [String: String], _ role: KafkaRole = .consumer) -> [String] {
+        KafkaConfiguration(brokers: "b:1", group: "g", options: options).problems(for: role).map(\.description)
+    }
+
+    @Test func theDefaultsAreAccepted() {
+        #expect(problems([:]) == [])
+        #expect(problems([:], .producer) == [])
+    }
+
+    @Test func anUnknownOptionIsNamed() {
+        #expect(problems(["sesion.timeout.ms": "6000"]).first?.contains("sesion.timeout.ms: No such") == true)
+    }
+
+    @Test func allProblemsComeTogether() {
+        let found = problems([
+            "acks": "1", "fetch.max.bytes": "lots", "group.id": "x", "no.such": "1",
+        ])
+        #expect(found.count == 4)
+        #expect(found.map { String($0.prefix { $0 != ":" }) } == ["acks", "fetch.max.bytes", "group.id", "no.such"])
+    }
+
+    @Test(arguments: [
+        ("auto.offset.reset", "latest"), ("auto.offset.reset", "largest"), ("enable.auto.commit", "false"),
+        ("enable.auto.offset.store", "true"), ("bootstrap.servers", "x:1"), ("acks", "0"),
+        ("partition.assignment.strategy", "cooperative-sticky"), ("client.rack", "a\0b"),
+    ])
+    func whatWouldBreakTheGuaranteeIsRefused(key: String, value: String) {
+        #expect(problems([key: value]).count == 1)
+        #expect(problems([key: value]).first?.hasPrefix("\(key): ") == true)
+    }
+
+    @Test(arguments: [
+        ("auto.offset.reset", "error"), ("enable.auto.commit", "true"), ("acks", "all"),
+        ("partition.assignment.strategy", "roundrobin"), ("security.protocol", "sasl_ssl"),
+        ("sasl.password", "s3cret"), ("group.instance.id", "pod-0"),
+    ])
+    func librdkafkasOwnOptionsPass(key: String, value: String) {
+        #expect(problems([key: value]) == [])
+    }
+
+    @Test func aSecretsValueNeverShows() {
+        let found = problems(["ssl.key.pem": "canary-4711", "ssl.key.password": "canary-4711"])
+        #expect(!found.joined().contains("canary"))
+    }
+
+    @Test func brokersAndGroupAreNeeded() {
+        let empty = KafkaConfiguration(brokers: "")
+        #expect(empty.problems(for: .consumer).map(\.key) == ["brokers", "group"])
+        #expect(empty.problems(for: .producer).map(\.key) == ["brokers"])
+    }
+
+    @Test func settingsThatDoNotGoTogetherAreAFaultWithText() {
+        let options = ["session.timeout.ms": "60000", "max.poll.interval.ms": "10000"]
+        #expect {
+            _ = try KafkaConsumer(KafkaConfiguration(brokers: "b:1", group: "g", options: options), topics: ["t"])
+        } throws: { error in
+            "\(error)".contains("max.poll.interval.ms")
+        }
+    }
+
+    @Test(arguments: [[], [""], ["^im.*"], ["a", "a"], ["a\0"]])
+    func topicsThatCannotBeSubscribedAreRefused(topics: [String]) {
+        #expect(throws: KafkaFault.self) {
+            _ = try KafkaConsumer(KafkaConfiguration(brokers: "b:1", group: "g"), topics: topics)
+        }
+    }
+}

@@ -1,0 +1,145 @@
+import Kafka
+import Testing
+
+@Suite("Consumer group", .timeLimit(.minutes(3)))
+struct GroupTests {
+    @Test func aSecondMemberWaitsForTheDrainAndNothingIsLost() async throws {
+        struct Outcome {
+            var started: Bool, asked: Bool, stored: Bool, waited: Bool, shared: Bool, disjoint: Bool
+            var all: Bool, missing: Int
+        }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 4)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", (0..<200).map { (nil, "a\($0)", Int32($0 % 4)) })
+            let one = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            one.revocationAnswer = .deferred
+            let started = pump([one]) { one.seen.count == 200 }
+
+            let two = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            two.storesAll = true
+            let asked = pump([one, two]) { one.willRevoke == 1 }
+            // What comes now is for the next owner, not for a member about to leave.
+            try write(producer, "events", (0..<40).map { (nil, "b\($0)", Int32($0 % 4)) })
+            let waited = !pump([one, two], seconds: 1) { !two.consumer.assignment.isEmpty || one.seen.count > 200 }
+            let stored = (0..<4).allSatisfy {
+                one.consumer.storeOffset(TopicPartition(topic: 0, partition: $0), next: 50)
+            }
+            one.storesAll = true
+            one.consumer.completeRevocation()
+            let shared = pump([one, two]) {
+                one.consumer.assignment.count == 2 && two.consumer.assignment.count == 2
+            }
+            let disjoint = one.consumer.assignment.isDisjoint(with: two.consumer.assignment)
+            one.revocationAnswer = .complete
+            let expected = Set((0..<200).map { "a\($0)" } + (0..<40).map { "b\($0)" })
+            let all = pump([one, two]) { Set((one.seen + two.seen).compactMap(\.value)).isSuperset(of: expected) }
+            let missing = expected.subtracting((one.seen + two.seen).compactMap(\.value)).count
+            return Outcome(
+                started: started, asked: asked, stored: stored, waited: waited, shared: shared, disjoint: disjoint,
+                all: all, missing: missing)
+        }
+        #expect(outcome.started)
+        #expect(outcome.asked)
+        #expect(outcome.waited)
+        #expect(outcome.stored)
+        #expect(outcome.shared)
+        #expect(outcome.disjoint)
+        #expect(outcome.all)
+        #expect(outcome.missing == 0)
+    }
+
+    @Test func aLostAssignmentIsToldAndJoinedAgain() async throws {
+        struct Outcome { var lost: Bool, again: Bool, stored: Bool, reread: Bool }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 1)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", [(nil, "x", 0)])
+            let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            // An owner that would drain must not be waited for: the partitions are gone.
+            member.revocationAnswer = .deferred
+            _ = pump([member]) { member.seen.count == 1 }
+            // 25: UNKNOWN_MEMBER_ID, what a member hears that the group gave up on.
+            broker.pushErrors(api: .heartbeat, [25])
+            let lost = pump([member]) { member.revocations.contains { $0.lost } }
+            let stored = member.consumer.storeOffset(TopicPartition(topic: 0, partition: 0), next: 1)
+            let again = pump([member]) { member.assignments == 2 }
+            let reread = pump([member]) { member.seen.count == 2 }
+            return Outcome(lost: lost, again: again, stored: stored, reread: reread)
+        }
+        #expect(outcome.lost)
+        #expect(!outcome.stored)
+        #expect(outcome.again)
+        #expect(outcome.reread)
+    }
+
+    @Test func pausedPartitionsRestAndAPauseDoesNotOutliveTheAssignment() async throws {
+        struct Outcome { var rested: Bool, resumed: Bool, after: Bool, stillPaused: Int, order: [Int64] }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 2)
+            let zero = TopicPartition(topic: 0, partition: 0)
+            let other = TopicPartition(topic: 0, partition: 1)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", [(nil, "a", 0), (nil, "b", 1)])
+            let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            member.storesAll = true
+            _ = pump([member]) { member.seen.count == 2 }
+            member.consumer.pause([zero])
+            // Neither is a transition, so neither may reach the library.
+            member.consumer.pause([zero])
+            member.consumer.resume([other])
+            try write(producer, "events", [(nil, "c", 0), (nil, "d", 1)])
+            _ = pump([member]) { member.seen.contains { $0.value == "d" } }
+            let rested = !pump([member], seconds: 0.5) { member.seen.contains { $0.value == "c" } }
+            member.consumer.resume([zero])
+            let resumed = pump([member]) { member.seen.contains { $0.value == "c" } }
+            // Paused again, then the assignment is lost and comes back: it must flow.
+            member.consumer.pause([zero])
+            broker.pushErrors(api: .heartbeat, [25])
+            _ = pump([member]) { member.assignments == 2 }
+            try write(producer, "events", [(nil, "e", 0)])
+            let after = pump([member]) { member.seen.contains { $0.value == "e" } }
+            return Outcome(
+                rested: rested, resumed: resumed, after: after, stillPaused: member.consumer.paused.count,
+                order: member.seen.filter { $0.partition == zero }.map(\.offset))
+        }
+        #expect(outcome.rested)
+        #expect(outcome.resumed)
+        #expect(outcome.after)
+        #expect(outcome.stillPaused == 0)
+        #expect(outcome.order.last == 2)
+    }
+
+    @Test func closingOffersTheDrainAndCommitsWhatWasStored() async throws {
+        struct Outcome { var asked: Int, closed: Bool, told: Bool, rest: [String?], silent: Bool }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 1)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", (0..<5).map { (nil, "v\($0)", 0) })
+            let one = try Member(
+                broker.bootstrap, group: "g", topics: ["events"], options: ["auto.commit.interval.ms": "600000"])
+            one.revocationAnswer = .deferred
+            _ = pump([one]) { one.seen.count == 5 }
+            one.consumer.beginClose()
+            _ = pump([one]) { one.willRevoke == 1 }
+            one.consumer.storeOffset(TopicPartition(topic: 0, partition: 0), next: 3)
+            let silent = !one.isClosed
+            one.consumer.completeRevocation()
+            let closed = pump([one]) { one.isClosed }
+            let two = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            _ = pump([two]) { two.seen.count == 2 }
+            return Outcome(
+                asked: one.willRevoke, closed: closed, told: one.consumer.isClosed, rest: two.seen.map(\.value),
+                silent: silent)
+        }
+        #expect(outcome.asked == 1)
+        #expect(outcome.silent)
+        #expect(outcome.closed)
+        #expect(outcome.told)
+        #expect(outcome.rest == ["v3", "v4"])
+    }
+}
