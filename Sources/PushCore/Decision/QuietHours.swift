@@ -39,12 +39,10 @@ public struct QuietHours: Sendable, Equatable {
 
     /// The minute of the local day, 0-1439, also before 1970.
     public static func minuteOfDay(_ ms: Int64, offset seconds: Int) -> Int {
-        let (quotient, remainder) = ms.quotientAndRemainder(dividingBy: 60_000)
-        // Floor, then the offset in seconds with the second within the minute kept: an offset need not be whole minutes.
-        let secondOfMinute = remainder / 1000
-        let local = (quotient % 1440) * 60 + secondOfMinute + Int64(seconds % 86_400)
-        let floored = ((local % 86_400) + 86_400) % 86_400
-        return Int(floored / 60)
+        let second = ms >= 0 ? ms / 1000 : (ms + 1) / 1000 - 1
+        // An offset need not be whole minutes.
+        let local = second % 86_400 + Int64(seconds % 86_400)
+        return Int((local % 86_400 + 86_400) % 86_400 / 60)
     }
 
     /// The zone of the token bound last: the best word on where the user is.
