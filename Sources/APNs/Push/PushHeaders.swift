@@ -10,6 +10,8 @@ public final class PushHeaders: Sendable {
     let topic: [UInt8]
     let expiration: [UInt8]?
     let collapseID: [UInt8]?
+    let typeBytes: [UInt8]
+    let priorityBytes: [UInt8]
 
     /// Checks every value, since one bad header byte would cost the whole shared connection.
     ///
@@ -35,6 +37,8 @@ public final class PushHeaders: Sendable {
         self.priority = priority
         self.expiration = expirationSeconds.map { Array(String($0).utf8) }
         self.collapseID = collapseID
+        self.typeBytes = Array(pushType.rawValue.utf8)
+        self.priorityBytes = Array(String(priority.rawValue).utf8)
     }
 
     /// True for what may be sent as `apns-collapse-id`; a caller hashes what may not.

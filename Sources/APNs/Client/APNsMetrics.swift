@@ -1,0 +1,99 @@
+public import Telemetry
+
+/// The cells that one client writes; made once, on the loop's thread that uses them.
+public final class APNsMetrics {
+    let accepted: Counter
+    let rejected: Counter
+    let refused: Counter
+    let ambiguous: Counter
+    let latencyAccepted: Histogram
+    let latencyOther: Histogram
+    let pending: Gauge
+    let inFlight: Gauge
+    let connectionsReady: Gauge
+    let connectionsOpening: Gauge
+    let connectionsDraining: Gauge
+    let streamsLimit: Gauge
+    let oldestStream: Gauge
+    let paused: Gauge
+    let reconnects: Counter
+    let connectFailures: Counter
+    let deadConnections: Counter
+    let pingRoundTrip: Histogram
+    let ambiguousResends: Counter
+    let minted: Counter
+    private let registry: MetricsRegistry
+    private let app: String
+    private var goaways: [String: Counter] = [:]
+    private var retries: [String: Counter] = [:]
+
+    /// - Parameter app: value of the label `app`; clients of one app are told apart by nothing else, their cells add up.
+    public init(registry: MetricsRegistry, app: String) {
+        self.registry = registry
+        self.app = app
+        let of = [("app", app)]
+        func attempts(_ result: String) -> Counter {
+            registry.counter(
+                "carillon_push_attempts_total", help: "Requests to APNs by what became of them",
+                labels: of + [("result", result)])
+        }
+        func connections(_ state: String) -> Gauge {
+            registry.gauge(
+                "carillon_apns_connections", help: "Connections to APNs by state", labels: of + [("state", state)])
+        }
+        func latency(_ statusClass: String) -> Histogram {
+            registry.histogram(
+                "carillon_push_latency_seconds", help: "From writing a request to its answer",
+                labels: of + [("status_class", statusClass)], bounds: Histogram.latencyBounds)
+        }
+        accepted = attempts("accepted")
+        rejected = attempts("rejected")
+        refused = attempts("refused")
+        ambiguous = attempts("ambiguous")
+        latencyAccepted = latency("2xx")
+        latencyOther = latency("other")
+        pending = registry.gauge("carillon_pending_pushes", help: "Pushes waiting for a stream or a retry", labels: of)
+        inFlight = registry.gauge("carillon_inflight_pushes", help: "Pushes on their way to APNs", labels: of)
+        connectionsReady = connections("ready")
+        connectionsOpening = connections("opening")
+        connectionsDraining = connections("draining")
+        streamsLimit = registry.gauge(
+            "carillon_apns_streams_limit", help: "Streams that APNs allows over all ready connections", labels: of)
+        oldestStream = registry.gauge(
+            "carillon_apns_oldest_stream_seconds", help: "Age of the oldest request without an answer", labels: of,
+            combine: .max)
+        paused = registry.gauge(
+            "carillon_apns_credential_paused", help: "1 while APNs refuses the credential", labels: of, combine: .max)
+        reconnects = registry.counter(
+            "carillon_apns_reconnects_total", help: "Connects to APNs begun", labels: of)
+        connectFailures = registry.counter(
+            "carillon_apns_connect_failures_total", help: "Connections that ended before any push was accepted",
+            labels: of)
+        deadConnections = registry.counter(
+            "carillon_apns_dead_connections_total", help: "Connections that answered no PING", labels: of)
+        pingRoundTrip = registry.histogram(
+            "carillon_apns_ping_rtt_seconds", help: "PING round trips", labels: of, bounds: Histogram.latencyBounds)
+        ambiguousResends = registry.counter(
+            "carillon_ambiguous_resends_total", help: "Pushes sent again although the first try may have arrived",
+            labels: of)
+        minted = registry.counter("carillon_jwt_minted_total", help: "Provider tokens signed", labels: of)
+    }
+
+    /// GOAWAYs by reason, a closed set (`APNsReason.label`).
+    func goaway(_ reason: APNsReason) {
+        counter(&goaways, "carillon_apns_goaway_total", "GOAWAY frames from APNs", reason.label).add()
+    }
+
+    func retry(_ reason: String) {
+        counter(&retries, "carillon_retries_total", "Pushes put off or sent again", reason).add()
+    }
+
+    private func counter(
+        _ cells: inout [String: Counter], _ name: String, _ help: String, _ reason: String
+    ) -> Counter {
+        if let cell = cells[reason] { return cell }
+        let cell = registry.counter(name, help: help, labels: [("app", app), ("reason", reason)])
+        cells[reason] = cell
+        return cell
+    }
+}

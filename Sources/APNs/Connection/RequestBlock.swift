@@ -1,0 +1,100 @@
+import HTTP2
+
+/// The header list of one connection's requests, of which each push rewrites only what differs.
+///
+/// Four shapes exist, with and without `apns-expiration` and `apns-collapse-id`; a connection keeps one block for each.
+final class RequestBlock {
+    private var list: HeaderList
+    private let path: Int
+    private let authorization: Int?
+    private let topic: Int
+    private let type: Int
+    private let priority: Int
+    private let id: Int
+    private let expiration: Int?
+    private let collapseID: Int?
+    private var writtenHeaders: PushHeaders?
+    private var writtenToken: ProviderToken?
+    private var scratch: [UInt8] = []
+    private var isFirst = true
+
+    /// Which of a connection's blocks fits these headers: 0...3.
+    static func shape(of headers: PushHeaders) -> Int {
+        (headers.expiration == nil ? 0 : 1) + (headers.collapseID == nil ? 0 : 2)
+    }
+
+    init(authority: String, headers: PushHeaders, token: ProviderToken?) throws(HTTP2Fault) {
+        list = HeaderList()
+        try list.append(":method", "POST")
+        try list.append(":scheme", "https")
+        try list.append(":authority", authority)
+        // nghttp2 never puts :path or authorization into the HPACK table, as Apple asks.
+        path = try list.append(":path", "/3/device/0")
+        if let token {
+            authorization = try list.append("authorization", token.header)
+        } else {
+            authorization = nil
+        }
+        topic = try list.append("apns-topic", headers.topic)
+        type = try list.append("apns-push-type", headers.pushType.rawValue)
+        priority = try list.append("apns-priority", String(headers.priority.rawValue))
+        id = try list.append("apns-id", "00000000-0000-0000-0000-000000000000")
+        if let value = headers.expiration {
+            expiration = try list.append("apns-expiration", value)
+        } else {
+            expiration = nil
+        }
+        if let value = headers.collapseID {
+            collapseID = try list.append("apns-collapse-id", value)
+        } else {
+            collapseID = nil
+        }
+        writtenHeaders = headers
+        writtenToken = token
+    }
+
+    /// Submits a push; the headers must have the shape this block was made for.
+    func submit(
+        _ push: Push, token: ProviderToken?, to session: HTTP2Session, tag: UInt64
+    ) throws(HTTP2Fault) -> Int32 {
+        guard fill(push, token: token) else { throw HTTP2Fault.unfitHeader }
+        let stream = try session.submitRequest(list, body: push.payload, tag: tag)
+        if isFirst { becomeSeasoned() }
+        return stream
+    }
+
+    private func fill(_ push: Push, token: ProviderToken?) -> Bool {
+        scratch.removeAll(keepingCapacity: true)
+        scratch.append(contentsOf: "/3/device/".utf8)
+        scratch.append(contentsOf: push.token.hex.utf8)
+        var isFit = list.set(path, scratch)
+        scratch.removeAll(keepingCapacity: true)
+        push.id.write(into: &scratch)
+        isFit = list.set(id, scratch) && isFit
+        if let authorization, let token, token !== writtenToken {
+            isFit = list.set(authorization, token.header) && isFit
+            writtenToken = token
+        }
+        if push.headers !== writtenHeaders { isFit = fill(push.headers) && isFit }
+        return isFit
+    }
+
+    private func fill(_ headers: PushHeaders) -> Bool {
+        var isFit = list.set(topic, headers.topic)
+        isFit = list.set(type, headers.typeBytes) && isFit
+        isFit = list.set(priority, headers.priorityBytes) && isFit
+        if let expiration, let value = headers.expiration { isFit = list.set(expiration, value) && isFit }
+        if let collapseID, let value = headers.collapseID { isFit = list.set(collapseID, value) && isFit }
+        writtenHeaders = headers
+        return isFit
+    }
+
+    /// "apns-id, apns-expiration, apns-collapse-id: incremental indexing the first time, literal without indexing
+    /// afterwards" (Apple, Sending notification requests to APNs).
+    private func becomeSeasoned() {
+        isFirst = false
+        list.setIndexing(id, .never)
+        if let expiration { list.setIndexing(expiration, .never) }
+        if let collapseID { list.setIndexing(collapseID, .never) }
+    }
+}
