@@ -28,7 +28,7 @@ public struct APNsLimits: Sendable, Equatable {
     /// Silence on a connection with work outstanding before it is asked by PING.
     public var pingAfterNanos: UInt64 = 1_000_000_000
     /// Wait for the PING's answer; then the connection is dead.
-    public var pingTimeoutNanos: UInt64 = 1_500_000_000
+    public var pingTimeoutNanos: UInt64 = 1_250_000_000
     /// Silence on an idle connection before it is asked by PING.
     public var idlePingNanos: UInt64 = 60_000_000_000
     /// Delay after 429, 500 and 503.

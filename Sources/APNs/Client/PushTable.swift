@@ -19,6 +19,8 @@ struct PushTable: ~Copyable {
         var stream: Int32 = 0
         var connection: Int32 = -1
         var submittedNanos: UInt64 = 0
+        /// Which provider token the request showed.
+        var tokenVersion: Int32 = 0
         var status: Int32 = 0
         var retryAfterSeconds: UInt32?
         /// The connection that must not carry the next attempt, where there is another.
@@ -63,6 +65,11 @@ struct PushTable: ~Copyable {
     subscript(slot: Slot) -> Entry {
         _read { yield entries[Int(slot)] }
         _modify { yield &entries[Int(slot)] }
+    }
+
+    /// False for slots that name nothing in flight: late events of a stream say nothing about their slot's next push.
+    func isInFlight(_ slot: Slot) -> Bool {
+        slot >= 0 && Int(slot) < entries.count && entries[Int(slot)].place == .inFlight
     }
 
     func push(_ slot: Slot) -> Push? { pushes[Int(slot)] }

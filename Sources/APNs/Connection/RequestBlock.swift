@@ -1,5 +1,14 @@
 import HTTP2
 
+/// What came of handing a request to a session.
+enum Submission: Equatable {
+    case sent(Int32)
+    /// This connection takes no more requests.
+    case noMoreRequests
+    /// A value may not travel in a header; checked before, so it is our own mistake.
+    case unfit
+}
+
 /// The header list of one connection's requests, of which each push rewrites only what differs.
 ///
 /// Four shapes exist, with and without `apns-expiration` and `apns-collapse-id`; a connection keeps one block for each.
@@ -54,13 +63,15 @@ final class RequestBlock {
     }
 
     /// Submits a push; the headers must have the shape this block was made for.
-    func submit(
-        _ push: Push, token: ProviderToken?, to session: HTTP2Session, tag: UInt64
-    ) throws(HTTP2Fault) -> Int32 {
-        guard fill(push, token: token) else { throw HTTP2Fault.unfitHeader }
-        let stream = try session.submitRequest(list, body: push.payload, tag: tag)
-        if isFirst { becomeSeasoned() }
-        return stream
+    func submit(_ push: Push, token: ProviderToken?, to session: HTTP2Session, tag: UInt64) -> Submission {
+        guard fill(push, token: token) else { return .unfit }
+        do {
+            let stream = try session.submitRequest(list, body: push.payload, tag: tag)
+            if isFirst { becomeSeasoned() }
+            return .sent(stream)
+        } catch {
+            return .noMoreRequests
+        }
     }
 
     private func fill(_ push: Push, token: ProviderToken?) -> Bool {

@@ -9,8 +9,7 @@ final class TokenSource {
     private let teamID: String
     private var plan = TokenPlan()
     private var newest: ProviderToken?
-    /// Signings so far, for the metric.
-    private(set) var mintedCount = 0
+    private var mintedCount = 0
 
     init(key: PrivateKey, keyID: String, teamID: String) {
         self.key = key
@@ -38,6 +37,12 @@ final class TokenSource {
     }
 
     func holdSigning(nowMs: Int64) { plan.tooManyUpdates(nowMs: nowMs) }
+
+    /// Signings since the last call, for the metric.
+    func takeMinted() -> Int {
+        defer { mintedCount = 0 }
+        return mintedCount
+    }
 
     private func mint(issuedAtMs: Int64, version: Int) {
         let token = try? ProviderToken.mint(

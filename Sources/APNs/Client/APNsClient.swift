@@ -1,0 +1,262 @@
+public import EventLoop
+public import Telemetry
+
+/// A client of APNs for one endpoint and one credential: give it pushes, get one outcome for each.
+///
+/// Loop-bound: made, used and released on the thread of its `Loop`; calls back synchronously through its delegate. It
+/// opens, fills, watches and replaces connections on its own. Pushes leave in the order of `send`, resends first.
+///
+/// **One push in flight per device is the caller's job**: two pushes for one token may travel on different connections
+/// and arrive in any order.
+///
+/// Bounds: `APNsLimits.pushesMax` pushes are held, then `send` answers `full`; nothing is ever dropped. Every wait ends:
+/// an answer by `answerNanos`, a retry by the push's own expiry, a silent connection by PING.
+public final class APNsClient {
+    public let limits: APNsLimits
+    public let endpoint: APNsEndpoint
+    /// Told of outcomes and events; held weakly.
+    public weak var delegate: (any APNsClientDelegate)?
+
+    let loop: Loop
+    let metrics: APNsMetrics
+    let log: Log
+    let tls: TLSClientContext
+    /// Nil with a certificate, which the TLS handshake shows.
+    let tokens: TokenSource?
+    let policy: RetryPolicy
+    let rules: ConnectionMachine.Rules
+
+    var table: PushTable
+    var gate: CredentialGate
+    var pacer: ConnectPacer
+    var pool: PoolPolicy
+    var random: SmallRandom
+    var connections: [APNsConnection] = []
+    var nextSerial: Int32 = 0
+    /// Bodies of error answers under way, by slot.
+    var bodies: [PushTable.Slot: [UInt8]] = [:]
+    var pausedReason: APNsReason?
+    var wasUsable = false
+    var wasFull = false
+    var lastSweepMs: Int64 = 0
+    /// Calls of links and sessions now on the stack: the pump runs when the outermost returns.
+    private var depth = 0
+    private var life = Life.new
+
+    private var tickTimer: LoopTimer?
+    private var answerTimer: LoopTimer?
+    private var retryTimer: LoopTimer?
+    private var connectTimer: LoopTimer?
+
+    private enum Life { case new, running, draining, closed }
+
+    /// A client that has not connected yet; `start()` or the first `send` begins.
+    ///
+    /// - Parameters:
+    ///   - limits: its `problems` must be empty.
+    ///   - metrics: cells of this thread.
+    ///   - seed: for jitter; fixed in tests.
+    /// - Throws: `noTLS` when the trust store or the certificate cannot be used.
+    public init(
+        loop: Loop, endpoint: APNsEndpoint, credential: APNsCredential, limits: APNsLimits = APNsLimits(),
+        metrics: APNsMetrics, log: Log = .off, delegate: (any APNsClientDelegate)? = nil,
+        seed: UInt64 = .random(in: 0 ... .max)
+    ) throws(APNsFault) {
+        loop.assertOnLoop()
+        precondition(limits.problems.isEmpty, "APNs limits do not fit together: \(limits.problems)")
+        self.loop = loop
+        self.endpoint = endpoint
+        self.limits = limits
+        self.metrics = metrics
+        self.log = log
+        self.delegate = delegate
+        tls = try Self.context(endpoint, credential)
+        if case .token(let key, let keyID, let teamID) = credential {
+            tokens = TokenSource(key: key, keyID: keyID, teamID: teamID)
+        } else {
+            tokens = nil
+        }
+        policy = RetryPolicy(limits)
+        rules = ConnectionMachine.Rules(
+            connectTimeoutNanos: limits.connectTimeoutNanos, settingsTimeoutNanos: limits.settingsTimeoutNanos,
+            pingAfterNanos: limits.pingAfterNanos, pingTimeoutNanos: limits.pingTimeoutNanos,
+            idlePingNanos: limits.idlePingNanos, ageMaxNanos: limits.ageMaxNanos,
+            streamsMax: limits.streamsPerConnectionMax, startsWithOneStream: credential.isToken)
+        table = PushTable(capacity: limits.pushesMax)
+        gate = CredentialGate(probeNanos: limits.credentialProbeNanos)
+        pacer = ConnectPacer(spacingNanos: limits.connectSpacingNanos, backoff: limits.connectBackoff)
+        pool = PoolPolicy(limits)
+        random = SmallRandom(seed: seed)
+        tickTimer = LoopTimer(loop: loop) { [unowned self] in tick() }
+        answerTimer = LoopTimer(loop: loop) { [unowned self] in answersDue() }
+        retryTimer = LoopTimer(loop: loop) { [unowned self] in retriesDue() }
+        connectTimer = LoopTimer(loop: loop) { [unowned self] in pumpFromTimer() }
+    }
+
+    private static func context(
+        _ endpoint: APNsEndpoint, _ credential: APNsCredential
+    ) throws(APNsFault) -> TLSClientContext {
+        var identity: TLSIdentity?
+        if case .certificate(let chain, let key) = credential { identity = .pem(certificate: chain, key: key) }
+        do {
+            return try TLSClientContext(
+                trust: endpoint.caFile.map { .file($0) } ?? .system, alpn: ["h2"], identity: identity)
+        } catch {
+            throw APNsFault(.noTLS, "TLS for \(endpoint.host): \(error.description)")
+        }
+    }
+
+    // MARK: What callers use
+
+    /// Pushes on their way.
+    public var inFlight: Int { table.inFlightCount }
+    /// Pushes that wait for a stream, a retry or the credential.
+    public var queued: Int { table.waitingCount + table.delayedCount }
+    /// Pushes that `send` would still take.
+    public var room: Int { table.capacity - table.count }
+    /// A connection is ready and the credential is not paused.
+    public var isUsable: Bool { wasUsable && !gate.isPaused }
+    /// Why the credential is paused, if it is.
+    public var credentialPause: APNsReason? { gate.isPaused ? pausedReason : nil }
+    /// Ready, opening and draining connections.
+    public var connectionCounts: (ready: Int, opening: Int, draining: Int) {
+        connections.reduce(into: (0, 0, 0)) { counts, connection in
+            if connection.machine.isReady { counts.0 += 1 }
+            if connection.machine.isOpening { counts.1 += 1 }
+            if connection.machine.isDraining { counts.2 += 1 }
+        }
+    }
+
+    /// Connects, so that the first push finds a connection. `send` does it as well.
+    public func start() {
+        loop.assertOnLoop()
+        guard life == .new else { return }
+        life = .running
+        pump()
+    }
+
+    /// Takes a push, or says why not. Callers may send any number per turn: the bytes leave together at its end.
+    public func send(_ push: consuming Push) -> Admission {
+        loop.assertOnLoop()
+        if life == .new { life = .running }
+        guard life == .running else { return .closed }
+        if let fault = push.fault(hasToken: tokens != nil) { return .unfit(fault) }
+        // Where others wait already, the next event that makes room moves them all.
+        let isFirst = table.waitingCount == 0
+        guard table.admit(push) != nil else {
+            wasFull = true
+            return .full
+        }
+        if isFirst, depth == 0 { submitAtOnce() }
+        return .taken
+    }
+
+    /// Takes no more pushes; what is held ends as always, then `drained` comes and the connections close.
+    public func drain() {
+        loop.assertOnLoop()
+        guard life == .new || life == .running else { return }
+        life = .draining
+        pump()
+    }
+
+    /// Ends at once: what waits ends as `unprocessed(.closed)`, what is in flight as `unknown`. Outcomes come before
+    /// this returns, unless it is called from inside an outcome.
+    public func close() {
+        loop.assertOnLoop()
+        guard life != .closed else { return }
+        life = .closed
+        enter()
+        for connection in connections { connection.shut() }
+        connections.removeAll()
+        for slot in table.all() where table[slot].place != .inFlight { finishUnsent(slot, .closed) }
+        if depth == 1 {
+            // Nothing of ours is on the stack, so all streams have been told.
+            for slot in table.all() { finish(slot, .unknown(.connectionLost)) }
+        }
+        leave()
+        for timer in [tickTimer, answerTimer, retryTimer, connectTimer] { timer?.cancel() }
+        showState()
+    }
+
+    var isClosed: Bool { life == .closed }
+
+    // MARK: Turns
+
+    /// A link's or a session's call begins; nothing is submitted before the outermost one ends.
+    func enter() { depth += 1 }
+
+    func leave() {
+        depth -= 1
+        if depth == 0, life != .closed { pump() }
+    }
+
+    func pump() {
+        guard depth == 0, life != .new, life != .closed else { return }
+        depth += 1
+        submitWaiting()
+        maintainPool()
+        depth -= 1
+        armTimers()
+        if life == .draining, table.count == 0 {
+            close()
+            delegate?.apns(self, stateChanged: .drained)
+        }
+    }
+
+    /// The short way of `send`: the pool is looked at only where the push could not leave.
+    private func submitAtOnce() {
+        depth += 1
+        submitWaiting()
+        depth -= 1
+        if table.waitingCount > 0 || answerTimer?.isArmed == false { pump() }
+    }
+
+    private func pumpFromTimer() { pump() }
+
+    private func armTimers() {
+        let now = loop.nowNanos
+        let isBusy = table.count > 0 || connections.contains { $0.machine.isOpening }
+        if let tickTimer {
+            // A quarter of the smallest wait that is checked by ticks, so that each is met within its own quarter.
+            let busyNanos = min(min(limits.pingAfterNanos, limits.pingTimeoutNanos) / 4, 250_000_000)
+            if !tickTimer.isArmed || (isBusy && !isTickingFast) {
+                isTickingFast = isBusy
+                tickTimer.arm(afterNanos: isBusy ? max(busyNanos, 1_000_000) : 5_000_000_000)
+            }
+        }
+        if let oldest = table.oldestInFlight, answerTimer?.isArmed == false {
+            let due = table[oldest].submittedNanos &+ limits.answerNanos
+            answerTimer?.arm(afterNanos: due > now ? due - now : 0)
+        }
+        if let due = table.nextDueNanos { retryTimer?.arm(afterNanos: due > now ? due - now : 0) }
+    }
+
+    private var isTickingFast = false
+
+    func wakeForConnect(atNanos: UInt64) {
+        let now = loop.nowNanos
+        connectTimer?.arm(afterNanos: atNanos > now ? atNanos - now : 0)
+    }
+
+    // MARK: Timers
+
+    private func answersDue() {
+        enter()
+        timeOutAnswers()
+        leave()
+    }
+
+    private func retriesDue() {
+        let woken = table.wakeDue(nowNanos: loop.nowNanos)
+        if woken > 0 { pump() } else { armTimers() }
+    }
+
+    private func tick() {
+        isTickingFast = false
+        enter()
+        tickConnections()
+        sweepExpired()
+        leave()
+        showState()
+    }
+}

@@ -1,0 +1,41 @@
+/// Hears what became of pushes, on the loop's thread. Every method may call the client's `send`.
+public protocol APNsClientDelegate: AnyObject {
+    /// A push that `send` took has ended; exactly once for each.
+    ///
+    /// - Parameter attempts: requests written for it, 0 when it never left.
+    func apns(_ client: APNsClient, didFinish tag: UInt64, outcome: PushOutcome, attempts: Int)
+
+    /// Something changed that a caller or an operator may want to act on.
+    func apns(_ client: APNsClient, stateChanged event: APNsClientEvent)
+}
+
+extension APNsClientDelegate {
+    public func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {}
+}
+
+/// News of a client that are not about one push.
+public enum APNsClientEvent: Sendable, Equatable {
+    /// A connection is ready where there was none.
+    case usable
+    /// The last ready connection went, or none could be made.
+    case unusable(cause: String)
+    /// APNs refused the credential; pushes wait and one is tried every `credentialProbeNanos`.
+    case credentialPaused(APNsReason)
+    case credentialResumed
+    /// `send` refused a push as full, and now a quarter of the table is free.
+    case hasRoom
+    /// After `drain()`: nothing is held any more.
+    case drained
+}
+
+/// What `send` did with a push.
+public enum Admission: Sendable, Equatable {
+    /// Taken; an outcome will come.
+    case taken
+    /// `APNsLimits.pushesMax` are held already: wait for `hasRoom`. No outcome will come.
+    case full
+    /// The client drains or is closed. No outcome will come.
+    case closed
+    /// It could never be accepted. No outcome will come.
+    case unfit(PushFault)
+}

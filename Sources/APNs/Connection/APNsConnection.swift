@@ -1,0 +1,182 @@
+import EventLoop
+import HTTP2
+
+/// One connection to APNs: link, HTTP/2 session and life machine tied together. Loop-bound, owned by its client.
+///
+/// It decides nothing about pushes: whatever happens to a stream is told to the client, which knows the push by its slot.
+final class APNsConnection {
+    /// Names the connection within its client.
+    let serial: Int32
+    var machine: ConnectionMachine
+    private(set) var token: ConnectionToken?
+    /// A push was accepted here.
+    var isProven = false
+    /// Its successor is being opened.
+    var isReplacing = false
+    /// The first fault was told to the pacer.
+    var hasFailed = false
+
+    private let link: Link
+    private let session: HTTP2Session
+    private unowned let client: APNsClient
+    private let loop: Loop
+    private let authority: String
+    private var blocks: [RequestBlock?] = [nil, nil, nil, nil]
+
+    init(
+        client: APNsClient, loop: Loop, serial: Int32, endpoint: APNsEndpoint, tls: TLSClientContext,
+        rules: ConnectionMachine.Rules
+    ) throws(HTTP2Fault) {
+        self.client = client
+        self.loop = loop
+        self.serial = serial
+        authority = endpoint.authority
+        machine = ConnectionMachine(rules: rules, nowNanos: loop.nowNanos)
+        // The name is asked anew for each connect (Apple: no cached addresses).
+        link = Link(
+            loop: loop, to: .tcp(host: endpoint.host, port: endpoint.port), tls: tls,
+            connectTimeoutNanos: rules.connectTimeoutNanos)
+        session = try HTTP2Session(.client)
+        link.delegate = self
+        session.delegate = self
+        link.open()
+    }
+
+    var remoteAddress: String? { link.remoteAddress }
+
+    /// Whether a push with a body of so many bytes may leave here now.
+    ///
+    /// A body that did not fit the peer's window would hold a stream half open and let later headers overtake it.
+    func canCarry(_ bytes: Int) -> Bool {
+        machine.room > 0 && session.connectionSendWindow >= bytes && !link.isFull
+    }
+
+    /// Writes a request. After `.sent` the caller records it and then calls `flush`.
+    func submit(_ push: Push, slot: PushTable.Slot, tokens: TokenSource?, nowNanos: UInt64, wallMs: Int64) -> Submission
+    {
+        refreshToken(tokens, wallMs: wallMs)
+        // Signing failed: without its token the request would only pause the credential.
+        if tokens != nil, token == nil { return .unfit }
+        let shape = RequestBlock.shape(of: push.headers)
+        let block: RequestBlock
+        if let made = blocks[shape] {
+            block = made
+        } else {
+            guard
+                let made = try? RequestBlock(authority: authority, headers: push.headers, token: token?.token)
+            else { return .unfit }
+            blocks[shape] = made
+            block = made
+        }
+        let submission = block.submit(push, token: token?.token, to: session, tag: UInt64(UInt32(bitPattern: slot)))
+        if case .sent = submission { machine.submitted(nowNanos: nowNanos) }
+        return submission
+    }
+
+    private func refreshToken(_ tokens: TokenSource?, wallMs: Int64) {
+        guard let tokens else { return }
+        if token == nil {
+            token = tokens.current(nowMs: wallMs).map { ConnectionToken($0, nowMs: wallMs) }
+        } else {
+            token?.refresh(from: tokens, nowMs: wallMs)
+        }
+    }
+
+    /// Gives a stream up; its end comes back as an event.
+    func reset(_ stream: Int32) {
+        session.resetStream(stream, .cancel)
+        flush()
+    }
+
+    func ping() {
+        try? session.submitPing(loop.nowNanos)
+        flush()
+    }
+
+    /// Moves what nghttp2 has ready into the link, which writes once at the end of the turn.
+    ///
+    /// Called push by push: queued HEADERS would else leave before the DATA of earlier requests.
+    func flush() {
+        let link = link
+        do {
+            try session.drainOutput { link.write($0) }
+        } catch {
+            client.connectionBroke(self, fault: error.description)
+        }
+    }
+
+    /// The end, from our side: every stream still open is told as lost or unprocessed, then nothing more.
+    func shut() {
+        machine.closed()
+        link.close()
+        session.abandon()
+    }
+}
+
+extension APNsConnection: LinkDelegate {
+    func linkDidOpen(_ link: Link) {
+        let client = client
+        client.enter()
+        defer { client.leave() }
+        // A link without agreement on h2 has failed already (LinkFault.alpn).
+        machine.opened(nowNanos: loop.nowNanos)
+        flush()
+    }
+
+    func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) {
+        let client = client
+        client.enter()
+        defer { client.leave() }
+        machine.heard(nowNanos: loop.nowNanos)
+        do {
+            try session.receive(bytes)
+        } catch {
+            return client.connectionBroke(self, fault: error.description)
+        }
+        guard machine.phase != .closed else { return }
+        flush()
+        if session.isDone { client.connectionBroke(self, fault: session.complaint ?? "the HTTP/2 session is over") }
+    }
+
+    func link(_ link: Link, didClose reason: LinkFault) {
+        let client = client
+        client.enter()
+        defer { client.leave() }
+        client.connectionBroke(self, fault: reason.description)
+    }
+}
+
+extension APNsConnection: HTTP2SessionDelegate {
+    func http2(
+        _ session: HTTP2Session, stream: HTTP2Stream, didReceiveHeaders fields: borrowing HeaderFields, endStream: Bool
+    ) {
+        let retryAfter = fields.status == 200 ? nil : fields.first("retry-after").flatMap(AnswerBody.retryAfterSeconds)
+        client.answerBegan(stream, status: fields.status, retryAfterSeconds: retryAfter, on: self)
+    }
+
+    func http2(
+        _ session: HTTP2Session, stream: HTTP2Stream, didReceiveData bytes: UnsafeRawBufferPointer, endStream: Bool
+    ) {
+        client.answerBody(stream, bytes, on: self)
+    }
+
+    func http2(_ session: HTTP2Session, stream: HTTP2Stream, didEnd end: StreamEnd) {
+        client.streamEnded(stream, end, on: self)
+    }
+
+    func http2(_ session: HTTP2Session, didReceiveSettings settings: PeerSettings) {
+        let streams = settings.maxConcurrentStreams
+        switch machine.settings(maxStreams: streams == .max ? nil : streams, nowNanos: loop.nowNanos) {
+        case .becameReady: client.connectionReady(self)
+        case .nothing, .limitChanged: break
+        }
+    }
+
+    func http2(_ session: HTTP2Session, didReceiveGoAway goAway: GoAway) {
+        client.connectionGoes(self, goAway)
+    }
+
+    func http2(_ session: HTTP2Session, didReceivePingAck opaque: UInt64) {
+        if let nanos = machine.pingAcknowledged(nowNanos: loop.nowNanos) { client.pingAnswered(nanos) }
+    }
+}
