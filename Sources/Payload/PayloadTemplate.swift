@@ -47,7 +47,7 @@ public struct PayloadTemplate: Sendable {
         writer.endObject()
 
         let reserved =
-            PushID.textCount + (message.push.silent ? 0 : Self.badgeReserve)
+            PushIdentity.textCount + (message.push.silent ? 0 : Self.badgeReserve)
             + (receiverPlace == nil ? 0 : Self.receiverReserve)
         let excess = writer.bytes.count + reserved - limit
         var shift = 0
@@ -71,9 +71,9 @@ public struct PayloadTemplate: Sendable {
     /// - Parameters:
     ///   - badge: already capped (`BadgeRule`); nil: the icon stays as it is.
     ///   - receiver: the recipient's uid, which profile `rc` names.
-    public func render(into out: inout [UInt8], badge: Int64?, pid: PushID, receiver: String) -> Bool {
+    public func render(into out: inout [UInt8], badge: Int64?, pid: PushIdentity, receiver: String) -> Bool {
         let start = out.count
-        out.reserveCapacity(start + bytes.count + PushID.textCount + Self.badgeReserve + Self.receiverReserve)
+        out.reserveCapacity(start + bytes.count + PushIdentity.textCount + Self.badgeReserve + Self.receiverReserve)
         bytes.withUnsafeBufferPointer { all in
             var done = 0
             func copy(to end: Int) {
@@ -104,7 +104,7 @@ public struct PayloadTemplate: Sendable {
     }
 
     /// The payload for one device; nil where it would pass the limit.
-    public func render(badge: Int64?, pid: PushID, receiver: String) -> [UInt8]? {
+    public func render(badge: Int64?, pid: PushIdentity, receiver: String) -> [UInt8]? {
         var out: [UInt8] = []
         return render(into: &out, badge: badge, pid: pid, receiver: receiver) ? out : nil
     }

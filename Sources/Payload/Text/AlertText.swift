@@ -7,34 +7,31 @@ struct AlertText {
     /// The body is the sender's word for those he forces; it stands above `aps.alert` too.
     var isForcedText = false
 
-    static let titleMax = 100
-    static let contentMax = 500
-
     init(_ message: borrowing Message, variant: PayloadVariant, templates: Templates) {
         if variant.isHidden {
             // Title, name, content and the sender's `aps.alert` are all replaced.
             body = templates.hidden(contentKey: variant.contentKey, language: variant.language)
             return
         }
-        title = message.push.title.flatMap { Self.shown($0, max: Self.titleMax) }
-        if variant.isForced, let forced = message.push.force.content.flatMap({ Self.shown($0, max: Self.contentMax) }) {
+        title = message.push.title.flatMap(Self.shown)
+        if variant.isForced, let forced = message.push.force.content.flatMap({ Self.shown($0) }) {
             body = forced
             isForcedText = true
-        } else if let content = message.push.content.flatMap({ Self.shown($0, max: Self.contentMax) }) {
+        } else if let content = message.push.content.flatMap({ Self.shown($0) }) {
             body = content
         } else {
             body =
                 message.typeName.flatMap { templates.text(ofType: $0, language: variant.language) }
                 ?? templates.generic(language: variant.language)
         }
-        // After cutting, also before forced and built-in text.
+        // Cut already when the event was read; the name comes on top, also before forced and built-in text.
         if message.push.prefix, let nick = message.from.nick.map(PlainText.name), !nick.isEmpty {
             body = nick + ": " + body
         }
     }
 
-    private static func shown(_ text: String, max: Int) -> String? {
-        let text = TextCut.characters(PlainText.body(text), limit: max)
+    private static func shown(_ text: String) -> String? {
+        let text = PlainText.body(text)
         return text.isEmpty ? nil : text
     }
 }

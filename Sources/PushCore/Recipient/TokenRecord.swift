@@ -37,6 +37,17 @@ public struct TokenRecord: Sendable, Equatable {
     }
 }
 
+extension TokenRecord {
+    /// Whether a 410 is about this binding: one that was bound again since the answer's time is alive.
+    ///
+    /// Without a time the token is taken as dead. BadDeviceToken and DeviceTokenNotForTopic carry none and always
+    /// remove (contract section 5, step 17).
+    public func isDead(sinceMs timestampMs: Int64?) -> Bool {
+        guard let timestampMs else { return true }
+        return timestampMs > boundMs
+    }
+}
+
 /// A token and the device it is bound to.
 public struct BoundToken: Sendable, Equatable {
     public var device: String

@@ -2,9 +2,9 @@
 ///
 /// A UUID of version 8 (RFC 9562, 5.8) over (app, uid, msg_id, kind, token). Its bits are held; the text is made on
 /// demand, without the heap.
-public struct PushID: Sendable, Hashable {
-    private let high: UInt64
-    private let low: UInt64
+public struct PushIdentity: Sendable, Hashable {
+    public let high: UInt64
+    public let low: UInt64
 
     /// Bytes of the text form, 8-4-4-4-12.
     public static let textCount = 36
@@ -13,7 +13,7 @@ public struct PushID: Sendable, Hashable {
     ///   - kind: `message`, `revoke` or `live_activity`: pushes about one message that are not the same push.
     ///   - msgID: for a Live Activity its event id, since `msg_id` is optional there.
     ///   - tokenHex: lower case, as `TokenRecord` holds it.
-    public static func make(app: String, uid: String, msgID: String, kind: String, tokenHex: String) -> PushID {
+    public static func make(app: String, uid: String, msgID: String, kind: String, tokenHex: String) -> PushIdentity {
         var hash = SipHash128(key0: Self.key0, key1: Self.key1)
         hash.update(lengthThen: app)
         hash.update(lengthThen: uid)
@@ -21,7 +21,7 @@ public struct PushID: Sendable, Hashable {
         hash.update(lengthThen: kind)
         hash.update(lengthThen: tokenHex)
         let (first, second) = hash.finish()
-        return PushID(first, second)
+        return PushIdentity(first, second)
     }
 
     /// 122 of the given bits, with version and variant put in their places.
@@ -51,7 +51,7 @@ public struct PushID: Sendable, Hashable {
     private static func digit(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 0x30 &+ nibble : 0x57 &+ nibble }
 }
 
-extension PushID: CustomStringConvertible {
+extension PushIdentity: CustomStringConvertible {
     public var description: String {
         let text = ascii
         return String(unsafeUninitializedCapacity: Self.textCount) { buffer in

@@ -1,7 +1,7 @@
 import PushCore
 import Testing
 
-@Suite struct PushIDTests {
+@Suite struct PushIdentityTests {
     /// The reference implementation's vectors for 128 bits: key 00…0f, message 00…(n-1).
     @Test(arguments: [
         (0, "a3817f04ba25a8e66df67214c7550293"), (1, "da87c1d86b99af44347659119b22fc45"),
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func eachPartMattersAndNoBorderBlurs() {
-        let ids: Set<PushID> = [
+        let ids: Set<PushIdentity> = [
             Self.make(), Self.make(app: "im2"), Self.make(uid: "u2"), Self.make(msgID: "m2"), Self.make(kind: "revoke"),
             Self.make(token: "ab"), Self.make(app: "imu", uid: "1"), Self.make(app: "i", uid: "mu1"),
             Self.make(uid: "u1m", msgID: "1"), Self.make(uid: "", msgID: "u1m1"),
@@ -63,8 +63,8 @@ import Testing
 
     private static func make(
         app: String = "im", uid: String = "u1", msgID: String = "m1", kind: String = "message", token: String = "aabb"
-    ) -> PushID {
-        PushID.make(app: app, uid: uid, msgID: msgID, kind: kind, tokenHex: token)
+    ) -> PushIdentity {
+        PushIdentity.make(app: app, uid: uid, msgID: msgID, kind: kind, tokenHex: token)
     }
 
     private static func hex(_ word: UInt64) -> String {

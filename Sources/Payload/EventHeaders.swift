@@ -1,0 +1,38 @@
+public import PushCore
+
+/// The `apns-*` headers that follow from an event, the same for all its receivers; topic and id are each push's own.
+public struct EventHeaders: Sendable, Equatable {
+    public var pushType: PushType
+    /// 10, 5 or 1.
+    public var priority: UInt8
+    /// Unix seconds; 0: one attempt, nothing is stored.
+    public var expirationSeconds: Int64
+    /// At most 64 bytes of printable ASCII; nil: none is sent.
+    public var collapseID: String?
+
+    /// The values of `apns-push-type` that events lead to.
+    public enum PushType: String, Sendable {
+        case alert, background, voip, liveactivity
+    }
+
+    /// - Parameter originalCollapseID: of a revoke: what its target was sent with, if known.
+    public init(_ message: borrowing Message, originalCollapseID: String? = nil) {
+        let push = message.push
+        pushType = push.voip ? .voip : push.silent ? .background : .alert
+        // Apple: a background push with priority 10 is an error.
+        priority = pushType == .background ? min(5, push.priority.apns) : push.priority.apns
+        expirationSeconds = push.voip ? 0 : Self.seconds(message.expireAtMs)
+        collapseID = CollapseID.choose(message, original: originalCollapseID)
+    }
+
+    /// - Parameter expireAtMs: a Live Activity record names none: sent + 24 h.
+    public init(_ activity: borrowing LiveActivity, expireAtMs: Int64) {
+        pushType = .liveactivity
+        priority = activity.priority.apns
+        expirationSeconds = Self.seconds(expireAtMs)
+        collapseID = nil
+    }
+
+    /// 0 would mean one attempt, and a time before 1970 means nothing.
+    private static func seconds(_ ms: Int64) -> Int64 { max(1, ms / 1000) }
+}
