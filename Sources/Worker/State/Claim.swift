@@ -1,0 +1,126 @@
+public import PushCore
+public import Redis
+
+/// What may happen once per (user, message): the kinds that a mark tells apart.
+public enum PairKind: String, Sendable {
+    case message = "m"
+    case revoke = "r"
+    /// Its id is the event's, since a Live Activity's `msg_id` is optional.
+    case liveActivity = "l"
+}
+
+/// One (user, message, kind) that is about to be acted on (contract section 5, steps 5, 10 and 15).
+public struct ClaimRequest: Sendable {
+    public var app: String
+    public var uid: String
+    public var kind: PairKind
+    /// The message's id; of a Live Activity the event's.
+    public var id: String
+    public var conversation: String
+    /// The record's `sent_ms`.
+    public var sentMs: Int64
+    public var seq: Int64?
+    /// `Decision.counted`; the badge rises once however often the same pair is claimed.
+    public var counted: Bool
+    /// Of a revoke: what it takes back. The decrease happens here, whatever becomes of the alert.
+    public var revoke: Message.Revoke?
+    /// The mark lives at least until then.
+    public var expireAtMs: Int64
+    public var nowMs: Int64
+
+    public init(
+        app: String, uid: String, kind: PairKind, id: String, conversation: String, sentMs: Int64, seq: Int64?,
+        counted: Bool, revoke: Message.Revoke? = nil, expireAtMs: Int64, nowMs: Int64
+    ) {
+        self.app = app
+        self.uid = uid
+        self.kind = kind
+        self.id = id
+        self.conversation = conversation
+        self.sentMs = sentMs
+        self.seq = seq
+        self.counted = counted
+        self.revoke = revoke
+        self.expireAtMs = expireAtMs
+        self.nowMs = nowMs
+    }
+}
+
+/// What a claim found and did.
+public struct ClaimReply: Sendable, Equatable {
+    public enum State: Int64, Sendable {
+        /// Nobody has acted on this pair.
+        case fresh
+        /// Somebody has, and did not finish: devices that accepted are in `acceptedDevices`.
+        case resume
+        /// All was done before: nothing more.
+        case finished
+    }
+
+    public var state: State
+    /// The user's number after this claim, uncapped; nil for a finished pair.
+    public var badge: Int64?
+    /// A read receipt covers the message by now.
+    public var isRead: Bool
+    /// A revoke of it has come, perhaps before it.
+    public var isRevoked: Bool
+    /// Rises with each change of the user's tokens: other than at the read means that tokens must be read again.
+    public var tokenVersion: Int64
+    public var acceptedDevices: [String]
+
+    public init(
+        state: State, badge: Int64?, isRead: Bool = false, isRevoked: Bool = false, tokenVersion: Int64 = 0,
+        acceptedDevices: [String] = []
+    ) {
+        self.state = state
+        self.badge = badge
+        self.isRead = isRead
+        self.isRevoked = isRevoked
+        self.tokenVersion = tokenVersion
+        self.acceptedDevices = acceptedDevices
+    }
+
+    /// Reads the reply of `StateStore.claim`; nil where it is none.
+    public init?(_ reply: borrowing RedisReply) {
+        guard reply.count >= 3, let bits = reply[0].int64, let state = State(rawValue: bits & 3) else { return nil }
+        self.state = state
+        badge = state == .finished ? nil : reply[1].int64
+        isRead = bits & 4 != 0
+        isRevoked = bits & 8 != 0
+        tokenVersion = reply[2].int64 ?? 0
+        acceptedDevices = reply.count > 3 ? PairMark.devices(reply[3].bytes) : []
+    }
+}
+
+/// The mark of one (user, message, kind), as it stands in Redis; for `explain`, which claims nothing.
+public struct PairMark: Sendable, Equatable {
+    /// Nil: known only as revoked, not claimed.
+    public var state: ClaimReply.State?
+    public var isRevoked = false
+    public var acceptedDevices: [String] = []
+
+    /// Reads the reply of `StateStore.readMark`; nil where there is no mark.
+    public init?(_ reply: borrowing RedisReply) {
+        let bytes = reply.bytes
+        guard !reply.isNull, let first = bytes.first else { return nil }
+        var rest = bytes.dropFirst()
+        switch first {
+        case UInt8(ascii: "f"): state = .finished
+        case UInt8(ascii: "t"): state = nil
+        default: state = .resume
+        }
+        if let mode = rest.first, mode == UInt8(ascii: "x") || mode == UInt8(ascii: "k") {
+            isRevoked = true
+            rest = rest.drop { $0 != UInt8(ascii: ";") }.dropFirst()
+        }
+        acceptedDevices = Self.devices(UnsafeRawBufferPointer(rebasing: rest))
+    }
+
+    /// `a<length>:<device>`, one after the other; what does not read ends the list.
+    static func devices(_ bytes: UnsafeRawBufferPointer) -> [String] {
+        var text = CompactText(bytes)
+        var devices: [String] = []
+        while text.skip(UInt8(ascii: "a")), let device = text.string() { devices.append(device) }
+        return devices
+    }
+}

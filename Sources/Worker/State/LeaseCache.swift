@@ -1,0 +1,58 @@
+public import PushCore
+
+/// The gateways' leases as read within the last second; without a lease of the same epoch a presence entry is void.
+///
+/// Pure and bounded: `now` comes from outside. When full it forgets everything, which costs one read per gateway.
+public struct LeaseCache: Sendable {
+    private struct Lease {
+        /// Nil: the gateway holds none.
+        var epoch: Int64?
+        var readNanos: UInt64
+    }
+
+    private var leases: [String: Lease] = [:]
+    private let lifetimeNanos: UInt64
+    private let capacity: Int
+
+    public init(lifetimeNanos: UInt64 = 1_000_000_000, capacity: Int = 4096) {
+        self.lifetimeNanos = lifetimeNanos
+        self.capacity = max(1, capacity)
+    }
+
+    public enum Answer: Sendable, Equatable {
+        case held(epoch: Int64)
+        case notHeld
+        /// To be read (`StateStore.lease`) and stored.
+        case unknown
+    }
+
+    public func answer(for gateway: String, nowNanos: UInt64) -> Answer {
+        guard let lease = leases[gateway], nowNanos &- lease.readNanos < lifetimeNanos else { return .unknown }
+        return lease.epoch.map(Answer.held) ?? .notHeld
+    }
+
+    /// Keeps what `gw:{id}` said; nil or a broken value: no lease.
+    public mutating func store(_ gateway: String, epoch: Int64?, nowNanos: UInt64) {
+        if leases.count >= capacity, leases[gateway] == nil { leases.removeAll(keepingCapacity: true) }
+        leases[gateway] = Lease(epoch: epoch, readNanos: nowNanos)
+    }
+
+    /// The first gateway of the recipient that must be read before the presence can be judged.
+    public func unknownGateway(of recipient: borrowing Recipient, nowNanos: UInt64) -> String? {
+        for entry in recipient.presence where entry.state != .off {
+            if answer(for: entry.gateway, nowNanos: nowNanos) == .unknown { return entry.gateway }
+        }
+        return nil
+    }
+
+    /// Turns entries off whose gateway holds no lease of their epoch; an unknown lease counts as none, so that a lost
+    /// gateway can cost a push too many but never a message.
+    public func apply(to recipient: inout Recipient, nowNanos: UInt64) {
+        for index in recipient.presence.indices {
+            let entry = recipient.presence[index]
+            if answer(for: entry.gateway, nowNanos: nowNanos) != .held(epoch: entry.gatewayEpoch) {
+                recipient.presence[index].state = .off
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+public import PushCore
+public import Redis
+
+/// The tags of the reads of one recipient, in the order in which they are sent and answered.
+public struct RecipientTags: Sendable {
+    public var conversation: UInt64
+    public var user: UInt64
+    public var presence: UInt64
+    /// Used only where a group is given.
+    public var member: UInt64
+
+    public init(conversation: UInt64, user: UInt64, presence: UInt64, member: UInt64 = 0) {
+        self.conversation = conversation
+        self.user = user
+        self.presence = presence
+        self.member = member
+    }
+}
+
+/// Fills a `Recipient` from the replies of `StateStore.readRecipient`, part by part.
+///
+/// Pure. What is malformed counts as absent: a broken presence entry is a suspended device, a broken token none at all.
+public enum RecipientReplies {
+    /// Mute and read mark of the conversation. Returns the token version to compare `ClaimReply.tokenVersion` with.
+    public static func conversation(_ reply: borrowing RedisReply, into recipient: inout Recipient) -> Int64 {
+        if !reply[1].isNull { recipient.mute = mute(reply[1].bytes) }
+        if !reply[2].isNull { recipient.read = readMark(reply[2].bytes) }
+        return reply[0].int64 ?? 0
+    }
+
+    /// Settings and tokens.
+    public static func user(_ reply: borrowing RedisReply, into recipient: inout Recipient) {
+        var settings = SettingsText()
+        var tokens: [BoundToken] = []
+        reply.forEachPair { field, value in
+            if field.bytes.first == UInt8(ascii: "t") {
+                if let token = TokenText.token(field: field.bytes, record: value.bytes) { tokens.append(token) }
+            } else {
+                settings.take(field: field.bytes, value: value.bytes)
+            }
+        }
+        recipient.settings = settings.settings
+        recipient.tokens = tokens
+    }
+
+    /// Presence as gateways wrote it (contract section 4); leases are applied by `LeaseCache`.
+    public static func presence(_ reply: borrowing RedisReply, into recipient: inout Recipient) {
+        guard reply.count > 0 else { return }
+        var entries: [DevicePresence] = []
+        entries.reserveCapacity(reply.count / 2)
+        reply.forEachPair { field, value in
+            if let entry = PresenceText.entry(device: field.bytes, value: value.bytes) { entries.append(entry) }
+        }
+        recipient.presence = entries
+    }
+
+    /// The level that the group gives this member.
+    public static func member(_ reply: borrowing RedisReply, into recipient: inout Recipient) {
+        recipient.groupLevel = level(reply)
+    }
+
+    /// A level as the IM backend wrote it; nil for what is none.
+    static func level(_ reply: borrowing RedisReply) -> MuteLevel? {
+        reply.int64.flatMap { Int(exactly: $0) }.flatMap(MuteLevel.init(rawValue:))
+    }
+
+    /// `<level> <until or ->`
+    private static func mute(_ bytes: UnsafeRawBufferPointer) -> Recipient.Mute? {
+        var text = CompactText(bytes)
+        guard let number = text.number(), let level = Int(exactly: number).flatMap(MuteLevel.init(rawValue:)) else {
+            return nil
+        }
+        return Recipient.Mute(level: level, untilMs: text.number())
+    }
+
+    /// `<seq> <ms>|…`, either of them empty.
+    private static func readMark(_ bytes: UnsafeRawBufferPointer) -> UserState.ReadMark? {
+        var text = CompactText(bytes)
+        let mark = UserState.ReadMark(seq: text.number(), ms: text.number(until: UInt8(ascii: "|")))
+        return mark.seq == nil && mark.ms == nil ? nil : mark
+    }
+}
+
+/// One page of a group's members.
+public struct MemberPage: Sendable, Equatable {
+    /// Where the next page begins; 0: this was the last one.
+    public var cursor: UInt64
+    public var members: [Member]
+
+    public struct Member: Sendable, Equatable {
+        public var uid: String
+        public var level: MuteLevel
+
+        public init(uid: String, level: MuteLevel) {
+            self.uid = uid
+            self.level = level
+        }
+    }
+
+    /// Reads the reply of `StateStore.members`; nil where it is none.
+    ///
+    /// HSCAN may name a member twice when the hash grows meanwhile: the claim lets only one of them through.
+    public init?(_ reply: borrowing RedisReply) {
+        guard reply.count == 2, let cursor = reply[0].string.flatMap(UInt64.init) else { return nil }
+        self.cursor = cursor
+        var members: [Member] = []
+        members.reserveCapacity(reply[1].count / 2)
+        reply[1].forEachPair { uid, level in
+            let level = RecipientReplies.level(level) ?? .unset
+            members.append(Member(uid: String(decoding: uid.bytes, as: UTF8.self), level: level))
+        }
+        self.members = members
+    }
+}

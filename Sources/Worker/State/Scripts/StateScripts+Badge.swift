@@ -1,0 +1,263 @@
+import Redis
+
+extension StateScripts {
+    /// The duplicate check, the badge's step and the last look before sending, in one atomic step (contract section 5,
+    /// steps 5, 10 and 15).
+    ///
+    /// KEYS mark, state, ledger, gone, [mark of the revoked message]. ARGV 1 `c` counted or `o`; 2 the mark's seconds;
+    /// 3 field of the conversation; 4 ledger member; 5 sent; 6 seq or empty; 7 now; of a revoke also 8 `x` (decrease) or
+    /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with.
+    ///
+    /// Answer: `{bits, badge, version or false, [accepted devices]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked.
+    /// The fast path (fresh, counted, unread, not revoked, no report) is five commands.
+    static let claim = RedisScript(
+        """
+        #!lua
+        local old = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'GET', 'EX', ARGV[2])
+        local kind = old and string.sub(old, 1, 1)
+        if kind == 'f' then return {2, 0, false} end
+        local s = redis.call('HMGET', KEYS[2], 'v', 'b', ARGV[3])
+        local sent, counted, bits = tonumber(ARGV[5]), ARGV[1] == 'c', 0
+        local base, value, taken, past = -1, 0, 0, 0
+        if s[2] then
+          local t, v, g, p = string.match(s[2], '^(%d+) (%d+) (%d+) (%d+)')
+          base, value, taken, past = tonumber(t), tonumber(v), tonumber(g), tonumber(p)
+        end
+        local wasTaken, wasPast = taken, past
+        local rest, goneAt
+        if old then
+          local mode, at, tail = string.match(old, '^.([xk])(%d*);()')
+          if mode then
+            bits = 8
+            goneAt = tonumber(at)
+          end
+          rest = string.sub(old, tail or 2)
+          if kind ~= 't' then bits = bits + 1 end
+          if kind == 'c' then
+            counted = false
+          elseif kind == 't' or counted then
+            redis.call('SETRANGE', KEYS[1], 0, ARGV[1])
+          end
+        end
+        if s[3] then
+          local q, rs, rm, tail = ARGV[6], string.match(s[3], '^(%d*) (%d*)()')
+          if (rm ~= '' and sent <= tonumber(rm)) or
+              (q ~= '' and (#q < #rs or (#q == #rs and q <= rs))) then
+            bits = bits + 4
+            if counted then
+              for hs, hm, ha in string.gmatch(string.sub(s[3], tail), '[|;](%d*) (%d*) (%d+)') do
+                ha = tonumber(ha)
+                if (not goneAt or ha < goneAt) and ((hm ~= '' and sent <= tonumber(hm)) or
+                    (q ~= '' and (#q < #hs or (#q == #hs and q <= hs)))) then
+                  goneAt = ha
+                end
+              end
+            end
+          end
+        end
+        local added = 0
+        if counted and not goneAt then
+          added = redis.call('ZADD', KEYS[3], 0, ARGV[4])
+          redis.call('EXPIRE', KEYS[3], 2592000)
+        elseif counted and goneAt > base and goneAt > ARGV[7] - 86400000 then
+          if redis.call('ZADD', KEYS[4], 'NX', goneAt, ARGV[4]) == 1 and sent <= base then taken = taken + 1 end
+          redis.call('EXPIRE', KEYS[4], 86400)
+        end
+        local size = redis.call('ZCARD', KEYS[3])
+        if past > 0 or base >= sent then
+          past = math.min(past, size - added)
+          if sent <= base then past = past + added end
+        end
+
+        if KEYS[5] then
+          local token = ARGV[8] == 'x' and 'x' .. ARGV[5] .. ';' or 'k;'
+          local mark = redis.call('GET', KEYS[5])
+          if not mark then
+            redis.call('SET', KEYS[5], 't' .. token, 'EX', ARGV[2])
+          else
+            local mode, at, past = string.match(mark, '^.([xk])(%d*);()')
+            if not mode or (ARGV[8] == 'x' and (mode == 'k' or sent < tonumber(at))) then
+              redis.call('SET', KEYS[5], string.sub(mark, 1, 1) .. token .. string.sub(mark, past or 2), 'KEEPTTL')
+            end
+          end
+          if ARGV[8] == 'x' then
+            local tail, found = ARGV[10], nil
+            for _, m in ipairs(redis.call('ZRANGEBYLEX', KEYS[3], '[' .. ARGV[9], '[' .. ARGV[9] .. '\\255')) do
+              if string.sub(m, -#tail) == tail then
+                local at, body = string.match(m, '^(%d+) %d* (.*)$', 9)
+                if body == string.sub(tail, 2) then
+                  found = true
+                  redis.call('ZREM', KEYS[3], m)
+                  size = size - 1
+                  if tonumber(at) <= base then past = past - 1 end
+                  if sent > base then
+                    redis.call('ZADD', KEYS[4], sent, m)
+                    redis.call('EXPIRE', KEYS[4], 86400)
+                    if tonumber(at) <= base then taken = taken + 1 end
+                  end
+                end
+              end
+            end
+            if not found then
+              for _, m in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], '(' .. ARGV[5], '+inf')) do
+                if string.sub(m, -#tail) == tail and string.sub(m, 1, 8) == ARGV[9] then
+                  local at, body = string.match(m, '^(%d+) %d* (.*)$', 9)
+                  if body == string.sub(tail, 2) then
+                    if sent > base then
+                      redis.call('ZADD', KEYS[4], sent, m)
+                    else
+                      redis.call('ZREM', KEYS[4], m)
+                      if tonumber(at) <= base then taken = taken - 1 end
+                    end
+                  end
+                end
+              end
+            end
+          end
+        end
+
+        if added == 1 and size > 1000 then
+          local all = redis.call('ZRANGE', KEYS[3], 0, -1)
+          local times = {}
+          for _, m in ipairs(all) do times[m] = tonumber(string.match(m, '^%d+', 9)) end
+          table.sort(all, function(a, b) return times[a] < times[b] or (times[a] == times[b] and a < b) end)
+          for i = 1, size - 936 do
+            redis.call('ZREM', KEYS[3], all[i])
+            if times[all[i]] <= base then past = past - 1 end
+          end
+          size = 936
+        end
+        if taken ~= wasTaken or past ~= wasPast then
+          redis.call('HSET', KEYS[2], 'b', string.format('%d %d %d %d', base, value, taken, past))
+        end
+        if taken < value then size = size + value - taken end
+        return {bits, size - past, s[1], rest}
+        """)
+
+    /// A read receipt: what it covers is taken off once, at the time of the first read that covers it.
+    ///
+    /// KEYS state, ledger, gone. ARGV 1 field of the conversation; 2 digest; 3 seq or empty; 4 ms or empty; 5 the
+    /// record's time; 6 now. Answer: `{1 applied | 0 known, badge, badge before}`.
+    static let read = RedisScript(
+        """
+        #!lua
+        local s = redis.call('HMGET', KEYS[1], 'b', ARGV[1])
+        local size = redis.call('ZCARD', KEYS[2])
+        local base, value, taken, past = -1, 0, 0, 0
+        if s[1] then
+          local t, v, g, p = string.match(s[1], '^(%d+) (%d+) (%d+) (%d+)')
+          base, value, taken, past = tonumber(t), tonumber(v), tonumber(g), math.min(tonumber(p), size)
+        end
+        local before = size - past + math.max(0, value - taken)
+        local seq, ms, at = ARGV[3], ARGV[4], tonumber(ARGV[5])
+        local function reaches(a, b)
+          return #a > #b or (#a == #b and a >= b)
+        end
+        local kept, topSeq, topMs = {}, seq, ms
+        if s[2] then
+          local rs, rm, tail = string.match(s[2], '^(%d*) (%d*)()')
+          if reaches(rs, topSeq) then topSeq = rs end
+          if reaches(rm, topMs) then topMs = rm end
+          for hs, hm, ha in string.gmatch(string.sub(s[2], tail), '[|;](%d*) (%d*) (%d+)') do
+            ha = tonumber(ha)
+            if ha <= at and reaches(hs, seq) and reaches(hm, ms) then return {0, before, before} end
+            if not (at <= ha and reaches(seq, hs) and reaches(ms, hm)) then kept[#kept + 1] = {hs, hm, ha} end
+          end
+        end
+        kept[#kept + 1] = {seq, ms, at}
+        table.sort(kept, function(a, b) return a[3] < b[3] end)
+        local long = math.max(base, ARGV[6] - 86400000)
+        while #kept > 1 and (kept[2][3] <= long or #kept > 8) do
+          local a, b = kept[1], kept[2]
+          if reaches(a[1], b[1]) then b[1] = a[1] end
+          if reaches(a[2], b[2]) then b[2] = a[2] end
+          table.remove(kept, 1)
+        end
+        local text = topSeq .. ' ' .. topMs
+        for i, e in ipairs(kept) do
+          text = text .. (i == 1 and '|' or ';') .. e[1] .. ' ' .. e[2] .. ' ' .. string.format('%d', e[3])
+        end
+        local fresh = redis.call('HSET', KEYS[1], ARGV[1], text)
+
+        local function covers(m)
+          local sent, q = string.match(m, '^(%d+) (%d*)', 9)
+          local c = (ms ~= '' and tonumber(sent) <= tonumber(ms)) or (q ~= '' and seq ~= '' and reaches(seq, q))
+          return c, tonumber(sent)
+        end
+        local wasTaken, wasPast, moved = taken, past, false
+        for _, m in ipairs(redis.call('ZRANGEBYLEX', KEYS[2], '[' .. ARGV[2], '[' .. ARGV[2] .. '\\255')) do
+          local c, sent = covers(m)
+          if c then
+            redis.call('ZREM', KEYS[2], m)
+            size = size - 1
+            if sent <= base then past = past - 1 end
+            if at > base then
+              redis.call('ZADD', KEYS[3], at, m)
+              moved = true
+              if sent <= base then taken = taken + 1 end
+            end
+          end
+        end
+        for _, m in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '(' .. ARGV[5], '+inf')) do
+          if string.sub(m, 1, 8) == ARGV[2] then
+            local c, sent = covers(m)
+            if c and at > base then
+              redis.call('ZADD', KEYS[3], at, m)
+            elseif c then
+              redis.call('ZREM', KEYS[3], m)
+              if sent <= base then taken = taken - 1 end
+            end
+          end
+        end
+        if taken ~= wasTaken or past ~= wasPast then
+          redis.call('HSET', KEYS[1], 'b', string.format('%d %d %d %d', base, value, taken, past))
+        end
+        if moved then
+          redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', string.format('%d', long))
+          local extra = redis.call('ZCARD', KEYS[3]) - 1000
+          if extra > 0 then redis.call('ZREMRANGEBYRANK', KEYS[3], 0, extra - 1) end
+          redis.call('EXPIRE', KEYS[3], 86400)
+        end
+        if fresh == 1 and redis.call('HLEN', KEYS[1]) > 1024 then
+          local all, marks = redis.call('HGETALL', KEYS[1]), {}
+          for i = 1, #all, 2 do
+            if string.sub(all[i], 1, 1) == 'r' then
+              marks[#marks + 1] = {all[i], tonumber(string.match(all[i + 1], '(%d+)$')) or 0}
+            end
+          end
+          table.sort(marks, function(a, b) return a[2] < b[2] end)
+          for i = 1, math.min(256, #marks - 1) do redis.call('HDEL', KEYS[1], marks[i][1]) end
+        end
+        return {1, size - past + math.max(0, value - taken), before}
+        """)
+
+    /// A client's own total becomes the base: what was sent after `client_ms` still counts.
+    ///
+    /// KEYS state, ledger, gone. ARGV 1 client_ms; 2 value. Answer: `{1 applied | 0 older or known, badge, before}`.
+    static let report = RedisScript(
+        """
+        #!lua
+        local b = redis.call('HGET', KEYS[1], 'b')
+        local size = redis.call('ZCARD', KEYS[2])
+        local base, value, taken, past = -1, 0, 0, 0
+        if b then
+          local t, v, g, p = string.match(b, '^(%d+) (%d+) (%d+) (%d+)')
+          base, value, taken, past = tonumber(t), tonumber(v), tonumber(g), math.min(tonumber(p), size)
+        end
+        local before = size - past + math.max(0, value - taken)
+        local at, new = tonumber(ARGV[1]), tonumber(ARGV[2])
+        if at < base or (at == base and new <= value) then return {0, before, before} end
+        if at > base then
+          taken, past = 0, 0
+          for _, m in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
+            if tonumber(string.match(m, '^%d+', 9)) <= at then past = past + 1 end
+          end
+          redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', ARGV[1])
+          for _, m in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do
+            if tonumber(string.match(m, '^%d+', 9)) <= at then taken = taken + 1 end
+          end
+        end
+        redis.call('HSET', KEYS[1], 'b', string.format('%d %d %d %d', at, new, taken, past))
+        return {1, size - past + math.max(0, new - taken), before}
+        """)
+}

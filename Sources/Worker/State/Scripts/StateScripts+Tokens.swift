@@ -1,0 +1,154 @@
+import Redis
+
+/// A bind crosses slots: the owner of the token first, then the users. Whatever is left half done is refused by whoever
+/// compares a token with its owner before sending; so a push may be lost, none reaches a former owner.
+///
+/// Owner record: `1 <version> <b|u> <length of uid> <uid><former owners, each as length:uid>`; `u`: unbound.
+extension StateScripts {
+    /// KEYS owner, early unbinds. ARGV 1 version; 2 uid.
+    /// Answer: `{0 stale | 1 owner | 2 was unbound before it came, former owners…}`.
+    static let bindOwner = RedisScript(
+        """
+        #!lua
+        local cur, former, state = redis.call('GET', KEYS[1]), '', 'b'
+        if cur then
+          local v, st, len, at = string.match(cur, '^1 (%d+) (%a) (%d+) ()')
+          if v then
+            local uid = string.sub(cur, at, at + len - 1)
+            if v > ARGV[1] or (v == ARGV[1] and uid ~= ARGV[2]) then return {0} end
+            former = string.sub(cur, at + len)
+            if v == ARGV[1] then
+              state = st
+            elseif uid ~= ARGV[2] and st == 'b' and #former < 1024 then
+              former = #uid .. ':' .. uid .. former
+            end
+          end
+        end
+        if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then state = 'u' end
+        local own = '1 ' .. ARGV[1] .. ' ' .. state .. ' ' .. #ARGV[2] .. ' ' .. ARGV[2] .. former
+        redis.call('SET', KEYS[1], own)
+        if state == 'u' then redis.call('EXPIRE', KEYS[1], 2592000) end
+        local answer, at = {state == 'u' and 2 or 1}, 1
+        while at <= #former do
+          local len, from = string.match(former, '^(%d+):()', at)
+          if not len then break end
+          local uid = string.sub(former, from, from + len - 1)
+          if uid ~= ARGV[2] then answer[#answer + 1] = uid end
+          at = from + len
+        end
+        return answer
+        """)
+
+    /// Forgets the former owners once they are clean; and tells whether the token is still this user's.
+    ///
+    /// KEYS owner. ARGV 1 version; 2 uid. Answer: 1 bound, 0 not (any more).
+    static let settleOwner = RedisScript(
+        """
+        #!lua
+        local cur = redis.call('GET', KEYS[1])
+        if not cur then return 0 end
+        local v, st, len, at = string.match(cur, '^1 (%d+) (%a) (%d+) ()')
+        if v ~= ARGV[1] or string.sub(cur, at, at + len - 1) ~= ARGV[2] then return 0 end
+        if at + len <= #cur then redis.call('SET', KEYS[1], string.sub(cur, 1, at + len - 1), 'KEEPTTL') end
+        return st == 'b' and 1 or 0
+        """)
+
+    /// KEYS owner, early unbinds. ARGV 1 version; 2 uid.
+    /// Answer: 1 unbound (now or before), 0 of another owner or version, 2 kept until its bind comes.
+    static let unbindOwner = RedisScript(
+        """
+        #!lua
+        local cur = redis.call('GET', KEYS[1])
+        if cur then
+          local v, st, len, at = string.match(cur, '^1 (%d+) (%a) (%d+) ()')
+          if v and v == ARGV[1] and string.sub(cur, at, at + len - 1) == ARGV[2] then
+            redis.call('SET', KEYS[1], '1 ' .. v .. ' u ' .. len .. ' ' .. string.sub(cur, at), 'EX', 2592000)
+            return 1
+          end
+          if v and v >= ARGV[1] then return 0 end
+        end
+        if redis.call('HLEN', KEYS[2]) < 64 then
+          redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+          redis.call('EXPIRE', KEYS[2], 86400)
+        end
+        return 2
+        """)
+
+    /// A token that its device replaced, or that APNs refused: unbound unless it was bound anew meanwhile.
+    ///
+    /// KEYS owner. ARGV 1 version; 2 uid. Answer: 1 retired, 0 not its owner.
+    static let retireOwner = RedisScript(
+        """
+        #!lua
+        local cur = redis.call('GET', KEYS[1])
+        if not cur then return 0 end
+        local v, st, len, at = string.match(cur, '^1 (%d+) (%a) (%d+) ()')
+        if v ~= ARGV[1] or string.sub(cur, at, at + len - 1) ~= ARGV[2] then return 0 end
+        redis.call('SET', KEYS[1], '1 ' .. v .. ' u ' .. len .. ' ' .. string.sub(cur, at), 'EX', 2592000)
+        return 1
+        """)
+
+    /// KEYS user, state, activities. ARGV 1 field; 2 record; 3 version; 4 bound_ms; 5 token; 6 activity id or empty.
+    /// Answer: `{0 stale}`, `{2}` known already, `{1, replaced token or false, its version}`.
+    static let addToken = RedisScript(
+        """
+        #!lua
+        local bound, replaced, was = tonumber(ARGV[4]), false, false
+        local cur = redis.call('HGET', KEYS[1], ARGV[1])
+        if cur then
+          local v, b, t = string.match(cur, '^1 (%d+) (%d+) (%x+) ')
+          if v then
+            if v > ARGV[3] or (v == ARGV[3] and t ~= ARGV[5] and (tonumber(b) > bound or
+                (tonumber(b) == bound and t > ARGV[5]))) then return {0} end
+            if t == ARGV[5] and (v == ARGV[3] or ARGV[6] ~= '') then
+              if v ~= ARGV[3] then
+                redis.call('HSET', KEYS[1], ARGV[1], '1 ' .. ARGV[3] .. string.sub(cur, 3 + #v))
+                redis.call('HINCRBY', KEYS[2], 'v', 1)
+              end
+              return {2}
+            end
+            if t ~= ARGV[5] then replaced, was = t, v end
+          end
+        end
+        redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+        redis.call('HINCRBY', KEYS[2], 'v', 1)
+        if ARGV[6] ~= '' then
+          redis.call('HSETNX', KEYS[3], ARGV[6], ARGV[4])
+          redis.call('EXPIRE', KEYS[3], 46800)
+        end
+        local all, count, oldest, oldestMs = redis.call('HGETALL', KEYS[1]), 0, nil, nil
+        for i = 1, #all, 2 do
+          if string.sub(all[i], 1, 1) == 't' and all[i] ~= ARGV[1] then
+            local v, b, t = string.match(all[i + 1], '^1 (%d+) (%d+) (%x+) ')
+            if t == ARGV[5] then
+              redis.call('HDEL', KEYS[1], all[i])
+            else
+              count = count + 1
+              b = tonumber(b) or 0
+              if not oldestMs or b < oldestMs then oldest, oldestMs = all[i], b end
+            end
+          end
+        end
+        if count >= 64 then redis.call('HDEL', KEYS[1], oldest) end
+        return {1, replaced, was}
+        """)
+
+    /// KEYS user, state. ARGV 1 token; 2 highest version to remove; 3 bound_ms that must stand there, or empty.
+    /// Answer: how many fields went.
+    static let dropToken = RedisScript(
+        """
+        #!lua
+        local all, gone = redis.call('HGETALL', KEYS[1]), 0
+        for i = 1, #all, 2 do
+          if string.sub(all[i], 1, 1) == 't' then
+            local v, b, t = string.match(all[i + 1], '^1 (%d+) (%d+) (%x+) ')
+            if t == ARGV[1] and v <= ARGV[2] and (ARGV[3] == '' or b == ARGV[3]) then
+              redis.call('HDEL', KEYS[1], all[i])
+              gone = gone + 1
+            end
+          end
+        end
+        if gone > 0 then redis.call('HINCRBY', KEYS[2], 'v', 1) end
+        return gone
+        """)
+}

@@ -1,0 +1,55 @@
+import PushCore
+
+/// Settings as single fields of the user's hash, so that a change writes only what was given.
+struct SettingsText {
+    private(set) var plain = UserSettings()
+    private var isOn = false
+    private var start: Int?
+    private var end: Int?
+    private var zone: String?
+    private var level = 5
+
+    /// What was never set stands at its default; quiet hours exist once they have a start and an end.
+    var settings: UserSettings {
+        var settings = plain
+        if let start, let end {
+            settings.dnd = UserSettings.DoNotDisturb(on: isOn, start: start, end: end, zone: zone, level: level)
+        }
+        return settings
+    }
+
+    mutating func take(field: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+        guard field.count == 2 else { return }
+        let text = Substring(decoding: value, as: UTF8.self)
+        switch (field[0], field[1]) {
+        case (UInt8(ascii: "d"), UInt8(ascii: "n")): isOn = text == "1"
+        case (UInt8(ascii: "d"), UInt8(ascii: "s")): start = Int(text)
+        case (UInt8(ascii: "d"), UInt8(ascii: "e")): end = Int(text)
+        case (UInt8(ascii: "d"), UInt8(ascii: "z")): zone = String(text)
+        case (UInt8(ascii: "d"), UInt8(ascii: "l")): level = Int(text) ?? 5
+        case (UInt8(ascii: "s"), UInt8(ascii: "d")): plain.showDetail = text != "0"
+        case (UInt8(ascii: "p"), UInt8(ascii: "d")): plain.pushWhenDesktopOnline = text != "0"
+        case (UInt8(ascii: "h"), UInt8(ascii: "o")): plain.holdSeconds = min(max(0, Int(text) ?? 0), 600)
+        case (UInt8(ascii: "l"), UInt8(ascii: "a")): plain.language = String(text)
+        default: break
+        }
+    }
+
+    /// Field and value of all that was given.
+    static func pairs(_ change: UserState.SettingsChange) -> [(String, String)] {
+        var pairs: [(String, String)] = []
+        func add(_ field: String, _ value: String?) {
+            if let value { pairs.append((field, value)) }
+        }
+        add("dn", change.dndOn.map { $0 ? "1" : "0" })
+        add("ds", change.dndStart.map { String($0) })
+        add("de", change.dndEnd.map { String($0) })
+        add("dz", change.dndZone)
+        add("dl", change.dndLevel.map { String($0) })
+        add("sd", change.showDetail.map { $0 ? "1" : "0" })
+        add("pd", change.pushWhenDesktopOnline.map { $0 ? "1" : "0" })
+        add("ho", change.holdSeconds.map { String($0) })
+        add("la", change.language)
+        return pairs
+    }
+}

@@ -1,0 +1,104 @@
+import PushCore
+import Redis
+
+/// The keys and the small texts that Carillon's own state is made of.
+///
+/// | key | type | content | life |
+/// |---|---|---|---|
+/// | `c:u:{app:uid}` | hash | settings (`dn ds de dz dl sd pd ho la`) and tokens (`t` + kind + device) | none |
+/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `m`+conv mute, `r`+conv read marks | none, ≤ 1024 read marks |
+/// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30 d, ≤ 1000 |
+/// | `c:x:{app:uid}` | zset | what a read or recall took off the ledger, by when | 24 h, ≤ 1000 |
+/// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind) | 24 h or until expiry |
+/// | `c:k<n>:{app:uid}<msg>` | set | devices that acknowledged a delivery | 10 min |
+/// | `c:p<n>:{app:uid}<pid>` | set | devices that reported a push as opened | 7 d |
+/// | `c:a:{app:uid}` | hash | Live Activity → when it began | 13 h |
+/// | `c:o:{app:token}` | string | the token's owner and version | none; 30 d once unbound |
+/// | `c:n:{app:token}` | hash | unbinds that came before their bind | 24 h |
+///
+/// The hash tag is what stands between the first `{` and the next `}`. It begins in our own text, so a brace inside an
+/// identifier shortens the tag in the same way for every key of that user: it can put two users into one slot, never
+/// one user into two. `<n>` is the length of the uid in bytes: without it a uid with a brace in it could spell another
+/// user's key.
+enum StateKeys {
+    /// Lua counts in doubles: a larger time or number would lose its last digits.
+    static let numberMax: Int64 = 9_007_199_254_740_991
+    static let markSecondsMin: Int64 = 86_400
+    static let markSecondsMax: Int64 = 30 * 86_400
+    static let acknowledgementSeconds: Int64 = 600
+    static let openSeconds: Int64 = 7 * 86_400
+    static let activitySeconds: Int64 = 13 * 3600
+
+    static func time(_ ms: Int64) -> Int64 { min(max(0, ms), numberMax) }
+
+    /// Twenty digits that sort as the numbers do, negative ones too: Lua compares them exactly as text.
+    static func version(_ version: Int64) -> String {
+        let digits = String(UInt64(bitPattern: version) ^ (1 << 63))
+        return String(repeating: "0", count: 20 - digits.count) + digits
+    }
+
+    /// The number that `version(_:)` wrote; nil for any other text.
+    static func version(of text: Substring) -> Int64? {
+        guard text.utf8.count == 20, let bits = UInt64(text) else { return nil }
+        return Int64(bitPattern: bits ^ (1 << 63))
+    }
+
+    /// How long a mark lives: at least a day, and as long as its message may still be sent.
+    static func markSeconds(expireAtMs: Int64, nowMs: Int64) -> Int64 {
+        let left = (time(expireAtMs) - time(nowMs)) / 1000 + 3600
+        return min(max(markSecondsMin, left), markSecondsMax)
+    }
+
+    /// Eight bytes that stand for a conversation in the ledger; short members keep the ledger in one compact block.
+    ///
+    /// A collision within one user's conversations would only let a read of the one clear the other.
+    static func digest(_ conversation: String) -> UInt64 {
+        var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x6c65_6467_6572_3031)
+        hash.update(lengthThen: conversation)
+        return hash.finish().0.littleEndian
+    }
+}
+
+extension RedisCommand {
+    /// `<name>:{app:id}` as one argument.
+    mutating func key(_ name: String, _ app: String, _ id: String) {
+        part(name)
+        part(":{")
+        part(app)
+        part(":")
+        part(id)
+        part("}")
+        end()
+    }
+
+    /// `<name><length of uid>:{app:uid}<kind><suffix>` as one argument.
+    mutating func key(_ name: String, _ app: String, _ uid: String, _ kind: String, _ suffix: String) {
+        part(name)
+        part(Int64(uid.utf8.count))
+        part(":{")
+        part(app)
+        part(":")
+        part(uid)
+        part("}")
+        part(kind)
+        part(suffix)
+        end()
+    }
+
+    /// A letter and an identifier as one argument.
+    mutating func field(_ letter: String, _ id: String) {
+        part(letter)
+        part(id)
+        end()
+    }
+
+    /// An optional number; absent it is an empty argument.
+    mutating func optional(_ number: Int64?) {
+        if let number { part(number) }
+        end()
+    }
+
+    mutating func digestPart(_ digest: UInt64) {
+        withUnsafeBytes(of: digest) { part($0) }
+    }
+}

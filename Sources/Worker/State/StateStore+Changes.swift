@@ -1,0 +1,144 @@
+import PushCore
+import Redis
+
+/// The commands behind `UserStateTask`.
+extension StateStore {
+    func bindOwner(
+        _ app: String, _ uid: String, _ token: String, _ version: Int64, _ tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag, StateScripts.bindOwner, keyCount: 2) { command in
+            command.key("c:o", app, token)
+            command.key("c:n", app, token)
+            command.arg(StateKeys.version(version))
+            command.arg(uid)
+        }
+    }
+
+    func settleOwner(
+        _ app: String, _ uid: String, _ token: String, _ version: Int64, _ tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag, StateScripts.settleOwner, keyCount: 1) { command in
+            command.key("c:o", app, token)
+            command.arg(StateKeys.version(version))
+            command.arg(uid)
+        }
+    }
+
+    func unbindOwner(
+        _ app: String, _ uid: String, _ token: String, _ version: Int64, _ tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag, StateScripts.unbindOwner, keyCount: 2) { command in
+            command.key("c:o", app, token)
+            command.key("c:n", app, token)
+            command.arg(StateKeys.version(version))
+            command.arg(uid)
+        }
+    }
+
+    func addToken(
+        _ app: String, _ uid: String, _ binding: UserState.Binding, _ tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag, StateScripts.addToken, keyCount: 3) { command in
+            command.key("c:u", app, uid)
+            command.key("c:s", app, uid)
+            command.key("c:a", app, uid)
+            command.arg(TokenText.field(device: binding.device, binding.token))
+            command.arg(TokenText.record(binding.token, version: binding.version))
+            command.arg(StateKeys.version(binding.version))
+            command.arg(StateKeys.time(binding.token.boundMs))
+            command.arg(binding.token.hex)
+            command.arg(binding.token.type == .activity ? binding.token.activityID ?? "" : "")
+        }
+    }
+
+    func setSettings(
+        _ app: String, _ uid: String, _ settings: UserState.SettingsChange, _ tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg("HSET")
+            command.key("c:u", app, uid)
+            for (field, value) in SettingsText.pairs(settings) {
+                command.arg(field)
+                command.arg(value)
+            }
+        }
+    }
+
+    /// Level 0 looks further up the chain, as if it had never been set: the field goes.
+    func mute(
+        _ app: String, _ uid: String, _ conversation: String, _ level: MuteLevel, untilMs: Int64?, _ tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg(level == .unset ? "HDEL" : "HSET")
+            command.key("c:s", app, uid)
+            command.field("m", conversation)
+            guard level != .unset else { return }
+            command.part(Int64(level.rawValue))
+            command.part(" ")
+            if let untilMs { command.part(untilMs) } else { command.part("-") }
+            command.end()
+        }
+    }
+
+    func read(
+        _ app: String, _ uid: String, _ conversation: String, _ mark: UserState.ReadMark, atMs: Int64, nowMs: Int64,
+        _ tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag, StateScripts.read, keyCount: 3) { command in
+            command.key("c:s", app, uid)
+            command.key("c:l", app, uid)
+            command.key("c:x", app, uid)
+            command.field("r", conversation)
+            command.digestPart(StateKeys.digest(conversation))
+            command.end()
+            command.optional(mark.seq.flatMap { $0 < 0 ? nil : $0 })
+            command.optional(mark.ms.flatMap { $0 < 0 ? nil : StateKeys.time($0) })
+            command.arg(StateKeys.time(atMs))
+            command.arg(StateKeys.time(nowMs))
+        }
+    }
+
+    func report(
+        _ app: String, _ uid: String, value: Int64, clientMs: Int64, _ tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag, StateScripts.report, keyCount: 3) { command in
+            command.key("c:s", app, uid)
+            command.key("c:l", app, uid)
+            command.key("c:x", app, uid)
+            command.arg(StateKeys.time(clientMs))
+            command.arg(min(max(0, value), 1_000_000_000))
+        }
+    }
+
+    /// Two commands per message, all to one tag.
+    func acknowledge(
+        _ app: String, _ uid: String, device: String, _ msgIDs: [String], _ tag: UInt64
+    ) throws(RedisFault) {
+        for msgID in msgIDs {
+            try change(tag) { command in
+                command.arg("SADD")
+                command.key("c:k", app, uid, "", msgID)
+                command.arg(device)
+            }
+            try change(tag) { command in
+                command.arg("EXPIRE")
+                command.key("c:k", app, uid, "", msgID)
+                command.arg(StateKeys.acknowledgementSeconds)
+            }
+        }
+    }
+
+    /// Two commands to one tag; the first one's reply is 1 for the first report of this device.
+    func reportOpen(_ app: String, _ uid: String, device: String, pid: String, _ tag: UInt64) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg("SADD")
+            command.key("c:p", app, uid, "", pid)
+            command.arg(device)
+        }
+        try change(tag) { command in
+            command.arg("EXPIRE")
+            command.key("c:p", app, uid, "", pid)
+            command.arg(StateKeys.openSeconds)
+        }
+    }
+}

@@ -1,0 +1,286 @@
+public import PushCore
+public import Redis
+
+/// Carillon's state of users in Redis, and the keys of others that it reads (contract section 4).
+///
+/// Bound to the loop of its client. Each function writes commands and returns; the replies come to the client's delegate
+/// under the caller's tags, to be read by the type that the function names. Nothing is kept per recipient. A function that
+/// sends several commands may throw after some of them: replies to the tags already used must then be ignored.
+public final class StateStore {
+    public let client: RedisClient
+    private let reads: RedisOperation
+    private let claims: RedisOperation
+    private let finishes: RedisOperation
+    private let changes: RedisOperation
+
+    public init(_ client: RedisClient) {
+        self.client = client
+        reads = client.operation("read")
+        claims = client.operation("claim")
+        finishes = client.operation("finish")
+        changes = client.operation("change")
+    }
+
+    // MARK: Reading a recipient
+
+    /// Reads all that `decide` asks of one recipient: three commands, four for a group (`RecipientReplies`).
+    ///
+    /// The token version comes first: a bind that falls between the reads then shows as a newer version in the claim, not
+    /// the other way round. Leave `group` nil where the member scan gave the level already.
+    public func readRecipient(
+        app: String, uid: String, conversation: String, group: String? = nil, tags: RecipientTags
+    ) throws(RedisFault) {
+        try client.command(tags.conversation, reads) { command in
+            command.arg("HMGET")
+            command.key("c:s", app, uid)
+            command.arg("v")
+            command.field("m", conversation)
+            command.field("r", conversation)
+        }
+        try readUser(app: app, uid: uid, tag: tags.user)
+        try readPresence(app: app, uid: uid, tag: tags.presence)
+        guard let group else { return }
+        try client.command(tags.member, reads) { command in
+            command.arg("HGET")
+            command.key("g", app, group)
+            command.arg(uid)
+        }
+    }
+
+    /// Settings and tokens alone (`RecipientReplies.user`).
+    public func readUser(app: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg("HGETALL")
+            command.key("c:u", app, uid)
+        }
+    }
+
+    /// Presence alone (`RecipientReplies.presence`).
+    public func readPresence(app: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg("HGETALL")
+            command.key("p", app, uid)
+        }
+    }
+
+    /// A gateway's lease: an integer epoch or null, for `LeaseCache.store`.
+    public func lease(_ gateway: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg("GET")
+            command.part("gw:{")
+            command.part(gateway)
+            command.part("}")
+            command.end()
+        }
+    }
+
+    /// A page of a group's members (`MemberPage`); `count` is a hint.
+    public func members(app: String, group: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg("HSCAN")
+            command.key("g", app, group)
+            command.arg(String(cursor))
+            command.arg("COUNT")
+            command.arg(max(1, count))
+        }
+    }
+
+    /// Whose a token is (`OwnerReply`); sent beside the claim, and compared before each push.
+    public func owner(app: String, token: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg("GET")
+            command.key("c:o", app, token)
+        }
+    }
+
+    /// Which devices acknowledged a delivery of this message (`StateStore.devices`).
+    public func acks(app: String, uid: String, msgID: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg("SMEMBERS")
+            command.key("c:k", app, uid, "", msgID)
+        }
+    }
+
+    /// The reply of `acks`.
+    public static func devices(_ reply: borrowing RedisReply) -> [String] {
+        var devices: [String] = []
+        reply.forEach { device in devices.append(String(decoding: device.bytes, as: UTF8.self)) }
+        return devices
+    }
+
+    /// The mark of a pair, claiming nothing (`PairMark`); for `explain`.
+    public func readMark(app: String, uid: String, kind: PairKind, id: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg("GET")
+            command.key("c:d", app, uid, kind.rawValue, id)
+        }
+    }
+
+    /// The badge, changing nothing: two commands, for `BadgeReading`.
+    public func readBadge(app: String, uid: String, baseTag: UInt64, sizeTag: UInt64) throws(RedisFault) {
+        try client.command(baseTag, reads) { command in
+            command.arg("HGET")
+            command.key("c:s", app, uid)
+            command.arg("b")
+        }
+        try client.command(sizeTag, reads) { command in
+            command.arg("ZCARD")
+            command.key("c:l", app, uid)
+        }
+    }
+
+    /// When a Live Activity began (first bind or start): an integer in ms, or null.
+    public func activityStart(app: String, uid: String, activityID: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg("HGET")
+            command.key("c:a", app, uid)
+            command.arg(activityID)
+        }
+    }
+
+    // MARK: Acting on a pair
+
+    /// Claims a (user, message, kind) and takes the badge's step with it (`ClaimReply`): one script.
+    ///
+    /// To be sent just before each push, retries included: it is also the last look of contract step 15, and its badge is
+    /// the number of that moment. Claiming again never counts again.
+    public func claim(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
+        let sentMs = StateKeys.time(request.sentMs)
+        // A negative sequence cannot be compared, so it is none.
+        let seq = request.seq.flatMap { $0 < 0 ? nil : $0 }
+        let seconds = StateKeys.markSeconds(expireAtMs: request.expireAtMs, nowMs: request.nowMs)
+        let digest = StateKeys.digest(request.conversation)
+        try client.evaluate(tag, claims, StateScripts.claim, keyCount: request.revoke == nil ? 4 : 5) { command in
+            command.key("c:d", request.app, request.uid, request.kind.rawValue, request.id)
+            command.key("c:s", request.app, request.uid)
+            command.key("c:l", request.app, request.uid)
+            command.key("c:x", request.app, request.uid)
+            if let revoke = request.revoke {
+                command.key("c:d", request.app, request.uid, PairKind.message.rawValue, revoke.targetMsgID)
+            }
+            command.arg(request.counted ? "c" : "o")
+            command.arg(seconds)
+            command.field("r", request.conversation)
+            command.digestPart(digest)
+            command.part(sentMs)
+            command.part(" ")
+            if let seq { command.part(seq) }
+            command.part(" ")
+            command.part(request.kind.rawValue)
+            command.part(request.id)
+            command.end()
+            command.arg(sentMs)
+            command.optional(seq)
+            command.arg(StateKeys.time(request.nowMs))
+            guard let revoke = request.revoke else { return }
+            command.arg(revoke.badge == .decrease ? "x" : "k")
+            command.digestPart(digest)
+            command.end()
+            command.part(" ")
+            command.part(PairKind.message.rawValue)
+            command.part(revoke.targetMsgID)
+            command.end()
+        }
+    }
+
+    /// Marks the pair finished: a redelivery then writes nothing. One command; the reply is `OK`.
+    public func finish(
+        app: String, uid: String, kind: PairKind, id: String, expireAtMs: Int64, nowMs: Int64, tag: UInt64
+    ) throws(RedisFault) {
+        let seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
+        try client.command(tag, finishes) { command in
+            command.arg("SET")
+            command.key("c:d", app, uid, kind.rawValue, id)
+            command.arg("f")
+            command.arg("EX")
+            command.arg(seconds)
+        }
+    }
+
+    /// Marks one device done while others of the pair are not: a redelivery resumes with the rest. The reply is an integer.
+    ///
+    /// A second command, whose reply goes to the same tag, keeps the mark's life: **two replies**. For the last or only
+    /// device `finish` alone is enough.
+    public func accepted(
+        app: String, uid: String, kind: PairKind, id: String, device: String, expireAtMs: Int64, nowMs: Int64,
+        tag: UInt64
+    ) throws(RedisFault) {
+        let seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
+        try client.command(tag, finishes) { command in
+            command.arg("APPEND")
+            command.key("c:d", app, uid, kind.rawValue, id)
+            command.part("a")
+            command.part(Int64(device.utf8.count))
+            command.part(":")
+            command.part(device)
+            command.end()
+        }
+        try client.command(tag, finishes) { command in
+            command.arg("EXPIRE")
+            command.key("c:d", app, uid, kind.rawValue, id)
+            command.arg(seconds)
+        }
+    }
+
+    /// Removes a token that APNs refused, if the same token with the same `bound_ms` still stands there.
+    ///
+    /// Two commands: `tag` gets how many were removed (0: it was bound anew meanwhile), `ownerTag` 1 or 0.
+    public func removeToken(
+        app: String, uid: String, token: BoundToken, tag: UInt64, ownerTag: UInt64
+    ) throws(RedisFault) {
+        try dropToken(
+            app: app, uid: uid, token: token.record.hex, upTo: token.version, boundMs: token.record.boundMs, tag: tag)
+        try retireOwner(app: app, uid: uid, token: token.record.hex, version: token.version, tag: ownerTag)
+    }
+
+    /// Remembers when a Live Activity was started by push; the first word of it stands. Two replies to the same tag.
+    public func beginActivity(
+        app: String, uid: String, activityID: String, atMs: Int64, tag: UInt64
+    ) throws(RedisFault) {
+        try client.command(tag, changes) { command in
+            command.arg("HSETNX")
+            command.key("c:a", app, uid)
+            command.arg(activityID)
+            command.arg(StateKeys.time(atMs))
+        }
+        try client.command(tag, changes) { command in
+            command.arg("EXPIRE")
+            command.key("c:a", app, uid)
+            command.arg(StateKeys.activitySeconds)
+        }
+    }
+
+    // MARK: Used by the changes of user state
+
+    func change(_ tag: UInt64, _ build: (inout RedisCommand) -> Void) throws(RedisFault) {
+        try client.command(tag, changes, build)
+    }
+
+    func change(
+        _ tag: UInt64, _ script: RedisScript, keyCount: Int, _ build: (inout RedisCommand) -> Void
+    ) throws(RedisFault) {
+        try client.evaluate(tag, changes, script, keyCount: keyCount, build)
+    }
+
+    func dropToken(
+        app: String, uid: String, token: String, upTo version: Int64, boundMs: Int64?, tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag, StateScripts.dropToken, keyCount: 2) { command in
+            command.key("c:u", app, uid)
+            command.key("c:s", app, uid)
+            command.arg(token)
+            command.arg(StateKeys.version(version))
+            command.optional(boundMs.map(StateKeys.time))
+        }
+    }
+
+    func retireOwner(
+        app: String, uid: String, token: String, version: Int64, tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag, StateScripts.retireOwner, keyCount: 1) { command in
+            command.key("c:o", app, token)
+            command.arg(StateKeys.version(version))
+            command.arg(uid)
+        }
+    }
+}

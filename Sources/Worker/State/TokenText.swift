@@ -1,0 +1,63 @@
+import PushCore
+
+/// A bound token as it stands in the user's hash.
+///
+/// Field: `t` + kind + device with its length + activity id. Record, version 1:
+/// `1 <version> <bound_ms> <token> <p|s> ` and then topic, credential, content key, language, zone. Scripts read its first
+/// four words; a newer worker may add more at the end.
+enum TokenText {
+    static func letter(_ kind: TokenRecord.Kind) -> String {
+        switch kind {
+        case .alert: "a"
+        case .voip: "v"
+        case .activity: "c"
+        case .start: "s"
+        }
+    }
+
+    static func field(device: String, _ record: TokenRecord) -> String {
+        var field = "t" + letter(record.type)
+        CompactText.append(device, to: &field)
+        if record.type == .activity { field += record.activityID ?? "" }
+        return field
+    }
+
+    static func record(_ record: TokenRecord, version: Int64) -> String {
+        let environment = record.environment == .production ? "p" : "s"
+        var text = "1 \(StateKeys.version(version)) \(StateKeys.time(record.boundMs)) \(record.hex) \(environment) "
+        CompactText.append(record.topic, to: &text)
+        for part in [record.credential, record.contentKey, record.language, record.zone] {
+            CompactText.append(part, to: &text)
+        }
+        return text
+    }
+
+    /// Nil for what is no token of a version that this worker reads: such a token is not pushed to.
+    static func token(field: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer) -> BoundToken? {
+        var name = CompactText(field)
+        guard name.skip(UInt8(ascii: "t")), let letter = name.byte(), let kind = kind(letter),
+            let device = name.string()
+        else { return nil }
+        let activity = name.isEmpty ? nil : String(name.word(until: 0))
+        var text = CompactText(record)
+        guard text.word() == "1", let version = StateKeys.version(of: text.word()), let boundMs = text.number()
+        else { return nil }
+        let hex = String(text.word())
+        guard let environment = text.byte(), text.skip(UInt8(ascii: " ")), let topic = text.optional() else { return nil }
+        let token = TokenRecord(
+            hex: hex, environment: environment == UInt8(ascii: "s") ? .sandbox : .production, topic: topic, type: kind,
+            credential: text.optional(), contentKey: text.optional(), language: text.optional(), zone: text.optional(),
+            activityID: activity, boundMs: boundMs)
+        return BoundToken(device: device, record: token, version: version)
+    }
+
+    private static func kind(_ letter: UInt8) -> TokenRecord.Kind? {
+        switch letter {
+        case UInt8(ascii: "a"): .alert
+        case UInt8(ascii: "v"): .voip
+        case UInt8(ascii: "c"): .activity
+        case UInt8(ascii: "s"): .start
+        default: nil
+        }
+    }
+}

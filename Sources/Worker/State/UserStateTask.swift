@@ -1,0 +1,184 @@
+public import PushCore
+public import Redis
+
+/// What became of a record of `im.user-state`.
+public enum StateOutcome: Sendable, Equatable {
+    case applied(Effect)
+    /// The record changed nothing, for this reason.
+    case ignored(Ignored)
+    /// Known already: the same activity token, the same open report.
+    case repeated
+
+    public enum Effect: Sendable, Equatable {
+        case none
+        /// A read or a report: the user's badge before and after it, uncapped.
+        case badge(Int64, before: Int64)
+    }
+
+    /// Labels of a metric.
+    public enum Ignored: String, Sendable, CaseIterable {
+        /// A newer one was there.
+        case stale
+        /// An unbind of another owner's token or of another version.
+        case notOwner = "not_owner"
+        /// The bind's own unbind came before it.
+        case unbound
+        /// An unbind that came before its bind and is kept for it.
+        case early
+        /// It says nothing that can be acted on, or Redis answered something that this worker cannot read.
+        case unusable
+    }
+}
+
+/// One record of `im.user-state` on its way through Redis: which command is next, and what its reply means.
+///
+/// A machine without sockets: `send` writes the commands of the present step under one tag, `take` is given each reply
+/// and moves on. Every step may be sent again after a lost connection, and the whole record after a crash.
+public struct UserStateTask: Sendable {
+    public enum Progress: Sendable, Equatable {
+        /// Another reply of this step is due.
+        case waiting
+        /// Call `send` for the next step.
+        case next
+        case done(StateOutcome)
+    }
+
+    /// Where the record stands; the order of a bind's steps is the order that leaks nothing.
+    enum Step: Sendable, Equatable {
+        case start
+        /// Former owners still to be cleaned, then the token is added (or not: its unbind was first).
+        case dropFormer([String], adds: Bool)
+        case add
+        case retireReplaced(token: String, version: Int64, repeated: Bool)
+        case settle(repeated: Bool)
+        /// The user's own copy of a token that is not his goes; then the outcome stands.
+        case dropOwn(StateOutcome)
+    }
+
+    let app: String
+    let sentMs: Int64
+    let nowMs: Int64
+    let state: UserState
+    private(set) var step = Step.start
+    /// Replies of this step that are still to come.
+    private var due = 0
+
+    public init(app: String, sentMs: Int64, nowMs: Int64, state: UserState) {
+        self.app = app
+        self.sentMs = sentMs
+        self.nowMs = nowMs
+        self.state = state
+    }
+
+    /// Whether the record asks nothing of Redis; it is then done as `ignored(.unusable)`.
+    public var isEmpty: Bool {
+        switch state.change {
+        case .settings(let change): SettingsText.pairs(change).isEmpty
+        case .ack(_, _, let msgIDs): msgIDs.isEmpty
+        case .read(_, let mark): (mark.seq ?? -1) < 0 && (mark.ms ?? -1) < 0
+        case .bind(let binding): !Self.isToken(binding.token.hex)
+        case .unbind(let unbinding): !Self.isToken(unbinding.token)
+        case .mute, .badgeReport, .openReport: false
+        }
+    }
+
+    /// Writes the commands of the present step. After a throw the step may be sent again.
+    public mutating func send(_ store: StateStore, tag: UInt64) throws(RedisFault) {
+        due = 1
+        switch state.change {
+        case .bind(let binding): try sendBind(binding, store, tag)
+        case .unbind(let unbinding): try sendUnbind(unbinding, store, tag)
+        case .ack(let device, _, let msgIDs):
+            due = 2 * msgIDs.count
+            try store.acknowledge(app, state.uid, device: device, msgIDs, tag)
+        case .openReport(let device, let pid, _):
+            due = 2
+            try store.reportOpen(app, state.uid, device: device, pid: pid, tag)
+        case .settings(let change): try store.setSettings(app, state.uid, change, tag)
+        case .mute(let conversation, let level, let untilMs):
+            try store.mute(app, state.uid, conversation, level, untilMs: untilMs, tag)
+        case .read(let conversation, let mark):
+            try store.read(app, state.uid, conversation, mark, atMs: sentMs, nowMs: nowMs, tag)
+        case .badgeReport(_, let value, let clientMs):
+            try store.report(app, state.uid, value: value, clientMs: clientMs, tag)
+        }
+    }
+
+    /// The meaning of one reply to the present step.
+    public mutating func take(_ reply: borrowing RedisReply) -> Progress {
+        due -= 1
+        switch state.change {
+        case .bind, .unbind: return move(StepAnswer(reply))
+        case .openReport:
+            // The first reply tells whether this device was new; the second only sets a life.
+            if due > 0 {
+                if reply.int64 == 0 { step = .dropOwn(.repeated) }
+                return .waiting
+            }
+            return .done(step == .dropOwn(.repeated) ? .repeated : .applied(.none))
+        case .ack: return due > 0 ? .waiting : .done(.applied(.none))
+        case .settings, .mute: return .done(.applied(.none))
+        case .read, .badgeReport:
+            guard let applied = reply[0].int64, let after = reply[1].int64, let before = reply[2].int64 else {
+                return .done(.ignored(.unusable))
+            }
+            return .done(applied == 1 ? .applied(.badge(after, before: before)) : .ignored(.stale))
+        }
+    }
+
+    /// Moves a bind or an unbind to its next step; pure.
+    mutating func move(_ answer: StepAnswer) -> Progress {
+        switch state.change {
+        case .bind(let binding): return moved(to: binding.next(after: step, answer))
+        case .unbind: return moved(to: Self.nextOfUnbind(after: step, answer))
+        case .settings, .mute, .read, .badgeReport, .ack, .openReport: return .done(.ignored(.unusable))
+        }
+    }
+
+    enum Next {
+        case step(Step)
+        case done(StateOutcome)
+    }
+
+    private mutating func moved(to next: Next) -> Progress {
+        switch next {
+        case .done(let outcome): return .done(outcome)
+        case .step(let step):
+            self.step = step
+            return .next
+        }
+    }
+
+    /// Tokens are lower-case hex; anything else could not be pushed to, and would break the records.
+    private static func isToken(_ hex: String) -> Bool {
+        let utf8 = hex.utf8
+        return !utf8.isEmpty && utf8.count <= 512
+            && utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
+    }
+}
+
+/// A script's answer to one step: a code and what follows it.
+struct StepAnswer: Equatable {
+    var code: Int64
+    var texts: [String]
+
+    init(code: Int64, texts: [String] = []) {
+        self.code = code
+        self.texts = texts
+    }
+
+    init(_ reply: borrowing RedisReply) {
+        guard reply.kind == .array else {
+            self.init(code: reply.int64 ?? -1)
+            return
+        }
+        self.init(code: reply[0].int64 ?? -1)
+        var position = 0
+        var texts: [String] = []
+        reply.forEach { element in
+            if position > 0, let text = element.string { texts.append(text) }
+            position += 1
+        }
+        self.texts = texts
+    }
+}
