@@ -79,7 +79,7 @@ let package = Package(
             path: "Tests/Support", swiftSettings: strict),
         tests("PushCore", ["PushCore", "JSON"]),
         tests("Crypto", ["Crypto"]),
-        tests("Payload", ["Payload", "PushCore", "JSON"]),
+        tests("Payload", ["Payload", "PushCore", "JSON", "Crypto"]),
         tests("Telemetry", ["Telemetry"]),
         tests("JSON", ["JSON"]),
         tests("YAML", ["YAML"]),

@@ -48,7 +48,7 @@ struct APSObject {
         write("interruption-level", or: interruption, to: &writer)
         // Whenever there is an alert, so that the app's service extension sees it.
         writer.member("mutable-content", 1)
-        for member in given where !Self.ownKeys.contains(member.key) { writer.member(member) }
+        for member in given where member.value != .null && !Self.ownKeys.contains(member.key) { writer.member(member) }
         return body
     }
 

@@ -1,0 +1,177 @@
+import JSON
+import Payload
+import PushCore
+import Testing
+
+/// What stands in `aps.alert`, and who wins where several want to say it.
+@Suite struct AlertTests {
+    static let forced = PayloadVariant(language: "en", isForced: true)
+
+    @Test func theOrderOfTexts() throws {
+        let all = PayloadWorld.message {
+            $0.push.force.content = "wake up"
+            $0.typeName = "RC:ImgMsg"
+        }
+        #expect(try PayloadWorld.body(all, Self.forced) == "Anna: wake up")
+        #expect(try PayloadWorld.body(all) == "Anna: hello")
+        let builtIn = PayloadWorld.message {
+            $0.push.content = nil
+            $0.typeName = "RC:ImgMsg"
+        }
+        #expect(try PayloadWorld.body(builtIn, Self.forced) == "Anna: [Photo]")
+        let unknown = PayloadWorld.message { $0.push.content = "" }
+        #expect(try PayloadWorld.body(unknown) == "Anna: You have a message")
+    }
+
+    @Test(arguments: [
+        ("en", "[Photo]"), ("en-GB", "[Photo]"), ("zh-Hans", "[图片]"), ("zh-Hans-CN", "[图片]"), ("fr", "[图片]"),
+        ("", "[图片]"), ("-", "[图片]"),
+    ])
+    func theNearestLanguageSpeaks(language: String, text: String) {
+        #expect(PayloadWorld.templates.text(ofType: "RC:ImgMsg", language: language) == text)
+    }
+
+    @Test func aTypeUnknownInALanguageSpeaksTheDefaultOne() {
+        #expect(PayloadWorld.templates.text(ofType: "RC:VcMsg", language: "en") == "[语音]")
+        #expect(PayloadWorld.templates.text(ofType: "RC:None", language: "en") == nil)
+        #expect(Templates().generic(language: "en") == "你收到一条新消息")
+    }
+
+    @Test func theNameComesFirstUnlessUnwanted() throws {
+        #expect(try PayloadWorld.body(PayloadWorld.message { $0.push.prefix = false }) == "hello")
+        #expect(try PayloadWorld.body(PayloadWorld.message { $0.from.nick = nil }) == "hello")
+        #expect(try PayloadWorld.body(PayloadWorld.message { $0.from.nick = "" }) == "hello")
+    }
+
+    @Test func theVariantOfAToken() {
+        var settings = UserSettings()
+        var token = TokenRecord(hex: "aa", environment: .production, topic: "t", type: .alert, boundMs: 1)
+        token.contentKey = "work"
+        let policy = AppPolicy(id: "im", topic: "t")
+        let message = PayloadWorld.message()
+        func variant(_ message: Message) -> PayloadVariant {
+            PayloadVariant(message, token: token, settings: settings, isForced: false, policy: policy)
+        }
+        #expect(variant(message) == .init(language: "zh-Hans"))
+        settings.language = "en"
+        #expect(variant(message) == .init(language: "en"))
+        token.language = "fr"
+        settings.showDetail = false
+        #expect(variant(message) == .init(language: "fr", isHidden: true, contentKey: "work"))
+        #expect(variant(PayloadWorld.message { $0.push.forceDetail = true }) == .init(language: "fr"))
+    }
+
+    /// Title, name, content, forced text and the sender's alert are secrets here; nothing of them may be left.
+    @Test(arguments: [PayloadProfile.nim, .rc, .wps, .raw], [false, true])
+    func hiddenDetailsLeakNothing(profile: PayloadProfile, isForced: Bool) throws {
+        let message = PayloadWorld.message {
+            $0.from.nick = "SECRET nick"
+            $0.push.title = "SECRET title"
+            $0.push.content = "SECRET content"
+            $0.push.force = .init(mode: .all, content: "SECRET force")
+            $0.push.aps = .object([
+                .init(
+                    "alert",
+                    .object([
+                        .init("title", .string("SECRET")), .init("subtitle", .string("SECRET")),
+                        .init("body", .string("SECRET")), .init("loc-args", .array([.string("SECRET")])),
+                    ]))
+            ])
+        }
+        for (key, body) in [("work", "Work is calling"), ("none", "You have a message"), (nil, "You have a message")] {
+            let variant = PayloadVariant(language: "en", isHidden: true, contentKey: key, isForced: isForced)
+            let text = try PayloadWorld.text(message, variant, profile: profile)
+            #expect(!text.contains("SECRET"))
+            #expect(text.contains(#""alert":{"body":"\#(body)"}"#))
+        }
+    }
+
+    @Test func theSendersApsIsMergedAndTheServersKeysStay() throws {
+        let message = PayloadWorld.message {
+            $0.push.title = "mine"
+            $0.push.sound = "ping"
+            $0.push.aps = .object([
+                .init("badge", .number("77")), .init("mutable-content", .number("0")),
+                .init("content-available", .number("1")),
+                .init("sound", .object([.init("critical", .number("1"))])), .init("thread-id", .string("other")),
+                .init("category", .string("C")), .init("interruption-level", .string("passive")),
+                .init("relevance-score", .number("0.7")), .init("gone", .null),
+                .init("alert", .object([.init("title", .string("theirs")), .init("subtitle", .string("sub"))])),
+            ])
+        }
+        let aps = try PayloadWorld.tree(message, badge: 5)["aps"]
+        #expect(aps?["badge"]?.int == 5)
+        #expect(aps?["mutable-content"]?.int == 1)
+        #expect(aps?["content-available"]?.int == 1)
+        #expect(aps?["sound"]?["critical"]?.int == 1)
+        #expect(aps?["thread-id"]?.string == "other")
+        #expect(aps?["category"]?.string == "C")
+        #expect(aps?["interruption-level"]?.string == "passive")
+        #expect(aps?["relevance-score"]?.double == 0.7)
+        #expect(aps?["gone"] == nil)
+        #expect(aps?["alert"]?["title"]?.string == "theirs")
+        #expect(aps?["alert"]?["subtitle"]?.string == "sub")
+        #expect(aps?["alert"]?["body"]?.string == "Anna: hello")
+    }
+
+    @Test func withoutABadgeTheSendersIsNotTakenEither() throws {
+        let message = PayloadWorld.message { $0.push.aps = .object([.init("badge", .number("77"))]) }
+        #expect(try PayloadWorld.tree(message)["aps"]?["badge"] == nil)
+    }
+
+    @Test func theSendersAlertStandsAsGiven() throws {
+        func given(_ alert: JSONValue) -> Message {
+            PayloadWorld.message {
+                $0.push.force.content = "wake up"
+                $0.push.aps = .object([.init("alert", alert)])
+            }
+        }
+        #expect(try PayloadWorld.tree(given(.string("as is")))["aps"]?["alert"]?.string == "as is")
+        #expect(try PayloadWorld.body(given(.object([.init("body", .string("as is"))]))) == "as is")
+        let localised = given(.object([.init("loc-key", .string("K")), .init("title-loc-key", .string("T"))]))
+        #expect(
+            try PayloadWorld.tree(localised)["aps"]?["alert"]
+                == .object([.init("loc-key", .string("K")), .init("title-loc-key", .string("T"))]))
+        // What is no alert at all is passed over.
+        for alert in [JSONValue.null, .number("4"), .array([]), .bool(false)] {
+            #expect(try PayloadWorld.body(given(alert)) == "Anna: hello")
+        }
+    }
+
+    @Test func theForcedReadTheForcedText() throws {
+        for alert in [JSONValue.string("as is"), .object([.init("loc-key", .string("K"))])] {
+            let message = PayloadWorld.message {
+                $0.push.force.content = "wake up"
+                $0.push.aps = .object([.init("alert", alert)])
+            }
+            #expect(try PayloadWorld.body(message, Self.forced) == "Anna: wake up")
+        }
+    }
+
+    @Test func controlsAreTakenOutOfWhatIsShown() throws {
+        let message = PayloadWorld.message {
+            $0.from.nick = "A\u{202E}nna\r\n\u{2066}\u{0}"
+            $0.push.title = "ti\u{7}tle\u{85}"
+            $0.push.content = "a\r\nb\u{0}c\td\u{1b}[31m\u{FFFD}"
+        }
+        let alert = try PayloadWorld.tree(message)["aps"]?["alert"]
+        #expect(alert?["body"]?.string == "Anna: a\nbc\td[31m\u{FFFD}")
+        #expect(alert?["title"]?.string == "title")
+        // Arabic text with its own marks is left as it is.
+        let arabic = "\u{200F}مرحبا\u{200E} \u{202B}x\u{202C}"
+        #expect(try PayloadWorld.body(PayloadWorld.message { $0.push.content = arabic }) == "Anna: " + arabic)
+    }
+
+    @Test func everyByteOfCustomKeysIsEscaped() throws {
+        let nasty = String(String.UnicodeScalarView((0...0x2100).compactMap(Unicode.Scalar.init)))
+        let message = PayloadWorld.message {
+            $0.push.voip = true
+            $0.push.payload = .object([
+                .init(String(nasty.unicodeScalars.prefix(300)), .string(String(nasty.unicodeScalars.prefix(300))))
+            ])
+        }
+        let tree = try PayloadWorld.tree(message)
+        let key = String(nasty.unicodeScalars.prefix(300))
+        #expect(tree[key]?.string == key)
+    }
+}

@@ -1,0 +1,137 @@
+import JSON
+import Payload
+import PushCore
+import Testing
+
+/// Payloads byte by byte; a change here is a change that apps see.
+@Suite struct GoldenTests {
+    @Test func nim() throws {
+        let text = try PayloadWorld.text(PayloadWorld.message(), profile: .nim, badge: 3)
+        #expect(
+            text == """
+                {"aps":{"alert":{"body":"Anna: hello"},"sound":"default","thread-id":"anna-ben","mutable-content":1,\
+                "badge":3},"pid":"PID","sessionid":"anna","sessiontype":"p2p"}
+                """)
+    }
+
+    @Test func nimKeepsTheSendersSession() throws {
+        let message = PayloadWorld.message {
+            $0.conversation = .init(id: "g1", type: .group)
+            $0.push.payload = .object([
+                .init("sessionid", .string("own")), .init("sessiontype", .null), .init("n", .number("1.50")),
+            ])
+        }
+        let text = try PayloadWorld.text(message, profile: .nim)
+        #expect(text.hasSuffix(#""pid":"PID","sessionid":"own","n":1.50,"sessiontype":"group"}"#))
+    }
+
+    @Test func rongCloud() throws {
+        let message = PayloadWorld.message {
+            $0.push.payload = .object([.init("k", .array([.bool(true), .null, .string("x")]))])
+        }
+        let text = try PayloadWorld.text(message, profile: .rc, badge: 12)
+        #expect(
+            text == """
+                {"aps":{"alert":{"body":"Anna: hello"},"sound":"default","thread-id":"anna-ben","mutable-content":1,\
+                "badge":12},"pid":"PID","rc":{"cType":"PR","fId":"anna","oName":"RC:TxtMsg","tId":"anna","id":"m1",\
+                "rId":"ben"},"appData":{"k":[true,null,"x"]}}
+                """)
+    }
+
+    @Test(arguments: [
+        (Conversation.Kind.p2p, nil, "PR"), (.group, nil, "GRP"), (.ultra, nil, "GRP"), (.system, nil, "SYS"),
+        (.custom, nil, "CS"), (.custom, "DS", "DS"), (.system, "MC", "MC"), (.custom, "MP", "MP"),
+        (.group, "XX", "GRP"),
+    ])
+    func rongCloudsConversationTypes(type: Conversation.Kind, given: String?, expected: String) throws {
+        let message = PayloadWorld.message { message in
+            message.conversation = .init(id: "c9", type: type)
+            message.push.payload = given.map { .object([.init("cType", .string($0))]) }
+        }
+        let rc = try PayloadWorld.tree(message, profile: .rc)["rc"]
+        #expect(rc?["cType"]?.string == expected)
+        #expect(rc?["tId"]?.string == (type == .p2p ? "anna" : "c9"))
+    }
+
+    @Test func wps() throws {
+        let message = PayloadWorld.message {
+            $0.push.payload = .object([.init("from", .string("mallory")), .init("doc", .number("7"))])
+        }
+        let text = try PayloadWorld.text(message, profile: .wps)
+        #expect(
+            text == """
+                {"aps":{"alert":{"body":"Anna: hello"},"sound":"default","thread-id":"anna-ben","mutable-content":1},\
+                "pid":"PID","message":{"params":{"conv_id":"anna-ben","conv_type":"p2p","from":"anna","msg_id":"m1",\
+                "doc":7}}}
+                """)
+    }
+
+    @Test(arguments: [(Message.Revoke.Badge.decrease, true), (.keep, false), (.count, false)])
+    func wpsTellsARecallThatDecreases(badge: Message.Revoke.Badge, decreases: Bool) throws {
+        let message = PayloadWorld.message {
+            $0.kind = .revoke
+            $0.revoke = .init(targetMsgID: "m0", badge: badge)
+        }
+        let params = try PayloadWorld.tree(message, profile: .wps)["message"]?["params"]
+        #expect((params?["corner_mark_decrease"] == .bool(true)) == decreases)
+    }
+
+    @Test func raw() throws {
+        let message = PayloadWorld.message {
+            $0.push.title = "Team \"A\""
+            $0.push.prefix = false
+            $0.push.sound = ""
+            $0.push.threadID = "t"
+            $0.push.category = "reply"
+            $0.push.interruption = "time-sensitive"
+            $0.push.payload = .object([
+                .init("aps", .object([.init("badge", .number("99"))])), .init("pid", .string("forged")),
+                .init("apns-collapse-id", .string("x")), .init("a\"b", .object([.init("c", .number("-1e3"))])),
+            ])
+        }
+        let text = try PayloadWorld.text(message)
+        #expect(
+            text == """
+                {"aps":{"alert":{"title":"Team \\"A\\"","body":"hello"},"thread-id":"t","category":"reply",\
+                "interruption-level":"time-sensitive","mutable-content":1},"pid":"PID","a\\"b":{"c":-1e3}}
+                """)
+    }
+
+    @Test func aSilentPushShowsNothing() throws {
+        let message = PayloadWorld.message {
+            $0.push.silent = true
+            $0.push.title = "t"
+            $0.push.sound = "ping"
+            $0.push.aps = .object([.init("alert", .string("x")), .init("sound", .string("y")), .init("k", .bool(true))])
+        }
+        #expect(try PayloadWorld.text(message, badge: 4) == #"{"aps":{"content-available":1},"pid":"PID"}"#)
+    }
+
+    @Test func aBadgeAlone() {
+        #expect(String(decoding: PayloadTemplate.badgeAlone(0), as: UTF8.self) == #"{"aps":{"badge":0}}"#)
+    }
+
+    @Test func aLiveActivity() throws {
+        let activity = LiveActivity(
+            uids: ["ben"], activityID: "a1", action: .start, state: .object([.init("eta", .number("7"))]),
+            attributesType: "Ride", attributes: .object([.init("car", .string("B 1"))]), alert: .string("It comes"),
+            staleMs: 5000, dismissalMs: 9000, relevance: "0.5")
+        let bytes = try #require(ActivityPayload.encode(activity, sentMs: 1_700_000_000_999))
+        #expect(
+            String(decoding: bytes, as: UTF8.self) == """
+                {"aps":{"timestamp":1700000000,"event":"start","content-state":{"eta":7},"attributes-type":"Ride",\
+                "attributes":{"car":"B 1"},"alert":"It comes","stale-date":5,"relevance-score":0.5}}
+                """)
+        var end = activity
+        end.action = .end
+        end.alert = nil
+        let ending = try #require(ActivityPayload.encode(end, sentMs: 0))
+        #expect(
+            String(decoding: ending, as: UTF8.self) == """
+                {"aps":{"timestamp":0,"event":"end","content-state":{"eta":7},"stale-date":5,"dismissal-date":9,\
+                "relevance-score":0.5}}
+                """)
+        end.state = .object([.init("x", .string(String(repeating: "y", count: 4096)))])
+        #expect(ActivityPayload.encode(end, sentMs: 0) == nil)
+    }
+}

@@ -1,0 +1,96 @@
+import Crypto
+import Payload
+import PushCore
+import Testing
+
+@Suite struct HeaderTests {
+    @Test func anAlert() {
+        let headers = EventHeaders(PayloadWorld.message())
+        #expect(headers.pushType == .alert)
+        #expect(headers.priority == 10)
+        #expect(headers.expirationSeconds == 1_700_086_400)
+    }
+
+    @Test(arguments: [
+        (PushOptions.Priority.high, false, UInt8(10)), (.normal, false, 5), (.low, false, 1), (.high, true, 5),
+        (.normal, true, 5), (.low, true, 1),
+    ])
+    func aBackgroundPushNeverHasPriorityTen(priority: PushOptions.Priority, silent: Bool, expected: UInt8) {
+        let headers = EventHeaders(
+            PayloadWorld.message {
+                $0.push.priority = priority
+                $0.push.silent = silent
+            })
+        #expect(headers.priority == expected)
+        #expect(headers.pushType == (silent ? .background : .alert))
+    }
+
+    @Test func aCallIsTriedOnce() {
+        let headers = EventHeaders(PayloadWorld.message { $0.push.voip = true })
+        #expect(headers.pushType == .voip)
+        #expect(headers.expirationSeconds == 0)
+    }
+
+    @Test(arguments: [Int64.min, -1, 0, 999])
+    func noExpiryBecomesOneAttempt(expireAtMs: Int64) {
+        #expect(EventHeaders(PayloadWorld.message { $0.expireAtMs = expireAtMs }).expirationSeconds == 1)
+    }
+
+    @Test func aLiveActivity() {
+        let activity = LiveActivity(uids: [], activityID: "a", action: .update, state: .object([]), priority: .normal)
+        let headers = EventHeaders(activity, expireAtMs: 5000)
+        #expect(headers.pushType == .liveactivity)
+        #expect(headers.priority == 5)
+        #expect(headers.expirationSeconds == 5)
+        #expect(headers.collapseID == nil)
+    }
+
+    @Test func theCollapseIDsOrder() {
+        func choose(_ change: (inout Message) -> Void) -> String { CollapseID.choose(PayloadWorld.message(change)) }
+        let payload = JSONValue.object([.init("apns-collapse-id", .string("lifted"))])
+        #expect(
+            choose {
+                $0.push.collapseID = "own"
+                $0.push.payload = payload
+            } == "own")
+        #expect(choose { $0.push.payload = payload } == "lifted")
+        #expect(
+            choose {
+                $0.push.collapseID = ""
+                $0.push.payload = payload
+            } == "lifted")
+        let hashed = choose { _ in }
+        #expect(hashed.utf8.count == 32)
+        #expect(hashed == choose { _ in })
+        #expect(hashed != choose { $0.msgID = "m2" })
+    }
+
+    @Test func aRevokeReplacesItsOriginal() {
+        let revoke = PayloadWorld.message {
+            $0.kind = .revoke
+            $0.msgID = "m2"
+            $0.revoke = .init(targetMsgID: "m1")
+        }
+        #expect(CollapseID.choose(revoke) == CollapseID.choose(PayloadWorld.message()))
+        #expect(CollapseID.choose(revoke, original: "known") == "known")
+        var own = revoke
+        own.push.collapseID = "own"
+        #expect(CollapseID.choose(own) == "own")
+        #expect(CollapseID.choose(own, original: "known") == "known")
+        #expect(CollapseID.choose(PayloadWorld.message(), original: "known") != "known")
+    }
+
+    @Test(arguments: [
+        String(repeating: "x", count: 65), "a\r\nb: c", "a\u{0}b", " a", "a ", "ü", "\u{7f}",
+        String(repeating: "汉", count: 22),
+    ])
+    func whatIsUnfitForAHeaderIsHashed(text: String) {
+        let id = CollapseID.choose(PayloadWorld.message { $0.push.collapseID = text })
+        #expect(id == SHA256.hex(Array(text.utf8)))
+    }
+
+    @Test(arguments: ["a", "a b", String(repeating: "x", count: 64), "~!@"])
+    func whatFitsIsLeftAlone(text: String) {
+        #expect(CollapseID.choose(PayloadWorld.message { $0.push.collapseID = text }) == text)
+    }
+}

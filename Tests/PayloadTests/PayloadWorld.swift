@@ -1,0 +1,67 @@
+import JSON
+import Payload
+import PushCore
+import Testing
+
+/// A message from Anna to Ben, and the words of an app that knows Chinese and English.
+enum PayloadWorld {
+    static let pid = PushIdentity.make(app: "im", uid: "ben", msgID: "m1", kind: "message", tokenHex: "aa")
+    static let english = PayloadVariant(language: "en")
+
+    static var templates: Templates {
+        Templates(
+            languages: [
+                "zh-Hans": .init(
+                    generic: "新消息", types: ["RC:ImgMsg": "[图片]", "RC:VcMsg": "[语音]"], contentKeys: ["bank": "银行通知"]),
+                "en": .init(
+                    generic: "You have a message", types: ["RC:ImgMsg": "[Photo]"],
+                    contentKeys: ["work": "Work is calling"]),
+            ], defaultLanguage: "zh-Hans")
+    }
+
+    static func message(_ change: (inout Message) -> Void = { _ in }) -> Message {
+        var message = Message(
+            msgID: "m1", serverSeq: 7, expireAtMs: 1_700_086_400_000, conversation: .init(id: "anna-ben", type: .p2p),
+            from: .init(uid: "anna", nick: "Anna"), to: .init(uids: ["ben"]), typeName: "RC:TxtMsg")
+        message.push.content = "hello"
+        change(&message)
+        return message
+    }
+
+    static func template(
+        _ message: Message, _ variant: PayloadVariant = english, profile: PayloadProfile = .raw
+    ) -> PayloadTemplate? {
+        PayloadTemplate(message, variant: variant, profile: profile, templates: templates)
+    }
+
+    /// The payload as text, with the pid's place shown as `PID`.
+    static func text(
+        _ message: Message, _ variant: PayloadVariant = english, profile: PayloadProfile = .raw, badge: Int64? = nil
+    ) throws -> String {
+        let bytes = try bytes(message, variant, profile: profile, badge: badge)
+        let text = try #require(String(validating: bytes, as: UTF8.self))
+        return text.split(separator: pid.description, omittingEmptySubsequences: false).joined(separator: "PID")
+    }
+
+    static func tree(
+        _ message: Message, _ variant: PayloadVariant = english, profile: PayloadProfile = .raw, badge: Int64? = nil
+    ) throws -> JSONTree {
+        try JSONTree(parsing: bytes(message, variant, profile: profile, badge: badge))
+    }
+
+    /// Checked for being one valid JSON object within Apple's limit.
+    static func bytes(
+        _ message: Message, _ variant: PayloadVariant = english, profile: PayloadProfile = .raw, badge: Int64? = nil
+    ) throws -> [UInt8] {
+        let template = try #require(PayloadWorld.template(message, variant, profile: profile))
+        let bytes = try #require(template.render(badge: badge, pid: pid, receiver: "ben"))
+        let tree = try JSONTree(parsing: bytes)
+        #expect(tree["aps"] != nil)
+        #expect(bytes.count <= PayloadTemplate.limit(voip: message.push.voip))
+        return bytes
+    }
+
+    static func body(_ message: Message, _ variant: PayloadVariant = english) throws -> String? {
+        try tree(message, variant)["aps"]?["alert"]?["body"]?.string
+    }
+}
