@@ -12,6 +12,13 @@ public struct MintedCertificate: Sendable {
     /// The server's private key, PKCS#8. A secret.
     public let privateKeyPEM: [UInt8]
 
+    /// A pair that was minted before and kept.
+    public init(authorityPEM: [UInt8], chainPEM: [UInt8], privateKeyPEM: [UInt8]) {
+        self.authorityPEM = authorityPEM
+        self.chainPEM = chainPEM
+        self.privateKeyPEM = privateKeyPEM
+    }
+
     /// Mints a pair.
     ///
     /// - Parameters:

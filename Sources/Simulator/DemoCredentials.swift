@@ -1,0 +1,93 @@
+public import Crypto
+import Glibc
+
+/// What a trial needs in place of Apple's account: a provider key, and a certificate authority with its server.
+///
+/// Kept in a folder, so that a worker started later, or a simulator started again, fits: `AuthKey_CARILLON01.p8`,
+/// `ca.pem` (the client's `ca_file`), `server.pem` and `server-key.pem`. Keys are readable by their owner only. Nothing
+/// of it is worth anything outside of this machine.
+public struct DemoCredentials: Sendable {
+    /// Key and team identifiers as a configuration names them.
+    public static let keyID = "CARILLON01"
+    public static let teamID = "CARILLONTM"
+
+    /// Path of the `.p8` file.
+    public let keyFile: String
+    /// Path of the authority's certificate.
+    public let authorityFile: String
+    /// What the simulator serves.
+    public let certificate: MintedCertificate
+    /// What signs tokens.
+    public let key: PrivateKey
+    /// What the simulator checks tokens with.
+    public let providerKey: ProviderKey
+
+    /// Uses what lies in `folder`, or mints a new set where anything is missing, unreadable or older than twenty days.
+    ///
+    /// - Parameter hosts: names and addresses of the simulator, for a newly minted certificate.
+    public init(
+        folder: String, hosts: [String] = ["localhost", "127.0.0.1", "::1"]
+    ) throws(SimulatorFault) {
+        keyFile = folder + "/AuthKey_\(Self.keyID).p8"
+        authorityFile = folder + "/ca.pem"
+        if mkdir(folder, 0o700) != 0, errno != EEXIST {
+            throw SimulatorFault("cannot make the folder \(folder): \(String(cString: strerror(errno)))")
+        }
+        let kept = Self.kept(folder: folder, keyFile: keyFile, authorityFile: authorityFile)
+        do {
+            key = try kept?.key ?? PrivateKey.generate()
+            certificate = try kept?.certificate ?? MintedCertificate(hosts: hosts)
+            providerKey = ProviderKey(keyID: Self.keyID, teamID: Self.teamID, publicKey: try key.publicKey())
+            guard kept == nil else { return }
+            try Self.write(try key.pem(), to: keyFile)
+        } catch let fault as CryptoFault {
+            throw SimulatorFault("cannot make credentials: \(fault)")
+        } catch {
+            throw SimulatorFault("\(error)")
+        }
+        try Self.write(certificate.authorityPEM, to: authorityFile, mode: 0o644)
+        try Self.write(certificate.chainPEM, to: folder + "/server.pem", mode: 0o644)
+        try Self.write(certificate.privateKeyPEM, to: folder + "/server-key.pem")
+    }
+
+    private static func kept(
+        folder: String, keyFile: String, authorityFile: String
+    ) -> (key: PrivateKey, certificate: MintedCertificate)? {
+        // Certificates hold thirty days.
+        guard let age = age(folder + "/server.pem"), age < 20 * 86_400,
+            let keyPEM = read(keyFile), let key = try? PrivateKey(pem: keyPEM),
+            let authority = read(authorityFile), let chain = read(folder + "/server.pem"),
+            let serverKey = read(folder + "/server-key.pem"), (try? PrivateKey(pem: serverKey)) != nil
+        else { return nil }
+        return (key, MintedCertificate(authorityPEM: authority, chainPEM: chain, privateKeyPEM: serverKey))
+    }
+
+    private static func age(_ path: String) -> Int? {
+        var facts = stat()
+        guard stat(path, &facts) == 0 else { return nil }
+        return time(nil) - facts.st_mtim.tv_sec
+    }
+
+    private static func read(_ path: String) -> [UInt8]? {
+        let fd = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard fd >= 0 else { return nil }
+        defer { Glibc.close(fd) }
+        // No file of the set comes near this size.
+        var bytes = [UInt8](repeating: 0, count: 65_536)
+        let count = Glibc.read(fd, &bytes, bytes.count)
+        return count > 0 && count < bytes.count ? Array(bytes.prefix(count)) : nil
+    }
+
+    /// Writes beside the target and renames, so that no reader sees half a file.
+    private static func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws(SimulatorFault) {
+        let draft = path + ".new"
+        unlink(draft)
+        let fd = Glibc.open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+        let written = fd >= 0 && Glibc.write(fd, bytes, bytes.count) == bytes.count
+        let code = errno
+        if fd >= 0 { Glibc.close(fd) }
+        guard written, rename(draft, path) == 0 else {
+            throw SimulatorFault("cannot write \(path): \(String(cString: strerror(code)))")
+        }
+    }
+}

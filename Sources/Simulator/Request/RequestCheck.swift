@@ -1,0 +1,120 @@
+/// Why APNs turns a request down: status and `reason` of its error body.
+public struct Rejection: Equatable, Sendable {
+    public let status: Int
+    public let reason: String
+
+    /// Both parts.
+    public init(_ status: Int, _ reason: String) {
+        self.status = status
+        self.reason = reason
+    }
+}
+
+/// Apple's checks of one request, without the provider token: pure, so that each rule is a row in a test.
+///
+/// Sources: "Sending notification requests to APNs" and "Handling notification responses from APNs". Where Apple names no
+/// reason for a fault, or is lenient about something that a sender should still get right, the choice is noted beside it.
+public struct RequestCheck: Sendable {
+    private let topics: [[UInt8]]
+
+    /// - Parameter topics: bundle identifiers that may be sent to; empty allows any.
+    public init(topics: [String] = []) {
+        self.topics = topics.map { Array($0.utf8) }
+    }
+
+    /// Checks all header fields but `authorization`; nil means that they are good.
+    public func head(_ head: RequestHead) -> Rejection? {
+        if let rejection = target(head) { return rejection }
+        if head.hasDuplicates { return Rejection(400, "DuplicateHeaders") }
+        guard let topic = head[.topic], !topic.isEmpty else { return Rejection(400, "MissingTopic") }
+        // Apple only recommends the type for alerts; a sender that forgets it should hear so here.
+        guard let type = head[.pushType].flatMap({ PushType($0) }) else { return Rejection(400, "InvalidPushType") }
+        if let rejection = self.topic(topic, type) { return rejection }
+        return priority(head[.priority], type) ?? expiration(head[.expiration]) ?? identifier(head[.identifier])
+            ?? collapseID(head[.collapseID])
+    }
+
+    /// Checks the size of a payload; `isObject` tells whether it is one JSON object.
+    public func payload(bytes: Int, isObject: Bool, type: PushType) -> Rejection? {
+        if bytes == 0 { return Rejection(400, "PayloadEmpty") }
+        if bytes > type.payloadBytesMax { return Rejection(413, "PayloadTooLarge") }
+        // Apple documents no reason for a body that is no JSON dictionary.
+        return isObject ? nil : Rejection(400, "PayloadEmpty")
+    }
+
+    private func target(_ head: RequestHead) -> Rejection? {
+        guard let path = head[.path], let token = Self.token(path: path) else { return Rejection(404, "BadPath") }
+        guard head[.method]?.elementsEqual("POST".utf8) == true else { return Rejection(405, "MethodNotAllowed") }
+        if token.isEmpty { return Rejection(400, "MissingDeviceToken") }
+        // The length is Apple's affair ("don't make assumptions about the length").
+        let isHex = token.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte) || (0x41...0x46).contains(byte)
+        }
+        guard isHex, token.count.isMultiple(of: 2), token.count <= 400 else { return Rejection(400, "BadDeviceToken") }
+        return nil
+    }
+
+    /// What follows `/3/device/`; nil for another path.
+    static func token(path: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        let prefix: StaticString = "/3/device/"
+        guard path.count >= prefix.utf8CodeUnitCount,
+            path.prefix(prefix.utf8CodeUnitCount).elementsEqual(
+                UnsafeBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
+        else {
+            // The token alone is missing, not the path.
+            return path.elementsEqual("/3/device".utf8) ? [] : nil
+        }
+        return path.dropFirst(prefix.utf8CodeUnitCount)
+    }
+
+    private func topic(_ topic: ArraySlice<UInt8>, _ type: PushType) -> Rejection? {
+        guard let suffix = type.topicSuffix else { return nil }
+        let ending = UnsafeBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount)
+        guard topic.count > ending.count, topic.suffix(ending.count).elementsEqual(ending) else {
+            return Rejection(400, "BadTopic")
+        }
+        let bundle = topic.dropLast(ending.count)
+        let isKnown = topics.isEmpty || topics.contains { $0.count == bundle.count && bundle.elementsEqual($0) }
+        if isKnown { return nil }
+        // A known bundle behind a suffix that belongs to another type is a mistake of the sender, not of his account.
+        let isMixed = topics.contains { bundle.starts(with: $0) && bundle.dropFirst($0.count).first == 0x2E }
+        return Rejection(400, isMixed ? "BadTopic" : "TopicDisallowed")
+    }
+
+    private func priority(_ value: ArraySlice<UInt8>?, _ type: PushType) -> Rejection? {
+        // Absent means 10.
+        let isImmediate = value?.elementsEqual("10".utf8) ?? true
+        let isKnown = isImmediate || value?.elementsEqual("5".utf8) == true || value?.elementsEqual("1".utf8) == true
+        // "Specifying 10 for a background notification is an error."
+        return isKnown && !(isImmediate && type == .background) ? nil : Rejection(400, "BadPriority")
+    }
+
+    private func expiration(_ value: ArraySlice<UInt8>?) -> Rejection? {
+        guard let value else { return nil }
+        let isNumber = !value.isEmpty && value.count <= 18 && value.allSatisfy { (0x30...0x39).contains($0) }
+        return isNumber ? nil : Rejection(400, "BadExpirationDate")
+    }
+
+    /// Canonical lower-case UUID, 8-4-4-4-12.
+    private func identifier(_ value: ArraySlice<UInt8>?) -> Rejection? {
+        guard let value else { return nil }
+        var position = 0
+        for byte in value {
+            switch position {
+            case 8, 13, 18, 23:
+                guard byte == 0x2D else { return Rejection(400, "BadMessageId") }
+            default:
+                guard (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte) else {
+                    return Rejection(400, "BadMessageId")
+                }
+            }
+            position += 1
+        }
+        return position == 36 ? nil : Rejection(400, "BadMessageId")
+    }
+
+    private func collapseID(_ value: ArraySlice<UInt8>?) -> Rejection? {
+        guard let value else { return nil }
+        return (1...64).contains(value.count) ? nil : Rejection(400, "BadCollapseId")
+    }
+}

@@ -1,0 +1,89 @@
+/// The header fields of one request that APNs knows, copied into one buffer that is used again for the next request.
+public struct RequestHead: Sendable {
+    /// A field that APNs looks at.
+    public enum Field: Int, CaseIterable, Sendable {
+        case method, path, authorization, topic, pushType, identifier, expiration, priority, collapseID
+
+        /// The name on the wire.
+        public var name: StaticString {
+            switch self {
+            case .method: ":method"
+            case .path: ":path"
+            case .authorization: "authorization"
+            case .topic: "apns-topic"
+            case .pushType: "apns-push-type"
+            case .identifier: "apns-id"
+            case .expiration: "apns-expiration"
+            case .priority: "apns-priority"
+            case .collapseID: "apns-collapse-id"
+            }
+        }
+
+        /// The field of a lower-case name; nil for one that APNs ignores.
+        static func named(_ name: UnsafeRawBufferPointer) -> Field? {
+            let candidate: Field
+            // The lengths differ but for two pairs, which a letter tells apart.
+            switch name.count {
+            case 5: candidate = .path
+            case 7: candidate = name[0] == 0x3A ? .method : .identifier
+            case 10: candidate = .topic
+            case 13: candidate = name[1] == 0x75 ? .authorization : .priority
+            case 14: candidate = .pushType
+            case 15: candidate = .expiration
+            case 16: candidate = .collapseID
+            default: return nil
+            }
+            let wanted = candidate.name
+            return name.elementsEqual(UnsafeRawBufferPointer(start: wanted.utf8Start, count: wanted.utf8CodeUnitCount))
+                ? candidate : nil
+        }
+    }
+
+    private struct Piece {
+        var start: Int32 = -1
+        var count: Int32 = 0
+    }
+
+    private var bytes: [UInt8] = []
+    private var pieces = InlineArray<9, Piece>(repeating: Piece())
+    /// A known field came twice.
+    public private(set) var hasDuplicates = false
+
+    /// A head without fields.
+    public init() {}
+
+    /// Empties it, memory kept.
+    public mutating func clear() {
+        bytes.removeAll(keepingCapacity: true)
+        for index in pieces.indices { pieces[index] = Piece() }
+        hasDuplicates = false
+    }
+
+    /// Takes one received field; unknown ones are ignored, of a repeated one the first counts.
+    public mutating func add(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        guard let field = Field.named(name) else { return }
+        add(field, value)
+    }
+
+    /// Takes one known field.
+    public mutating func add(_ field: Field, _ value: UnsafeRawBufferPointer) {
+        guard pieces[field.rawValue].start < 0 else {
+            hasDuplicates = true
+            return
+        }
+        pieces[field.rawValue] = Piece(start: Int32(clamping: bytes.count), count: Int32(clamping: value.count))
+        bytes.append(contentsOf: value)
+    }
+
+    /// The value of `field`; nil where it did not come.
+    public subscript(field: Field) -> ArraySlice<UInt8>? {
+        let piece = pieces[field.rawValue]
+        guard piece.start >= 0 else { return nil }
+        return bytes[Int(piece.start)..<Int(piece.start + piece.count)]
+    }
+
+    /// The value as text, for a ledger or a message; foreign bytes are replaced.
+    public func text(_ field: Field) -> String? {
+        self[field].map { String(decoding: $0, as: UTF8.self) }
+    }
+}

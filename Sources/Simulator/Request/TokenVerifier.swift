@@ -1,0 +1,83 @@
+import Crypto
+import JSON
+
+/// Judges provider tokens, each distinct one only once: a signature check costs as much as forty requests.
+public struct TokenVerifier {
+    /// What is known of a token for as long as its bytes are remembered.
+    public struct Standing: Equatable, Sendable {
+        /// The signature is good, the key known and its team named.
+        public let isGenuine: Bool
+        /// `iat`, seconds.
+        public let issuedAt: Int64
+        public let teamID: String
+        /// First 16 hexadecimal digits of the header's SHA-256: what a ledger may show.
+        public let fingerprint: String
+    }
+
+    /// A token older than this is expired ("Establishing a token-based connection to APNs").
+    public static let ageMaxSeconds: Int64 = 3600
+    /// How far a token's clock may run ahead of ours.
+    public static let skewSeconds: Int64 = 300
+    /// Tokens remembered; a sender has one or two at a time.
+    static let rememberedMax = 256
+
+    private let keys: [ProviderKey]
+    private var remembered: [[UInt8]: Standing] = [:]
+
+    /// - Parameter keys: keys to be known; empty takes every token as genuine and asks for none.
+    public init(keys: [ProviderKey]) {
+        self.keys = keys
+    }
+
+    /// Whether requests need a token here at all.
+    public var asksForToken: Bool { !keys.isEmpty }
+
+    /// What is to be known of an `authorization` value.
+    public mutating func standing(_ authorization: ArraySlice<UInt8>) -> Standing {
+        let value = Array(authorization)
+        if let known = remembered[value] { return known }
+        let standing = judge(value)
+        if remembered.count >= Self.rememberedMax { remembered.removeAll(keepingCapacity: true) }
+        remembered[value] = standing
+        return standing
+    }
+
+    /// The rejection that a token's standing leads to at the time `now` (seconds); nil for a good one.
+    public static func rejection(_ standing: Standing?, team: String?, now: Int64) -> Rejection? {
+        guard let standing else { return Rejection(403, "MissingProviderToken") }
+        guard standing.isGenuine, standing.issuedAt <= now + skewSeconds else {
+            return Rejection(403, "InvalidProviderToken")
+        }
+        if now - standing.issuedAt > ageMaxSeconds { return Rejection(403, "ExpiredProviderToken") }
+        // The first push binds a connection to its team.
+        if let team, team != standing.teamID { return Rejection(403, "InvalidProviderToken") }
+        return nil
+    }
+
+    private func judge(_ value: [UInt8]) -> Standing {
+        let fingerprint = Hex.string(SHA256.hash(value).prefix(8))
+        func standing(_ isGenuine: Bool, _ issuedAt: Int64 = 0, _ team: String = "") -> Standing {
+            Standing(isGenuine: isGenuine, issuedAt: issuedAt, teamID: team, fingerprint: fingerprint)
+        }
+        guard let space = value.firstIndex(of: 0x20),
+            String(decoding: value[..<space], as: UTF8.self).lowercased() == "bearer"
+        else { return standing(false) }
+        let parts = value[(space + 1)...].split(separator: 0x2E, omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Self.object(parts[0]), let claims = Self.object(parts[1]),
+            // RFC 7518 section 3.4; APNs supports nothing else.
+            header["alg"]?.string == "ES256",
+            let key = keys.first(where: { $0.keyID == header["kid"]?.string }),
+            claims["iss"]?.string == key.teamID, let issuedAt = claims["iat"]?.int,
+            // Kept away from the ends, so that age sums cannot overflow.
+            issuedAt >= 0, issuedAt < 1 << 40,
+            let signature = Base64URL.decode(parts[2]),
+            key.publicKey.verifyES256(signature, of: value[parts[0].startIndex..<parts[1].endIndex])
+        else { return standing(false) }
+        return standing(true, issuedAt, key.teamID)
+    }
+
+    private static func object(_ part: ArraySlice<UInt8>) -> JSONTree? {
+        guard let bytes = Base64URL.decode(part) else { return nil }
+        return try? JSONTree(parsing: bytes, maxBytes: 4096, maxDepth: 4)
+    }
+}

@@ -1,0 +1,93 @@
+import HTTP2
+import JSON
+
+/// What is to happen beside ordinary answers: a list of rules, read from a JSON file.
+///
+/// Rules are looked at in order, and only for requests that pass Apple's checks; the first that matches decides, and
+/// where none matches the push is accepted. One seed makes shares repeatable.
+///
+/// ```json
+/// {
+///   "seed": 7,
+///   "goaway_after_requests": 10000,
+///   "settings": [{"after_s": 5, "max_concurrent_streams": 1}, {"after_s": 8, "max_concurrent_streams": 1000}],
+///   "rules": [
+///     {"match": {"token": "dead"}, "answer": {"status": 410, "reason": "Unregistered", "timestamp": 1700000000000}},
+///     {"match": {"share": 0.05, "count": 100}, "answer": {"status": 503, "reason": "ServiceUnavailable"}},
+///     {"match": {"push_type": "voip"}, "answer": {"status": 429, "reason": "TooManyRequests", "retry_after": 2}},
+///     {"match": {"topic": "com.example.im"}, "answer": {"delay_ms": 40}},
+///     {"match": {"after_s": 3, "until_s": 4}, "fault": {"kind": "refuse_stream"}}
+///   ]
+/// }
+/// ```
+///
+/// `match` (all given conditions must hold; none given matches everything): `token` prefix (hex), `topic` exact,
+/// `push_type` exact, `share` 0 ... 1 of what else matches, `skip` so many matches first, `count` at most so many
+/// matches, `after_s` and `until_s` since the start.
+///
+/// `answer`: `status` (200), `reason`, `timestamp` (ms), `retry_after` (s, a header), `delay_ms`.
+///
+/// `fault`, by `kind`: `refuse_stream`; `reset` with `code` (name or number); `goaway` with `last` (`none`, `before` this
+/// request, `this`: answered too; default `before`), `code` (`NO_ERROR`), `reason` (becomes the debug JSON); `close` the
+/// connection; `freeze` this `stream` or the whole connection (`scope`: `connection`, the default); `drip` the
+/// connection's output, `bytes` (1) every `every_ms` (50), this request being answered.
+///
+/// `goaway_after_requests` closes each connection gracefully after so many requests. `settings` are announced to all
+/// connections at a time since the start, and to later ones when they begin.
+public struct Scenario: Sendable, Equatable {
+    /// A change of SETTINGS at a time.
+    public struct SettingsStep: Sendable, Equatable {
+        public var afterMs: Int64
+        public var maxConcurrentStreams: UInt32
+    }
+
+    /// What a rule looks at.
+    public struct Subject {
+        public var token: ArraySlice<UInt8>
+        public var topic: ArraySlice<UInt8>
+        public var pushType: PushType
+        /// Since the simulator's start.
+        public var atMs: Int64
+
+        /// All parts.
+        public init(token: ArraySlice<UInt8>, topic: ArraySlice<UInt8>, pushType: PushType, atMs: Int64) {
+            self.token = token
+            self.topic = topic
+            self.pushType = pushType
+            self.atMs = atMs
+        }
+    }
+
+    public private(set) var rules: [ScenarioRule]
+    public let settings: [SettingsStep]
+    public let goAwayAfterRequests: Int?
+    private var random: UInt64
+
+    /// Rules as values, for tests.
+    public init(
+        rules: [ScenarioRule] = [], settings: [SettingsStep] = [], goAwayAfterRequests: Int? = nil, seed: UInt64 = 1
+    ) {
+        self.rules = rules
+        self.settings = settings.sorted { $0.afterMs < $1.afterMs }
+        self.goAwayAfterRequests = goAwayAfterRequests
+        random = seed
+    }
+
+    /// What is to be done with a request that passed all checks; nil accepts it.
+    public mutating func action(for subject: Subject) -> ScenarioAction? {
+        for index in rules.indices where rules[index].match.holds(subject) {
+            if let share = rules[index].match.share, draw() >= share { continue }
+            if rules[index].take() { return rules[index].action }
+        }
+        return nil
+    }
+
+    /// The next number in 0 ..< 1 (SplitMix64).
+    private mutating func draw() -> Double {
+        random &+= 0x9E37_79B9_7F4A_7C15
+        var value = random
+        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
+        return Double((value ^ value >> 31) >> 11) * 0x1p-53
+    }
+}

@@ -1,0 +1,7 @@
+/// Everything that is wrong with a scenario file, each with its place.
+public struct ScenarioFault: Error, Equatable, CustomStringConvertible {
+    /// One line per problem, `rules[2].fault.kind: …`.
+    public let problems: [String]
+
+    public var description: String { problems.joined(separator: "\n") }
+}

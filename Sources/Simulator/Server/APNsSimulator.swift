@@ -1,0 +1,204 @@
+import Crypto
+public import EventLoop
+public import HTTP2
+import JSON
+
+/// APNs on this machine: real TLS and HTTP/2, Apple's checks, answers and faults by scenario, a ledger of it all.
+///
+/// Loop-bound: made, used and released on its loop's thread. `SimulatorService` wraps it for callers elsewhere.
+public final class APNsSimulator {
+    /// The port bound.
+    public private(set) var port: UInt16 = 0
+    /// What was seen so far.
+    public internal(set) var counters = SimulatorCounters()
+
+    let loop: Loop
+    let configuration: SimulatorConfiguration
+    let check: RequestCheck
+    let ledger: Ledger
+    var scenario: Scenario
+    private(set) var streamsCeiling: UInt32
+
+    private var verifier: TokenVerifier
+    private var fingerprints: Set<String> = []
+    private let parser = JSONParser(maxBytes: Exchange.bodyBytesMax)
+    private var listener: Listener?
+    private var connections: [Int: SimulatedConnection] = [:]
+    private let startNanos: UInt64
+    private var delayed = DelayedAnswers()
+    private var delayTimer: LoopTimer?
+    private var steps: ArraySlice<Scenario.SettingsStep>
+    private var stepTimer: LoopTimer?
+    private var identifiers: UInt64 = 0
+
+    /// Binds and listens at once.
+    public init(loop: Loop, configuration: SimulatorConfiguration) throws(SimulatorFault) {
+        loop.assertOnLoop()
+        self.loop = loop
+        self.configuration = configuration
+        check = RequestCheck(topics: configuration.topics)
+        ledger = try Ledger(configuration.ledger)
+        verifier = TokenVerifier(keys: configuration.keys)
+        scenario = configuration.scenario
+        steps = scenario.settings[...]
+        streamsCeiling = configuration.streamsMax
+        startNanos = loop.nowNanos
+        do {
+            var tls: TLSServerContext?
+            if let certificate = configuration.certificate {
+                let identity = TLSIdentity.pem(certificate: certificate.chainPEM, key: certificate.privateKeyPEM)
+                tls = try TLSServerContext(identity: identity, alpn: ["h2"])
+            }
+            let listener = try Listener(loop: loop, host: configuration.host, port: configuration.port, tls: tls) {
+                [unowned self] in self.accept($0)
+            }
+            port = listener.port
+            self.listener = listener
+        } catch {
+            throw SimulatorFault("the APNs simulator cannot start: \(error)")
+        }
+        delayTimer = LoopTimer(loop: loop) { [unowned self] in self.answerDue() }
+        stepTimer = LoopTimer(loop: loop) { [unowned self] in self.takeSteps() }
+        armSteps()
+    }
+
+    /// Stops listening and closes every connection.
+    public func close() {
+        loop.assertOnLoop()
+        listener?.close()
+        listener = nil
+        delayTimer?.cancel()
+        stepTimer?.cancel()
+        closeConnections()
+        ledger.flush()
+    }
+
+    // MARK: For tests, while it runs
+
+    /// The ledger so far, where the mode keeps it in memory.
+    public var entries: [LedgerEntry] { ledger.entries }
+
+    /// Hands the ledger so far over and forgets it.
+    public func takeEntries() -> [LedgerEntry] { ledger.takeEntries() }
+
+    /// Why nothing is answered any more: the ledger's file takes no lines.
+    public var ledgerFault: SimulatorFault? { ledger.fault }
+
+    /// Replaces the rules; times in them still count from the simulator's start.
+    public func setScenario(_ scenario: Scenario) {
+        self.scenario = scenario
+        steps = scenario.settings[...]
+        armSteps()
+    }
+
+    /// Closes every connection without a word.
+    public func closeConnections() {
+        for connection in Array(connections.values) { connection.close() }
+    }
+
+    /// Sends GOAWAY on every connection; what came so far is still answered.
+    public func goAway(_ code: HTTP2ErrorCode = .noError, reason: String? = nil) {
+        for connection in Array(connections.values) {
+            connection.goAway(lastStreamID: connection.session.lastProcessedStreamID, code, reason: reason)
+            connection.flush()
+        }
+    }
+
+    /// Changes the stream limit of all connections, those to come included.
+    public func setStreamsMax(_ limit: UInt32) {
+        streamsCeiling = limit
+        for connection in Array(connections.values) {
+            connection.updateStreamLimit()
+            connection.flush()
+        }
+    }
+
+    // MARK: For connections
+
+    var asksForToken: Bool { verifier.asksForToken }
+    var hasRules: Bool { !scenario.rules.isEmpty }
+    var wallSeconds: Int64 { Loop.wallMs() / 1000 }
+    var sinceStartMs: Int64 { Int64(clamping: (loop.nowNanos &- startNanos) / 1_000_000) }
+
+    var streamsAtStart: UInt32 {
+        asksForToken ? min(configuration.streamsAtStart, streamsCeiling) : streamsCeiling
+    }
+
+    func standing(of authorization: ArraySlice<UInt8>) -> TokenVerifier.Standing {
+        let standing = verifier.standing(authorization)
+        if fingerprints.count < 10_000, fingerprints.insert(standing.fingerprint).inserted { counters.tokens += 1 }
+        return standing
+    }
+
+    func isObject(_ body: [UInt8]) -> Bool {
+        switch parser.parse(body, { (root) throws(Never) in root.isObject }) {
+        case .read(let isObject): isObject
+        case .refused: false
+        }
+    }
+
+    func sawStreams(_ count: Int) {
+        if count > counters.streamsPeak { counters.streamsPeak = count }
+    }
+
+    /// An identifier for a request that brought none: unique, of UUID form, not secret.
+    func makeIdentifier() -> [UInt8] {
+        identifiers &+= 1
+        let digits = Array(String(identifiers, radix: 16).utf8)
+        let low = [UInt8](repeating: 0x30, count: max(0, 12 - digits.count)) + digits.suffix(12)
+        return Array("ca411107-0000-4000-8000-".utf8) + low
+    }
+
+    func delay(_ delayMs: Int64, connection: Int, exchange: Int, stream: Int32) {
+        let wait = UInt64(clamping: delayMs).multipliedReportingOverflow(by: 1_000_000).partialValue
+        delayed.add(
+            DelayedAnswers.Item(
+                dueNanos: loop.nowNanos &+ wait, connection: connection, exchange: exchange, stream: stream))
+        armDelays()
+    }
+
+    func remove(_ connection: SimulatedConnection) {
+        if connections.removeValue(forKey: connection.number) != nil { counters.connectionsOpen -= 1 }
+    }
+
+    // MARK: Private
+
+    private func accept(_ link: Link) {
+        counters.connections += 1
+        // Without memory for a session the link is not kept, and so closes.
+        guard let connection = try? SimulatedConnection(number: counters.connections, link: link, simulator: self)
+        else { return }
+        counters.connectionsOpen += 1
+        connections[connection.number] = connection
+    }
+
+    private func answerDue() {
+        var touched: Set<Int> = []
+        while let item = delayed.takeDue(loop.nowNanos) {
+            guard let connection = connections[item.connection] else { continue }
+            connection.answerWaiting(item.exchange, stream: item.stream)
+            touched.insert(item.connection)
+        }
+        for number in touched { connections[number]?.flush() }
+        armDelays()
+    }
+
+    private func armDelays() {
+        guard let due = delayed.nextDueNanos else { return }
+        let now = loop.nowNanos
+        delayTimer?.arm(afterNanos: due > now ? due - now : 0)
+    }
+
+    private func takeSteps() {
+        while let step = steps.first, step.afterMs <= sinceStartMs {
+            steps = steps.dropFirst()
+            setStreamsMax(step.maxConcurrentStreams)
+        }
+        armSteps()
+    }
+
+    private func armSteps() {
+        guard let step = steps.first else { return }
+        stepTimer?.arm(afterNanos: UInt64(clamping: max(0, step.afterMs - sinceStartMs)) &* 1_000_000)
+    }
+}

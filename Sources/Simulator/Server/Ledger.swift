@@ -1,0 +1,140 @@
+import EventLoop
+import Glibc
+import JSON
+
+/// Writes down what came and what it was told: one line per request, before the answer leaves.
+///
+/// Lines gather in memory and go to the file in one write before each batch of answers, so a ledger line exists for every
+/// answer that a client can have seen. Loop-bound through its simulator.
+final class Ledger {
+    /// What one line is made from.
+    struct Record {
+        var connection: Int
+        var stream: Int32
+        var apnsID: ArraySlice<UInt8>
+        var fingerprint: String?
+        var bytes: Int
+        var isObject: Bool
+        var status: Int?
+        var reason: String?
+        var fault: String?
+        var answered: Bool
+    }
+
+    /// Whether anything is written down at all.
+    let isOn: Bool
+    /// Kept where the mode says so.
+    private(set) var entries: [LedgerEntry] = []
+    /// Set when the file takes no more; the simulator then answers nothing more.
+    private(set) var fault: SimulatorFault?
+
+    private let fd: Int32
+    private let keepsEntries: Bool
+    private var writer = JSONWriter(reservingCapacity: 1 << 16)
+    private var pending: [UInt8] = []
+
+    init(_ mode: LedgerMode) throws(SimulatorFault) {
+        let path: String?
+        switch mode {
+        case .off: (path, keepsEntries) = (nil, false)
+        case .memory: (path, keepsEntries) = (nil, true)
+        case .file(let file): (path, keepsEntries) = (file, false)
+        case .fileAndMemory(let file): (path, keepsEntries) = (file, true)
+        }
+        isOn = mode != .off
+        guard let path else {
+            fd = -1
+            return
+        }
+        fd = Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        if fd < 0 { throw SimulatorFault("cannot write the ledger \(path): \(String(cString: strerror(errno)))") }
+    }
+
+    deinit {
+        flush()
+        if fd >= 0 { Glibc.close(fd) }
+    }
+
+    /// Adds the line of one request.
+    func add(_ record: Record, head: RequestHead, body: [UInt8]) {
+        guard isOn else { return }
+        let now = Loop.wallMs()
+        if keepsEntries { entries.append(LedgerEntry(record, head: head, body: body, atMs: now)) }
+        guard fd >= 0 else { return }
+        writer.clear()
+        write(record, head: head, body: body, atMs: now)
+        pending.append(contentsOf: writer.bytes)
+        pending.append(0x0A)
+        if pending.count > 1 << 20 { flush() }
+    }
+
+    /// Puts the gathered lines into the file.
+    func flush() {
+        guard !pending.isEmpty else { return }
+        var written = 0
+        pending.withUnsafeBytes { bytes in
+            while written < bytes.count, fault == nil {
+                let count = Glibc.write(fd, bytes.baseAddress?.advanced(by: written), bytes.count - written)
+                if count >= 0 {
+                    written += count
+                } else if errno != EINTR {
+                    fault = SimulatorFault("the ledger takes no more: \(String(cString: strerror(errno)))")
+                }
+            }
+        }
+        pending.removeAll(keepingCapacity: true)
+    }
+
+    /// Hands the kept entries over and forgets them.
+    func takeEntries() -> [LedgerEntry] {
+        defer { entries = [] }
+        return entries
+    }
+
+    private func write(_ record: Record, head: RequestHead, body: [UInt8], atMs: Int64) {
+        writer.beginObject()
+        writer.member("at_ms", atMs)
+        writer.member("conn", Int64(record.connection))
+        writer.member("stream", Int64(record.stream))
+        writer.key("token")
+        text(head[.path].flatMap { RequestCheck.token(path: $0) } ?? [])
+        writer.key("apns_id")
+        text(record.apnsID)
+        writer.key("headers")
+        writer.beginObject()
+        for field in LedgerEntry.headerFields {
+            guard let value = head[field] else { continue }
+            writer.key(field.name)
+            // The token would let a reader of the ledger send pushes.
+            if field == .authorization { text(ArraySlice(record.maskedAuthorization.utf8)) } else { text(value) }
+        }
+        writer.endObject()
+        writer.key("payload")
+        if record.isObject, record.bytes == body.count { raw(body) } else { text(body[...]) }
+        writer.member("bytes", Int64(record.bytes))
+        if let status = record.status { writer.member("status", Int64(status)) }
+        writer.member("reason", ifPresent: record.reason)
+        writer.member("fault", ifPresent: record.fault)
+        writer.member("answered", record.answered)
+        writer.endObject()
+    }
+
+    /// A JSON object on one line: a line break in valid JSON is always mere space.
+    private func raw(_ body: [UInt8]) {
+        guard body.contains(0x0A) || body.contains(0x0D) else { return writer.raw(body) }
+        writer.raw(body.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 })
+    }
+
+    /// Text from outside; bytes that are no UTF-8 are replaced.
+    private func text(_ bytes: ArraySlice<UInt8>) {
+        if bytes.allSatisfy({ $0 < 0x80 }) {
+            bytes.withUnsafeBufferPointer { writer.string($0) }
+        } else {
+            writer.string(String(decoding: bytes, as: UTF8.self))
+        }
+    }
+}
+
+extension Ledger.Record {
+    var maskedAuthorization: String { "bearer sha256:" + (fingerprint ?? "?") }
+}
