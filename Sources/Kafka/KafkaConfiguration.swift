@@ -8,7 +8,8 @@ public struct KafkaConfiguration: Sendable {
         /// The oldest kept record. A new group misses nothing; after a retention gap reading goes on, and replayed
         /// records meet their dedup marks.
         case earliest
-        /// Stand still and report `isOffsetLost`, so that an operator decides (V1, K10).
+        /// Stand still and report `isOffsetLost`, so that an operator decides (V1, K10). Holds for new groups and
+        /// for added partitions too: give them offsets by hand.
         case error
     }
 

@@ -2,6 +2,8 @@ import CRdkafka
 
 extension KafkaConsumer {
     /// Lets the deferred partitions go; the committer takes what was stored. Harmless when nothing is pending.
+    ///
+    /// Where the group lost patience meanwhile (`isAssignmentLost`), `revoked` says so and nothing is committed.
     public func completeRevocation() {
         let partitions = pendingRevocation
         if partitions.isEmpty { return }
@@ -48,6 +50,8 @@ extension KafkaConsumer {
         let lost = isAssignmentLost
         let answer = delegate?.kafka(self, willRevoke: partitions, lost: lost) ?? .complete
         if lost || answer == .complete || partitions.isEmpty {
+            // A drain that went on meanwhile is overtaken.
+            pendingRevocation = []
             release(partitions, lost: lost)
         } else {
             pendingRevocation = partitions

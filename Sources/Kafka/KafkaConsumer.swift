@@ -63,7 +63,8 @@ public final class KafkaConsumer {
         for topic in topicHandles { rd_kafka_topic_destroy(topic) }
     }
 
-    /// Readable whenever `poll` has something to do; belongs to the consumer: watch it, never read or close it.
+    /// Readable whenever `poll` has something to do; belongs to the consumer: watch it, never read or close it, and stop
+    /// watching before the consumer is released.
     public var wakeFD: Int32 { handle.wake.descriptor }
 
     /// Serves callbacks and hands over at most `max` records; returns how many.
@@ -73,11 +74,13 @@ public final class KafkaConsumer {
     public func poll(max: Int) -> Int {
         if isClosed { return 0 }
         handle.wake.drain()
+        // Loaded once: a weak reference costs atomic operations at each use.
+        let receiver = delegate
         var served = 0
         while served < max {
             guard let message = rd_kafka_consumer_poll(raw, 0) else { break }
             served += 1
-            deliver(message)
+            deliver(message, to: receiver)
             rd_kafka_message_destroy(message)
         }
         if served == max { handle.wake.signal() }
@@ -90,8 +93,8 @@ public final class KafkaConsumer {
 
     /// Starts leaving the group without blocking; keep polling until `closed` arrives.
     ///
-    /// The usual revocation comes on the way, so what is settled can still be stored. Put a deadline on it (close has
-    /// been seen to hang, #4187) and release the consumer when it passes.
+    /// The usual revocation comes on the way, so what is settled can still be stored; one that is pending already is
+    /// completed. Put a deadline on closing (it has been seen to hang, #4187) and release the consumer when it passes.
     public func beginClose() {
         if isClosing { return }
         isClosing = true
@@ -133,7 +136,9 @@ public final class KafkaConsumer {
         }
     }
 
-    private func deliver(_ message: UnsafeMutablePointer<rd_kafka_message_t>) {
+    private func deliver(
+        _ message: UnsafeMutablePointer<rd_kafka_message_t>, to receiver: (any KafkaConsumerDelegate)?
+    ) {
         let error = message.pointee.err
         let partition = place(of: message)
         guard error == RD_KAFKA_RESP_ERR_NO_ERROR else {
@@ -148,7 +153,7 @@ public final class KafkaConsumer {
         guard let partition else { return }
         // Left over from before the revocation: its next owner reads it again, since nothing was stored for it.
         if !pendingRevocation.isEmpty, pendingRevocation.contains(partition) { return }
-        delegate?.kafka(self, didReceive: KafkaRecord(message, partition: partition))
+        receiver?.kafka(self, didReceive: KafkaRecord(message, partition: partition))
     }
 
     private func place(of message: UnsafeMutablePointer<rd_kafka_message_t>) -> TopicPartition? {

@@ -35,7 +35,9 @@ public final class KafkaProducer: @unchecked Sendable {
         rd_kafka_queue_destroy(queue)
     }
 
-    /// The handle of a topic, made once per name; get it before the hot path. Nil for a name Kafka cannot have.
+    /// The handle of a topic, made once per name; nil for a name Kafka cannot have.
+    ///
+    /// Get it at start: the topic's first lookup takes up to a second, and the first record would wait for it.
     public func topic(_ name: String) -> KafkaTopic? {
         if name.isEmpty || name.utf8.count > 249 || name.contains("\0") { return nil }
         return known.withLock { known in
@@ -112,7 +114,8 @@ public final class KafkaProducer: @unchecked Sendable {
         }
     }
 
-    /// Readable whenever `pollReports` has something to take; belongs to the producer.
+    /// Readable whenever `pollReports` has something to take; belongs to the producer: watch it, never read or close it,
+    /// and stop watching before the producer is released.
     public var wakeFD: Int32 { handle.wake.descriptor }
 
     /// Records accepted whose reports were not taken yet, and other events waiting; 0 is exact. Any thread.

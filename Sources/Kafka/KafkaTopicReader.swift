@@ -73,8 +73,7 @@ public final class KafkaTopicReader {
             case RD_KAFKA_RESP_ERR_NO_ERROR:
                 deadline = monotonicMs() + Int64(silenceMs)
                 let record = KafkaRecord(message, partition: TopicPartition(topic: 0, partition: partition))
-                // The broker's index by time is coarse, and some brokers have none: the record itself decides.
-                if case .timeMs(let time) = start, let own = record.timestampMs, own < time { continue }
+                if isBeforeStart(record) { continue }
                 if try visit(record) == .stop { return .stopped }
             case RD_KAFKA_RESP_ERR__PARTITION_EOF:
                 unfinished.remove(partition)
@@ -86,6 +85,16 @@ public final class KafkaTopicReader {
             }
         }
         return .reachedEnd
+    }
+
+    /// The record itself decides: a broker's index by time is coarse or missing, and an offset beyond the end makes
+    /// reading start over at the oldest.
+    private func isBeforeStart(_ record: borrowing KafkaRecord) -> Bool {
+        switch start {
+        case .earliest: false
+        case .offset(let offset): record.offset < offset
+        case .timeMs(let time): record.timestampMs.map { $0 < time } ?? false
+        }
     }
 
     private func assign(timeoutMs: Int) throws(KafkaFault) {

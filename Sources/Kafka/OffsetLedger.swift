@@ -65,6 +65,10 @@ public struct OffsetLedger: ~Copyable {
     /// Settles that came after a revocation or twice; for a counter.
     public private(set) var staleCount: UInt64 = 0
 
+    /// Offsets that were passed over between records of one assignment, for a counter. Compaction and transactions
+    /// leave such gaps by nature; on other topics they mean that retention was faster than we (K10).
+    public var skippedOffsets: UInt64 { windows.reduce(0) { $0 &+ $1.skipped } }
+
     private var windows: [OffsetWindow] = []
     /// Topic → partition → index into `windows`, -1 for never assigned.
     private var places: [[Int32]] = []

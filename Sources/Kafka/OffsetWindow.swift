@@ -17,6 +17,8 @@ struct OffsetWindow {
     private(set) var next: Int64?
     private(set) var unsettledCount = 0
     private(set) var unsettledBytes = 0
+    /// Offsets that were passed over between two received records.
+    private(set) var skipped: UInt64 = 0
     /// When the owner was told to pause; nil while it may read.
     var pausedAtNanos: UInt64?
 
@@ -59,6 +61,7 @@ struct OffsetWindow {
     mutating func append(offset: Int64, bytes: Int, nowNanos: UInt64) -> UInt64? {
         // A rewind (V4) delivers again what is in work or done here.
         if offset <= newest { return nil }
+        if newest >= 0 { skipped &+= UInt64(offset - newest - 1) }
         newest = offset
         if count == ring.count { grow() }
         let sequence = tail

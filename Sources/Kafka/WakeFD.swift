@@ -21,6 +21,8 @@ final class WakeFD: Sendable {
         // The library copies the payload; eight bytes because an eventfd takes nothing else.
         var one: UInt64 = 1
         rd_kafka_queue_io_event_enable(queue, descriptor, &one, MemoryLayout<UInt64>.size)
+        // What came before would never signal, and nor would what comes after it to a queue that is not empty.
+        signal()
     }
 
     static func detach(from queue: OpaquePointer) {

@@ -36,6 +36,7 @@ struct OffsetLedgerTests {
         let b = try slot(ledger.receive(one, offset: 90, bytes: 1, nowNanos: 0))
         #expect(ledger.settle(a) == .advanced(one, next: 4))
         #expect(ledger.settle(b) == .advanced(one, next: 91))
+        #expect(ledger.skippedOffsets == 86)
     }
 
     @Test func aLateSettleAfterRevocationCountsForNothing() throws {
@@ -256,6 +257,7 @@ private final class Ledger {
     func oldestUnsettledAgeNanos(in partition: TopicPartition, nowNanos: UInt64) -> UInt64? {
         inner.oldestUnsettledAgeNanos(in: partition, nowNanos: nowNanos)
     }
+    var skippedOffsets: UInt64 { inner.skippedOffsets }
     var unsettledCount: Int { inner.unsettledCount }
     var unsettledBytes: Int { inner.unsettledBytes }
     var staleCount: UInt64 { inner.staleCount }

@@ -71,9 +71,7 @@ struct ProducerTests {
             }
             var parts: [Int] = []
             var seen: Set<UInt64> = []
-            let end = now() + 15
-            while seen.count < 25, now() < end {
-                waitReadable(producer.wakeFD, seconds: 1)
+            while seen.count < 25, waitReadable(producer.wakeFD, seconds: 15) {
                 let taken = producer.pollReports(max: 10) { seen.insert($0.opaque) }
                 if taken > 0 { parts.append(taken) }
             }

@@ -1,5 +1,7 @@
-import Kafka
+import CRdkafka
 import Testing
+
+@testable import Kafka
 
 @Suite("Records through a broker", .timeLimit(.minutes(2)))
 struct RoundTripTests {
@@ -74,5 +76,58 @@ struct RoundTripTests {
         #expect(outcome.resumed == [4, 5, 6, 7, 8, 9])
         #expect(outcome.committed == 4)
         #expect(outcome.untouched == nil)
+    }
+
+    @Test func withResetErrorANewGroupStandsStillAndSaysWhy() async throws {
+        struct Outcome { var told: Bool, seen: Int }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 1)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", [(nil, "old", 0)])
+            let member = try Member(broker.bootstrap, group: "g", topics: ["events"], reset: .error)
+            let told = pump([member]) { member.failures.contains { $0.isOffsetLost } }
+            return Outcome(told: told, seen: member.seen.count)
+        }
+        #expect(outcome.told)
+        #expect(outcome.seen == 0)
+    }
+
+    @Test func aShortPollLeavesTheDescriptorReadableAndLagFalls() async throws {
+        struct Outcome { var counts: [Int], lags: [Int64?], position: Int64? }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 1)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", (0..<30).map { (nil, "v\($0)", 0) })
+            let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            let zero = TopicPartition(topic: 0, partition: 0)
+            var counts: [Int] = []
+            var lags: [Int64?] = []
+            while member.seen.count < 30, waitReadable(member.consumer.wakeFD, seconds: 15) {
+                let count = member.consumer.poll(max: 10)
+                if count == 0 { continue }
+                counts.append(count)
+                lags.append(member.consumer.lag(zero))
+            }
+            return Outcome(counts: counts, lags: lags, position: member.consumer.position(zero))
+        }
+        #expect(outcome.counts == [10, 10, 10])
+        #expect(outcome.lags == [20, 10, 0])
+        #expect(outcome.position == 30)
+    }
+
+    @Test func aDeadClientIsToldOnce() async throws {
+        struct Outcome { var told: Bool, fatals: [KafkaError] }
+        let outcome = try await offPool { () throws -> Outcome in
+            let member = try Member("127.0.0.1:1", group: "g", topics: ["events"])
+            rd_kafka_test_fatal_error(
+                member.consumer.handle.raw, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, "fenced by a test")
+            let told = pump([member]) { member.failures.contains { $0.isFatal } }
+            _ = pump([member], seconds: 0.5) { false }
+            return Outcome(told: told, fatals: member.failures.filter(\.isFatal))
+        }
+        #expect(outcome.told)
+        #expect(outcome.fatals.map(\.name) == ["FENCED_INSTANCE_ID"])
     }
 }

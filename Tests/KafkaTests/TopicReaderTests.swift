@@ -6,7 +6,7 @@ struct TopicReaderTests {
     @Test func aTopicIsReadFromAPointToItsEndWithoutAGroup() async throws {
         struct Outcome {
             var written: UInt64, all: Int, ended: KafkaTopicReader.Outcome
-            var late: [String], offset: [Int64], stopped: KafkaTopicReader.Outcome
+            var late: [String], offset: [Int64], beyond: Int, stopped: KafkaTopicReader.Outcome
         }
         let outcome = try await offPool { () throws -> Outcome in
             let broker = try MockBroker()
@@ -37,16 +37,22 @@ struct TopicReaderTests {
                 offsets.append(record.offset)
                 return .goOn
             }
+            var beyond = 0
+            _ = try KafkaTopicReader(settings, topic: "events", from: .offset(1000)).read { _ in
+                beyond += 1
+                return .goOn
+            }
             let stopped = try KafkaTopicReader(settings, topic: "events").read { _ in .stop }
             return Outcome(
                 written: writer.written, all: all, ended: ended, late: late.sorted(), offset: offsets,
-                stopped: stopped)
+                beyond: beyond, stopped: stopped)
         }
         #expect(outcome.written == 30)
         #expect(outcome.all == 30)
         #expect(outcome.ended == .reachedEnd)
         #expect(outcome.late == ["v27", "v28", "v29"])
         #expect(outcome.offset == [9, 9, 9])
+        #expect(outcome.beyond == 0)
         #expect(outcome.stopped == .stopped)
     }
 
