@@ -1,0 +1,54 @@
+/// One value of a YAML document with the place where it begins.
+public struct YAMLNode: Sendable {
+    public var value: Value
+    public var mark: Mark
+
+    public indirect enum Value: Sendable {
+        /// `quoted` tells `"true"` from `true`: only a plain one may stand for something else than text.
+        case scalar(String, quoted: Bool)
+        case sequence([YAMLNode])
+        case mapping([Entry])
+    }
+
+    /// A key with its value. A key that was written twice is kept once, with its last value.
+    public struct Entry: Sendable {
+        public var key: String
+        public var keyMark: Mark
+        public var value: YAMLNode
+
+        public init(key: String, keyMark: Mark, value: YAMLNode) {
+            self.key = key
+            self.keyMark = keyMark
+            self.value = value
+        }
+    }
+
+    /// Where something stands; line and column count from 1, line 0 where a source has no lines.
+    public struct Mark: Sendable, Equatable {
+        public var source: String
+        public var line: Int
+        public var column: Int
+
+        public init(source: String, line: Int = 0, column: Int = 0) {
+            self.source = source
+            self.line = line
+            self.column = column
+        }
+    }
+
+    public init(_ value: Value, mark: Mark) {
+        self.value = value
+        self.mark = mark
+    }
+
+    /// YAML's null: nothing, `~` or `null`, unquoted.
+    public var isNull: Bool {
+        guard case .scalar(let text, quoted: false) = value else { return false }
+        return text.isEmpty || text == "~" || text == "null" || text == "Null" || text == "NULL"
+    }
+
+    public subscript(key: String) -> YAMLNode? {
+        guard case .mapping(let entries) = value else { return nil }
+        return entries.first { $0.key == key }?.value
+    }
+}
