@@ -1,0 +1,122 @@
+import PushCore
+import Telemetry
+import YAML
+
+extension Configuration {
+    /// Reads the file, lays the environment's `CARILLON__…` variables over it, and checks everything.
+    ///
+    /// Files that are named for templates and secrets are read too, except credentials, which ``Credential/load()``
+    /// reads. Paths are relative to the working directory. Blocks on the disk: for start and commands only.
+    public static func load(
+        path: String, environment: [String: String] = processEnvironment()
+    ) -> Result<Configuration, ConfigurationProblems> {
+        switch SmallFile.read(path) {
+        case .unreadable(let why):
+            return .failure(ConfigurationProblems(problems: [Problem(source: path, line: nil, text: why)]))
+        case .bytes(let bytes):
+            return read(bytes, source: path, environment: environment)
+        }
+    }
+
+    /// ``load(path:environment:)`` for text that is at hand; `source` names it in problems.
+    public static func read(
+        _ bytes: [UInt8], source: String, environment: [String: String] = [:]
+    ) -> Result<Configuration, ConfigurationProblems> {
+        let problems = ProblemList()
+        do {
+            let document = try YAMLDocument(parsing: bytes, source: source)
+            for (key, mark) in document.repeatedKeys { problems.add(mark, "key \"\(key)\" stands twice") }
+            let root = EnvironmentOverlay(problems: problems).apply(environment, to: document.root)
+            let reader = ConfigurationReader(problems: problems)
+            if let configuration = reader.read(root), problems.problems.isEmpty { return .success(configuration) }
+        } catch {
+            problems.add(error.mark, error.text)
+        }
+        return .failure(ConfigurationProblems(problems: problems.sorted))
+    }
+
+    /// The environment that this process was started with.
+    public static func processEnvironment() -> [String: String] {
+        guard case .bytes(let bytes) = SmallFile.read("/proc/self/environ", limit: 8 << 20) else { return [:] }
+        var environment: [String: String] = [:]
+        for entry in bytes.split(separator: 0) {
+            guard let equals = entry.firstIndex(of: UInt8(ascii: "=")) else { continue }
+            let name = String(decoding: entry[..<equals], as: UTF8.self)
+            environment[name] = String(decoding: entry[entry.index(after: equals)...], as: UTF8.self)
+        }
+        return environment
+    }
+}
+
+/// Turns the tree into values; reports what is wrong and goes on with defaults.
+struct ConfigurationReader {
+    let problems: ProblemList
+
+    static let keys = [
+        "kafka", "redis", "apps", "results", "http", "shards", "log", "window", "drain_s", "planner",
+    ]
+
+    /// Nil where a required part is missing; the problem is in the list then.
+    func read(_ root: YAMLNode) -> Configuration? {
+        let section = Section(root, path: "", keys: Self.keys, problems: problems)
+        let kafka = kafka(section)
+        let redis = redis(section)
+        let apps = apps(section)
+        var configuration = Configuration(kafka: kafka, redis: redis, apps: apps)
+        if let results = section.word(
+            "results", Configuration.Results.allCases.map(\.rawValue), Configuration.Results.self)
+        {
+            configuration.results = results
+        }
+        if let shards = section.int("shards", in: 0...1024) { configuration.shards = shards }
+        http(section, &configuration.http)
+        log(section, &configuration.logLevel)
+        let window = section.optionalSection("window", keys: ["records", "bytes"])
+        if let records = window.int("records", in: 1...10_000_000) { configuration.window.records = records }
+        if let bytes = window.int("bytes", in: (1 << 20)...(1 << 40)) { configuration.window.bytes = bytes }
+        let planner = section.optionalSection("planner", keys: ["direct_max"])
+        if let count = planner.int("direct_max", in: 1...1_000_000) { configuration.planner.directMax = count }
+        drain(section, &configuration)
+        return configuration
+    }
+
+    private func drain(_ section: Section, _ configuration: inout Configuration) {
+        if let seconds = section.seconds("drain_s", atMost: 3600) { configuration.drainSeconds = seconds }
+        let slowest = configuration.apps.map(\.limits.answerSeconds).max() ?? 0
+        if configuration.drainSeconds < slowest {
+            problems.add(
+                section["drain_s"]?.mark ?? section.mark,
+                "drain_s (\(configuration.drainSeconds)) must not be below the longest limits.answer_s (\(slowest)): "
+                    + "pushes in flight would be given up without their answer")
+        }
+    }
+
+    private func http(_ root: Section, _ http: inout Configuration.HTTPSection) {
+        let section = root.optionalSection("http", keys: ["listen"])
+        guard let listen = section.string("listen"), let node = section["listen"] else { return }
+        var host = listen[...]
+        guard let colon = listen.lastIndex(of: ":"), let port = UInt16(listen[listen.index(after: colon)...]) else {
+            problems.add(node.mark, "http.listen must be host:port, such as 127.0.0.1:9464")
+            return
+        }
+        host = listen[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+        guard !host.isEmpty else {
+            problems.add(node.mark, "http.listen must name its host; 0.0.0.0 for all addresses")
+            return
+        }
+        http.host = String(host)
+        http.port = port
+    }
+
+    private func log(_ root: Section, _ level: inout Log.Level) {
+        let section = root.optionalSection("log", keys: ["level"])
+        guard let name = section.string("level"), let node = section["level"] else { return }
+        guard let known = Log.Level(name: name) else {
+            let names = Log.Level.allCases.map(\.name).joined(separator: ", ")
+            problems.add(node.mark, "log.level must be one of \(names)")
+            return
+        }
+        level = known
+    }
+}

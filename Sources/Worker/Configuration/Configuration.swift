@@ -1,0 +1,190 @@
+public import APNs
+public import Kafka
+public import Payload
+public import PushCore
+public import Redis
+public import Telemetry
+
+/// All that an operator can set (contract section 8): a plain value, read once at start.
+///
+/// Defaults are overridden by the file, the file by `CARILLON__…` variables. Every key is described in
+/// `Config/carillon.yaml`; every queue, wait and window has its number here.
+public struct Configuration: Sendable {
+    public var kafka: KafkaSection
+    public var redis: RedisSection
+    public var apps: [App]
+    public var results = Results.all
+    public var http = HTTPSection()
+    /// Threads with an event loop, a group membership and connections of their own; 0: one per core.
+    public var shards = 0
+    public var logLevel = Log.Level.info
+    public var window = Window()
+    /// Seconds from the order to stop until what is left is given up.
+    public var drainSeconds: Double = 25
+    public var planner = Planner()
+
+    public struct KafkaSection: Sendable {
+        public var brokers: String
+        public var group = "carillon"
+        public var topics = Topics()
+        /// librdkafka's own properties, secret files already read in.
+        public var options: [String: String] = [:]
+
+        public init(brokers: String) {
+            self.brokers = brokers
+        }
+
+        /// What the consumers and producers are made from.
+        public func client(id: String, log: KafkaLogSink? = nil) -> KafkaConfiguration {
+            var client = KafkaConfiguration(brokers: brokers, group: group, clientID: id, options: options, log: log)
+            if let reset = options["auto.offset.reset"] {
+                client.offsetReset = reset == "error" ? .error : .earliest
+            }
+            return client
+        }
+    }
+
+    /// The names of contract section 1.
+    public struct Topics: Sendable, Equatable {
+        public var events = "im.events"
+        public var userState = "im.user-state"
+        public var chunks = "carillon.chunks"
+        public var parked = "carillon.parked"
+        public var deliveries = "im.deliveries"
+        public var results = "push.results"
+        public var feedback = "push.feedback"
+        public var sms = "push.sms"
+        public var deadLetter = "push.dead-letter"
+
+        public init() {}
+
+        /// Each key of `kafka.topics` with its topic.
+        public var all: [(key: String, name: String)] {
+            [
+                ("events", events), ("user_state", userState), ("chunks", chunks), ("parked", parked),
+                ("deliveries", deliveries), ("results", results), ("feedback", feedback), ("sms", sms),
+                ("dead_letter", deadLetter),
+            ]
+        }
+    }
+
+    public struct RedisSection: Sendable {
+        public var topology: Topology
+        /// Wait for a reply; then the link is closed, since replies could no longer be told apart.
+        public var timeoutMs = 2_000
+
+        public enum Topology: Sendable, Equatable {
+            case single(RedisEndpoint)
+            case cluster([RedisEndpoint])
+            case sentinel(master: String, nodes: [RedisEndpoint])
+        }
+
+        public init(topology: Topology) {
+            self.topology = topology
+        }
+
+        /// The numbers of a client.
+        public var limits: RedisLimits {
+            var limits = RedisLimits()
+            limits.commandTimeoutNanos = UInt64(timeoutMs) * 1_000_000
+            return limits
+        }
+
+        /// The server, or the first that is named.
+        public var endpoint: RedisEndpoint? {
+            switch topology {
+            case .single(let endpoint): endpoint
+            case .cluster(let nodes): nodes.first
+            case .sentinel(_, let nodes): nodes.first
+            }
+        }
+    }
+
+    /// What goes to `push.results`.
+    public enum Results: String, Sendable, CaseIterable {
+        case all, failures, none
+    }
+
+    public struct HTTPSection: Sendable, Equatable {
+        public var host = "127.0.0.1"
+        /// 0: any free one.
+        public var port: UInt16 = 9464
+
+        public init() {}
+    }
+
+    /// How much may be unsettled per partition before it is paused.
+    public struct Window: Sendable, Equatable {
+        public var records = 20_000
+        public var bytes = 64 << 20
+
+        public init() {}
+    }
+
+    public struct Planner: Sendable, Equatable {
+        /// Groups with more members become chunks on `carillon.chunks`.
+        public var directMax = 1_000
+
+        public init() {}
+    }
+
+    /// One app: what its decisions depend on, who may send for it, and how fast.
+    public struct App: Sendable {
+        public var policy: AppPolicy
+        /// At least one; the first serves tokens that name none.
+        public var credentials: [Credential]
+        public var endpoints = Endpoints()
+        public var templates = Templates()
+        public var limits = Limits()
+        /// `environment`: for what does not say which it is.
+        public var environment = APNsEnvironment.production
+
+        public init(policy: AppPolicy, credentials: [Credential]) {
+            self.policy = policy
+            self.credentials = credentials
+        }
+
+        /// The credential that a token's `cert` names; the first for none. Nil: there is no such name.
+        public func credential(named name: String?) -> Credential? {
+            guard let name else { return credentials.first }
+            return credentials.first { $0.name == name }
+        }
+    }
+
+    public struct Endpoints: Sendable, Equatable {
+        public var production = APNsEndpoint.production
+        public var sandbox = APNsEndpoint.sandbox
+
+        public init() {}
+
+        public subscript(environment: APNsEnvironment) -> APNsEndpoint {
+            switch environment {
+            case .production: production
+            case .sandbox: sandbox
+            }
+        }
+    }
+
+    public struct Limits: Sendable, Equatable {
+        /// Pushes per second over all shards; 0: as fast as it goes.
+        public var rate = 0
+        /// Pushes in flight per shard.
+        public var inFlight = 2_000
+        /// Wait for APNs' answer to one push.
+        public var answerSeconds: Double = 5
+        /// Resends of a push whose fate is unknown.
+        public var unknownTries = 2
+
+        public init() {}
+
+        /// These numbers in the client's own terms.
+        public var client: APNsLimits {
+            var limits = APNsLimits()
+            limits.inFlightMax = inFlight
+            limits.pushesMax = max(limits.pushesMax, inFlight)
+            limits.answerNanos = UInt64(answerSeconds * 1_000_000_000)
+            limits.unknownTries = unknownTries
+            return limits
+        }
+    }
+}

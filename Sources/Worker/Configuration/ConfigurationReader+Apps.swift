@@ -1,0 +1,190 @@
+import APNs
+import Payload
+import PushCore
+import YAML
+
+extension ConfigurationReader {
+    private static let appKeys = [
+        "id", "topic", "environment", "endpoint", "ca_file", "credentials", "profile", "strategy", "default_levels",
+        "dnd_mode", "force_overrides_dnd", "clear_on_read", "badge_cap", "default_language", "default_tz", "templates",
+        "limits",
+    ]
+
+    func apps(_ root: Section) -> [Configuration.App] {
+        guard let list = root["apps"] else {
+            problems.add(root.mark, "apps is missing; it needs one app at least")
+            return []
+        }
+        guard case .sequence(let nodes) = list.value, !nodes.isEmpty else {
+            problems.add(list.mark, "apps must be a list with one app at least")
+            return []
+        }
+        let templates = TemplatesReader(problems: problems)
+        var seen: Set<String> = []
+        return nodes.enumerated().compactMap { index, node in
+            let section = Section(node, path: "apps[\(index)]", keys: Self.appKeys, problems: problems)
+            guard let app = app(section, templates) else { return nil }
+            if !seen.insert(app.policy.id).inserted {
+                problems.add(section["id"]?.mark ?? section.mark, "two apps have the id \"\(app.policy.id)\"")
+            }
+            return app
+        }
+    }
+
+    private func app(_ section: Section, _ templates: TemplatesReader) -> Configuration.App? {
+        let id = section.requiredString("id")
+        let topic = section.requiredString("topic")
+        let credentials = credentials(section)
+        if let id, id.count > EventReader.Limit.id {
+            problems.add(section["id"]?.mark ?? section.mark, "\(section.name("id")) is longer than 64 characters")
+        }
+        if let topic, !topic.utf8.allSatisfy(Self.isBundleByte) {
+            problems.add(
+                section["topic"]?.mark ?? section.mark,
+                "\(section.name("topic")) must be a bundle id: letters, digits, dots and hyphens")
+        }
+        var app = Configuration.App(
+            policy: policy(section, AppPolicy(id: id ?? "", topic: topic ?? "")), credentials: credentials)
+        if let environment = section.word("environment", ["production", "sandbox"], APNsEnvironment.self) {
+            app.environment = environment
+        }
+        endpoints(section, &app.endpoints)
+        limits(section, &app.limits)
+        if let path = section.string("templates"), let node = section["templates"] {
+            app.templates = templates.read(path, at: node.mark)
+        }
+        app.templates.defaultLanguage = app.policy.defaultLanguage
+        return id == nil || topic == nil ? nil : app
+    }
+
+    private func policy(_ section: Section, _ start: AppPolicy) -> AppPolicy {
+        var policy = start
+        if let profile = section.word("profile", ["nim", "rc", "wps", "raw"], PayloadProfile.self) {
+            policy.profile = profile
+        }
+        if let strategy = section.int("strategy", in: 1...4).flatMap({ Strategy(rawValue: $0) }) {
+            policy.strategy = strategy
+        }
+        if let mode = section.word("dnd_mode", ["independent", "chain"], AppPolicy.DNDMode.self) {
+            policy.dndMode = mode
+        }
+        if let overrides = section.bool("force_overrides_dnd") { policy.forceOverridesDND = overrides }
+        if let clears = section.bool("clear_on_read") { policy.clearOnRead = clears }
+        if let cap = section.int("badge_cap", in: 0...Int(Int32.max)) { policy.badgeCap = Int64(cap) }
+        if let language = section.string("default_language") { policy.defaultLanguage = language }
+        if let zone = section.string("default_tz") {
+            if SystemZones().offset(of: zone, at: 0) == nil {
+                problems.add(
+                    section["default_tz"]?.mark ?? section.mark,
+                    "\(section.name("default_tz")): no such time zone; write it like Asia/Shanghai")
+            }
+            policy.defaultZone = zone
+        }
+        let kinds = Conversation.Kind.allCases
+        let levels = section.optionalSection("default_levels", keys: kinds.map(\.rawValue))
+        for kind in kinds {
+            guard let node = levels[kind.rawValue] else { continue }
+            guard case .scalar(let text, quoted: false) = node.value,
+                let level = Int(text).flatMap({ MuteLevel(rawValue: $0) })
+            else {
+                problems.add(node.mark, "\(levels.name(kind.rawValue)) must be one of -1, 0, 1, 2, 4, 5")
+                continue
+            }
+            policy.defaultLevels[kind] = level
+        }
+        return policy
+    }
+
+    private func credentials(_ app: Section) -> [Configuration.Credential] {
+        guard let node = app["credentials"] else {
+            problems.add(app.mark, "\(app.name("credentials")) is missing")
+            return []
+        }
+        // Sets with names are mappings of mappings; one unnamed set is a mapping of texts.
+        guard case .mapping(let entries) = node.value, !entries.isEmpty,
+            entries.allSatisfy({ if case .mapping = $0.value.value { true } else { false } })
+        else { return credential(node, named: "default", path: app.name("credentials")).map { [$0] } ?? [] }
+        return entries.compactMap {
+            credential($0.value, named: $0.key, path: "\(app.name("credentials")).\($0.key)")
+        }
+    }
+
+    private func credential(_ node: YAMLNode, named name: String, path: String) -> Configuration.Credential? {
+        let keys = ["key_file", "key_id", "team_id", "certificate_file", "password_file"]
+        let section = Section(node, path: path, keys: keys, problems: problems)
+        func made(_ source: Configuration.Credential.Source) -> Configuration.Credential {
+            Configuration.Credential(name: name, source: source, mark: node.mark)
+        }
+        if let certificate = section.string("certificate_file") {
+            if let key = section.string("key_file") {
+                refuse(["key_id", "team_id", "password_file"], in: section, beside: "certificate_file and key_file")
+                return made(.certificate(chainFile: certificate, keyFile: key))
+            }
+            refuse(["key_id", "team_id"], in: section, beside: "certificate_file")
+            return made(.archive(file: certificate, passwordFile: section.string("password_file")))
+        }
+        refuse(["password_file"], in: section, beside: "key_file")
+        guard let key = section.string("key_file") else {
+            problems.add(
+                node.mark,
+                "\(path) needs key_file, key_id and team_id, or certificate_file with password_file or key_file")
+            return nil
+        }
+        guard let keyID = section.requiredString("key_id"), let teamID = section.requiredString("team_id") else {
+            return nil
+        }
+        return made(.token(keyFile: key, keyID: keyID, teamID: teamID))
+    }
+
+    private func refuse(_ keys: [String], in section: Section, beside others: String) {
+        for key in keys {
+            guard let node = section[key] else { continue }
+            problems.add(node.mark, "\(section.name(key)) says nothing beside \(others)")
+        }
+    }
+
+    private func endpoints(_ app: Section, _ endpoints: inout Configuration.Endpoints) {
+        let caFile = app.string("ca_file")
+        endpoints.production.caFile = caFile
+        endpoints.sandbox.caFile = caFile
+        guard let node = app["endpoint"] else { return }
+        func read(_ text: String, _ mark: YAMLNode.Mark) -> APNsEndpoint? {
+            do {
+                return try APNsEndpoint(url: text, caFile: caFile)
+            } catch {
+                problems.add(mark, "\(app.name("endpoint")): \(error.description)")
+                return nil
+            }
+        }
+        guard case .mapping = node.value else {
+            if let text = app.string("endpoint"), let endpoint = read(text, node.mark) {
+                endpoints.production = endpoint
+                endpoints.sandbox = endpoint
+            }
+            return
+        }
+        let section = app.optionalSection("endpoint", keys: ["production", "sandbox"])
+        for key in ["production", "sandbox"] {
+            guard let text = section.string(key), let place = section[key]?.mark, let endpoint = read(text, place)
+            else { continue }
+            if key == "production" { endpoints.production = endpoint } else { endpoints.sandbox = endpoint }
+        }
+    }
+
+    private func limits(_ app: Section, _ limits: inout Configuration.Limits) {
+        let section = app.optionalSection("limits", keys: ["rate", "in_flight", "answer_s", "unknown_tries"])
+        if let rate = section.int("rate", in: 0...10_000_000) { limits.rate = rate }
+        if let count = section.int("in_flight", in: 1...1_000_000) { limits.inFlight = count }
+        if let seconds = section.seconds("answer_s", atMost: 300) { limits.answerSeconds = seconds }
+        if let tries = section.int("unknown_tries", in: 0...10) { limits.unknownTries = tries }
+    }
+
+    private static func isBundleByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,162 @@
+import Kafka
+import Redis
+import Telemetry
+import YAML
+
+extension ConfigurationReader {
+    func kafka(_ root: Section) -> Configuration.KafkaSection {
+        guard
+            let section = root.section("kafka", keys: ["brokers", "group", "topics", "options", "secret_files"])
+        else {
+            problems.add(root.mark, "kafka is missing; it needs brokers at least")
+            return Configuration.KafkaSection(brokers: "")
+        }
+        var kafka = Configuration.KafkaSection(brokers: section.requiredString("brokers") ?? "")
+        if let group = section.string("group") { kafka.group = group }
+        topics(section, &kafka.topics)
+        var marks = ["brokers": section["brokers"]?.mark, "group": section["group"]?.mark]
+        options(section, &kafka.options, &marks)
+        guard !kafka.brokers.isEmpty else { return kafka }
+        var told: Set<String> = []
+        let client = kafka.client(id: "carillon")
+        for problem in client.problems(for: .consumer) + client.problems(for: .producer)
+        where told.insert(problem.key).inserted {
+            let name = kafka.options[problem.key] == nil ? problem.key : "options.\(problem.key)"
+            problems.add((marks[problem.key] ?? nil) ?? section.mark, "kafka.\(name): \(problem.why)")
+        }
+        return kafka
+    }
+
+    private func topics(_ kafka: Section, _ topics: inout Configuration.Topics) {
+        let section = kafka.optionalSection("topics", keys: topics.all.map(\.key))
+        func take(_ key: String, _ name: inout String) {
+            guard let text = section.string(key), let node = section[key] else { return }
+            // Kafka's own rule for topic names.
+            let isName = text.utf8.count <= 249 && text != "." && text != ".." && text.utf8.allSatisfy(Self.isTopicByte)
+            if isName {
+                name = text
+            } else {
+                problems.add(node.mark, "\(section.name(key)) must be letters, digits, dots, _ and -, at most 249")
+            }
+        }
+        take("events", &topics.events)
+        take("user_state", &topics.userState)
+        take("chunks", &topics.chunks)
+        take("parked", &topics.parked)
+        take("deliveries", &topics.deliveries)
+        take("results", &topics.results)
+        take("feedback", &topics.feedback)
+        take("sms", &topics.sms)
+        take("dead_letter", &topics.deadLetter)
+        var keyOf: [String: String] = [:]
+        for (key, name) in topics.all {
+            if let other = keyOf.updateValue(key, forKey: name) {
+                let mark = section[key]?.mark ?? section[other]?.mark ?? section.mark
+                problems.add(mark, "kafka.topics.\(other) and \(key) name the same topic, \(name)")
+            }
+        }
+    }
+
+    private static func isTopicByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+            true
+        default: false
+        }
+    }
+
+    private func options(
+        _ kafka: Section, _ options: inout [String: String], _ marks: inout [String: YAMLNode.Mark?]
+    ) {
+        let section = kafka.optionalSection("options", keys: nil)
+        for entry in section.all {
+            guard case .scalar(let value, _) = entry.value.value else {
+                problems.add(entry.value.mark, "\(section.name(entry.key)) must be a text or a number")
+                continue
+            }
+            // A file is read by more people than a process' environment.
+            if Self.isSecret(entry.key), entry.value.mark.line > 0 {
+                problems.add(
+                    entry.keyMark,
+                    "kafka.options.\(entry.key) is a secret: name a file that holds it in kafka.secret_files")
+                continue
+            }
+            options[entry.key] = value
+            marks[entry.key] = entry.keyMark
+        }
+        let secrets = kafka.optionalSection("secret_files", keys: nil)
+        for entry in secrets.all {
+            guard let path = secrets.string(entry.key) else { continue }
+            if options[entry.key] != nil {
+                problems.add(entry.keyMark, "\(entry.key) stands in kafka.options too")
+                continue
+            }
+            switch SmallFile.readSecret(path) {
+            case .unreadable(let why): problems.add(entry.value.mark, "\(path): \(why)")
+            case .bytes(let bytes):
+                options[entry.key] = String(decoding: bytes, as: UTF8.self)
+                marks[entry.key] = entry.keyMark
+            }
+        }
+    }
+
+    private static func isSecret(_ key: String) -> Bool {
+        ["password", "secret", "ssl.key.pem", "sasl.oauthbearer.config"].contains { key.contains($0) }
+    }
+
+    func redis(_ root: Section) -> Configuration.RedisSection {
+        let nowhere = Configuration.RedisSection(topology: .cluster([]))
+        guard let section = root.section("redis", keys: ["url", "password_file", "sentinel", "timeout_ms"]) else {
+            problems.add(root.mark, "redis is missing; it needs a url at least")
+            return nowhere
+        }
+        let password = section.string("password_file").flatMap { path -> Secret? in
+            switch SmallFile.readSecret(path) {
+            case .bytes(let bytes): return Secret(bytes: bytes)
+            case .unreadable(let why):
+                problems.add(section["password_file"]?.mark ?? section.mark, "\(path): \(why)")
+                return nil
+            }
+        }
+        var redis = Configuration.RedisSection(topology: topology(section, password) ?? nowhere.topology)
+        if let timeout = section.int("timeout_ms", in: 10...60_000) { redis.timeoutMs = timeout }
+        return redis
+    }
+
+    private func topology(_ section: Section, _ password: Secret?) -> Configuration.RedisSection.Topology? {
+        let endpoints = section.strings("url").compactMap { endpoint($0.text, $0.mark, password) }
+        if let sentinel = section.section("sentinel", keys: ["master", "nodes"]) {
+            problems.add(
+                sentinel.mark, "redis.sentinel is not supported yet; name the primary, or its service, as redis.url")
+            let nodes = sentinel.strings("nodes").compactMap { node -> RedisEndpoint? in
+                endpoint(node.text.contains("://") ? node.text : "redis://\(node.text)", node.mark, password)
+            }
+            return .sentinel(master: sentinel.requiredString("master") ?? "", nodes: nodes)
+        }
+        guard let url = section["url"] else {
+            problems.add(section.mark, "redis.url is missing")
+            return nil
+        }
+        if case .sequence = url.value {
+            problems.add(url.mark, "redis.url: a list of nodes (Redis Cluster) is not supported yet; name one server")
+            return .cluster(endpoints)
+        }
+        return endpoints.first.map { .single($0) }
+    }
+
+    private func endpoint(_ url: String, _ mark: YAMLNode.Mark, _ password: Secret?) -> RedisEndpoint? {
+        do {
+            var endpoint = try RedisEndpoint(url: url)
+            if endpoint.password != nil, mark.line > 0 {
+                problems.add(
+                    mark, "redis.url holds a password: name a file that holds it as redis.password_file")
+            }
+            if let password { endpoint.password = password }
+            return endpoint
+        } catch {
+            problems.add(mark, "redis.url: \(error.description)")
+            return nil
+        }
+    }
+}

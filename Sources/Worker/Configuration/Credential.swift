@@ -1,0 +1,56 @@
+public import APNs
+public import YAML
+
+extension Configuration {
+    /// One set of files that lets an app send; the files are read by ``load()``, not before.
+    public struct Credential: Sendable {
+        /// What a bind's `cert` says; `default` where the app has one unnamed set.
+        public var name: String
+        public var source: Source
+        /// Where it stands, for what is found wrong with its files later.
+        public var mark: YAMLNode.Mark
+
+        public enum Source: Sendable, Equatable {
+            /// A provider key as Apple hands it out.
+            case token(keyFile: String, keyID: String, teamID: String)
+            /// A certificate with its unencrypted key, both PEM.
+            case certificate(chainFile: String, keyFile: String)
+            /// PKCS #12, with a file that holds its password.
+            case archive(file: String, passwordFile: String?)
+        }
+
+        public init(name: String, source: Source, mark: YAMLNode.Mark) {
+            self.name = name
+            self.source = source
+            self.mark = mark
+        }
+
+        /// Reads and checks the files. The problem names file and cure, never a secret.
+        public func load() -> Result<APNsCredential, Problem> {
+            do throws(APNsFault) {
+                switch source {
+                case .token(let keyFile, let keyID, let teamID):
+                    return .success(try APNsCredential.token(keyFile: keyFile, keyID: keyID, teamID: teamID))
+                case .certificate(let chainFile, let keyFile):
+                    return .success(try APNsCredential.certificate(chainFile: chainFile, keyFile: keyFile))
+                case .archive(let file, _):
+                    return .failure(
+                        Problem(
+                            mark,
+                            "\(file): PKCS #12 files cannot be read yet; write PEM files with `openssl pkcs12` "
+                                + "and name them as certificate_file and key_file"))
+                }
+            } catch {
+                return .failure(Problem(mark, error.description))
+            }
+        }
+    }
+
+    /// What is wrong with the files that credentials name; empty when all of them can be used.
+    public func credentialProblems() -> [Problem] {
+        apps.flatMap(\.credentials).compactMap { credential in
+            guard case .failure(let problem) = credential.load() else { return nil }
+            return problem
+        }
+    }
+}

@@ -1,0 +1,151 @@
+import YAML
+
+/// A mapping being read: takes known keys, reports unknown ones and values of the wrong form, and goes on.
+///
+/// Absent and null keys leave the default. Nothing is thrown, so that all problems come out together.
+struct Section {
+    let path: String
+    let mark: YAMLNode.Mark
+    let problems: ProblemList
+    private let entries: [String: YAMLNode.Entry]
+
+    /// - Parameters:
+    ///   - path: as `kafka.topics`, empty for the whole file.
+    ///   - keys: all that may stand here; nil: any.
+    init(_ node: YAMLNode, path: String, keys: [String]?, problems: ProblemList) {
+        self.path = path
+        self.problems = problems
+        mark = node.mark
+        var entries: [String: YAMLNode.Entry] = [:]
+        if case .mapping(let list) = node.value {
+            for entry in list {
+                if let keys, !keys.contains(entry.key) {
+                    problems.add(entry.keyMark, Self.unknown(entry.key, keys))
+                } else {
+                    entries[entry.key] = entry
+                }
+            }
+        } else if !node.isNull {
+            problems.add(node.mark, "\(path.isEmpty ? "the file" : path) must be a mapping of keys to values")
+        }
+        self.entries = entries
+    }
+
+    /// The value of a key; nil where it is absent or null.
+    subscript(key: String) -> YAMLNode? {
+        guard let node = entries[key]?.value, !node.isNull else { return nil }
+        return node
+    }
+
+    /// Everything that stands here, by key.
+    var all: [YAMLNode.Entry] {
+        entries.values.sorted { ($0.keyMark.line, $0.key) < ($1.keyMark.line, $1.key) }
+    }
+
+    func name(_ key: String) -> String { path.isEmpty ? key : "\(path).\(key)" }
+
+    func section(_ key: String, keys: [String]?) -> Section? {
+        self[key].map { Section($0, path: name(key), keys: keys, problems: problems) }
+    }
+
+    /// A section whose keys all have defaults: an absent one is as an empty one.
+    func optionalSection(_ key: String, keys: [String]?) -> Section {
+        Section(
+            self[key] ?? YAMLNode(.mapping([]), mark: mark), path: name(key), keys: keys, problems: problems)
+    }
+
+    func string(_ key: String) -> String? {
+        guard let node = self[key] else { return nil }
+        guard case .scalar(let text, _) = node.value, !text.isEmpty else {
+            problems.add(node.mark, "\(name(key)) must be text")
+            return nil
+        }
+        guard !text.contains("\0") else {
+            problems.add(node.mark, "\(name(key)) holds a NUL character")
+            return nil
+        }
+        return text
+    }
+
+    func requiredString(_ key: String) -> String? {
+        guard self[key] != nil else {
+            problems.add(mark, "\(name(key)) is missing")
+            return nil
+        }
+        return string(key)
+    }
+
+    func int(_ key: String, in range: ClosedRange<Int>) -> Int? {
+        guard let node = self[key] else { return nil }
+        guard case .scalar(let text, quoted: false) = node.value, let number = Int(text), range.contains(number) else {
+            let span =
+                range.upperBound == .max
+                ? "from \(range.lowerBound)" : "from \(range.lowerBound) to \(range.upperBound)"
+            problems.add(node.mark, "\(name(key)) must be a whole number \(span)")
+            return nil
+        }
+        return number
+    }
+
+    /// A number of seconds above 0, fractions allowed.
+    func seconds(_ key: String, atMost limit: Double) -> Double? {
+        guard let node = self[key] else { return nil }
+        guard case .scalar(let text, quoted: false) = node.value, let number = Double(text), number > 0, number <= limit
+        else {
+            problems.add(node.mark, "\(name(key)) must be a number of seconds above 0, at most \(Int(limit))")
+            return nil
+        }
+        return number
+    }
+
+    func bool(_ key: String) -> Bool? {
+        guard let node = self[key] else { return nil }
+        if case .scalar("true", quoted: false) = node.value { return true }
+        if case .scalar("false", quoted: false) = node.value { return false }
+        problems.add(node.mark, "\(name(key)) must be true or false")
+        return nil
+    }
+
+    func word<Word: RawRepresentable<String>>(_ key: String, _ words: [String], _ type: Word.Type) -> Word? {
+        guard let node = self[key] else { return nil }
+        if case .scalar(let text, _) = node.value, let word = Word(rawValue: text) { return word }
+        problems.add(node.mark, "\(name(key)) must be one of \(words.joined(separator: ", "))")
+        return nil
+    }
+
+    /// One text or a list of texts.
+    func strings(_ key: String) -> [(text: String, mark: YAMLNode.Mark)] {
+        guard let node = self[key] else { return [] }
+        let nodes: [YAMLNode]
+        if case .sequence(let items) = node.value { nodes = items } else { nodes = [node] }
+        return nodes.compactMap { node in
+            if case .scalar(let text, _) = node.value, !text.isEmpty { return (text, node.mark) }
+            problems.add(node.mark, "\(name(key)) must hold texts only")
+            return nil
+        }
+    }
+
+    static func unknown(_ key: String, _ keys: [String]) -> String {
+        let near = keys.map { (key: $0, distance: distance(key, $0)) }.min { $0.distance < $1.distance }
+        guard let near, near.distance <= max(1, min(3, near.key.count / 3)) else {
+            return "unknown key \"\(key)\"; known are \(keys.joined(separator: ", "))"
+        }
+        return "unknown key \"\(key)\" (did you mean \"\(near.key)\"?)"
+    }
+
+    /// Levenshtein's distance. Keys come from a small file, but are cut so that no file is slow to refuse.
+    private static func distance(_ one: String, _ other: String) -> Int {
+        let one = Array(one.prefix(64)), other = Array(other.prefix(64))
+        var row = Array(0...other.count)
+        for (i, a) in one.enumerated() {
+            var diagonal = row[0]
+            row[0] = i + 1
+            for (j, b) in other.enumerated() {
+                let cost = a == b ? diagonal : diagonal + 1
+                diagonal = row[j + 1]
+                row[j + 1] = min(cost, row[j] + 1, row[j + 1] + 1)
+            }
+        }
+        return row[other.count]
+    }
+}

@@ -1,0 +1,51 @@
+public import PushCore
+
+/// The system's time zones (`/usr/share/zoneinfo`), each file read once and kept.
+///
+/// One per shard, without locks. The first question about a zone reads a small file and so may wait for the disk; from
+/// then on it is a search in an array. Names come from users: they are checked before they become paths, and at most
+/// 1,024 are kept, known or not.
+public final class SystemZones: ZoneTable {
+    private let directory: String
+    private var known: [String: ZoneRules?] = [:]
+
+    public init(directory: String = "/usr/share/zoneinfo") {
+        self.directory = directory
+    }
+
+    public func offset(of zone: String, at ms: Int64) -> Int? {
+        let rules: ZoneRules?
+        if let cached = known[zone] {
+            rules = cached
+        } else {
+            rules = Self.isName(zone) ? read(zone) : nil
+            if known.count >= 1_024 { known.removeAll(keepingCapacity: true) }
+            known[zone] = .some(rules)
+        }
+        // Floor, so that the last millisecond before 1970 is not 1970.
+        return rules?.offset(at: ms >= 0 ? ms / 1_000 : (ms - 999) / 1_000)
+    }
+
+    private func read(_ zone: String) -> ZoneRules? {
+        guard case .bytes(let bytes) = SmallFile.read("\(directory)/\(zone)", limit: 1 << 16) else { return nil }
+        return ZoneRules(tzif: bytes)
+    }
+
+    /// The tz database's own rule for names: parts of letters, digits, `_`, `+`, `-`, never beginning with a dot, so
+    /// no way out of the directory.
+    static func isName(_ zone: String) -> Bool {
+        guard !zone.isEmpty, zone.utf8.count <= 64 else { return false }
+        return zone.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).allSatisfy { part in
+            !part.isEmpty
+                && part.allSatisfy { byte in
+                    switch byte {
+                    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "+"),
+                        UInt8(ascii: "-"):
+                        true
+                    default: false
+                    }
+                }
+        }
+    }
+}

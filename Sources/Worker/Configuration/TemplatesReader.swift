@@ -1,0 +1,69 @@
+import Payload
+import YAML
+
+/// Reads template files, each once; what is wrong in them is reported with their own lines.
+final class TemplatesReader {
+    private let problems: ProblemList
+    private var known: [String: Templates] = [:]
+
+    init(problems: ProblemList) {
+        self.problems = problems
+    }
+
+    /// - Parameter mark: where the file is named, for a file that cannot be read.
+    func read(_ path: String, at mark: YAMLNode.Mark) -> Templates {
+        if let templates = known[path] { return templates }
+        var templates = Templates()
+        switch SmallFile.read(path) {
+        case .unreadable(let why): problems.add(mark, "\(path): \(why)")
+        case .bytes(let bytes):
+            do {
+                let document = try YAMLDocument(parsing: bytes, source: path)
+                for (key, mark) in document.repeatedKeys { problems.add(mark, "key \"\(key)\" stands twice") }
+                templates = read(document.root)
+            } catch {
+                problems.add(error.mark, error.text)
+            }
+        }
+        known[path] = templates
+        return templates
+    }
+
+    private func read(_ root: YAMLNode) -> Templates {
+        let section = Section(root, path: "", keys: ["languages"], problems: problems)
+        guard let languages = section.section("languages", keys: nil) else {
+            problems.add(section.mark, "languages is missing")
+            return Templates()
+        }
+        var templates = Templates()
+        for entry in languages.all {
+            templates.languages[entry.key] = language(entry.value, path: "languages.\(entry.key)")
+        }
+        return templates
+    }
+
+    private func language(_ node: YAMLNode, path: String) -> Templates.Language {
+        let section = Section(
+            node, path: path, keys: ["generic", "types", "content_keys", "merged"], problems: problems)
+        // Unicode's plural categories.
+        let plurals = ["zero", "one", "two", "few", "many", "other"]
+        let merged = section.section("merged", keys: plurals)
+        if let merged, merged["other"] == nil {
+            problems.add(merged.mark, "\(merged.path) needs other: it serves every number without a form of its own")
+        }
+        return Templates.Language(
+            generic: section.string("generic"),
+            types: texts(section.section("types", keys: nil)),
+            contentKeys: texts(section.section("content_keys", keys: nil)),
+            merged: texts(merged))
+    }
+
+    private func texts(_ section: Section?) -> [String: String] {
+        guard let section else { return [:] }
+        var texts: [String: String] = [:]
+        for entry in section.all {
+            if let text = section.string(entry.key) { texts[entry.key] = text }
+        }
+        return texts
+    }
+}
