@@ -17,12 +17,20 @@ public final class ServerProcess: Sendable {
         posix_spawn_file_actions_init(&actions)
         posix_spawn_file_actions_adddup2(&actions, pipes[1], 1)
         posix_spawn_file_actions_adddup2(&actions, pipes[1], 2)
+        // Dispatch's threads block signals and a child inherits that: it would never see SIGTERM.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) }
         words.append(nil)
         var child = pid_t()
-        let code = posix_spawnp(&child, program, &actions, nil, &words, environ)
+        let code = posix_spawnp(&child, program, &actions, &attributes, &words, environ)
         for word in words { free(word) }
         posix_spawn_file_actions_destroy(&actions)
+        posix_spawnattr_destroy(&attributes)
         close(pipes[1])
         guard code == 0 else {
             close(pipes[0])
