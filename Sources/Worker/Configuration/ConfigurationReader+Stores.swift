@@ -105,9 +105,17 @@ extension ConfigurationReader {
         ["password", "secret", "ssl.key.pem", "sasl.oauthbearer.config"].contains { key.contains($0) }
     }
 
+    private static let redisKeys = ["url", "user", "password_file", "sentinel", "timeout_ms"]
+
+    /// What the URLs leave out, so that they need hold no secret.
+    private struct Login {
+        var user: String?
+        var password: Secret?
+    }
+
     func redis(_ root: Section) -> Configuration.RedisSection {
         let nowhere = Configuration.RedisSection(topology: .cluster([]))
-        guard let section = root.section("redis", keys: ["url", "password_file", "sentinel", "timeout_ms"]) else {
+        guard let section = root.section("redis", keys: Self.redisKeys) else {
             problems.add(root.mark, "redis is missing; it needs a url at least")
             return nowhere
         }
@@ -119,18 +127,22 @@ extension ConfigurationReader {
                 return nil
             }
         }
-        var redis = Configuration.RedisSection(topology: topology(section, password) ?? nowhere.topology)
+        let login = Login(user: section.string("user"), password: password)
+        if login.user != nil, section["password_file"] == nil {
+            problems.add(section["user"]?.mark ?? section.mark, "redis.user needs redis.password_file")
+        }
+        var redis = Configuration.RedisSection(topology: topology(section, login) ?? nowhere.topology)
         if let timeout = section.int("timeout_ms", in: 10...60_000) { redis.timeoutMs = timeout }
         return redis
     }
 
-    private func topology(_ section: Section, _ password: Secret?) -> Configuration.RedisSection.Topology? {
-        let endpoints = section.strings("url").compactMap { endpoint($0.text, $0.mark, password) }
+    private func topology(_ section: Section, _ login: Login) -> Configuration.RedisSection.Topology? {
+        let endpoints = section.strings("url").compactMap { endpoint($0.text, $0.mark, login) }
         if let sentinel = section.section("sentinel", keys: ["master", "nodes"]) {
             problems.add(
                 sentinel.mark, "redis.sentinel is not supported yet; name the primary, or its service, as redis.url")
             let nodes = sentinel.strings("nodes").compactMap { node -> RedisEndpoint? in
-                endpoint(node.text.contains("://") ? node.text : "redis://\(node.text)", node.mark, password)
+                endpoint(node.text.contains("://") ? node.text : "redis://\(node.text)", node.mark, login)
             }
             return .sentinel(master: sentinel.requiredString("master") ?? "", nodes: nodes)
         }
@@ -145,14 +157,15 @@ extension ConfigurationReader {
         return endpoints.first.map { .single($0) }
     }
 
-    private func endpoint(_ url: String, _ mark: YAMLNode.Mark, _ password: Secret?) -> RedisEndpoint? {
+    private func endpoint(_ url: String, _ mark: YAMLNode.Mark, _ login: Login) -> RedisEndpoint? {
         do {
             var endpoint = try RedisEndpoint(url: url)
             if endpoint.password != nil, mark.line > 0 {
                 problems.add(
                     mark, "redis.url holds a password: name a file that holds it as redis.password_file")
             }
-            if let password { endpoint.password = password }
+            if let user = login.user { endpoint.user = user }
+            if let password = login.password { endpoint.password = password }
             return endpoint
         } catch {
             problems.add(mark, "redis.url: \(error.description)")
