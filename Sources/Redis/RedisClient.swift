@@ -113,7 +113,7 @@ public final class RedisClient {
     /// The first call on a connection carries the source, later ones its digest; when Redis has forgotten the script
     /// (NOSCRIPT) the source is sent again for the same tag. Throws as `command` does.
     public func evaluate(
-        _ tag: UInt64, _ operation: RedisOperation = .other, _ script: RedisScript, keyCount: Int,
+        _ tag: UInt64, _ operation: RedisOperation, _ script: RedisScript, keyCount: Int,
         _ build: (inout RedisCommand) -> Void
     ) throws(RedisFault) {
         let connection = try admit()
@@ -147,7 +147,7 @@ public final class RedisClient {
 
     /// As the other `evaluate`, for callers that have their keys and arguments in arrays.
     public func evaluate(
-        _ tag: UInt64, _ operation: RedisOperation = .other, _ script: RedisScript, keys: [[UInt8]], args: [[UInt8]]
+        _ tag: UInt64, _ operation: RedisOperation, _ script: RedisScript, keys: [[UInt8]], args: [[UInt8]]
     ) throws(RedisFault) {
         try evaluate(tag, operation, script, keyCount: keys.count) { command in
             for key in keys { command.arg(key) }
@@ -204,14 +204,15 @@ public final class RedisClient {
             case .unix(let path): .unix(path: path)
             }
         let link = Link(loop: loop, to: place, tls: tls, connectTimeoutNanos: limits.connectTimeoutNanos)
-        guard
-            let next = RedisConnection(client: self, loop: loop, link: link, replyBytesMax: limits.replyBytesMax)
-        else {
-            return retryLater(RedisFault(.unreachable, "out of memory"))
+        do throws(RedisFault) {
+            let next = try RedisConnection(
+                client: self, loop: loop, link: link, replyBytesMax: limits.replyBytesMax)
+            connection = next
+            change(to: .connecting)
+            next.open()
+        } catch {
+            retryLater(error)
         }
-        connection = next
-        change(to: .connecting)
-        next.open()
     }
 
     /// Login, database, and a PING that shows whether the server takes commands from us at all.

@@ -25,12 +25,11 @@ final class RedisConnection: LinkDelegate {
     /// An error reply showed that this connection is of no more use; it ends when the replies at hand are told.
     private var endingFault: RedisFault?
 
-    init?(client: RedisClient, loop: Loop, link: Link, replyBytesMax: Int) {
-        guard let reader = ReplyReader(replyBytesMax: replyBytesMax) else { return nil }
+    init(client: RedisClient, loop: Loop, link: Link, replyBytesMax: Int) throws(RedisFault) {
+        reader = try ReplyReader(replyBytesMax: replyBytesMax)
         self.client = client
         self.loop = loop
         self.link = link
-        self.reader = reader
     }
 
     func open() {
@@ -146,6 +145,8 @@ final class RedisConnection: LinkDelegate {
             guard step == RedisClient.lastGreeting, fault.text.hasPrefix("NOPERM") else { return end(fault) }
         }
         guard step == RedisClient.lastGreeting else { return }
+        // Commands have another time limit than the greeting, so the timer starts afresh with the first of them.
+        timer?.cancel()
         isReady = true
         readyNanos = loop.nowNanos
         client.becameReady(self)

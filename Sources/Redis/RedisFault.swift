@@ -58,7 +58,8 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
     public let code: Code
     public let text: String
 
-    init(_ code: Code, _ text: String = "") {
+    /// A fault of this kind, as a test or a stand-in for a server makes one.
+    public init(_ code: Code, _ text: String = "") {
         self.code = code
         self.text = text
     }

@@ -17,7 +17,7 @@ struct ReplyReader: ~Copyable {
     let arena: UnsafeMutablePointer<ReplyArena>
     private let bytesMax: Int
 
-    init?(replyBytesMax: Int) {
+    init(replyBytesMax: Int) throws(RedisFault) {
         functions = .allocate(capacity: 1)
         functions.initialize(to: ReplyBuilder.functions)
         arena = .allocate(capacity: 1)
@@ -27,7 +27,7 @@ struct ReplyReader: ~Copyable {
             functions.deallocate()
             arena.deinitialize(count: 1)
             arena.deallocate()
-            return nil
+            throw RedisFault(.unreachable, "no memory for a reply reader")
         }
         self.raw = raw
         raw.pointee.privdata = UnsafeMutableRawPointer(arena)

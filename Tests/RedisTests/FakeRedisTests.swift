@@ -1,0 +1,122 @@
+import EventLoop
+import Glibc
+import Redis
+import Support
+import Testing
+
+/// A server that greets properly and then answers all further commands with given bytes, closing where told.
+private final class FakeRedis: LinkDelegate {
+    private let answer: [UInt8]
+    private let closes: Bool
+    private var listener: Listener?
+    private var links: [Link] = []
+    private var greeted: Set<ObjectIdentifier> = []
+
+    init(loop: Loop, answer: [UInt8], closes: Bool) throws(LoopFault) {
+        self.answer = answer
+        self.closes = closes
+        listener = try Listener(loop: loop) { [unowned self] link in
+            link.delegate = self
+            links.append(link)
+        }
+    }
+
+    var port: UInt16 { listener?.port ?? 0 }
+
+    func linkDidOpen(_ link: Link) {}
+
+    func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) {
+        guard greeted.contains(ObjectIdentifier(link)) else {
+            greeted.insert(ObjectIdentifier(link))
+            return link.write(Array("+PONG\r\n".utf8))
+        }
+        link.write(answer)
+        if closes { link.close() }
+    }
+
+    func link(_ link: Link, didClose reason: LinkFault) { links.removeAll { $0 === link } }
+}
+
+@Suite(.timeLimit(.minutes(2)))
+struct FakeRedisTests {
+    /// Three commands against a server that says `answer`; what each tag was told, in order.
+    private func told(_ answer: [UInt8], closes: Bool, limits: RedisLimits = RedisWorld.quick) async throws
+        -> [RedisFact]
+    {
+        let stage = try TestLoop("fake")
+        let port = try await stage.run { stage in
+            let server = try FakeRedis(loop: stage.loop, answer: answer, closes: closes)
+            stage.keep(server)
+            return server.port
+        }
+        let world = try RedisWorld()
+        try await world.connect("redis://127.0.0.1:\(port)", limits: limits)
+        try await world.with { client, _ in
+            for tag in 1...3 as ClosedRange<UInt64> { try client.command(tag) { $0.arg("PING") } }
+        }
+        var out: [RedisFact] = []
+        for tag in 1...3 as ClosedRange<UInt64> { out.append(try await world.answer(tag)) }
+        _ = try await world.waiting()
+        await world.end()
+        await stage.end()
+        // Nobody is told twice.
+        let tags = world.facts.all.compactMap { fact -> UInt64? in
+            switch fact {
+            case .reply(let tag, _), .failed(let tag, _): tag
+            case .state: nil
+            }
+        }
+        #expect(tags.sorted() == [1, 2, 3])
+        return out
+    }
+
+    @Test func anAnswerCutAtAnyByteLosesOnlyWhatWasNotWhole() async throws {
+        let replies = ["$2\r\nab\r\n", "*2\r\n:1\r\n$-1\r\n", "-WRONGTYPE x\r\n"]
+        let whole: [RedisFact] = [.reply(1, "\"ab\""), .reply(2, "[:1,nil]"), .failed(3, .init(.wrongType))]
+        let bytes = Array(replies.joined().utf8)
+        var ends: [Int] = []
+        for reply in replies { ends.append((ends.last ?? 0) + reply.utf8.count) }
+        for cut in 0...bytes.count {
+            let out = try await told(Array(bytes[..<cut]), closes: true)
+            for (index, fact) in out.enumerated() {
+                let lost = RedisFact.failed(UInt64(index + 1), .init(.connectionLost(wasSent: true)))
+                #expect(fact == (ends[index] <= cut ? whole[index] : lost), "cut at \(cut)")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "hello\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", ":1x\r\n",
+        "$99999999999999999999\r\n",
+        "+A\r\n+B\r\n+C\r\n+D\r\n",
+    ])
+    func hostileRepliesEndTheConnection(text: String) async throws {
+        let out = try await told(Array(text.utf8), closes: false)
+        if text.hasPrefix("+A") {
+            // One reply too many: three were told in order, and the fourth ends the connection.
+            #expect(out == [.reply(1, "+A"), .reply(2, "+B"), .reply(3, "+C")])
+        } else {
+            #expect(out[0] == .failed(1, .init(.protocolViolation)))
+            #expect(out[2] == .failed(3, .init(.connectionLost(wasSent: true))))
+        }
+    }
+
+    @Test func aReplyOverTheLimitEndsTheConnection() async throws {
+        var limits = RedisWorld.quick
+        limits.replyBytesMax = 100_000
+        let out = try await told(
+            Array("$1000000\r\n".utf8) + [UInt8](repeating: 65, count: 300_000), closes: false, limits: limits)
+        #expect(out[0] == .failed(1, .init(.protocolViolation)))
+    }
+
+    @Test func aServerThatNeverGreetsIsGivenUp() async throws {
+        let silent = try Ports.silentListener(backlog: 8)
+        defer { close(silent.fd) }
+        let world = try RedisWorld()
+        var limits = RedisWorld.quick
+        limits.connectTimeoutNanos = 50_000_000
+        try await world.start("redis://127.0.0.1:\(silent.port)", limits: limits)
+        #expect(try await world.waiting().code == .timeout)
+        await world.end()
+    }
+}

@@ -1,0 +1,110 @@
+import Support
+import Testing
+
+@testable import Redis
+
+struct PipelineTests {
+    private func entry(_ tag: UInt64, deadline: UInt64 = 0, end: UInt64 = 0) -> Pipeline.Entry {
+        Pipeline.Entry(purpose: .command, tag: tag, deadlineNanos: deadline, endOffset: end)
+    }
+
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func repliesMeetTheirCommandsInOrder(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var pipeline = Pipeline()
+        var next: UInt64 = 0
+        var expected: UInt64 = 0
+        for _ in 0..<20_000 {
+            if Int.random(in: 0..<5, using: &random) < 3 {
+                pipeline.append(entry(next))
+                next += 1
+            } else if let got = pipeline.popFirst() {
+                #expect(got.tag == expected, "seed \(seed)")
+                expected += 1
+            } else {
+                #expect(next == expected, "seed \(seed)")
+            }
+            #expect(pipeline.count == Int(next - expected), "seed \(seed)")
+        }
+    }
+
+    @Test func aReplyWithoutACommandIsNoticed() {
+        var pipeline = Pipeline()
+        #expect(pipeline.popFirst() == nil)
+    }
+
+    @Test func theOldestCommandSetsTheTimer() {
+        var pipeline = Pipeline()
+        #expect(pipeline.timerFired(nowNanos: 5) == .idle)
+        pipeline.append(entry(1, deadline: 10))
+        pipeline.append(entry(2, deadline: 20))
+        #expect(pipeline.timerFired(nowNanos: 9) == .rearm(atNanos: 10))
+        #expect(pipeline.timerFired(nowNanos: 10) == .expired)
+        _ = pipeline.popFirst()
+        #expect(pipeline.timerFired(nowNanos: 10) == .rearm(atNanos: 20))
+    }
+
+    @Test(
+        arguments: [
+            (100, 50, true, RedisFault.Code.connectionLost(wasSent: false)),
+            (100, 99, false, .connectionLost(wasSent: false)),
+            (100, 100, false, .connectionLost(wasSent: true)), (100, 100, true, .timeout),
+        ] as [(UInt64, UInt64, Bool, RedisFault.Code)])
+    func aCommandWhoseLastByteStayedHereWasNotSent(end: UInt64, flushed: UInt64, timedOut: Bool, code: RedisFault.Code)
+    {
+        let lost = entry(1, deadline: 10, end: end)
+        #expect(Pipeline.lossCode(of: lost, flushedOffset: flushed, nowNanos: 10, timedOut: timedOut) == code)
+    }
+
+    @Test func aCommandInTimeIsLostWithTheConnectionOfALateOne() {
+        let young = entry(1, deadline: 11, end: 5)
+        #expect(
+            Pipeline.lossCode(of: young, flushedOffset: 5, nowNanos: 10, timedOut: true)
+                == .connectionLost(wasSent: true))
+    }
+
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func backoffRisesWithFullJitterAndStaysInItsBounds(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var backoff = Backoff(minNanos: 50, maxNanos: 5000)
+        var seen: [UInt64] = []
+        for failures in 1...200 {
+            let wait = backoff.next(using: &random)
+            #expect((50...min(5000, 50 << min(failures, 20))).contains(Int(wait)), "seed \(seed)")
+            seen.append(wait)
+        }
+        #expect((seen.max() ?? 0) > 4000 && (seen.dropFirst(10).min() ?? .max) < 1000, "seed \(seed)")
+        backoff.reset()
+        #expect(backoff.next(using: &random) <= 100)
+    }
+
+    @Test func backoffSurvivesAbsurdLimits() {
+        var random = SeededGenerator(seed: 1)
+        var backoff = Backoff(minNanos: .max, maxNanos: 0)
+        #expect(backoff.next(using: &random) == .max)
+    }
+
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func aByteQueueGivesWhatItTook(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var queue = ByteQueue()
+        var model: [UInt8] = []
+        for _ in 0..<3000 {
+            if Bool.random(using: &random) {
+                let piece = (0..<Int.random(in: 0..<400, using: &random)).map { _ in
+                    UInt8.random(in: 0...255, using: &random)
+                }
+                queue.append(piece[...])
+                model += piece
+            } else {
+                let length = Int.random(in: 0...min(500, model.count), using: &random)
+                var out: [UInt8] = []
+                queue.copyPrefix(length, to: &out)
+                queue.drop(length)
+                #expect(out == Array(model.prefix(length)), "seed \(seed)")
+                model.removeFirst(length)
+            }
+            #expect(queue.count == model.count, "seed \(seed)")
+        }
+    }
+}
