@@ -12,7 +12,7 @@ enum Told: Sendable, Equatable {
     case allDone
 }
 
-/// A client and a scripted peer on one loop.
+/// A client and a scripted peer on one loop; with a port given, the client talks to what listens there instead.
 ///
 /// `@unchecked Sendable`: everything but `told` is touched on the loop's thread only, through `TestLoop.run`.
 final class World: APNsClientDelegate, @unchecked Sendable {
@@ -30,14 +30,14 @@ final class World: APNsClientDelegate, @unchecked Sendable {
     private let folder: TemporaryFolder
     private let headers: PushHeaders
 
-    init(_ loop: Loop, limits: APNsLimits = World.quick) throws {
+    init(_ loop: Loop, limits: APNsLimits = World.quick, port: UInt16? = nil) throws {
         folder = try TemporaryFolder()
         peer = try Peer(loop: loop)
         headers = try PushHeaders(
             topic: "com.example.im", pushType: .alert, expirationSeconds: 4_000_000_000, collapseID: Array("c1".utf8))
         let caFile = try folder.write(try Peer.certificate.get().authorityPEM, to: "ca.pem")
         made = try APNsClient(
-            loop: loop, endpoint: APNsEndpoint(host: "127.0.0.1", port: peer.port, caFile: caFile),
+            loop: loop, endpoint: APNsEndpoint(host: "127.0.0.1", port: port ?? peer.port, caFile: caFile),
             credential: .token(key: try Self.key.get(), keyID: "ABC123DEFG", teamID: "DEF123GHIJ"), limits: limits,
             metrics: APNsMetrics(registry: metrics, app: "im"), delegate: self, seed: 11)
     }
@@ -104,11 +104,11 @@ final class World: APNsClientDelegate, @unchecked Sendable {
 
 /// Runs a test body with a world of its own, and ends it whatever happens.
 func withWorld(
-    limits: APNsLimits = World.quick, _ body: (TestLoop, World) async throws -> Void
+    limits: APNsLimits = World.quick, port: UInt16? = nil, _ body: (TestLoop, World) async throws -> Void
 ) async throws {
     let loop = try TestLoop()
     let world = try await loop.run { test in
-        let world = try World(test.loop, limits: limits)
+        let world = try World(test.loop, limits: limits, port: port)
         test.keep(world)
         return world
     }

@@ -1,0 +1,118 @@
+import Crypto
+import EventLoop
+import HTTP2
+import Simulator
+import Support
+import Telemetry
+import Testing
+
+@testable import APNs
+
+/// The client against the product's own simulator, which checks every request as Apple does and keeps a ledger.
+@Suite(.serialized, .timeLimit(.minutes(3))) struct AgainstSimulatorTests {
+    func withSimulator(
+        limits: APNsLimits = World.quick, _ change: (inout SimulatorConfiguration) -> Void = { _ in },
+        _ body: (TestLoop, World, SimulatorService) async throws -> Void
+    ) async throws {
+        let loop = try Loop(name: "simulator")
+        loop.start()
+        let simulator = SimulatorService(loop: loop)
+        var configuration = SimulatorConfiguration()
+        configuration.certificate = try Peer.certificate.get()
+        configuration.topics = ["com.example.im"]
+        configuration.ledger = .memory
+        configuration.keys = [
+            ProviderKey(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", publicKey: try World.key.get().publicKey())
+        ]
+        change(&configuration)
+        let port = try await simulator.start(configuration)
+        let result: Result<Void, any Error>
+        do {
+            try await withWorld(limits: limits, port: port) { try await body($0, $1, simulator) }
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        await simulator.stop()
+        loop.stop()
+        try result.get()
+    }
+
+    @Test func tenThousandPushesPassApplesChecks() async throws {
+        try await withSimulator { loop, world, simulator in
+            await loop.run { _ in world.send(1...10_000) }
+            try await world.allDone()
+            await loop.run { _ in #expect(world.acceptedCount == 10_000 && world.doubles == 0) }
+            let counters = await simulator.counters
+            #expect(counters.accepted == 10_000)
+            #expect(counters.rejected.isEmpty)
+            #expect(counters.tokens == 1)
+            #expect(counters.streamsPeak > 1 && counters.streamsPeak <= 1000)
+        }
+    }
+
+    @Test func rejectionsThatShrinkTheLimitAreObeyed() async throws {
+        // The tags 240 to 255 of two thousand.
+        let prefix = String(repeating: "0", count: 62) + "f"
+        let rule = ScenarioRule(Self.match(prefix), .answer(ScenarioAnswer(400, "BadDeviceToken")))
+        let dead = Scenario(rules: [rule])
+        try await withSimulator({
+            $0.shrinksOnRejection = true; $0.scenario = dead
+        }) { loop, world, simulator in
+            await loop.run { _ in world.send(1...2_000) }
+            try await world.allDone()
+            await loop.run { _ in
+                #expect(world.outcomes.count == 2_000)
+                #expect(world.acceptedCount == 1_984)
+                #expect(world.outcomes[240]?.tokenFate == .remove)
+            }
+        }
+    }
+
+    /// Faults drawn by seed, ledgers joined: one outcome per push, none lost, doubles only where a fate was unknown.
+    @Test(arguments: [1, 2, 3, 4] as [UInt64]) func nothingIsLostUnderFaults(seed: UInt64) async throws {
+        var limits = World.quick
+        limits.answerNanos = 300_000_000
+        limits.unknownTries = 20
+        limits.connectionsMax = 2
+        let scenario = Scenario(rules: Self.faults, goAwayAfterRequests: 900, seed: seed)
+        try await withSimulator(limits: limits, { $0.scenario = scenario }) { loop, world, simulator in
+            await loop.run { _ in world.send(1...3_000) }
+            try await world.allDone()
+            let entries = await simulator.entries
+            let accepted = Dictionary(grouping: entries.filter { $0.status == 200 }, by: \.token)
+            await loop.run { _ in
+                #expect(world.doubles == 0, "seed \(seed)")
+                #expect(world.acceptedCount == 3_000, "seed \(seed)")
+                for tag in 1...3_000 as ClosedRange<UInt64> {
+                    let seen = accepted[world.push(tag).token.hex] ?? []
+                    #expect(!seen.isEmpty, "seed \(seed): \(tag) was accepted, says the client alone")
+                    #expect(Set(seen.map(\.apnsID)).count == 1, "seed \(seed)")
+                }
+                let doubles = accepted.values.reduce(0) { $0 + $1.count - 1 }
+                let unknown = Int(world.client.metrics.ambiguous.value)
+                #expect(doubles <= unknown, "seed \(seed): \(doubles) doubles, \(unknown) unknown")
+            }
+        }
+    }
+
+    static func match(_ prefix: String = "", share: Double? = nil, count: Int = .max) -> ScenarioRule.Match {
+        var match = ScenarioRule.Match()
+        match.tokenPrefix = Array(prefix.utf8)
+        match.share = share
+        match.count = count
+        return match
+    }
+
+    static var faults: [ScenarioRule] {
+        [
+            ScenarioRule(match(share: 0.02), .reset(.refusedStream)),
+            ScenarioRule(match(share: 0.01), .reset(.internalError)),
+            ScenarioRule(match(share: 0.02), .answer(ScenarioAnswer(503, "ServiceUnavailable"))),
+            ScenarioRule(match(share: 0.01), .answer(ScenarioAnswer(429, "TooManyRequests"))),
+            ScenarioRule(match(share: 0.002, count: 3), .goAway(last: .before, code: .noError, reason: "Shutdown")),
+            ScenarioRule(match(share: 0.002, count: 2), .close),
+            ScenarioRule(match(share: 0.002, count: 5), .freezeStream),
+        ]
+    }
+}
