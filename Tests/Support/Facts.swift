@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Facts that code under test records from any thread and a test awaits, in place of sleeping and looking.
 ///
 /// Facts come out in the order they were recorded. Waiting has a limit, so that a fact that never comes fails one test.
@@ -22,7 +20,7 @@ public final class Facts<Fact: Sendable>: Sendable {
         var lastID: UInt64 = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Guarded(State())
 
     public init() {}
 

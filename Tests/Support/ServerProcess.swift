@@ -1,11 +1,10 @@
 import Glibc
-import Synchronization
 
 /// A child process that a test starts, waits for by a line of its output, and ends by its id.
 public final class ServerProcess: Sendable {
     public let pid: Int32
     private let output: Int32
-    private let isEnded = Mutex(false)
+    private let isEnded = Guarded(false)
 
     /// Starts a program found on PATH and returns when its standard output or error holds `readyLine`.
     public init(_ program: String, _ arguments: [String], readyLine: String) throws(SupportFault) {
