@@ -34,7 +34,8 @@ public struct BadgeReading: Sendable, Equatable {
     /// The first reply: the client's last report and what has been taken off it since; none is all zero.
     public init(base: borrowing RedisReply) {
         var text = CompactText(base.bytes)
-        guard text.number() != nil, let value = text.number(), let taken = text.number(), let past = text.number() else {
+        guard text.number() != nil, let value = text.number(), let taken = text.number(), let past = text.number()
+        else {
             return
         }
         (self.value, self.taken, self.past) = (value, taken, past)

@@ -25,7 +25,8 @@ enum PresenceText {
         return DevicePresence(
             device: String(decoding: device, as: UTF8.self), state: state, platform: platform, gateway: gateway,
             gatewayEpoch: gatewayEpoch, connectionEpoch: connectionEpoch, lastMs: lastMs,
-            backgroundSinceMs: backgroundSince, activeConversation: active == "-" || active.isEmpty ? nil : String(active),
+            backgroundSinceMs: backgroundSince,
+            activeConversation: active == "-" || active.isEmpty ? nil : String(active),
             raisesLocalAlert: flags.contains("l"))
     }
 }

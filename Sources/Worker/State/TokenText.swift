@@ -43,7 +43,9 @@ enum TokenText {
         guard text.word() == "1", let version = StateKeys.version(of: text.word()), let boundMs = text.number()
         else { return nil }
         let hex = String(text.word())
-        guard let environment = text.byte(), text.skip(UInt8(ascii: " ")), let topic = text.optional() else { return nil }
+        guard let environment = text.byte(), text.skip(UInt8(ascii: " ")), let topic = text.optional() else {
+            return nil
+        }
         let token = TokenRecord(
             hex: hex, environment: environment == UInt8(ascii: "s") ? .sandbox : .production, topic: topic, type: kind,
             credential: text.optional(), contentKey: text.optional(), language: text.optional(), zone: text.optional(),

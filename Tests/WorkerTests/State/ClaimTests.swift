@@ -1,0 +1,196 @@
+import PushCore
+import Redis
+import Support
+import Testing
+
+@testable import Worker
+
+@Suite(.timeLimit(.minutes(5)))
+struct ClaimTests {
+    private let base = StateWorld.base
+
+    @Test func aPairIsClaimedOnceAndResumedUntilItIsFinished() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let request = ClaimRequest.message("u", "m", "c", sent: base)
+        #expect(try await world.claim(request) == ClaimReply(state: .fresh, badge: 1))
+        #expect(try await world.claim(request) == ClaimReply(state: .resume, badge: 1))
+        for device in ["d1", "手机;a3:"] {
+            let length = try await world.ask(
+                {
+                    try $0.accepted(
+                        app: StateWorld.app, uid: "u", kind: .message, id: "m", device: device, expireAtMs: base,
+                        nowMs: base, tag: $1)
+                }, { $0.int64 })
+            #expect((length ?? 0) > 0)
+        }
+        let resumed = try await world.claim(request)
+        #expect(resumed == ClaimReply(state: .resume, badge: 1, acceptedDevices: ["d1", "手机;a3:"]))
+        // Another kind about the same message is a pair of its own.
+        var other = request
+        other.kind = .liveActivity
+        other.counted = false
+        #expect(try await world.claim(other).state == .fresh)
+        let mark = try await world.ask(
+            { try $0.readMark(app: StateWorld.app, uid: "u", kind: .message, id: "m", tag: $1) }, { PairMark($0) })
+        #expect(mark?.state == .resume && mark?.acceptedDevices.count == 2)
+        _ = try await world.ask(
+            {
+                try $0.finish(
+                    app: StateWorld.app, uid: "u", kind: .message, id: "m", expireAtMs: base + 3 * 86_400_000,
+                    nowMs: base, tag: $1)
+            }, { $0.string })
+        #expect(try await world.claim(request) == ClaimReply(state: .finished, badge: nil))
+        #expect(try await world.badge("u") == 1)
+        let key = "c:d1:{\(StateWorld.app):u}mm"
+        #expect(try await world.raw("TTL", key) ?? 0 > 3 * 86_400)
+        await world.end()
+    }
+
+    @Test func whatWasNotCountedAtFirstIsCountedOnceWhenTheClaimSaysSo() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        // In the foreground nothing counts; the acknowledgement does not come, and the message is decided again.
+        let request = ClaimRequest.message("u", "m", "c", sent: base, counted: false)
+        #expect(try await world.claim(request) == ClaimReply(state: .fresh, badge: 0))
+        var again = request
+        again.counted = true
+        #expect(try await world.claim(again) == ClaimReply(state: .resume, badge: 1))
+        #expect(try await world.claim(again) == ClaimReply(state: .resume, badge: 1))
+        await world.end()
+    }
+
+    @Test func readAndRevokedAreSeenAtTheLastMoment() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let request = ClaimRequest.message("u", "m", "c", sent: base, seq: 5)
+        _ = try await world.claim(request)
+        let read = UserState.Change.read(conversation: "c", upTo: .init(seq: 5))
+        #expect(try await world.change("u", read, at: 10) == .applied(.badge(0, before: 1)))
+        let seen = try await world.claim(request)
+        #expect(seen.isRead && !seen.isRevoked && seen.badge == 0 && seen.state == .resume)
+        // A sequence that cannot be compared is unread.
+        #expect(try await !world.claim(.message("u", "n", "c", sent: base)).isRead)
+        _ = try await world.claim(.revoke("u", "v", "c", sent: base + 1, target: "n", badge: .decrease))
+        let revoked = try await world.claim(.message("u", "n", "c", sent: base))
+        #expect(revoked.isRevoked && revoked.badge == 0)
+        await world.end()
+    }
+
+    /// (revoke's badge, whether it comes first) → the badge and whether the target is seen as revoked.
+    @Test(arguments: [Message.Revoke.Badge.decrease, .keep, .count], [false, true])
+    func aRevokeMeansTheSameInEitherOrder(badge: Message.Revoke.Badge, first: Bool) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let message = ClaimRequest.message("u", "m", "c", sent: base)
+        let revoke = ClaimRequest.revoke("u", "v", "c", sent: base + 5, target: "m", badge: badge)
+        for request in first ? [revoke, message] : [message, revoke] { _ = try await world.claim(request) }
+        // Told again it changes nothing.
+        _ = try await world.claim(revoke)
+        let expected: [Message.Revoke.Badge: Int64] = [.decrease: 0, .keep: 1, .count: 2]
+        let again = try await world.claim(message)
+        #expect(again.badge == expected[badge] && again.isRevoked && again.state == .resume)
+        await world.end()
+    }
+
+    @Test func anUncountedMessageIsNotTakenOffByItsRevoke() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        _ = try await world.claim(.message("u", "other", "c", sent: base))
+        _ = try await world.claim(.message("u", "m", "c", sent: base, counted: false))
+        let reply = try await world.claim(.revoke("u", "v", "c", sent: base + 1, target: "m", badge: .decrease))
+        #expect(reply.badge == 1)
+        await world.end()
+    }
+
+    @Test func theTokenVersionRisesWithEachChangeOfTokens() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let request = ClaimRequest.message("u", "m", "c", sent: base)
+        let before = try await world.claim(request).tokenVersion
+        let token = TokenRecord(
+            hex: "aa", environment: .production, topic: "t", type: .alert, boundMs: base)
+        try await world.change("u", .bind(.init(device: "d", token: token, version: 1)))
+        let bound = try await world.claim(request).tokenVersion
+        #expect(bound > before)
+        #expect(try await world.recipient("u").version == bound)
+        try await world.change("u", .unbind(.init(device: "d", token: "aa", version: 1)))
+        #expect(try await world.claim(request).tokenVersion > bound)
+        await world.end()
+    }
+
+    @Test func identifiersWithBracesAndColonsDoNotMeet() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let pairs = [("x", "foo}1mbar"), ("x}mfoo", "1mbar"), ("x}", "mfoo"), ("{x", "m"), ("x\u{0}\r\n", "m")]
+        for (uid, id) in pairs {
+            #expect(try await world.claim(.message(uid, id, "c{}", sent: base)).state == .fresh, "\(uid) \(id)")
+        }
+        for (uid, id) in pairs {
+            #expect(try await world.claim(.message(uid, id, "c{}", sent: base)).state == .resume, "\(uid) \(id)")
+        }
+        await world.end()
+    }
+
+    @Test func theLedgerOfAUserIsBounded() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let ledger = "c:l:{\(StateWorld.app):u}"
+        var largest: Int64 = 0
+        for index in 0..<2500 as Range<Int64> {
+            let conversation = "conversation-\(index % 40)"
+            _ = try await world.claim(
+                .message("u", "message-\(index)-0123456789", conversation, sent: base + index, seq: index))
+            if index % 100 == 0 { largest = max(largest, try await world.raw("ZCARD", ledger) ?? 0) }
+        }
+        #expect(largest <= 1000 && largest > 900)
+        #expect(try await world.badge("u") <= 1000)
+        let full = try await world.raw("MEMORY", "USAGE", ledger) ?? .max
+        // All is read; what went stays for a day, for late reports, and is bounded as well.
+        for index in 0..<40 {
+            try await world.change(
+                "u", .read(conversation: "conversation-\(index)", upTo: .init(seq: 2500)), at: 3000)
+        }
+        #expect(try await world.badge("u") == 0)
+        let gone = try await world.raw("ZCARD", "c:x:{\(StateWorld.app):u}") ?? .max
+        #expect(gone <= 1000)
+        let state = try await world.raw("MEMORY", "USAGE", "c:s:{\(StateWorld.app):u}") ?? .max
+        #expect(full < 250_000 && state < 20_000, "ledger \(full) bytes, state \(state) bytes")
+        print(
+            "memory of a user with 1000 unread: ledger \(full) bytes; state with 40 read conversations \(state) bytes")
+        await world.end()
+    }
+
+    @Test func readMarksOfAUserAreBounded() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for index in 0..<1500 as Range<Int64> {
+            try await world.change("u", .read(conversation: "c\(index)", upTo: .init(seq: 1)), at: index)
+        }
+        #expect(try await world.raw("HLEN", "c:s:{\(StateWorld.app):u}") ?? .max <= 1025)
+        #expect(try await world.recipient("u", conversation: "c1499").recipient.read == .init(seq: 1))
+        await world.end()
+    }
+
+    /// Prints what one claim costs the server; the bound is loose, since machines differ.
+    @Test func aClaimIsCheapForTheServer() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        _ = try await world.claim(.message("warm", "m", "c", sent: base))
+        try await world.raw("CONFIG", "RESETSTAT")
+        for index in 0..<3000 as Range<Int64> {
+            _ = try await world.claim(
+                .message(
+                    "user-\(index % 300)", "message-\(index)", "conversation-\(index % 7)", sent: base + index,
+                    seq: index))
+        }
+        let stats = try await world.text("INFO", "commandstats")
+        let line = stats.split(separator: "\r\n").first { $0.hasPrefix("cmdstat_evalsha:") } ?? ""
+        let usec = line.split(separator: ",").first { $0.hasPrefix("usec_per_call=") }.flatMap {
+            Double($0.dropFirst("usec_per_call=".count))
+        }
+        print("claim, fresh and counted: \(usec ?? -1) µs in redis-server")
+        #expect((usec ?? .infinity) < 100)
+        await world.end()
+    }
+}

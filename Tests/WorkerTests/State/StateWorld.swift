@@ -1,0 +1,233 @@
+import EventLoop
+import PushCore
+import Redis
+import Support
+
+@testable import Worker
+
+/// A real redis-server, a client on a loop and a store over it, each command awaited.
+actor StateWorld {
+    nonisolated let loop: Loop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    let server: RedisServer
+    private let replies = Replies()
+    private var client: RedisClient?
+    private var stored: StateStore?
+
+    static let app = "im"
+    /// All times of the tests lie near this one.
+    static let base: Int64 = 1_700_000_000_000
+
+    init() throws {
+        loop = try Loop(name: "state")
+        server = try RedisServer()
+        loop.start()
+    }
+
+    /// Connects; call it once before all else.
+    func connect() async throws {
+        let client = try RedisClient(loop: loop, endpoint: RedisEndpoint(url: server.url))
+        client.delegate = replies
+        self.client = client
+        await withCheckedContinuation { continuation in
+            replies.onReady = { continuation.resume() }
+            client.start()
+        }
+        stored = StateStore(client)
+    }
+
+    nonisolated func end() async {
+        await close()
+        loop.stop()
+    }
+
+    private func close() {
+        client?.close()
+        client = nil
+        stored = nil
+    }
+
+    /// One command with one reply.
+    func ask<Value: Sendable>(
+        _ send: (StateStore, UInt64) throws -> Void, _ parse: @escaping (borrowing RedisReply) -> Value
+    ) async throws -> Value {
+        guard let stored else { throw SupportFault("not connected") }
+        let tag = replies.nextTag()
+        try send(stored, tag)
+        return try await withCheckedThrowingContinuation { continuation in
+            replies.handlers[tag] = Replies.Handler(
+                take: { reply in
+                    continuation.resume(returning: parse(reply))
+                    return true
+                },
+                fail: { fault in continuation.resume(throwing: fault) })
+        }
+    }
+
+    /// A plain command, its reply as an integer or else nil.
+    @discardableResult
+    func raw(_ words: String...) async throws -> Int64? {
+        try await ask(
+            { store, tag in
+                try store.client.command(tag) { command in
+                    for word in words { command.arg(word) }
+                }
+            }, { $0.int64 })
+    }
+
+    func text(_ words: String...) async throws -> String {
+        try await ask(
+            { store, tag in
+                try store.client.command(tag) { command in
+                    for word in words { command.arg(word) }
+                }
+            }, { $0.string ?? "" })
+    }
+
+    func claim(_ request: ClaimRequest) async throws -> ClaimReply {
+        let reply = try await ask({ try $0.claim(request, tag: $1) }, { ClaimReply($0) })
+        guard let reply else { throw SupportFault("no claim's reply") }
+        return reply
+    }
+
+    /// A change of user state from its first to its last step, or up to `steps` of them: nil when it was cut short.
+    @discardableResult
+    func change(
+        _ uid: String, _ change: UserState.Change, at ms: Int64 = 0, steps: Int = .max
+    ) async throws -> StateOutcome? {
+        var task = TaskRunner(
+            task: UserStateTask(
+                app: Self.app, sentMs: Self.base + ms, nowMs: Self.base + 1000,
+                state: UserState(uid: uid, change: change)))
+        for _ in 0..<steps {
+            if let outcome = try await step(&task) { return outcome }
+        }
+        return nil
+    }
+
+    private struct Taken: Sendable {
+        var progress: UserStateTask.Progress
+        var task: UserStateTask
+    }
+
+    struct TaskRunner: Sendable {
+        var task: UserStateTask
+    }
+
+    /// One step; the outcome if it was the last one.
+    func step(_ runner: inout TaskRunner) async throws -> StateOutcome? {
+        guard let stored else { throw SupportFault("not connected") }
+        if runner.task.isEmpty { return .ignored(.unusable) }
+        let tag = replies.nextTag()
+        try runner.task.send(stored, tag: tag)
+        let box = Box(runner.task)
+        let taken: Taken = try await withCheckedThrowingContinuation { continuation in
+            replies.handlers[tag] = Replies.Handler(
+                take: { reply in
+                    let progress = box.task.take(reply)
+                    if progress == .waiting { return false }
+                    continuation.resume(returning: Taken(progress: progress, task: box.task))
+                    return true
+                },
+                fail: { fault in continuation.resume(throwing: fault) })
+        }
+        runner.task = taken.task
+        if case .done(let outcome) = taken.progress { return outcome }
+        return nil
+    }
+
+    struct Read: Sendable {
+        var recipient: Recipient
+        var version: Int64 = 0
+    }
+
+    /// All that the worker reads of a recipient, and the token version.
+    func recipient(
+        _ uid: String, conversation: String = "c", group: String? = nil
+    ) async throws -> Read {
+        guard let stored else { throw SupportFault("not connected") }
+        let box = RecipientBox(uid)
+        let tags = RecipientTags(
+            conversation: replies.nextTag(), user: replies.nextTag(), presence: replies.nextTag(),
+            member: replies.nextTag())
+        return try await withCheckedThrowingContinuation { continuation in
+            let last = group == nil ? tags.presence : tags.member
+            for tag in [tags.conversation, tags.user, tags.presence, tags.member] {
+                replies.handlers[tag] = Replies.Handler(
+                    take: { reply in
+                        switch tag {
+                        case tags.conversation:
+                            box.read.version = RecipientReplies.conversation(reply, into: &box.read.recipient)
+                        case tags.user: RecipientReplies.user(reply, into: &box.read.recipient)
+                        case tags.presence: RecipientReplies.presence(reply, into: &box.read.recipient)
+                        default: RecipientReplies.member(reply, into: &box.read.recipient)
+                        }
+                        if tag == last { continuation.resume(returning: box.read) }
+                        return true
+                    },
+                    fail: { _ in })
+            }
+            do {
+                try stored.readRecipient(
+                    app: Self.app, uid: uid, conversation: conversation, group: group, tags: tags)
+            } catch {
+                continuation.resume(throwing: error)
+            }
+        }
+    }
+
+    /// The tokens that a push to this user would really reach: those he has and whose owner he is.
+    func reachable(_ uid: String) async throws -> [String] {
+        var tokens: [String] = []
+        for token in try await recipient(uid).recipient.tokens {
+            let isAllowed = try await ask(
+                { try $0.owner(app: Self.app, token: token.record.hex, tag: $1) },
+                { OwnerReply.allows($0, uid: uid, token: token) })
+            if isAllowed { tokens.append(token.record.hex) }
+        }
+        return tokens.sorted()
+    }
+
+    private final class Box {
+        var task: UserStateTask
+        init(_ task: UserStateTask) { self.task = task }
+    }
+
+    private final class RecipientBox {
+        var read: Read
+        init(_ uid: String) { read = Read(recipient: Recipient(uid: uid)) }
+    }
+}
+
+/// Hands each reply to whoever asked for it.
+private final class Replies: RedisClientDelegate {
+    struct Handler {
+        /// True when no further reply is expected.
+        var take: (borrowing RedisReply) -> Bool
+        var fail: (RedisFault) -> Void
+    }
+
+    var handlers: [UInt64: Handler] = [:]
+    var onReady: (() -> Void)?
+    private var last: UInt64 = 0
+
+    func nextTag() -> UInt64 {
+        last += 1
+        return last
+    }
+
+    func redis(_ client: RedisClient, didReply tag: UInt64, reply: borrowing RedisReply) {
+        guard let handler = handlers[tag] else { return }
+        if handler.take(reply) { handlers[tag] = nil }
+    }
+
+    func redis(_ client: RedisClient, didFail tag: UInt64, fault: RedisFault) {
+        handlers.removeValue(forKey: tag)?.fail(fault)
+    }
+
+    func redis(_ client: RedisClient, didChange state: RedisClient.State) {
+        guard state == .ready else { return }
+        onReady?()
+        onReady = nil
+    }
+}

@@ -1,0 +1,283 @@
+import PushCore
+import Redis
+import Support
+import Testing
+
+@testable import Worker
+
+@Suite(.timeLimit(.minutes(5)))
+struct TokenLifeTests {
+    private func bind(
+        _ token: String, device: String = "d", version: Int64, type: TokenRecord.Kind = .alert, activity: String? = nil,
+        boundMs: Int64 = 0
+    ) -> UserState.Change {
+        .bind(
+            UserState.Binding(
+                device: device,
+                token: TokenRecord(
+                    hex: token, environment: .sandbox, topic: "com.example.im", type: type, credential: "main",
+                    contentKey: nil, language: "zh-Hans", zone: "", activityID: activity,
+                    boundMs: StateWorld.base + boundMs),
+                version: version))
+    }
+
+    private func unbind(_ token: String, version: Int64) -> UserState.Change {
+        .unbind(UserState.Unbinding(device: "d", token: token, version: version))
+    }
+
+    @Test func aTokenIsReadAsItWasBound() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let before = try await world.recipient("甲{}").version
+        #expect(try await world.change("甲{}", bind("aa", device: "手机 1:2", version: -7)) == .applied(.none))
+        let read = try await world.recipient("甲{}")
+        #expect(read.version == before + 1)
+        let token = try #require(read.recipient.tokens.first)
+        #expect(token.device == "手机 1:2" && token.version == -7)
+        #expect(
+            token.record.hex == "aa" && token.record.environment == .sandbox && token.record.topic == "com.example.im")
+        #expect(token.record.credential == "main" && token.record.contentKey == nil)
+        #expect(token.record.language == "zh-Hans" && token.record.zone == "" && token.record.activityID == nil)
+        #expect(token.record.boundMs == StateWorld.base)
+        #expect(try await world.reachable("甲{}") == ["aa"])
+        await world.end()
+    }
+
+    /// Each row: changes by (user, change), what is reachable for A and B afterwards, and the last outcome.
+    @Test func rules() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let big = Int64.max
+        let rows: [(String, [(String, UserState.Change)], [String], [String], StateOutcome)] = [
+            ("a move", [("A", bind("t1", version: 1)), ("B", bind("t1", version: 2))], [], ["t1"], .applied(.none)),
+            (
+                "an older bind", [("A", bind("t1", version: 2)), ("B", bind("t1", version: 1))], ["t1"], [],
+                .ignored(.stale)
+            ),
+            (
+                "an equal bind of another", [("A", bind("t1", version: 2)), ("B", bind("t1", version: 2))], ["t1"], [],
+                .ignored(.stale)
+            ),
+            (
+                "versions beyond 2^53", [("A", bind("t1", version: big - 1)), ("B", bind("t1", version: big))], [],
+                ["t1"],
+                .applied(.none)
+            ),
+            (
+                "versions beyond 2^53, older", [("A", bind("t1", version: big)), ("B", bind("t1", version: big - 1))],
+                ["t1"],
+                [], .ignored(.stale)
+            ),
+            (
+                "a new token of the device", [("A", bind("t1", version: 1)), ("A", bind("t2", version: 2))], ["t2"], [],
+                .applied(.none)
+            ),
+            (
+                "an old token of the device", [("A", bind("t2", version: 2)), ("A", bind("t1", version: 1))], ["t2"],
+                [],
+                .ignored(.stale)
+            ),
+            (
+                "the same token on another device",
+                [("A", bind("t1", version: 1)), ("A", bind("t1", device: "e", version: 2))], ["t1"], [], .applied(.none)
+            ),
+            (
+                "two types of a device", [("A", bind("t1", version: 1)), ("A", bind("t2", version: 1, type: .voip))],
+                ["t1", "t2"], [], .applied(.none)
+            ),
+            ("unbind", [("A", bind("t1", version: 1)), ("A", unbind("t1", version: 1))], [], [], .applied(.none)),
+            (
+                "unbind of another version", [("A", bind("t1", version: 2)), ("A", unbind("t1", version: 1))], ["t1"],
+                [],
+                .ignored(.notOwner)
+            ),
+            (
+                "unbind by another", [("A", bind("t1", version: 1)), ("B", unbind("t1", version: 1))], ["t1"], [],
+                .ignored(.notOwner)
+            ),
+            (
+                "unbind before its bind", [("A", unbind("t1", version: 1)), ("A", bind("t1", version: 1))], [], [],
+                .ignored(.unbound)
+            ),
+            (
+                "a bind after that", [("A", unbind("t1", version: 1)), ("A", bind("t1", version: 2))], ["t1"], [],
+                .applied(.none)
+            ),
+            (
+                "an unbind told again",
+                [
+                    ("A", bind("t1", version: 1)), ("A", unbind("t1", version: 1)),
+                    ("A", bind("t1", version: 1)),
+                ], [], [], .ignored(.unbound)
+            ),
+            (
+                "the same activity token twice",
+                [
+                    ("A", bind("t1", version: 1, type: .activity, activity: "x")),
+                    ("A", bind("t1", version: 2, type: .activity, activity: "x", boundMs: 9)),
+                ], ["t1"], [], .repeated
+            ),
+            (
+                "a new activity token",
+                [
+                    ("A", bind("t1", version: 1, type: .activity, activity: "x")),
+                    ("A", bind("t2", version: 2, type: .activity, activity: "x")),
+                ], ["t2"], [], .applied(.none)
+            ),
+            (
+                "two activities",
+                [
+                    ("A", bind("t1", version: 1, type: .activity, activity: "x")),
+                    ("A", bind("t2", version: 2, type: .activity, activity: "y")),
+                ], ["t1", "t2"], [], .applied(.none)
+            ),
+            ("no hex", [("A", bind("t 1", version: 1))], [], [], .ignored(.unusable)),
+        ]
+        for (name, changes, ofA, ofB, outcome) in rows {
+            try await world.raw("FLUSHALL")
+            var last: StateOutcome?
+            for (uid, change) in changes { last = try await world.change(uid, hex(change)) }
+            #expect(last == outcome, "\(name)")
+            #expect(try await world.reachable("A") == ofA.map(hex), "\(name)")
+            #expect(try await world.reachable("B") == ofB.map(hex), "\(name)")
+        }
+        await world.end()
+    }
+
+    /// `t1` reads well in a table; a token is hexadecimal.
+    private func hex(_ name: String) -> String { name.replacing("t", with: "f0") }
+
+    private func hex(_ change: UserState.Change) -> UserState.Change {
+        switch change {
+        case .bind(var binding):
+            binding.token.hex = hex(binding.token.hex)
+            return .bind(binding)
+        case .unbind(var unbinding):
+            unbinding.token = hex(unbinding.token)
+            return .unbind(unbinding)
+        default: return change
+        }
+    }
+
+    @Test func anActivityKeepsItsBeginningAndItsFirstBind() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        try await world.change("A", bind("aa", version: 1, type: .activity, activity: "x", boundMs: 5))
+        try await world.change("A", bind("aa", version: 2, type: .activity, activity: "x", boundMs: 900))
+        let start = try await world.ask(
+            { try $0.activityStart(app: StateWorld.app, uid: "A", activityID: "x", tag: $1) }, { $0.int64 })
+        #expect(start == StateWorld.base + 5)
+        let token = try #require(try await world.recipient("A").recipient.tokens.first)
+        #expect(token.record.boundMs == StateWorld.base + 5 && token.version == 2 && token.record.activityID == "x")
+        await world.end()
+    }
+
+    /// A bind of B is cut after each of its steps; whatever stands then, A is never reached again.
+    @Test func aHalfDoneMoveNeverReachesTheFormerOwner() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        var steps = 0
+        while true {
+            steps += 1
+            try await world.raw("FLUSHALL")
+            try await world.change("A", bind("aa", version: 1))
+            try await world.change("B", bind("bb", version: 1))
+            let outcome = try await world.change("B", bind("aa", version: 2), steps: steps)
+            #expect(try await world.reachable("A") == [], "cut after \(steps)")
+            if outcome != nil { break }
+            // The record comes again, as after a crash, and is carried to its end.
+            #expect(try await world.change("B", bind("aa", version: 2)) != .ignored(.stale), "cut after \(steps)")
+            #expect(try await world.reachable("A") == [], "cut after \(steps)")
+            #expect(try await world.reachable("B") == ["aa"], "cut after \(steps)")
+            #expect(try await world.recipient("A").recipient.tokens.isEmpty, "cut after \(steps)")
+        }
+        #expect(steps >= 4)
+        await world.end()
+    }
+
+    /// Binds of one token by A, B and C run step by step in a random order, and each may be told twice.
+    @Test(arguments: 1...40 as ClosedRange<UInt64>)
+    func interleavedBindsEndWithTheNewestOwner(seed: UInt64) async throws {
+        var random = SeededGenerator(seed: seed)
+        let world = try StateWorld()
+        try await world.connect()
+        let users = ["A", "B", "C"]
+        func runner(_ index: Int) -> StateWorld.TaskRunner {
+            StateWorld.TaskRunner(
+                task: UserStateTask(
+                    app: StateWorld.app, sentMs: StateWorld.base, nowMs: StateWorld.base,
+                    state: UserState(uid: users[index], change: bind("aa", version: Int64(index + 1)))))
+        }
+        for round in 0..<5 {
+            try await world.raw("FLUSHALL")
+            var running = (0..<users.count).map(runner) + (0..<users.count).map(runner)
+            while !running.isEmpty {
+                let index = Int.random(in: 0..<running.count, using: &random)
+                if try await world.step(&running[index]) != nil { running.remove(at: index) }
+                // At no moment more than one user can be reached by the token.
+                var reached: [String] = []
+                for uid in users where try await !world.reachable(uid).isEmpty { reached.append(uid) }
+                #expect(reached.count <= 1, "seed \(seed) round \(round): \(reached)")
+            }
+            #expect(try await world.reachable("C") == ["aa"], "seed \(seed) round \(round)")
+            for uid in ["A", "B"] {
+                #expect(try await world.recipient(uid).recipient.tokens.isEmpty, "seed \(seed) round \(round) \(uid)")
+            }
+        }
+        await world.end()
+    }
+
+    /// Bind and unbind of two users in any order, each perhaps twice: the same end as in the order of their versions.
+    @Test(arguments: 1...20 as ClosedRange<UInt64>)
+    func anyOrderOfBindsAndUnbindsEndsAlike(seed: UInt64) async throws {
+        var random = SeededGenerator(seed: seed)
+        let world = try StateWorld()
+        try await world.connect()
+        let changes: [(String, UserState.Change)] = [
+            ("A", bind("aa", version: 1)), ("A", unbind("aa", version: 1)), ("B", bind("aa", version: 2)),
+            ("B", unbind("aa", version: 2)), ("A", bind("aa", version: 3)),
+        ]
+        for last in 1...changes.count {
+            let told = Array(changes[..<last])
+            let order = (told + told.filter { _ in Bool.random(using: &random) }).shuffled(using: &random)
+            try await world.raw("FLUSHALL")
+            for (uid, change) in order { try await world.change(uid, change) }
+            #expect(try await world.reachable("A") == (last == 1 || last == 5 ? ["aa"] : []), "seed \(seed) \(order)")
+            #expect(try await world.reachable("B") == (last == 3 ? ["aa"] : []), "seed \(seed) \(order)")
+        }
+        await world.end()
+    }
+
+    @Test func aRefusedTokenGoesOnlyWhileItIsTheSameBind() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        try await world.change("A", bind("aa", version: 1))
+        let old = try #require(try await world.recipient("A").recipient.tokens.first)
+        try await world.change("A", bind("aa", version: 2, boundMs: 5))
+        func remove(_ token: BoundToken) async throws -> Int64? {
+            try await world.ask(
+                { try $0.removeToken(app: StateWorld.app, uid: "A", token: token, tag: $1, ownerTag: .max) },
+                { $0.int64 })
+        }
+        #expect(try await remove(old) == 0)
+        #expect(try await world.reachable("A") == ["aa"])
+        let new = try #require(try await world.recipient("A").recipient.tokens.first)
+        #expect(try await remove(new) == 1)
+        #expect(try await world.reachable("A") == [])
+        #expect(try await world.recipient("A").recipient.tokens.isEmpty)
+        await world.end()
+    }
+
+    @Test func aUserKeepsAtMost64Tokens() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for index in 0..<80 as Range<Int64> {
+            try await world.change(
+                "A", bind("aa\(index)", device: "d\(index)", version: 1, boundMs: index))
+        }
+        let tokens = try await world.recipient("A").recipient.tokens
+        #expect(tokens.count == 64)
+        #expect(!tokens.contains { $0.device == "d0" } && tokens.contains { $0.device == "d79" })
+        await world.end()
+    }
+}
