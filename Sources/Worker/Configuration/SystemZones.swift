@@ -23,7 +23,7 @@ public final class SystemZones: ZoneTable {
             known[zone] = .some(rules)
         }
         // Floor, so that the last millisecond before 1970 is not 1970.
-        return rules?.offset(at: ms >= 0 ? ms / 1_000 : (ms - 999) / 1_000)
+        return rules?.offset(at: ms % 1_000 < 0 ? ms / 1_000 - 1 : ms / 1_000)
     }
 
     private func read(_ zone: String) -> ZoneRules? {

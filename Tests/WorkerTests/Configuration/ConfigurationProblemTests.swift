@@ -1,0 +1,189 @@
+import Testing
+import Worker
+
+/// Each row is a configuration with one mistake, and the problem that must be told with its line.
+struct ConfigurationProblemTests {
+    struct Row: CustomTestStringConvertible, Sendable {
+        var yaml: String
+        var problem: String
+
+        var testDescription: String { problem }
+    }
+
+    /// Lines 1-6 of every row that begins with it.
+    static let good = """
+        kafka: {brokers: "localhost:9092"}
+        redis: {url: "redis://localhost:6379"}
+        apps:
+          - id: im
+            topic: com.example.im
+            credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}
+
+        """
+
+    /// `good` with one more key of the app in line 7.
+    private static func app(_ line: String, _ problem: String) -> Row {
+        Row(yaml: good + "    \(line)\n", problem: "f:7: \(problem)")
+    }
+
+    /// `good` with one more key of the file in line 7.
+    private static func top(_ line: String, _ problem: String) -> Row {
+        Row(yaml: good + line + "\n", problem: "f:7: \(problem)")
+    }
+
+    static let whole: [Row] = [
+        Row(yaml: "a: [", problem: "f:2: did not find expected node content"),
+        Row(yaml: "- a", problem: "f:1: the file must be a mapping of keys to values"),
+        Row(yaml: "", problem: "f:1: kafka is missing; it needs brokers at least"),
+        Row(yaml: "kafka: {}", problem: "f:1: kafka.brokers is missing"),
+        Row(yaml: "kafka: 7", problem: "f:1: kafka must be a mapping of keys to values"),
+        Row(yaml: "redis: {}", problem: "f:1: redis.url is missing"),
+        Row(yaml: "apps: []", problem: "f:1: apps must be a list with one app at least"),
+        Row(yaml: "x: 1\napps:\n  - topic: t", problem: "f:3: apps[0].id is missing"),
+        Row(yaml: "apps:\n  - id: im", problem: "f:2: apps[0].topic is missing"),
+        Row(yaml: "apps:\n  - id: im", problem: "f:2: apps[0].credentials is missing"),
+        Row(yaml: "x: *a", problem: "f:1: aliases (*name) are not supported"),
+    ]
+
+    static let stores: [Row] = [
+        Row(
+            yaml: "redis: {}\nkafka:\n  brokerz: x\n",
+            problem: "f:3: unknown key \"brokerz\" (did you mean \"brokers\"?)"),
+        Row(yaml: "kafka:\n  brokers: a\n  brokers: b\n", problem: "f:3: key \"brokers\" stands twice"),
+        Row(yaml: "kafka:\n  brokers: [a]\n", problem: "f:2: kafka.brokers must be text"),
+        Row(
+            yaml: "kafka:\n  topics:\n    events: a b\n",
+            problem: "f:3: kafka.topics.events must be letters, digits, dots, _ and -, at most 249"),
+        Row(
+            yaml: "kafka:\n  topics:\n    events: x\n    user_state: x\n",
+            problem: "f:4: kafka.topics.events and user_state name the same topic, x"),
+        Row(
+            yaml: "kafka:\n  brokers: a\n  options:\n    auto.offset.reset: latest\n",
+            problem: "f:4: kafka.options.auto.offset.reset: must be earliest or error"),
+        Row(
+            yaml: "kafka:\n  brokers: a\n  options:\n    no.such.thing: 1\n",
+            problem: "f:4: kafka.options.no.such.thing: "),
+        Row(
+            yaml: "kafka:\n  brokers: a\n  options:\n    sasl.password: hush\n",
+            problem: "f:4: kafka.options.sasl.password is a secret"),
+        Row(
+            yaml: "kafka:\n  brokers: a\n  secret_files:\n    sasl.password: /no/such/file\n",
+            problem: "f:4: /no/such/file: No such file or directory"),
+        Row(yaml: "redis:\n  url: http://x\n", problem: "f:2: redis.url: the URL must begin with redis://"),
+        Row(yaml: "redis:\n  url: redis://:hush@x\n", problem: "f:2: redis.url holds a password"),
+        Row(yaml: "redis:\n  url: [redis://a]\n", problem: "f:2: redis.url: a list of nodes (Redis Cluster)"),
+        Row(
+            yaml: "redis:\n  sentinel: {master: m, nodes: [a:1]}\n",
+            problem: "f:2: redis.sentinel is not supported yet"),
+        Row(
+            yaml: "redis:\n  timeout_ms: 1\n", problem: "f:2: redis.timeout_ms must be a whole number from 10 to 60000"),
+        Row(
+            yaml: "redis:\n  password_file: /no/such/file\n", problem: "f:2: /no/such/file: No such file or directory"),
+        Row(yaml: "redis:\n  user: u\n", problem: "f:2: redis.user needs redis.password_file"),
+    ]
+
+    static let apps: [Row] = [
+        app("strategi: 1", "unknown key \"strategi\" (did you mean \"strategy\"?)"),
+        app("strategy: 5", "apps[0].strategy must be a whole number from 1 to 4"),
+        app("strategy: \"1\"", "apps[0].strategy must be a whole number from 1 to 4"),
+        app("strategy: 1.0", "apps[0].strategy must be a whole number from 1 to 4"),
+        app("profile: gt", "apps[0].profile must be one of nim, rc, wps, raw"),
+        app("environment: dev", "apps[0].environment must be one of production, sandbox"),
+        app("endpoint: http://x", "apps[0].endpoint: endpoint 'http://x' must begin with https://"),
+        app("endpoint: {prod: https://x}", "unknown key \"prod\"; known are production, sandbox"),
+        app("endpoint: {sandbox: 'https://x:0'}", "apps[0].endpoint: endpoint 'https://x:0' has no valid port"),
+        app("default_levels: {p2p: 3}", "apps[0].default_levels.p2p must be one of -1, 0, 1, 2, 4, 5"),
+        app("default_levels: {grup: 0}", "unknown key \"grup\" (did you mean \"group\"?)"),
+        app("dnd_mode: both", "apps[0].dnd_mode must be one of independent, chain"),
+        app("clear_on_read: yes", "apps[0].clear_on_read must be true or false"),
+        app("badge_cap: -1", "apps[0].badge_cap must be a whole number from 0 to 2147483647"),
+        app("default_tz: Mars/Base", "apps[0].default_tz: no such time zone; write it like Asia/Shanghai"),
+        app("default_tz: ../../etc/passwd", "apps[0].default_tz: no such time zone; write it like Asia/Shanghai"),
+        app("templates: /no/such/file", "/no/such/file: No such file or directory"),
+        app("limits: {in_flight: 0}", "apps[0].limits.in_flight must be a whole number from 1 to 1000000"),
+        app("limits: {rate: -1}", "apps[0].limits.rate must be a whole number from 0 to 10000000"),
+        app("limits: {answer_s: 0}", "apps[0].limits.answer_s must be a number of seconds above 0, at most 300"),
+        app("limits: {answer_s: nan}", "apps[0].limits.answer_s must be a number of seconds above 0, at most 300"),
+        app("limits: {unknown_tries: 11}", "apps[0].limits.unknown_tries must be a whole number from 0 to 10"),
+        Row(
+            yaml: good + "  - id: im\n    topic: t\n    credentials: {key_file: k, key_id: i, team_id: t}\n",
+            problem: "f:7: two apps have the id \"im\""),
+        Row(
+            yaml: good.replacing("com.example.im", with: "a b"),
+            problem: "f:5: apps[0].topic must be a bundle id: letters, digits, dots and hyphens"),
+        Row(
+            yaml: good.replacing("key_id: ABC123DEFG, ", with: ""),
+            problem: "f:6: apps[0].credentials.key_id is missing"),
+        Row(
+            yaml: good.replacing("key_file: k.p8, ", with: ""),
+            problem: "f:6: apps[0].credentials needs key_file, key_id and team_id"),
+        Row(
+            yaml: good.replacing("key_file: k.p8, ", with: "certificate_file: c, ")
+                .replacing("team_id: DEF123GHIJ", with: "password_file: p"),
+            problem: "f:6: apps[0].credentials.key_id says nothing beside certificate_file"),
+    ]
+
+    static let others: [Row] = [
+        top("results: some", "results must be one of all, failures, none"),
+        top("http: {listen: 9464}", "http.listen must be host:port, such as 127.0.0.1:9464"),
+        top("http: {listen: ':80'}", "http.listen must name its host; 0.0.0.0 for all addresses"),
+        top("shards: -1", "shards must be a whole number from 0 to 1024"),
+        top("log: {level: loud}", "log.level must be one of debug, info, warning, error"),
+        top("window: {records: 0}", "window.records must be a whole number from 1 to 10000000"),
+        top("window: {bytes: 10}", "window.bytes must be a whole number from 1048576 to 1099511627776"),
+        top("planner: {direct_max: 0}", "planner.direct_max must be a whole number from 1 to 1000000"),
+        top("drain_s: 0", "drain_s must be a number of seconds above 0, at most 3600"),
+        top("drain_s: 4", "drain_s (4.0) must not be below the longest limits.answer_s (5.0)"),
+    ]
+
+    private func problems(_ yaml: String, _ environment: [String: String] = [:]) -> [String] {
+        switch Configuration.read(Array(yaml.utf8), source: "f", environment: environment) {
+        case .success: []
+        case .failure(let found): found.problems.map(\.description)
+        }
+    }
+
+    @Test(arguments: whole + stores)
+    func isToldWithItsLine(row: Row) {
+        let found = problems(row.yaml)
+        #expect(found.contains { $0.hasPrefix(row.problem) }, "\(found)")
+        #expect(!found.contains { $0.contains("hush") }, "a secret must not be repeated")
+    }
+
+    @Test(arguments: apps + others)
+    func isTheOnlyProblem(row: Row) {
+        let found = problems(row.yaml)
+        #expect(found.count == 1 && found.first?.hasPrefix(row.problem) == true, "\(found)")
+    }
+
+    @Test func allProblemsAreToldTogetherInOrder() {
+        let yaml = "kafka:\n  brokers: a\n  x1: 1\nredis: {url: \"redis://r\"}\napps: 7\nresults: no\nx2: 1\n"
+        #expect(problems(yaml).map { $0.prefix(4) } == ["f:3:", "f:5:", "f:6:", "f:7:"])
+    }
+
+    @Test func environmentProblemsNameTheirVariable() {
+        let found = problems(Self.good, ["CARILLON__SHARDS": "many", "CARILLON__REDIS__URI": "x", "CARILLON__": "1"])
+        #expect(
+            found.sorted() == [
+                "environment variable CARILLON__: names no key; write it like CARILLON__KAFKA__BROKERS",
+                "environment variable CARILLON__REDIS__URI: unknown key \"uri\" (did you mean \"url\"?)",
+                "environment variable CARILLON__SHARDS: shards must be a whole number from 0 to 1024",
+            ])
+    }
+
+    @Test func aMissingFileIsOneProblem() {
+        guard case .failure(let found) = Configuration.load(path: "/no/such/file", environment: [:]) else {
+            Issue.record("loaded")
+            return
+        }
+        #expect(found.description == "/no/such/file: No such file or directory")
+    }
+
+    @Test func aCredentialsBrokenFileIsToldWithItsLine() throws {
+        let configuration = try Configuration.read(Array(Self.good.utf8), source: "f").get()
+        let problems = configuration.credentialProblems().map(\.description)
+        #expect(problems.count == 1)
+        #expect(problems.first?.hasPrefix("f:6: ") == true)
+        #expect(problems.first?.contains("k.p8") == true)
+    }
+}

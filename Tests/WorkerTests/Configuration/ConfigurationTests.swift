@@ -1,0 +1,161 @@
+import APNs
+import Kafka
+import Payload
+import PushCore
+import Redis
+import Telemetry
+import Testing
+import Worker
+
+struct ConfigurationTests {
+    private func read(_ yaml: String, _ environment: [String: String] = [:]) throws -> Configuration {
+        try Configuration.read(Array(yaml.utf8), source: "f", environment: environment).get()
+    }
+
+    /// The repository's sample, wherever the tests run.
+    private func sample() throws -> Configuration {
+        let root = #filePath.split(separator: "/Tests/WorkerTests/").first.map(String.init) ?? "."
+        let environment = ["CARILLON__APPS__0__TEMPLATES": root + "/Config/templates.yaml"]
+        return try Configuration.load(path: root + "/Config/carillon.yaml", environment: environment).get()
+    }
+
+    @Test func theSampleLoadsWithoutProblemsAndShowsTheDefaults() throws {
+        let sample = try sample()
+        let bare = try read(ConfigurationProblemTests.good)
+        #expect(sample.kafka.brokers == "localhost:9092")
+        #expect(sample.kafka.topics == bare.kafka.topics)
+        #expect(sample.kafka.options == bare.kafka.options)
+        #expect(sample.redis.timeoutMs == bare.redis.timeoutMs)
+        #expect(sample.redis.topology == bare.redis.topology)
+        #expect(sample.results == bare.results)
+        #expect(sample.http == bare.http)
+        #expect(sample.shards == bare.shards)
+        #expect(sample.logLevel == bare.logLevel)
+        #expect(sample.window == bare.window)
+        #expect(sample.drainSeconds == bare.drainSeconds)
+        #expect(sample.planner == bare.planner)
+        let app = try #require(sample.apps.first)
+        let plain = try #require(bare.apps.first)
+        #expect(app.limits == plain.limits)
+        #expect(app.endpoints == plain.endpoints)
+        #expect(app.policy.profile == plain.policy.profile)
+        #expect(app.policy.defaultZone == plain.policy.defaultZone)
+        #expect(app.credentials.map(\.name) == ["default"])
+    }
+
+    @Test func theSamplesTemplatesHaveEveryTextInEveryLanguage() throws {
+        let languages = try #require(try sample().apps.first).templates.languages
+        #expect(Set(languages.keys) == ["zh-Hans", "zh-Hant", "en", "ja"])
+        let model = try #require(languages["zh-Hans"])
+        #expect(model.generic == "你收到一条新消息")
+        #expect(model.types["RC:ImgMsg"] == "[图片]")
+        for (name, language) in languages {
+            #expect(Set(language.types.keys) == Set(model.types.keys), "\(name)")
+            #expect(Set(language.contentKeys.keys) == Set(model.contentKeys.keys), "\(name)")
+            #expect(language.merged["other"]?.contains("{count}") == true, "\(name)")
+            #expect(language.generic?.isEmpty == false, "\(name)")
+        }
+    }
+
+    private static let full = """
+        kafka:
+          brokers: a:1,b:2
+          group: g
+          topics: {events: e, dead_letter: d}
+          options: {socket.timeout.ms: 5000, auto.offset.reset: error}
+        redis: {url: "rediss://r:7/3?ca_file=/ca.pem", timeout_ms: 50}
+        apps:
+          - id: one
+            topic: com.one
+            environment: sandbox
+            endpoint: {production: "https://p:2197", sandbox: "https://127.0.0.1:8443"}
+            ca_file: /tmp/ca.pem
+            credentials:
+              main: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}
+              voip: {certificate_file: c.pem, key_file: c.key}
+              old: {certificate_file: c.p12, password_file: pw}
+            profile: rc
+            strategy: 4
+            default_levels: {p2p: 0, group: 1, ultra: -1, system: 5}
+            dnd_mode: chain
+            force_overrides_dnd: true
+            clear_on_read: true
+            badge_cap: 99
+            default_language: ja
+            default_tz: Asia/Tokyo
+            limits: {rate: 7, in_flight: 3, answer_s: 0.5, unknown_tries: 0}
+        results: failures
+        http: {listen: "[::1]:0"}
+        shards: 3
+        log: {level: debug}
+        window: {records: 5, bytes: 1048576}
+        drain_s: 0.5
+        planner: {direct_max: 9}
+        """
+
+    @Test func everyKeyOfTheWorkerIsRead() throws {
+        let configuration = try read(Self.full)
+        #expect(configuration.kafka.brokers == "a:1,b:2" && configuration.kafka.group == "g")
+        #expect(configuration.kafka.topics.events == "e" && configuration.kafka.topics.deadLetter == "d")
+        #expect(configuration.kafka.topics.userState == "im.user-state")
+        #expect(configuration.kafka.options == ["socket.timeout.ms": "5000", "auto.offset.reset": "error"])
+        #expect(configuration.kafka.client(id: "x").offsetReset == .error)
+        #expect(configuration.redis.endpoint?.database == 3 && configuration.redis.endpoint?.usesTLS == true)
+        #expect(configuration.redis.limits.commandTimeoutNanos == 50_000_000)
+        #expect(configuration.results == .failures)
+        #expect(configuration.http.host == "::1" && configuration.http.port == 0)
+        #expect(configuration.shards == 3 && configuration.logLevel == .debug)
+        #expect(configuration.window.records == 5 && configuration.window.bytes == 1_048_576)
+        #expect(configuration.drainSeconds == 0.5 && configuration.planner.directMax == 9)
+    }
+
+    @Test func everyKeyOfAnAppIsRead() throws {
+        let app = try #require(try read(Self.full).apps.first)
+        #expect(app.policy.id == "one" && app.policy.topic == "com.one" && app.environment == .sandbox)
+        #expect(app.endpoints[.production].host == "p" && app.endpoints[.production].port == 2197)
+        #expect(app.endpoints[.sandbox].host == "127.0.0.1" && app.endpoints[.sandbox].caFile == "/tmp/ca.pem")
+        #expect(app.credentials.map(\.name) == ["main", "voip", "old"])
+        #expect(app.credential(named: nil)?.name == "main")
+        #expect(app.credential(named: "voip")?.source == .certificate(chainFile: "c.pem", keyFile: "c.key"))
+        #expect(app.credential(named: "old")?.source == .archive(file: "c.p12", passwordFile: "pw"))
+        #expect(app.credential(named: "none") == nil)
+        #expect(app.policy.profile == .rc && app.policy.strategy == .apnsThenConnection)
+        #expect(app.policy.defaultLevels == [.p2p: .unset, .group: .mentions, .ultra: .all, .system: .blocked])
+        #expect(app.policy.dndMode == .chain && app.policy.forceOverridesDND && app.policy.clearOnRead)
+        #expect(app.policy.badgeCap == 99)
+        #expect(app.policy.defaultLanguage == "ja" && app.templates.defaultLanguage == "ja")
+        #expect(app.policy.defaultZone == "Asia/Tokyo")
+        #expect(app.limits.client.answerNanos == 500_000_000 && app.limits.client.inFlightMax == 3)
+        #expect(app.limits.rate == 7 && app.limits.unknownTries == 0)
+    }
+
+    @Test func oneEndpointServesBothEnvironments() throws {
+        let configuration = try read(ConfigurationProblemTests.good + "    endpoint: https://localhost:9\n")
+        let app = try #require(configuration.apps.first)
+        #expect(app.endpoints[.production] == app.endpoints[.sandbox])
+        #expect(app.endpoints[.sandbox].port == 9)
+    }
+
+    @Test func theEnvironmentWinsOverTheFile() throws {
+        let configuration = try read(
+            ConfigurationProblemTests.good,
+            [
+                "CARILLON__KAFKA__BROKERS": "k:1", "CARILLON__KAFKA__OPTIONS__SOCKET_TIMEOUT_MS": "7000",
+                "CARILLON__KAFKA__OPTIONS__SASL_PASSWORD": "hush", "CARILLON__REDIS__URL": "redis://:hush@h:1/2",
+                "CARILLON__APPS__0__LIMITS__RATE": "500", "CARILLON__APPS__1": "{id: b, topic: t}",
+                "CARILLON__APPS__1__CREDENTIALS": "{key_file: k, key_id: ABC123DEFG, team_id: DEF123GHIJ}",
+                "CARILLON__SHARDS": "2", "CARILLONX": "ignored", "HOME": "/",
+            ])
+        #expect(configuration.kafka.brokers == "k:1")
+        #expect(configuration.kafka.options["socket.timeout.ms"] == "7000")
+        #expect(configuration.kafka.options["sasl.password"] == "hush")
+        #expect(configuration.redis.endpoint?.password?.isEmpty == false)
+        #expect(configuration.apps.map(\.policy.id) == ["im", "b"])
+        #expect(configuration.apps.first?.limits.rate == 500)
+        #expect(configuration.shards == 2)
+    }
+
+    @Test func theProcessEnvironmentIsRead() {
+        #expect(Configuration.processEnvironment()["PATH"]?.isEmpty == false)
+    }
+}
