@@ -3,7 +3,8 @@ import CRdkafka
 extension KafkaConsumer {
     /// Lets the deferred partitions go; the committer takes what was stored. Harmless when nothing is pending.
     ///
-    /// Where the group lost patience meanwhile (`isAssignmentLost`), `revoked` says so and nothing is committed.
+    /// Where the group lost patience meanwhile, the broker refuses the commit (`committed` with an error), and the
+    /// records are read again by the next owner.
     public func completeRevocation() {
         let partitions = pendingRevocation
         if partitions.isEmpty { return }
@@ -12,6 +13,8 @@ extension KafkaConsumer {
     }
 
     /// Whether the group took the partitions away already (session timeout, fencing): storing is in vain.
+    ///
+    /// 2.0.2 does not raise this during a revocation that is already under way.
     public var isAssignmentLost: Bool { rd_kafka_assignment_lost(raw) == 1 }
 
     private var isCooperative: Bool {

@@ -142,4 +142,33 @@ struct GroupTests {
         #expect(outcome.told)
         #expect(outcome.rest == ["v3", "v4"])
     }
+
+    @Test func aMemberForgottenDuringItsDrainComesBack() async throws {
+        struct Outcome { var asked: Bool, revoked: Bool, again: Bool, all: Bool }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 2)
+            let one = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            one.revocationAnswer = .deferred
+            _ = pump([one]) { one.consumer.assignment.count == 2 }
+            let two = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            let asked = pump([one, two]) { one.willRevoke == 1 }
+            broker.pushErrors(api: .heartbeat, [25])
+            _ = pump([one, two], seconds: 2) { false }
+            one.revocationAnswer = .complete
+            one.consumer.completeRevocation()
+            let revoked = !one.revocations.isEmpty
+            let again = pump([one, two]) {
+                one.consumer.assignment.count == 1 && two.consumer.assignment.count == 1
+            }
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", [(nil, "a", 0), (nil, "b", 1)])
+            let all = pump([one, two]) { Set((one.seen + two.seen).compactMap(\.value)) == ["a", "b"] }
+            return Outcome(asked: asked, revoked: revoked, again: again, all: all)
+        }
+        #expect(outcome.asked)
+        #expect(outcome.revoked)
+        #expect(outcome.again)
+        #expect(outcome.all)
+    }
 }

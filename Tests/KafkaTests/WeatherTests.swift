@@ -75,8 +75,8 @@ struct WeatherTests {
         #expect(committed)
     }
 
-    @Test func aMissingTopicIsToldAndTheOtherIsRead() async throws {
-        struct Outcome { var read: Bool, unknown: Bool, missing: Bool, partitions: [Int32]? }
+    @Test func metadataNamesTopicsAndRecordsCarryTheirPlaceInTheSubscription() async throws {
+        struct Outcome { var read: Bool, missing: Bool, partitions: [Int32]?, leaderless: [Int32]? }
         let outcome = try await offPool { () throws -> Outcome in
             let broker = try MockBroker()
             try broker.createTopic("events", partitions: 3)
@@ -87,11 +87,12 @@ struct WeatherTests {
             let member = try Member(broker.bootstrap, group: "g", topics: ["missing", "events"])
             let read = pump([member]) { member.seen.first?.partition.topic == 1 }
             return Outcome(
-                read: read, unknown: member.failures.contains { $0.isUnknownTopic },
-                missing: metadata.topic("missing") == nil, partitions: metadata.topic("events")?.partitions)
+                read: read, missing: metadata.topic("missing") == nil,
+                partitions: metadata.topic("events")?.partitions, leaderless: metadata.topic("events")?.leaderless)
         }
         #expect(outcome.missing)
         #expect(outcome.partitions == [0, 1, 2])
+        #expect(outcome.leaderless == [])
         #expect(outcome.read)
     }
 
