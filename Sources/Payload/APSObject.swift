@@ -15,7 +15,7 @@ struct APSObject {
 
     /// Where the body's characters lie in the bytes, for cutting.
     struct Body {
-        var text: String
+        var text: [UInt8]
         var range: Range<Int>
     }
 
@@ -59,20 +59,20 @@ struct APSObject {
         return nil
     }
 
-    private func write(_ key: String, or own: String?, to writer: inout JSONWriter) {
-        if let value = given(key) {
-            writer.member(.init(key, value))
-        } else if let own {
-            writer.key(escaping: key)
-            writer.string(own)
+    private func write(_ key: StaticString, or own: String?, to writer: inout JSONWriter) {
+        if let value = given.isEmpty ? nil : given(key.description) {
+            writer.key(key)
+            writer.value(value)
+        } else {
+            writer.member(key, ifPresent: own)
         }
     }
 
     /// The sender's alert stands as given; title and body that it lacks are ours, a forced text is ours in any case.
     private func writeAlert(to writer: inout JSONWriter) -> Body? {
-        switch given("alert") {
+        switch given.isEmpty ? nil : given("alert") {
         case .string(let alert) where !text.isForcedText:
-            return writeText(alert, to: &writer)
+            return writeText(Array(alert.utf8), to: &writer)
         case .object(let members):
             return writeMerged(members, to: &writer)
         default:
@@ -81,7 +81,9 @@ struct APSObject {
     }
 
     private func writeMerged(_ members: [JSONValue.Member], to writer: inout JSONWriter) -> Body? {
-        func gives(_ keys: String...) -> Bool { members.contains { keys.contains($0.key) && $0.value != .null } }
+        func gives(_ key: String, _ other: String) -> Bool {
+            members.contains { ($0.key == key || $0.key == other) && $0.value != .null }
+        }
         writer.beginObject()
         if let title = text.title, !gives("title", "title-loc-key") { writer.member("title", title) }
         var body: Body?
@@ -96,7 +98,7 @@ struct APSObject {
                 continue
             case ("body", .string(let given)):
                 writer.key("body")
-                body = writeText(given, to: &writer)
+                body = writeText(Array(given.utf8), to: &writer)
             default:
                 writer.member(member)
             }
@@ -105,7 +107,7 @@ struct APSObject {
         return body
     }
 
-    private func writeText(_ text: String, to writer: inout JSONWriter) -> Body {
+    private func writeText(_ text: [UInt8], to writer: inout JSONWriter) -> Body {
         Body(text: text, range: writer.placedString(text))
     }
 }

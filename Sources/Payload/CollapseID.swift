@@ -32,14 +32,6 @@ public enum CollapseID {
     private static func hashed(_ msgID: String) -> String {
         var hash = SipHash128(key0: 0x636f_6c6c_6170_7365, key1: 0x6361_7269_6c6c_6f6e)
         hash.update(lengthThen: msgID)
-        let (first, second) = hash.finish()
-        return String(unsafeUninitializedCapacity: 32) { buffer in
-            for index in 0..<32 {
-                let word = index < 16 ? first : second
-                let nibble = UInt8(truncatingIfNeeded: word &>> UInt64((index & 15) &* 4)) & 15
-                buffer[index] = nibble < 10 ? 0x30 &+ nibble : 0x57 &+ nibble
-            }
-            return 32
-        }
+        return hash.finishHex()
     }
 }

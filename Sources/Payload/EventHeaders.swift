@@ -17,11 +17,11 @@ public struct EventHeaders: Sendable, Equatable {
 
     /// - Parameter originalCollapseID: of a revoke: what its target was sent with, if known.
     public init(_ message: borrowing Message, originalCollapseID: String? = nil) {
-        let push = message.push
-        pushType = push.voip ? .voip : push.silent ? .background : .alert
+        pushType = message.push.voip ? .voip : message.push.silent ? .background : .alert
+        let wanted = message.push.priority.apns
         // Apple: a background push with priority 10 is an error.
-        priority = pushType == .background ? min(5, push.priority.apns) : push.priority.apns
-        expirationSeconds = push.voip ? 0 : Self.seconds(message.expireAtMs)
+        priority = pushType == .background ? min(5, wanted) : wanted
+        expirationSeconds = message.push.voip ? 0 : Self.seconds(message.expireAtMs)
         collapseID = CollapseID.choose(message, original: originalCollapseID)
     }
 

@@ -26,9 +26,9 @@ extension JSONWriter {
     }
 
     /// Writes the string of a key that was just written, and tells where its characters lie between the quotes.
-    mutating func placedString(_ text: String) -> Range<Int> {
+    mutating func placedString(_ utf8: [UInt8]) -> Range<Int> {
         let start = bytes.count + 1
-        string(text)
+        utf8.withUnsafeBufferPointer { string($0) }
         return start..<bytes.count - 1
     }
 

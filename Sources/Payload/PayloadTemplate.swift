@@ -42,7 +42,7 @@ public struct PayloadTemplate: Sendable {
         let apsEnd = writer.bytes.count
         writer.endObject()
         writer.key("pid")
-        let pidPlace = writer.placedString("").lowerBound
+        let pidPlace = writer.placedString([]).lowerBound
         let receiverPlace = ProfileKeys(profile).write(message, to: &writer)
         writer.endObject()
 
@@ -52,11 +52,14 @@ public struct PayloadTemplate: Sendable {
         let excess = writer.bytes.count + reserved - limit
         var shift = 0
         if excess > 0 {
-            guard let body, let cut = TextCut.escapedBytes(body.text, limit: body.range.count - excess) else {
+            guard let body,
+                let cut = TextCut.escapedBytes(
+                    String(decoding: body.text, as: UTF8.self), limit: body.range.count - excess)
+            else {
                 return nil
             }
             var short = JSONWriter()
-            let range = short.placedString(cut)
+            let range = short.placedString(Array(cut.utf8))
             shift = body.range.count - range.count
             writer.bytes.replaceSubrange(body.range, with: short.bytes[range])
         }
@@ -66,47 +69,52 @@ public struct PayloadTemplate: Sendable {
         bytes = writer.bytes
     }
 
-    /// Appends the payload for one device; false, with nothing appended, where it would pass the limit.
+    /// The payload for one device; nil where it would pass the limit.
     ///
     /// - Parameters:
     ///   - badge: already capped (`BadgeRule`); nil: the icon stays as it is.
     ///   - receiver: the recipient's uid, which profile `rc` names.
-    public func render(into out: inout [UInt8], badge: Int64?, pid: PushIdentity, receiver: String) -> Bool {
-        let start = out.count
-        out.reserveCapacity(start + bytes.count + PushIdentity.textCount + Self.badgeReserve + Self.receiverReserve)
-        bytes.withUnsafeBufferPointer { all in
-            var done = 0
-            func copy(to end: Int) {
-                out.append(contentsOf: UnsafeBufferPointer(rebasing: all[done..<end]))
-                done = end
+    public func render(badge: Int64?, pid: PushIdentity, receiver: String) -> [UInt8]? {
+        let badge = badgeAt == nil ? nil : badge.map { Self.badgeMember($0) }
+        let receiver = receiverAt == nil ? [] : Self.escaped(receiver)
+        let count = bytes.count + (badge?.utf8.count ?? 0) + PushIdentity.textCount + receiver.count
+        guard count <= limit else { return nil }
+        return [UInt8](unsafeUninitializedCapacity: count) { out, filled in
+            let out = UnsafeMutableRawBufferPointer(out)
+            bytes.withUnsafeBytes { all in
+                var done = 0
+                func copy(to end: Int) {
+                    UnsafeMutableRawBufferPointer(rebasing: out[filled...])
+                        .copyMemory(from: UnsafeRawBufferPointer(rebasing: all[done..<end]))
+                    filled += end - done
+                    done = end
+                }
+                func put(_ part: some Collection<UInt8>) {
+                    UnsafeMutableRawBufferPointer(rebasing: out[filled...]).copyBytes(from: part)
+                    filled += part.count
+                }
+                if let badgeAt, let badge {
+                    copy(to: badgeAt)
+                    put(badge.utf8)
+                }
+                copy(to: pidAt)
+                pid.write(to: UnsafeMutableRawBufferPointer(rebasing: out[filled...]))
+                filled += PushIdentity.textCount
+                if let receiverAt {
+                    copy(to: receiverAt)
+                    put(receiver)
+                }
+                copy(to: all.count)
             }
-            if let badgeAt, let badge {
-                copy(to: badgeAt)
-                out.append(contentsOf: #","badge":"#.utf8)
-                out.append(contentsOf: String(badge).utf8)
-            }
-            copy(to: pidAt)
-            let text = pid.ascii
-            for index in text.indices { out.append(text[index]) }
-            if let receiverAt {
-                copy(to: receiverAt)
-                var id = JSONWriter(reservingCapacity: Self.receiverReserve)
-                let range = id.placedString(receiver)
-                out.append(contentsOf: id.bytes[range])
-            }
-            copy(to: all.count)
         }
-        guard out.count - start <= limit else {
-            out.removeSubrange(start...)
-            return false
-        }
-        return true
     }
 
-    /// The payload for one device; nil where it would pass the limit.
-    public func render(badge: Int64?, pid: PushIdentity, receiver: String) -> [UInt8]? {
-        var out: [UInt8] = []
-        return render(into: &out, badge: badge, pid: pid, receiver: receiver) ? out : nil
+    private static func badgeMember(_ number: Int64) -> String { ",\"badge\":" + String(number) }
+
+    private static func escaped(_ text: String) -> [UInt8] {
+        var writer = JSONWriter(reservingCapacity: receiverReserve)
+        let range = writer.placedString(Array(text.utf8))
+        return Array(writer.bytes[range])
     }
 
     /// The payload of a push that only sets the icon's number (`clear_on_read`).

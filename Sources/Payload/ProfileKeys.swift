@@ -28,22 +28,29 @@ struct ProfileKeys {
     /// `aps` and `pid` are never the sender's, and `apns-collapse-id` is lifted into the header.
     private static func custom(_ payload: JSONValue?) -> [JSONValue.Member] {
         guard case .object(let members) = payload else { return [] }
-        return members.filter { $0.key != "aps" && $0.key != "pid" && $0.key != CollapseID.payloadKey }
+        func isOurs(_ key: String) -> Bool { key == "aps" || key == "pid" || key == CollapseID.payloadKey }
+        return members.contains { isOurs($0.key) } ? members.filter { !isOurs($0.key) } : members
     }
 
     private func write(_ members: [JSONValue.Member], to writer: inout JSONWriter) {
         for member in members { writer.member(member) }
     }
 
+    /// The session where the sender gave none; null is the same as absent.
     private func writeNIM(_ message: borrowing Message, _ custom: [JSONValue.Member], to writer: inout JSONWriter) {
-        let own: [JSONValue.Member] = [
-            .init("sessionid", .string(message.sessionID)),
-            .init("sessiontype", .string(message.conversation.type.rawValue)),
-        ]
-        // Where absent, and null is the same as absent.
-        let given = custom.filter { member in member.value != .null || !own.contains { $0.key == member.key } }
-        write(given, to: &writer)
-        write(own.filter { member in !given.contains { $0.key == member.key } }, to: &writer)
+        var givesID = false
+        var givesType = false
+        for member in custom {
+            switch (member.key, member.value) {
+            case ("sessionid", .null), ("sessiontype", .null): continue
+            case ("sessionid", _): givesID = true
+            case ("sessiontype", _): givesType = true
+            default: break
+            }
+            writer.member(member)
+        }
+        if !givesID { writer.member("sessionid", message.sessionID) }
+        if !givesType { writer.member("sessiontype", message.conversation.type.rawValue) }
     }
 
     private func writeRC(
@@ -57,7 +64,7 @@ struct ProfileKeys {
         writer.member("tId", message.sessionID)
         writer.member("id", message.msgID)
         writer.key("rId")
-        let receiver = writer.placedString("").lowerBound
+        let receiver = writer.placedString([]).lowerBound
         writer.endObject()
         if !custom.isEmpty { writer.member(.init("appData", .object(custom))) }
         return receiver

@@ -3,31 +3,36 @@ import PushCore
 /// What a receiver reads: title and body by the order of the contract (forced > content > built-in of the type > generic).
 struct AlertText {
     var title: String?
-    var body: String
+    /// UTF-8: it is put together and written as bytes, which is far cheaper than joining strings.
+    var body: [UInt8] = []
     /// The body is the sender's word for those he forces; it stands above `aps.alert` too.
     var isForcedText = false
 
     init(_ message: borrowing Message, variant: PayloadVariant, templates: Templates) {
         if variant.isHidden {
             // Title, name, content and the sender's `aps.alert` are all replaced.
-            body = templates.hidden(contentKey: variant.contentKey, language: variant.language)
+            body = Array(templates.hidden(contentKey: variant.contentKey, language: variant.language).utf8)
             return
         }
         title = message.push.title.flatMap(Self.shown)
+        let text: String
         if variant.isForced, let forced = message.push.force.content.flatMap({ Self.shown($0) }) {
-            body = forced
+            text = forced
             isForcedText = true
         } else if let content = message.push.content.flatMap({ Self.shown($0) }) {
-            body = content
+            text = content
         } else {
-            body =
+            text =
                 message.typeName.flatMap { templates.text(ofType: $0, language: variant.language) }
                 ?? templates.generic(language: variant.language)
         }
         // Cut already when the event was read; the name comes on top, also before forced and built-in text.
         if message.push.prefix, let nick = message.from.nick.map(PlainText.name), !nick.isEmpty {
-            body = nick + ": " + body
+            body.reserveCapacity(nick.utf8.count + 2 + text.utf8.count)
+            body.append(contentsOf: nick.utf8)
+            body.append(contentsOf: ": ".utf8)
         }
+        body.append(contentsOf: text.utf8)
     }
 
     private static func shown(_ text: String) -> String? {

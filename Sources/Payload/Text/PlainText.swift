@@ -19,7 +19,11 @@ enum PlainText {
     /// Printable ASCII, or letters far from any control: UTF-8 of a control has a byte below 0x20, 0x7F, or begins
     /// with 0xC2; the formatting characters begin with 0xE2.
     private static func isHarmless(_ text: String) -> Bool {
-        text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f && $0 != 0xc2 && $0 != 0xe2 }
+        func isHarmless(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+            for byte in bytes where byte < 0x20 || byte == 0x7f || byte == 0xc2 || byte == 0xe2 { return false }
+            return true
+        }
+        return text.utf8.withContiguousStorageIfAvailable(isHarmless) ?? false
     }
 
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {

@@ -26,7 +26,13 @@ extension Message {
 extension Recipient {
     /// The user looks at a phone or tablet, so the client counts for itself; a desktop does not matter here.
     public func hasMobileInForeground(at now: Int64) -> Bool {
-        presence.contains { !$0.platform.isDesktop && $0.liveness(at: now) == .foreground }
+        presence.indices.contains { index in
+            !presence[index].platform.isDesktop && presence[index].liveness(at: now) == .foreground
+        }
+    }
+
+    func presenceIndex(of device: String) -> Int? {
+        presence.indices.first { presence[$0].device == device }
     }
 
     /// What a route was chosen from, in words for `explain`; no token.

@@ -19,37 +19,35 @@ struct Router {
         self.now = now
     }
 
+    // Elements are looked at in place: a copy of one costs a reference count for each of its texts.
     func routes(to recipient: borrowing Recipient) -> [Route] {
         var routes: [Route] = []
         if allowed {
             let desktop = desktopPolicy(of: recipient)
             for index in recipient.tokens.indices where isUsable(index, of: recipient) {
-                let device = recipient.tokens[index].device
-                let presence = recipient.presence.firstIndex { $0.device == device }
+                let presence = recipient.presenceIndex(of: recipient.tokens[index].device)
                 let way = way(ofToken: index, presence: presence, of: recipient, desktop)
-                routes.append(Route(device: device, way: way))
+                routes.append(Route(device: recipient.tokens[index].device, way: way))
             }
         }
         // APNs only: the long connection carries nothing, neither instead of a push nor beside it.
         guard strategy != .apnsOnly else { return routes }
-        for index in recipient.presence.indices {
-            let presence = recipient.presence[index]
-            guard presence.liveness(at: now).isLive, !routes.contains(where: { $0.device == presence.device }) else {
-                continue
-            }
-            routes.append(Route(device: presence.device, way: connection(index, presence)))
+        for index in recipient.presence.indices where recipient.presence[index].liveness(at: now).isLive {
+            let device = recipient.presence[index].device
+            guard !routes.contains(where: { $0.device == device }) else { continue }
+            routes.append(Route(device: device, way: connection(index, of: recipient)))
         }
         return routes
     }
 
     /// The newest token of the wanted type that its device has: one alert per device.
     private func isUsable(_ index: Int, of recipient: borrowing Recipient) -> Bool {
-        let token = recipient.tokens[index]
-        guard token.record.type == tokenType else { return false }
+        guard recipient.tokens[index].record.type == tokenType else { return false }
         for other in recipient.tokens.indices where other != index {
-            let rival = recipient.tokens[other]
-            guard rival.record.type == tokenType, rival.device == token.device else { continue }
-            if (rival.version, -other) > (token.version, -index) { return false }
+            guard recipient.tokens[other].record.type == tokenType,
+                recipient.tokens[other].device == recipient.tokens[index].device
+            else { continue }
+            if (recipient.tokens[other].version, index) > (recipient.tokens[index].version, other) { return false }
         }
         return true
     }
@@ -62,31 +60,32 @@ struct Router {
         let holds = desktop.holds && !isDesktop
         switch (strategy, live) {
         case (.connectionElseAPNs, let live?), (.connectionOnly, let live?):
-            return connection(live, recipient.presence[live])
+            return connection(live, of: recipient)
         case (.connectionOnly, nil):
             return .none(.connectionOnly)
         case (.apnsThenConnection, let live?):
             // A held push cannot come first; the live device gets the message at once by its connection.
-            return holds ? connection(live, recipient.presence[live]) : .apns(token: token, copyTo: live)
+            return holds ? connection(live, of: recipient) : .apns(token: token, copyTo: live)
         case (.connectionElseAPNs, nil), (.apnsThenConnection, nil), (.apnsOnly, _):
             return holds ? desktop.way(ofToken: token) : .apns(token: token, copyTo: nil)
         }
     }
 
     /// `active_conv` equal to the conversation: the user is looking at it.
-    private func connection(_ index: Int, _ presence: DevicePresence) -> Route.Way {
-        let alert = alerts && presence.activeConversation != conversation
-        return .connection(
-            presence: index, alert: alert, ackWithinMs: alert ? presence.liveness(at: now).ackWithinMs : nil)
+    private func connection(_ index: Int, of recipient: borrowing Recipient) -> Route.Way {
+        let alert = alerts && recipient.presence[index].activeConversation != conversation
+        let ackWithinMs = alert ? recipient.presence[index].liveness(at: now).ackWithinMs : nil
+        return .connection(presence: index, alert: alert, ackWithinMs: ackWithinMs)
     }
 
     private func desktopPolicy(of recipient: borrowing Recipient) -> DesktopPolicy {
         guard !recipient.settings.pushWhenDesktopOnline else { return .none }
         var isLive = false
         var wantsAck = false
-        for presence in recipient.presence where presence.platform.isDesktop && presence.liveness(at: now).isLive {
+        for index in recipient.presence.indices where recipient.presence[index].platform.isDesktop {
+            guard recipient.presence[index].liveness(at: now).isLive else { continue }
             isLive = true
-            wantsAck = wantsAck || (alerts && presence.activeConversation != conversation)
+            if alerts && recipient.presence[index].activeConversation != conversation { wantsAck = true }
         }
         guard isLive else { return .none }
         if recipient.settings.holdSeconds > 0 { return .hold(ms: Int64(recipient.settings.holdSeconds) &* 1000) }

@@ -32,30 +32,35 @@ public struct PushIdentity: Sendable, Hashable {
 
     /// The 36 bytes of the canonical lower-case form.
     public var ascii: InlineArray<36, UInt8> {
-        var text = InlineArray<36, UInt8>(repeating: 0x2d)
-        var place = 0
-        for nibble in 0..<32 {
-            if nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20 { place += 1 }
-            let word = nibble < 16 ? high : low
-            text[place] = Self.digit(UInt8(truncatingIfNeeded: word &>> UInt64((15 - nibble & 15) &* 4)) & 15)
-            place += 1
-        }
+        var text = InlineArray<36, UInt8>(repeating: 0)
+        withUnsafeMutableBytes(of: &text) { write(to: $0) }
         return text
+    }
+
+    /// Writes the 36 bytes to the beginning of memory that holds as many.
+    public func write(to bytes: UnsafeMutableRawBufferPointer) {
+        let first = HexDigits.eight(UInt32(truncatingIfNeeded: high &>> 32))
+        let second = HexDigits.eight(UInt32(truncatingIfNeeded: high)).littleEndian
+        let third = HexDigits.eight(UInt32(truncatingIfNeeded: low &>> 32)).littleEndian
+        let fourth = HexDigits.eight(UInt32(truncatingIfNeeded: low))
+        bytes.storeBytes(of: first, as: UInt64.self)
+        for dash in [8, 13, 18, 23] { bytes[dash] = UInt8(ascii: "-") }
+        bytes.storeBytes(of: UInt32(truncatingIfNeeded: second), toByteOffset: 9, as: UInt32.self)
+        bytes.storeBytes(of: UInt32(truncatingIfNeeded: second &>> 32), toByteOffset: 14, as: UInt32.self)
+        bytes.storeBytes(of: UInt32(truncatingIfNeeded: third), toByteOffset: 19, as: UInt32.self)
+        bytes.storeBytes(of: UInt32(truncatingIfNeeded: third &>> 32), toByteOffset: 24, as: UInt32.self)
+        bytes.storeBytes(of: fourth, toByteOffset: 28, as: UInt64.self)
     }
 
     // Fixed for ever: other values would make other ids of pushes that are under way. ("carillon" "pushpid1" in ASCII.)
     private static var key0: UInt64 { 0x6361_7269_6c6c_6f6e }
     private static var key1: UInt64 { 0x7075_7368_7069_6431 }
-
-    @inline(__always)
-    private static func digit(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 0x30 &+ nibble : 0x57 &+ nibble }
 }
 
 extension PushIdentity: CustomStringConvertible {
     public var description: String {
-        let text = ascii
-        return String(unsafeUninitializedCapacity: Self.textCount) { buffer in
-            for index in 0..<Self.textCount { buffer[index] = text[index] }
+        String(unsafeUninitializedCapacity: Self.textCount) { text in
+            write(to: UnsafeMutableRawBufferPointer(text))
             return Self.textCount
         }
     }

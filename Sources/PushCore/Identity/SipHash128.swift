@@ -30,18 +30,13 @@ public struct SipHash128: Sendable {
 
     public mutating func update(_ bytes: UnsafeRawBufferPointer) {
         var index = 0
-        while index < bytes.count, count & 7 != 0 {
-            update(bytes[index])
-            index += 1
-        }
-        while bytes.count - index >= 8 {
-            compress(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
-            count &+= 8
-            index += 8
+        while bytes.count &- index >= 8 {
+            update(word: UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
+            index &+= 8
         }
         while index < bytes.count {
             update(bytes[index])
-            index += 1
+            index &+= 1
         }
     }
 
@@ -55,6 +50,7 @@ public struct SipHash128: Sendable {
         }
     }
 
+    /// Eight bytes, the first in the lowest place.
     public mutating func update(word: UInt64) {
         let place = count & 7
         if place == 0 {
@@ -75,6 +71,19 @@ public struct SipHash128: Sendable {
         v1 ^= 0xdd
         for _ in 0..<4 { round() }
         return (first, v0 ^ v1 ^ v2 ^ v3)
+    }
+
+    /// The output as 32 lower-case hexadecimal digits, each word's highest digit first.
+    public consuming func finishHex() -> String {
+        let (first, second) = finish()
+        return String(unsafeUninitializedCapacity: 32) { text in
+            let bytes = UnsafeMutableRawBufferPointer(text)
+            for (place, word) in [first &>> 32, first, second &>> 32, second].enumerated() {
+                bytes.storeBytes(
+                    of: HexDigits.eight(UInt32(truncatingIfNeeded: word)), toByteOffset: place &* 8, as: UInt64.self)
+            }
+            return 32
+        }
     }
 
     private mutating func compress(_ word: UInt64) {
@@ -101,5 +110,19 @@ public struct SipHash128: Sendable {
     @inline(__always)
     private static func rotate(_ word: UInt64, _ bits: UInt64) -> UInt64 {
         (word &<< bits) | (word &>> (64 &- bits))
+    }
+}
+
+enum HexDigits {
+    /// The eight lower-case digits of a number, as their bytes lie in memory, the highest digit first.
+    ///
+    /// All at once: the nibbles are spread over the bytes of a word, then 0x30 is added, and 0x27 more above nine.
+    static func eight(_ number: UInt32) -> UInt64 {
+        var word = UInt64(number)
+        word = (word | word &<< 16) & 0x0000_ffff_0000_ffff
+        word = (word | word &<< 8) & 0x00ff_00ff_00ff_00ff
+        word = (word | word &<< 4) & 0x0f0f_0f0f_0f0f_0f0f
+        let aboveNine = ((word &+ 0x0606_0606_0606_0606) &>> 4) & 0x0101_0101_0101_0101
+        return (word &+ 0x3030_3030_3030_3030 &+ aboveNine &* 0x27).bigEndian
     }
 }
