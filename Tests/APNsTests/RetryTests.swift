@@ -157,7 +157,10 @@ import Testing
         same(policy.wantsConnection(summary, nowNanos: 110), true)
         summary.live = 2
         same(policy.wantsConnection(summary, nowNanos: 1000), false)
-        summary.replacing = 2
+        summary.opening = 1
+        summary.replacing = 1
+        same(policy.wantsConnection(summary, nowNanos: 1000), false)
+        summary.opening = 0
         same(policy.wantsConnection(summary, nowNanos: 1000), true)
     }
 }

@@ -25,8 +25,8 @@ extension APNsClient {
                 summary.live += 1
                 // Without window a connection has no room, however many streams it allows.
                 if connection.canCarry(1) { summary.room += connection.machine.room }
-                // Not warm yet: its single stream says nothing of what it will carry.
-                if !connection.machine.isWarm { summary.opening += 1 }
+                // Nothing accepted yet: what it will carry is not known.
+                if !connection.isProven { summary.opening += 1 }
                 if connection.isReplacing { summary.replacing += 1 }
             case .draining, .closed: break
             }
@@ -61,9 +61,18 @@ extension APNsClient {
                 "host": .string(endpoint.host), "address": .string(connection.remoteAddress ?? "?"),
                 "streams": .int(connection.machine.peerLimit),
             ])
-        // Make before break: those that waited for a successor go now.
-        for old in connections where old.isReplacing && old !== connection { retire(old, .age) }
         noteUsable()
+    }
+
+    /// A push was accepted here for the first time: the endpoint is in order, and this connection is warm.
+    ///
+    /// Make before break: only now goes the oldest of those that wait for a successor.
+    func connectionProved(_ connection: APNsConnection) {
+        connection.isProven = true
+        pacer.proved()
+        if let old = connections.first(where: { $0.isReplacing && $0.machine.isReady && $0 !== connection }) {
+            retire(old, .age)
+        }
     }
 
     /// GOAWAY: no new streams here; the ends of those above its last id follow as events of their own.

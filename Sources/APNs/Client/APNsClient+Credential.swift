@@ -16,10 +16,7 @@ extension APNsClient {
         case .resign: renewToken(version: Int(entry.tokenVersion), reason)
         }
         if rule.connection == .drain { retire(connection, .credential) }
-        if status == 200, !connection.isProven {
-            connection.isProven = true
-            pacer.proved()
-        }
+        if status == 200, !connection.isProven { connectionProved(connection) }
         let isProof = status != 403 && status != 429 && status < 500
         guard isProof else { return .unproven }
         if gate.proven() {

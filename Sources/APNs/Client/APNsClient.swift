@@ -6,6 +6,15 @@ public import Telemetry
 /// Loop-bound: made, used and released on the thread of its `Loop`; calls back synchronously through its delegate. It
 /// opens, fills, watches and replaces connections on its own. Pushes leave in the order of `send`, resends first.
 ///
+/// ```swift
+/// let client = try APNsClient(
+///     loop: loop, endpoint: .production,
+///     credential: .token(keyFile: "AuthKey_ABC123DEFG.p8", keyID: "ABC123DEFG", teamID: "DEF123GHIJ"),
+///     metrics: APNsMetrics(registry: registry, app: "im"), delegate: owner)
+/// let headers = try PushHeaders(topic: "com.example.im", pushType: .alert)
+/// let admission = client.send(Push(tag: 1, token: token, headers: headers, id: id, payload: json))
+/// ```
+///
 /// **One push in flight per device is the caller's job**: two pushes for one token may travel on different connections
 /// and arrive in any order.
 ///

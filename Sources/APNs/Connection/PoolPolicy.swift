@@ -3,7 +3,7 @@ struct PoolPolicy: Equatable {
     struct Summary: Equatable {
         /// Ready or on the way there.
         var live = 0
-        /// On the way there.
+        /// On the way there, or ready and not yet proven by an accepted push.
         var opening = 0
         /// Ready connections that a successor is to replace.
         var replacing = 0
@@ -30,9 +30,11 @@ struct PoolPolicy: Equatable {
     mutating func wantsConnection(_ summary: Summary, nowNanos: UInt64) -> Bool {
         if summary.live - summary.replacing < connectionsMin { return true }
         guard summary.opening == 0 else { return false }
+        // One successor at a time; it may stand beside a full pool until the old one has drained.
+        if summary.replacing > 0 { return true }
         // More streams would not help where our own cap holds.
         let isCramped = summary.waiting > 0 && summary.room == 0 && summary.inFlight < inFlightMax
-        guard isCramped, summary.live - summary.replacing < connectionsMax else {
+        guard isCramped, summary.live < connectionsMax else {
             crampedSinceNanos = nil
             return false
         }
