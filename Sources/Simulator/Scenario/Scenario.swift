@@ -39,6 +39,12 @@ public struct Scenario: Sendable, Equatable {
     public struct SettingsStep: Sendable, Equatable {
         public var afterMs: Int64
         public var maxConcurrentStreams: UInt32
+
+        /// A limit and when it begins, in milliseconds since the start.
+        public init(afterMs: Int64, maxConcurrentStreams: UInt32) {
+            self.afterMs = afterMs
+            self.maxConcurrentStreams = maxConcurrentStreams
+        }
     }
 
     /// What a rule looks at.

@@ -19,7 +19,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
     private var teamID: String?
 
     private var streamLimit: UInt32
-    private var isProven = false
+    private var isProven: Bool
     private var isShrunk = false
     private var served = 0
     private var isGoingAway = false
@@ -32,6 +32,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         self.link = link
         self.simulator = simulator
         streamLimit = simulator.streamsAtStart
+        isProven = !simulator.asksForToken
         var configuration = HTTP2Configuration()
         configuration.settings.maxConcurrentStreams = streamLimit
         // As APNs announces them (pushy #878, apns2 #117).
