@@ -1,0 +1,54 @@
+import PushCore
+import Testing
+
+@Suite struct DecideActivityTests {
+    private static let hourMs: Int64 = 3_600_000
+
+    @Test(arguments: [
+        (LiveActivity.Action.update, 8 * hourMs - 1, "phone"), (.update, 8 * hourMs, "activity_over"),
+        (.end, 8 * hourMs, "phone"), (.end, 12 * hourMs - 1, "phone"), (.end, 12 * hourMs, "activity_over"),
+        (.start, 99 * hourMs, "pad"),
+    ])
+    func anActivityIsOverEightHoursAfterItsStart(action: LiveActivity.Action, ageMs: Int64, expected: String) {
+        #expect(Self.decide(action, startedMs: 1000, now: 1000 + ageMs) == expected)
+    }
+
+    @Test func withoutAKnownStartTheOldestBindStands() {
+        #expect(Self.decide(.update, startedMs: nil, now: 8 * Self.hourMs + 4) == "phone")
+        #expect(Self.decide(.update, startedMs: nil, now: 8 * Self.hourMs + 5) == "activity_over")
+    }
+
+    @Test func anotherActivitysTokenGetsNothing() {
+        #expect(Self.decide(.update, activityID: "other", startedMs: nil, now: 10) == "no_token")
+    }
+
+    @Test func anOldRecordIsExpired() {
+        let now = 50 * Self.hourMs
+        #expect(Self.decide(.start, startedMs: nil, now: now, sentMs: now - 24 * Self.hourMs) == "expired")
+        #expect(Self.decide(.start, startedMs: nil, now: now, sentMs: now - 24 * Self.hourMs + 1) == "pad")
+        #expect(Self.decide(.start, startedMs: nil, now: now, sentMs: .min) == "expired")
+        #expect(Self.decide(.start, startedMs: .min, now: now, sentMs: .max) == "pad")
+        #expect(Self.decide(.update, startedMs: .min, now: now) == "activity_over")
+    }
+
+    /// The devices that are pushed, or the reason why none is.
+    private static func decide(
+        _ action: LiveActivity.Action, activityID: String = "a", startedMs: Int64?, now: Int64, sentMs: Int64? = nil
+    ) -> String {
+        let activity = LiveActivity(uids: ["me"], activityID: activityID, action: action, state: .object([]))
+        var recipient = Recipient(uid: "me")
+        func bind(_ device: String, _ type: TokenRecord.Kind, _ id: String?, boundMs: Int64) {
+            let record = TokenRecord(
+                hex: "aa", environment: .production, topic: "t", type: type, activityID: id, boundMs: boundMs)
+            recipient.tokens.append(BoundToken(device: device, record: record, version: 1))
+        }
+        bind("phone", .alert, nil, boundMs: 1)
+        bind("phone", .activity, "a", boundMs: 5)
+        bind("phone", .activity, "b", boundMs: 1)
+        bind("pad", .start, nil, boundMs: 1)
+        let decision = PushCore.decide(
+            activity, sentMs: sentMs ?? now, for: recipient, startedMs: startedMs, now: now)
+        #expect(!decision.counted)
+        return decision.finalReason?.rawValue ?? decision.routes.map(\.device).joined(separator: " ")
+    }
+}
