@@ -65,17 +65,23 @@ let package = Package(
                 "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "EventLoop", "Kafka", "Redis", "APNs",
             ]),
         module("Simulator", ["HTTP2", "EventLoop", "JSON", "Crypto", "Telemetry"]),
+        module(
+            "Trial",
+            [
+                "Worker", "Simulator", "Kafka", "Redis", "EventLoop", "JSON", "Crypto", "Telemetry", "PushCore",
+            ]),
         .executableTarget(
             name: "carillon",
             dependencies: [
-                "Worker", "Simulator", "Kafka", "EventLoop", "JSON", "Crypto", "Telemetry", "APNs", "Redis", "PushCore",
+                "Trial", "Worker", "Simulator", "Kafka", "EventLoop", "JSON", "Crypto", "Telemetry", "APNs", "Redis",
+                "PushCore",
                 "Payload",
             ],
             swiftSettings: strict),
 
         .target(
             name: "Support",
-            dependencies: ["EventLoop", "Telemetry", "Kafka", "Crypto"],
+            dependencies: ["Trial", "EventLoop", "Telemetry", "Kafka", "Crypto"],
             path: "Tests/Support", swiftSettings: strict),
         tests("PushCore", ["PushCore", "JSON"]),
         tests("Crypto", ["Crypto"]),
@@ -90,7 +96,9 @@ let package = Package(
         tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Simulator", "Telemetry", "JSON"]),
         tests("Simulator", ["Simulator", "HTTP2", "EventLoop", "Crypto", "JSON", "Telemetry"]),
         tests("Worker", ["Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry"]),
-        tests("EndToEnd", ["Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON", "EventLoop", "Telemetry", "Crypto"]),
+        tests(
+            "EndToEnd",
+            ["Trial", "Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON", "EventLoop", "Telemetry", "Crypto"]),
     ],
     cxxLanguageStandard: .cxx17
 )

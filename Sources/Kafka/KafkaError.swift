@@ -54,6 +54,14 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// The record is over what the client or the broker ever takes.
+    public var isTooLarge: Bool {
+        switch rd_kafka_resp_err_t(rawValue: code) {
+        case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE: true
+        default: false
+        }
+    }
+
     /// The wished-for offset is gone (retention) and the policy is `error`: the partition stands still (K10).
     public var isOffsetLost: Bool {
         switch rd_kafka_resp_err_t(rawValue: code) {

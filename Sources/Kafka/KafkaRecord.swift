@@ -37,17 +37,7 @@ public struct KafkaRecord: ~Copyable {
 
     /// Visits the headers in their order; the buffers are valid during each call. Nil value is a null header.
     public func forEachHeader(_ visit: (_ name: String, _ value: UnsafeRawBufferPointer?) -> Void) {
-        var headers: OpaquePointer?
-        guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return }
-        var index = 0
-        var name: UnsafePointer<CChar>?
-        var value: UnsafeRawPointer?
-        var size = 0
-        while rd_kafka_header_get_all(headers, index, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR {
-            index += 1
-            guard let name else { continue }
-            visit(String(cString: name), value.map { UnsafeRawBufferPointer(start: $0, count: size) })
-        }
+        KafkaHeader.forEach(of: message, visit)
     }
 
     /// The last header of that name as text, ill-formed UTF-8 repaired; nil when absent or null.

@@ -31,6 +31,29 @@ public struct KafkaHeader: Equatable, Sendable {
     public init(name: String, text: String) {
         self.init(name: name, value: Array(text.utf8))
     }
+
+    /// Visits the headers of a message in their order; the buffers are valid during each call.
+    static func forEach(
+        of message: UnsafePointer<rd_kafka_message_t>, _ visit: (_ name: String, _ value: UnsafeRawBufferPointer?) -> Void
+    ) {
+        var headers: OpaquePointer?
+        guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return }
+        var index = 0
+        var name: UnsafePointer<CChar>?
+        var value: UnsafeRawPointer?
+        var size = 0
+        while rd_kafka_header_get_all(headers, index, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR {
+            index += 1
+            guard let name else { continue }
+            visit(String(cString: name), value.map { UnsafeRawBufferPointer(start: $0, count: size) })
+        }
+    }
+
+    static func all(of message: UnsafePointer<rd_kafka_message_t>) -> [KafkaHeader] {
+        var all: [KafkaHeader] = []
+        forEach(of: message) { name, value in all.append(KafkaHeader(name: name, value: value.map { Array($0) })) }
+        return all
+    }
 }
 
 /// What became of a call to `produce`.
@@ -52,6 +75,24 @@ public struct DeliveryReport: Sendable {
     public let offset: Int64?
     /// Nil is success: on disk as far as `acks=all` promises.
     public let error: KafkaError?
+    /// What could not be written, for another try; nil after success.
+    public let failedRecord: FailedRecord?
+
+    /// A copy of a record that the broker did not take.
+    public struct FailedRecord: Sendable {
+        public let topic: String
+        public let key: [UInt8]?
+        public let value: [UInt8]?
+        public let headers: [KafkaHeader]
+
+        init(_ message: UnsafePointer<rd_kafka_message_t>) {
+            let record = message.pointee
+            topic = record.rkt.flatMap { rd_kafka_topic_name($0) }.map { String(cString: $0) } ?? ""
+            key = record.key.map { Array(UnsafeRawBufferPointer(start: $0, count: record.key_len)) }
+            value = record.payload.map { Array(UnsafeRawBufferPointer(start: $0, count: record.len)) }
+            headers = KafkaHeader.all(of: message)
+        }
+    }
 
     init(_ message: UnsafePointer<rd_kafka_message_t>) {
         opaque = UInt64(UInt(bitPattern: message.pointee._private))
@@ -59,5 +100,6 @@ public struct DeliveryReport: Sendable {
         let code = message.pointee.err
         error = code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code)
         offset = error == nil && message.pointee.offset >= 0 ? message.pointee.offset : nil
+        failedRecord = error == nil ? nil : FailedRecord(message)
     }
 }

@@ -1,4 +1,47 @@
+import Glibc
+
 @main
 struct Main {
-    static func main() {}
+    static var commands: [CommandEntry] {
+        [CommandEntry(RunCommand.self)]
+    }
+
+    static func main() async {
+        // A peer that went away is an error of the call that wrote to it, not the end of the process.
+        signal(SIGPIPE, SIG_IGN)
+        exit(await dispatch(Array(CommandLine.arguments.dropFirst())).rawValue)
+    }
+
+    static func dispatch(_ words: [String]) async -> ExitCode {
+        guard let name = words.first, name != "--help", name != "help" else {
+            Terminal.out(overview)
+            return words.isEmpty ? .usage : .done
+        }
+        guard let command = commands.first(where: { $0.spec.name == name }) else {
+            Terminal.err("carillon: unknown command \"\(name)\"\n\n\(overview)")
+            return .usage
+        }
+        let rest = Array(words.dropFirst())
+        if rest.contains("--help") {
+            Terminal.out(command.spec.help)
+            return .done
+        }
+        do throws(Arguments.UsageError) {
+            return try await command.perform(try Arguments(rest, spec: command.spec))
+        } catch {
+            Terminal.err("carillon \(name): \(error.message)\n\(command.spec.usage)\n")
+            return .usage
+        }
+    }
+
+    static var overview: String {
+        let width = (commands.map(\.spec.name.count).max() ?? 0) + 2
+        var text =
+            "Carillon pushes an IM platform's messages to Apple devices.\n\nusage: carillon <command> [options]\n\n"
+        for command in commands {
+            let name = command.spec.name
+            text += "  " + name + String(repeating: " ", count: width - name.count) + command.spec.summary + "\n"
+        }
+        return text + "\n`carillon <command> --help` tells the options of each.\n"
+    }
 }

@@ -10,21 +10,21 @@ public enum HTTPClient {
     }
 
     /// Asks for a path on a connection of its own; throws where the answer is no HTTP.
-    public static func get(port: UInt16, _ path: String) throws(SupportFault) -> Answer {
+    public static func get(port: UInt16, _ path: String) throws(TrialFault) -> Answer {
         try request(port: port, "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     }
 
     /// Sends a request as it stands and reads until the server closes.
-    public static func request(port: UInt16, _ text: String) throws(SupportFault) -> Answer {
+    public static func request(port: UInt16, _ text: String) throws(TrialFault) -> Answer {
         let bytes = try Ports.exchange(port: port, send: Array(text.utf8))
         let end = Array("\r\n\r\n".utf8)
         guard let split = bytes.indices.first(where: { bytes[$0...].starts(with: end) }) else {
-            throw SupportFault("no HTTP answer in \(bytes.count) bytes")
+            throw TrialFault("no HTTP answer in \(bytes.count) bytes")
         }
         var lines = String(decoding: bytes[..<split], as: UTF8.self).split(separator: "\r\n")[...]
         let words = (lines.popFirst() ?? "").split(separator: " ")
         guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else {
-            throw SupportFault("no HTTP status line")
+            throw TrialFault("no HTTP status line")
         }
         var headers: [String: String] = [:]
         for line in lines {

@@ -32,6 +32,18 @@ public final class FDWatcher {
         if let handle { event_free(handle) }
     }
 
+    /// Stops the callbacks until `resume`; for a level-triggered descriptor that its owner will not read just now.
+    public func suspend() {
+        loop.assertOnLoop()
+        if let handle { event_del(handle) }
+    }
+
+    /// Watches again; what became readable meanwhile is told at once. Harmless while watching.
+    public func resume() {
+        loop.assertOnLoop()
+        if let handle { event_add(handle, nil) }
+    }
+
     /// Stops watching; no callback comes after it.
     public func cancel() {
         loop.assertOnLoop()

@@ -6,8 +6,11 @@ struct Tag: Equatable {
     /// What was asked; each has its own reading of `index`.
     enum Stage: UInt8 {
         case presence, user, conversation, group
-        case lease, claim, owner, finish, acks, members
-        case push, change, removeToken
+        case lease, claim, owner, finish, acks, members, change
+        /// A side note whose answer changes nothing here.
+        case note
+        case push
+        case record, eventRecord, delivery, deadLetter
     }
 
     /// ≤ 2^24 - 1.
@@ -32,6 +35,8 @@ struct Tag: Equatable {
             slot: Int(bits >> 40), generation: UInt32(truncatingIfNeeded: bits >> 16), stage: stage,
             index: UInt8(truncatingIfNeeded: bits))
     }
+
+    var ref: JobRef { JobRef(slot: slot, generation: generation) }
 
     var bits: UInt64 {
         UInt64(slot) << 40 | UInt64(generation) << 16 | UInt64(stage.rawValue) << 8 | UInt64(index)

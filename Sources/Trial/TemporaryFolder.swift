@@ -4,9 +4,9 @@ import Glibc
 public final class TemporaryFolder: Sendable {
     public let path: String
 
-    public init() throws(SupportFault) {
-        var template = Array("/tmp/carillon-test-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw SupportFault("cannot make a temporary folder") }
+    public init() throws(TrialFault) {
+        var template = Array("/tmp/carillon-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw TrialFault("cannot make a temporary folder") }
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
@@ -36,11 +36,11 @@ public final class TemporaryFolder: Sendable {
 
     /// Writes a file into the folder and gives its path.
     @discardableResult
-    public func write(_ bytes: [UInt8], to name: String) throws(SupportFault) -> String {
+    public func write(_ bytes: [UInt8], to name: String) throws(TrialFault) -> String {
         let place = file(name)
-        guard let stream = fopen(place, "w") else { throw SupportFault("cannot write \(name)") }
+        guard let stream = fopen(place, "w") else { throw TrialFault("cannot write \(name)") }
         defer { fclose(stream) }
-        guard fwrite(bytes, 1, bytes.count, stream) == bytes.count else { throw SupportFault("cannot write \(name)") }
+        guard fwrite(bytes, 1, bytes.count, stream) == bytes.count else { throw TrialFault("cannot write \(name)") }
         return place
     }
 }

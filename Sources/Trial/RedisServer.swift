@@ -1,6 +1,6 @@
 import Glibc
 
-/// A redis-server of one test's own, on a free port of 127.0.0.1 and a unix socket, without persistence.
+/// A redis-server of its own, on a free port of 127.0.0.1 and a unix socket, without persistence.
 ///
 /// It is ready when the initialiser returns, and ends with the last reference.
 public final class RedisServer: Sendable {
@@ -11,14 +11,14 @@ public final class RedisServer: Sendable {
     private let process: ServerProcess
 
     /// Starts a server; `arguments` are added to its command line, `["--requirepass", "x"]`.
-    public init(arguments: [String] = []) throws(SupportFault) {
+    public init(arguments: [String] = []) throws(TrialFault) {
         let folder = try TemporaryFolder()
         let socketPath = folder.file("redis.sock")
-        var lastFault = SupportFault("redis-server did not start")
+        var lastFault = TrialFault("redis-server did not start")
         for _ in 0..<5 {
             // A port found free may be taken before the server binds it; then the next one.
             let port = try Ports.free()
-            do throws(SupportFault) {
+            do throws(TrialFault) {
                 process = try ServerProcess(
                     "redis-server",
                     [
@@ -34,7 +34,7 @@ public final class RedisServer: Sendable {
             self.folder = folder
             // An answer, be it that a password is wanted, shows that it serves.
             let answer = try Ports.exchange(port: port, send: Array("PING\r\n".utf8)) { $0.last == UInt8(ascii: "\n") }
-            guard !answer.isEmpty else { throw SupportFault("redis-server does not answer PING") }
+            guard !answer.isEmpty else { throw TrialFault("redis-server does not answer PING") }
             return
         }
         throw lastFault
@@ -52,7 +52,7 @@ public final class RedisServer: Sendable {
     public func thaw() { process.send(SIGCONT) }
 
     /// Sends inline commands, one per line, over a connection of its own and gives the raw replies.
-    public func command(_ line: String) throws(SupportFault) -> String {
+    public func command(_ line: String) throws(TrialFault) -> String {
         let bytes = try Ports.exchange(port: port, send: Array((line + "\r\nQUIT\r\n").utf8))
         let text = String(decoding: bytes, as: UTF8.self)
         return text.hasSuffix("+OK\r\n") ? String(text.dropLast(5)) : text

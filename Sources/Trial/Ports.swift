@@ -5,16 +5,16 @@ public enum Ports {
     /// A TCP port that nobody uses at this moment.
     ///
     /// Another process may take it before its use: prefer a listener on port 0, and retry what cannot have one.
-    public static func free() throws(SupportFault) -> UInt16 {
+    public static func free() throws(TrialFault) -> UInt16 {
         let socket = try silentListener(backlog: nil)
         close(socket.fd)
         return socket.port
     }
 
     /// A bound socket; with a backlog it listens, yet never accepts.
-    public static func silentListener(backlog: Int32?) throws(SupportFault) -> (fd: Int32, port: UInt16) {
+    public static func silentListener(backlog: Int32?) throws(TrialFault) -> (fd: Int32, port: UInt16) {
         let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard fd >= 0 else { throw SupportFault("cannot make a socket") }
+        guard fd >= 0 else { throw TrialFault("cannot make a socket") }
         var address = loopback(port: 0)
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let code = withUnsafeMutablePointer(to: &address) { pointer in
@@ -25,15 +25,15 @@ public enum Ports {
         let isListening = backlog.map { listen(fd, $0) == 0 } ?? true
         guard code, isListening else {
             close(fd)
-            throw SupportFault("cannot bind a port of 127.0.0.1")
+            throw TrialFault("cannot bind a port of 127.0.0.1")
         }
         return (fd, UInt16(bigEndian: address.sin_port))
     }
 
     /// A blocking connection with a limit on each read and write.
-    public static func connect(port: UInt16, seconds: Int = 10) throws(SupportFault) -> Int32 {
+    public static func connect(port: UInt16, seconds: Int = 10) throws(TrialFault) -> Int32 {
         let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard fd >= 0 else { throw SupportFault("cannot make a socket") }
+        guard fd >= 0 else { throw TrialFault("cannot make a socket") }
         var limit = timeval(tv_sec: seconds, tv_usec: 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -45,7 +45,7 @@ public enum Ports {
         }
         guard code == 0 else {
             close(fd)
-            throw SupportFault("cannot connect to port \(port)")
+            throw TrialFault("cannot connect to port \(port)")
         }
         return fd
     }
@@ -53,7 +53,7 @@ public enum Ports {
     /// Sends all bytes, then reads until the peer closes, or until `isDone` says that enough came.
     public static func exchange(
         port: UInt16, send bytes: [UInt8], isDone: ([UInt8]) -> Bool = { _ in false }
-    ) throws(SupportFault) -> [UInt8] {
+    ) throws(TrialFault) -> [UInt8] {
         let fd = try connect(port: port)
         defer { close(fd) }
         var sent = 0

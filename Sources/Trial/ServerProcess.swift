@@ -1,15 +1,15 @@
 import Glibc
 
-/// A child process that a test starts, waits for by a line of its output, and ends by its id.
+/// A child process that a trial starts, waits for by a line of its output, and ends by its id.
 public final class ServerProcess: Sendable {
     public let pid: Int32
     private let output: Int32
     private let isEnded = Guarded(false)
 
     /// Starts a program found on PATH and returns when its standard output or error holds `readyLine`.
-    public init(_ program: String, _ arguments: [String], readyLine: String) throws(SupportFault) {
+    public init(_ program: String, _ arguments: [String], readyLine: String) throws(TrialFault) {
         var pipes: [Int32] = [-1, -1]
-        guard pipe(&pipes) == 0 else { throw SupportFault("cannot make a pipe") }
+        guard pipe(&pipes) == 0 else { throw TrialFault("cannot make a pipe") }
         // Other children must not inherit either end, or this one's end would go unseen.
         for end in pipes { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         var actions = posix_spawn_file_actions_t()
@@ -33,13 +33,13 @@ public final class ServerProcess: Sendable {
         close(pipes[1])
         guard code == 0 else {
             close(pipes[0])
-            throw SupportFault("cannot start \(program): errno \(code)")
+            throw TrialFault("cannot start \(program): errno \(code)")
         }
         pid = child
         output = pipes[0]
         guard let seen = Self.read(output, until: readyLine) else { return }
         stop()
-        throw SupportFault("\(program) ended before it was ready: \(seen.suffix(300))")
+        throw TrialFault("\(program) ended before it was ready: \(seen.suffix(300))")
     }
 
     deinit {
@@ -54,7 +54,7 @@ public final class ServerProcess: Sendable {
             isEnded = true
             kill(pid, SIGCONT)
             kill(pid, SIGTERM)
-            // The pipe's end tells the process's end; a limit keeps a stubborn one from hanging the test.
+            // The pipe's end tells the process's end; a limit keeps a stubborn one from hanging the trial.
             var poller = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
             var block = [UInt8](repeating: 0, count: 4096)
             while poll(&poller, 1, 5000) > 0, Glibc.read(output, &block, block.count) > 0 {}

@@ -1,0 +1,58 @@
+import APNs
+import EventLoop
+import Payload
+import PushCore
+import Telemetry
+
+/// One app within one shard: its rules and texts, its APNs clients, its numbers.
+///
+/// A client serves one (environment, credential): another team or key never shares a connection (Apple).
+final class AppContext {
+    let policy: AppPolicy
+    let templates: Templates
+    let metrics: AppMetrics
+    private(set) var clients: [Client] = []
+
+    /// An APNs client and who waits for room in it.
+    final class Client {
+        let environment: APNsEnvironment
+        /// The name of the credential set, which a bind's `cert` may ask for.
+        let credential: String
+        let apns: APNsClient
+        /// Of the app's own environment: connected at start. The other one connects with its first push.
+        let isDefault: Bool
+        /// Devices whose push was refused for want of room, oldest first.
+        var stalled: [DeviceRef] = []
+
+        init(environment: APNsEnvironment, credential: String, apns: APNsClient, isDefault: Bool) {
+            self.environment = environment
+            self.credential = credential
+            self.apns = apns
+            self.isDefault = isDefault
+        }
+    }
+
+    init(policy: AppPolicy, templates: Templates, metrics: AppMetrics, clients: [Client]) {
+        self.policy = policy
+        self.templates = templates
+        self.metrics = metrics
+        self.clients = clients
+    }
+
+    func connect(delegate: any APNsClientDelegate) {
+        for client in clients {
+            client.apns.delegate = delegate
+            if client.isDefault { client.apns.start() }
+        }
+    }
+
+    /// The client for a token: its environment, and the credential set that it was bound with, else the first.
+    func client(for token: TokenRecord) -> Client? {
+        var fallback: Client?
+        for client in clients where client.environment == token.environment {
+            if client.credential == token.credential { return client }
+            if fallback == nil { fallback = client }
+        }
+        return fallback
+    }
+}

@@ -1,0 +1,66 @@
+import PushCore
+
+/// Who is still to be started: given in the event, or read page by page from the group's hash.
+struct Audience {
+    /// A page, or all of them; consumed from `next`.
+    private var members: [Member] = []
+    private var next = 0
+    /// The group whose members are scanned; nil: all were given.
+    let group: String?
+    /// HSCAN's cursor for the next page, 0 for the first; nil: there is none.
+    private(set) var cursor: UInt64?
+    /// A scan may name a member twice while the hash is resized, and an event a uid twice.
+    private var seen: Set<String> = []
+
+    struct Member {
+        var uid: String
+        /// The level that the group's hash gives; nil where it was not read from there.
+        var level: MuteLevel?
+    }
+
+    init(uids: [String]) {
+        members = uids.map { Member(uid: $0, level: nil) }
+        group = nil
+    }
+
+    init(group: String) {
+        self.group = group
+        cursor = 0
+    }
+
+    /// Given recipients, else the members of the group of that conversation (contract section 2, `to.uids`).
+    init(of message: Message) {
+        if let uids = message.to.uids {
+            self.init(uids: uids)
+        } else {
+            self.init(group: message.conversation.id)
+        }
+    }
+
+    /// Nobody was started yet, and nothing was read.
+    var isUnread: Bool { cursor == 0 && members.isEmpty }
+
+    /// The next one who was not there before; nil: this page is empty.
+    mutating func pop() -> Member? {
+        while next < members.count {
+            defer { next += 1 }
+            // One given recipient needs no set.
+            if members.count == 1, group == nil { return members[next] }
+            if seen.insert(members[next].uid).inserted { return members[next] }
+        }
+        return nil
+    }
+
+    /// Puts the one just popped back: there was no slot for it.
+    mutating func unpop() {
+        guard next > 0 else { return }
+        next -= 1
+        seen.remove(members[next].uid)
+    }
+
+    mutating func take(_ page: [Member], cursor: UInt64) {
+        members = page
+        next = 0
+        self.cursor = cursor == 0 ? nil : cursor
+    }
+}

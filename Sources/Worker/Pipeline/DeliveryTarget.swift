@@ -1,0 +1,45 @@
+import JSON
+import PushCore
+
+/// One device within a record of `im.deliveries` (contract section 3).
+struct DeliveryTarget {
+    var uid: String
+    var device: String
+    var connectionEpoch: Int64
+    /// Whether the app may raise an alert of its own.
+    var alert: Bool
+    /// Whether APNs accepted a push for this device already.
+    var pushed: Bool
+    var pushID: PushIdentity?
+    /// Only where an ack is wanted.
+    var ackByMs: Int64?
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("uid", uid)
+        writer.member("device", device)
+        writer.member("conn_epoch", connectionEpoch)
+        writer.member("alert", alert)
+        writer.member("pushed", pushed)
+        if let pushID { writer.member("pid", pushID) }
+        if let ackByMs { writer.member("ack_by_ms", ackByMs) }
+        writer.endObject()
+    }
+
+    /// A whole record: the original event and everyone it is for behind one gateway.
+    static func writeRecord(
+        of targets: [DeliveryTarget], gateway: String, app: String, event raw: [UInt8], to writer: inout JSONWriter
+    ) {
+        writer.beginObject()
+        writer.member("v", 1)
+        writer.member("app", app)
+        writer.member("gateway", gateway)
+        writer.key("event")
+        writer.raw(raw)
+        writer.key("to")
+        writer.beginArray()
+        for target in targets { target.write(to: &writer) }
+        writer.endArray()
+        writer.endObject()
+    }
+}

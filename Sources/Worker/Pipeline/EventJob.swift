@@ -1,0 +1,142 @@
+import APNs
+import Kafka
+import Payload
+import PushCore
+
+/// One record of the events topic, from its reading to the settling of its offset.
+///
+/// It is settled when nothing holds it any more: not its expansion, no recipient, no record that the broker has yet to
+/// acknowledge.
+final class EventJob {
+    let event: Event
+    let app: AppContext
+    /// The record as it came: what deliveries carry.
+    let raw: [UInt8]
+    let origin: Origin
+    var slot = 0
+    var generation: UInt32 = 0
+
+    /// What keeps the record from being settled; begins with its own expansion.
+    var holds = 1
+    var audience: Audience
+    /// Recipients without a decision; deliveries leave when there are none.
+    var undecided = 0
+    var deliveries: [GatewayBatch] = []
+    var unackedDeliveries = 0
+    /// Recipients that may be marked finished once the deliveries are acknowledged.
+    var waitingForDeliveries: [JobRef] = []
+    /// Encoded once for all recipients that share them.
+    private var payloads: EventPayloads?
+    private var activityPayload: [UInt8]?
+    private var headers: [(topic: String, value: PushHeaders?)] = []
+
+    init(event: Event, app: AppContext, raw: [UInt8], origin: Origin, audience: Audience) {
+        self.event = event
+        self.app = app
+        self.raw = raw
+        self.origin = origin
+        self.audience = audience
+        if case .message(let message) = event.body {
+            payloads = EventPayloads(message, policy: app.policy)
+        }
+    }
+
+    /// Where the record stands in Kafka, and its place in the ledger.
+    struct Origin {
+        var partition: TopicPartition
+        var place: OffsetLedger.Slot
+        /// The broker's timestamp, Unix ms; 0 where it gave none.
+        var kafkaMs: Int64
+    }
+
+    /// Deliveries for one gateway, sent as one record.
+    struct GatewayBatch {
+        var gateway: String
+        var targets: [DeliveryTarget]
+    }
+
+    func tag(_ stage: Tag.Stage) -> UInt64 { Tag(slot: slot, generation: generation, stage: stage).bits }
+
+    /// Nothing of the event's deliveries is unsent or unacknowledged.
+    var areDeliveriesSettled: Bool { deliveries.isEmpty && unackedDeliveries == 0 }
+
+    // MARK: - What the event says, whatever its kind
+
+    var message: Message? {
+        if case .message(let message) = event.body { return message }
+        return nil
+    }
+
+    /// `msg_id` of the records written about it.
+    var msgID: String {
+        switch event.body {
+        case .message(let message): message.msgID
+        case .liveActivity(let activity): activity.msgID ?? ""
+        case .userState: ""
+        }
+    }
+
+    /// What duplicates are recognised by; a Live Activity by its event (contract section 2).
+    var claimID: String {
+        if case .message(let message) = event.body { return message.msgID }
+        return event.id
+    }
+
+    var claimKind: PairKind {
+        guard case .message(let message) = event.body else { return .liveActivity }
+        return message.kind == .revoke ? .revoke : .message
+    }
+
+    /// Unix ms.
+    var expiresAtMs: Int64 {
+        if case .message(let message) = event.body { return message.expireAtMs }
+        return event.sentMs &+ LiveActivity.lifetimeMs
+    }
+
+    var conversationID: String { message?.conversation.id ?? "" }
+
+    // MARK: - Bytes
+
+    /// Nil where the event makes headers that cannot be sent (a topic with bytes that no header may have).
+    func headers(for token: TokenRecord) -> PushHeaders? {
+        for entry in headers where entry.topic == token.topic { return entry.value }
+        let value = makeHeaders(topic: token.topic)
+        headers.append((token.topic, value))
+        return value
+    }
+
+    private func makeHeaders(topic: String) -> PushHeaders? {
+        let common: EventHeaders
+        switch event.body {
+        case .message(let message): common = EventHeaders(message)
+        case .liveActivity(let activity): common = EventHeaders(activity, expireAtMs: expiresAtMs)
+        case .userState: return nil
+        }
+        guard let type = PushType(rawValue: common.pushType.rawValue),
+            let priority = PushPriority(rawValue: common.priority)
+        else { return nil }
+        return try? PushHeaders(
+            topic: topic + type.topicSuffix, pushType: type, priority: priority,
+            expirationSeconds: common.expirationSeconds, collapseID: common.collapseID.map { Array($0.utf8) })
+    }
+
+    /// The bytes for one device; nil: too large however much is cut (`payload_too_large`).
+    func payload(
+        uid: String, settings: UserSettings, token: TokenRecord, isForced: Bool, badge: Int64?, id: PushIdentity
+    ) -> [UInt8]? {
+        switch event.body {
+        case .message(let message):
+            let variant = PayloadVariant(
+                message, token: token, settings: settings, isForced: isForced, policy: app.policy)
+            return payloads?.template(variant, of: message, templates: app.templates)?
+                .render(badge: badge, pid: id, receiver: uid)
+        case .liveActivity(let activity):
+            if activityPayload == nil {
+                activityPayload = ActivityPayload.encode(activity, sentMs: event.sentMs) ?? []
+            }
+            return activityPayload.flatMap { $0.isEmpty ? nil : $0 }
+        case .userState:
+            return nil
+        }
+    }
+}

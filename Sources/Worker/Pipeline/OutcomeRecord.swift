@@ -1,0 +1,61 @@
+import JSON
+import PushCore
+
+/// What is written of one ended (event, device): a record of `push.results` (contract section 3).
+struct OutcomeRecord {
+    var uid: String
+    var device: String?
+    var verdict: Verdict
+    /// One of `Reason`, or APNs' own word.
+    var reason: String
+    /// The reason as a metric's label: of a closed set.
+    var label: String
+    var pushID: PushIdentity?
+    var apnsID: String?
+    var status: Int?
+    var badge: Int64?
+    var attempts = 0
+    var latencyMs: Int64 = 0
+
+    init(uid: String, device: String? = nil, verdict: Verdict, reason: String) {
+        self.uid = uid
+        self.device = device
+        self.verdict = verdict
+        self.reason = reason
+        label = reason
+    }
+
+    init(uid: String, device: String? = nil, verdict: Verdict, reason: Reason) {
+        self.init(uid: uid, device: device, verdict: verdict, reason: reason.rawValue)
+    }
+
+    /// Appends the record's JSON.
+    func write(to writer: inout JSONWriter, event: borrowing Event, msgID: String, atMs: Int64) {
+        writer.beginObject()
+        writer.member("v", 1)
+        writer.member("app", event.app)
+        writer.member("event_id", event.id)
+        writer.member("msg_id", msgID)
+        writer.member("uid", uid)
+        writer.member("device", ifPresent: device)
+        writer.member("verdict", verdict.rawValue)
+        writer.member("reason", reason)
+        if let pushID { writer.member("pid", pushID) }
+        writer.member("apns_id", ifPresent: apnsID)
+        if let status { writer.member("status", Int64(status)) }
+        if let badge { writer.member("badge", badge) }
+        writer.member("attempts", Int64(attempts))
+        writer.member("latency_ms", latencyMs)
+        writer.member("at_ms", atMs)
+        writer.endObject()
+    }
+}
+
+extension JSONWriter {
+    /// 36 characters that need no escape.
+    mutating func member(_ name: StaticString, _ id: PushIdentity) {
+        key(name)
+        let text = id.ascii
+        text.span.withUnsafeBufferPointer { string($0) }
+    }
+}

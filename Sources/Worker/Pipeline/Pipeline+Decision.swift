@@ -1,0 +1,197 @@
+import EventLoop
+import PushCore
+import Redis
+import Telemetry
+
+/// The decision, the claim that makes it ours, and what follows for each device.
+extension Pipeline {
+    func decide(_ job: RecipientJob) {
+        voidPresence(of: job)
+        let now = Loop.wallMs()
+        let decision: Decision
+        switch job.event.event.body {
+        case .message(let message):
+            decision = PushCore.decide(
+                message, sentMs: job.event.event.sentMs, for: job.recipient, policy: job.event.app.policy,
+                zones: zones, now: now)
+        case .liveActivity(let activity):
+            decision = PushCore.decide(
+                activity, sentMs: job.event.event.sentMs, for: job.recipient, startedMs: nil, now: now)
+        case .userState:
+            return done(job)
+        }
+        job.decision = decision
+        // Expired: nothing was done, so there is nothing to mark.
+        if decision.alert == .deny(.expired) { expire(job) } else { claim(job) }
+    }
+
+    /// No lease or another epoch: every presence on that gateway is void. And a connection that did not acknowledge.
+    private func voidPresence(of job: RecipientJob) {
+        leases.apply(to: &job.recipient, nowNanos: loop.nowNanos)
+        for suspect in job.suspects {
+            for index in job.recipient.presence.indices
+            where job.recipient.presence[index].device == suspect.device
+                && job.recipient.presence[index].connectionEpoch == suspect.connectionEpoch
+            {
+                job.recipient.presence[index].isSuspect = true
+            }
+        }
+    }
+
+    private func expire(_ job: RecipientJob) {
+        decided(job)
+        write(OutcomeRecord(uid: job.recipient.uid, verdict: .expired, reason: .expired), of: job)
+        job.flags.insert(.unclaimed)
+        concludeIfEnded(job)
+    }
+
+    /// Steps 5 and 10 in one atomic step, with the last facts that step 15 looks at.
+    func claim(_ job: RecipientJob) {
+        job.step = .claiming
+        job.hasFailed = false
+        job.lostTokens.removeAll(keepingCapacity: true)
+        job.awaiting = 1
+        ask(job) { (store) throws(RedisFault) in try store.claim(ClaimRequest(job), tag: job.tag(.claim)) }
+        for route in job.decision?.routes ?? [] {
+            guard let token = route.pushedToken else { continue }
+            job.awaiting += 1
+            ask(job) { (store) throws(RedisFault) in
+                try store.owner(
+                    app: job.event.event.app, token: job.recipient.tokens[token].record.hex,
+                    tag: job.tag(.owner, token))
+            }
+        }
+    }
+
+    func didClaim(_ job: RecipientJob) {
+        decided(job)
+        guard let claim = job.claim, claim.state != .finished else {
+            metrics.duplicates.add()
+            flushDeliveries(of: job.event)
+            return done(job)
+        }
+        route(job)
+    }
+
+    /// The first decision of a recipient brings the event's deliveries a step nearer.
+    private func decided(_ job: RecipientJob) {
+        guard !job.flags.contains(.decided) else { return }
+        job.flags.insert(.decided)
+        job.event.undecided -= 1
+    }
+
+    /// Step 11: each device on its way. A later round leaves alone what ended or is out.
+    private func route(_ job: RecipientJob) {
+        job.step = .sending
+        guard let decision = job.decision else { return }
+        for index in job.devices.indices {
+            switch job.devices[index].state {
+            case .awaitingAck, .held, .idle:
+                job.devices[index].state = .superseded
+                job.open -= 1
+            case .pushing, .superseded, .ended: break
+            }
+        }
+        if let reason = decision.finalReason { recordWithoutDevice(job, reason) }
+        let first = job.devices.count
+        for route in decision.routes where !job.isTaken(route.device) {
+            job.devices.append(DeviceWork(route: route))
+        }
+        job.open += job.devices.count - first
+        for index in first..<job.devices.count { begin(job, index) }
+        scheduleAckLook(job)
+        flushDeliveries(of: job.event)
+        concludeIfEnded(job)
+    }
+
+    /// A deny of steps 6-9, or `no_token`: one record for the user, once.
+    private func recordWithoutDevice(_ job: RecipientJob, _ reason: Reason) {
+        guard !job.flags.contains(.recordedWithoutDevice) else { return }
+        job.flags.insert(.recordedWithoutDevice)
+        write(OutcomeRecord(uid: job.recipient.uid, verdict: .suppressed, reason: reason), of: job)
+        if reason == .noToken { offerSMS(job, reason: "no_token") }
+    }
+
+    private func begin(_ job: RecipientJob, _ index: Int) {
+        switch job.devices[index].route.way {
+        case .apns(let token, let copyTo):
+            if let copyTo { job.devices[index].presence = job.recipient.presence[copyTo] }
+            startPush(job, index, token: token)
+        case .connection(let presence, let alert, let ackWithinMs):
+            deliver(job, index, presence: presence, alert: alert, ackWithinMs: ackWithinMs)
+        case .hold(let token, let holdMs):
+            hold(job, index, token: token, holdMs: holdMs)
+        case .none(let reason):
+            end(job, index, verdict: .suppressed, reason: reason.rawValue)
+        }
+    }
+
+    // MARK: - Ends
+
+    /// One device has its end: a record of it, and with the last one the recipient's.
+    func end(
+        _ job: RecipientJob, _ index: Int, verdict: Verdict, reason: String, isRecorded: Bool = true,
+        _ fill: (inout OutcomeRecord) -> Void = { _ in }
+    ) {
+        guard job.devices[index].state != .ended else { return }
+        job.devices[index].state = .ended
+        job.open -= 1
+        guard isRecorded else { return }
+        var record = OutcomeRecord(
+            uid: job.recipient.uid, device: job.devices[index].route.device, verdict: verdict, reason: reason)
+        record.pushID = job.devices[index].pushID
+        fill(&record)
+        write(record, of: job)
+    }
+
+    /// All devices ended, all records with the broker, the deliveries too: then the mark that stops a redelivery.
+    func concludeIfEnded(_ job: RecipientJob) {
+        let isUnclaimed = job.flags.contains(.unclaimed)
+        guard job.step == .sending || isUnclaimed, job.open == 0, job.unackedRecords == 0 else { return }
+        if job.flags.contains(.hasDelivery), !job.event.areDeliveriesSettled {
+            job.event.waitingForDeliveries.append(job.ref)
+            return
+        }
+        if isUnclaimed { done(job) } else { finish(job) }
+    }
+
+    func finish(_ job: RecipientJob) {
+        job.step = .finishing
+        job.hasFailed = false
+        job.awaiting = 1
+        ask(job) { (store) throws(RedisFault) in
+            try store.finish(
+                app: job.event.event.app, uid: job.recipient.uid, kind: job.event.claimKind, id: job.event.claimID,
+                expireAtMs: job.event.expiresAtMs, nowMs: Loop.wallMs(), tag: job.tag(.finish))
+        }
+    }
+
+    /// The recipient is finished; the slot is free for another.
+    func done(_ job: RecipientJob) {
+        recipients.remove(slot: job.slot)
+        release(job.event)
+        expandWaiting()
+        pollKafkaIfReady()
+    }
+}
+
+extension ClaimRequest {
+    init(_ job: RecipientJob) {
+        let event = job.event
+        self.init(
+            app: event.event.app, uid: job.recipient.uid, kind: event.claimKind, id: event.claimID,
+            conversation: event.conversationID, sentMs: event.event.sentMs, seq: event.message?.serverSeq,
+            counted: job.decision?.counted ?? false, revoke: event.message?.revoke, expireAtMs: event.expiresAtMs,
+            nowMs: Loop.wallMs())
+    }
+}
+
+extension Route {
+    /// The token that a push or a hold of this route is for.
+    var pushedToken: Int? {
+        switch way {
+        case .apns(let token, _), .hold(let token, _): token
+        case .connection, .none: nil
+        }
+    }
+}

@@ -1,0 +1,205 @@
+import EventLoop
+import Kafka
+import PushCore
+import Telemetry
+
+/// Kafka's side: records in, rebalances, and when to stop reading.
+extension Pipeline: KafkaConsumerDelegate {
+    /// Room for more: slots for recipients, no audience waiting for slots, and a window below its bound.
+    var hasRoom: Bool {
+        recipients.count < limits.recipientsMax - limits.pollBatch && expanding.isEmpty
+            && changes.count < limits.changesMax - limits.pollBatch
+            && events.count < limits.recipientsMax - limits.pollBatch
+    }
+
+    /// Takes one batch; the rest waits its turn behind the answers of what was taken before.
+    func pollKafka() {
+        guard intake.wantsRecords(hasRoom: hasRoom, nowNanos: loop.nowNanos) else {
+            // Its descriptor stays readable, and would call again at once.
+            consumerWatcher?.suspend()
+            return
+        }
+        consumer.poll(max: limits.pollBatch)
+    }
+
+    /// Work ended: reading goes on if it had stopped for want of room.
+    func pollKafkaIfReady() {
+        guard intake.isHeld else { return }
+        perform(intake.roomFreed(hasRoom: hasRoom))
+    }
+
+    func tick() {
+        perform(intake.tick(hasRoom: hasRoom, nowNanos: loop.nowNanos))
+        for partition in fullPartitions { relieve(partition) }
+        completeRevocationIfDrained()
+        sample()
+        owner?.pipelineDidTick()
+        tickTimer?.arm(afterNanos: Intake.tickNanos)
+    }
+
+    private func perform(_ action: Intake.Action) {
+        switch action {
+        case .none: return
+        case .poll: break
+        case .pauseAndPoll:
+            consumer.pause(consumer.assignment)
+            log.warning("intake is paused: the work in hand is at its bound", ["recipients": .int(recipients.count)])
+        case .resumeAndPoll:
+            consumer.resume(consumer.paused.subtracting(fullPartitions))
+            log.info("intake goes on")
+        }
+        consumerWatcher?.resume()
+        pollKafka()
+    }
+
+    private func sample() {
+        metrics.pendingEvents.set(pendingCount)
+        metrics.pendingRecipients.set(recipients.count)
+        metrics.waitingForDevice.set(lanes.waitingCount)
+        metrics.pausedPartitions.set(consumer.paused.count)
+        metrics.lag.set(Double(consumer.assignment.reduce(Int64(0)) { $0 &+ (consumer.lag($1) ?? 0) }))
+        metrics.oldestUnsettled.set(
+            Double(ledger.oldestUnsettledAgeNanos(nowNanos: loop.nowNanos) ?? 0) / 1_000_000_000)
+        metrics.loopLag.set(Double(loop.takeLongestTurnNanos()) / 1_000_000_000)
+    }
+
+    // MARK: - Records
+
+    func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord) {
+        let receipt = ledger.receive(
+            record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: loop.nowNanos)
+        guard case .tracked(let place) = receipt else { return }
+        metrics.recordsConsumed.add()
+        relieve(record.partition)
+        let kind = inputs[record.partition.topic]
+        guard let value = record.value else {
+            return reject(BadRecord(.empty, "the record is null"), record, place)
+        }
+        do {
+            let event = try reader.read(value, of: kind)
+            accept(
+                event, raw: value,
+                EventJob.Origin(partition: record.partition, place: place, kafkaMs: record.timestampMs ?? 0))
+        } catch {
+            reject(error, record, place)
+        }
+    }
+
+    private func accept(_ event: Event, raw: UnsafeRawBufferPointer, _ origin: EventJob.Origin) {
+        guard let app = apps[event.app] else { return settle(origin.place) }
+        switch event.body {
+        case .userState(let state):
+            apply(state, of: event, app: app, place: origin.place)
+        case .message(let message):
+            start(event, audience: Audience(of: message), app: app, raw: raw, origin)
+        case .liveActivity(let activity):
+            start(event, audience: Audience(uids: activity.uids), app: app, raw: raw, origin)
+        }
+    }
+
+    private func start(
+        _ event: Event, audience: Audience, app: AppContext, raw: UnsafeRawBufferPointer, _ origin: EventJob.Origin
+    ) {
+        let job = EventJob(
+            event: event, app: app, raw: Array(raw), origin: origin, audience: audience)
+        guard let (slot, generation) = events.insert(job) else {
+            preconditionFailure("hasRoom keeps a batch of event slots free")
+        }
+        job.slot = slot
+        job.generation = generation
+        expand(job)
+    }
+
+    /// Bad records go to the dead-letter topic with reason and place; the next record goes on (contract section 0).
+    private func reject(_ bad: BadRecord, _ record: borrowing KafkaRecord, _ place: OffsetLedger.Slot) {
+        metrics.deadLetters.add()
+        log.warning(
+            "a record went to the dead-letter topic",
+            [
+                "topic": .string(consumer.topics[record.partition.topic]),
+                "partition": .int(Int(record.partition.partition)),
+                "offset": .int(Int(record.offset)), "rule": .string(bad.rule.rawValue),
+            ])
+        let job = ChangeJob(rejected: place)
+        insert(job)
+        outbox?.sendRaw(
+            \.deadLetter, key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
+            headers: [
+                KafkaHeader(name: "carillon-error", text: bad.header),
+                KafkaHeader(name: "carillon-topic", text: consumer.topics[record.partition.topic]),
+                KafkaHeader(name: "carillon-partition", text: String(record.partition.partition)),
+                KafkaHeader(name: "carillon-offset", text: String(record.offset)),
+            ], tag: job.tag(Tag.Stage.deadLetter))
+    }
+
+    /// A partition whose window is full is read no further until half of it is settled.
+    func relieve(_ partition: TopicPartition) {
+        switch ledger.pressure(on: partition, nowNanos: loop.nowNanos) {
+        case .unchanged: break
+        case .pause:
+            fullPartitions.insert(partition)
+            consumer.pause([partition])
+        case .resume:
+            fullPartitions.remove(partition)
+            if !intake.isPaused { consumer.resume([partition]) }
+        }
+    }
+
+    // MARK: - Rebalances
+
+    func kafka(
+        _ consumer: KafkaConsumer, willRevoke partitions: [TopicPartition], lost: Bool
+    ) -> KafkaRevocation {
+        metrics.rebalances.add()
+        if lost { metrics.assignmentsLost.add() }
+        guard !lost, !intake.isClosing, !isDrained(partitions) else { return .complete }
+        // What is in flight may end and be stored; the next owner would do it a second time.
+        revoking = Revocation(partitions: partitions, deadlineNanos: loop.nowNanos &+ limits.revokeDrainNanos)
+        return .deferred
+    }
+
+    /// Lets a deferred revocation go when its partitions are drained, or its time is over.
+    func completeRevocationIfDrained() {
+        guard let revoking, isDrained(revoking.partitions) || revoking.deadlineNanos <= loop.nowNanos else { return }
+        self.revoking = nil
+        consumer.completeRevocation()
+    }
+
+    private func isDrained(_ partitions: [TopicPartition]) -> Bool {
+        partitions.allSatisfy { ledger.unsettled(in: $0) == 0 }
+    }
+
+    func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent) {
+        switch event {
+        case .assigned(let partitions):
+            for partition in partitions { ledger.assign(partition) }
+            metrics.assignedPartitions.set(consumer.assignment.count)
+            log.info("partitions assigned", ["count": .int(partitions.count)])
+        case .revoked(let partitions, let lost):
+            revoking = nil
+            for partition in partitions {
+                ledger.revoke(partition)
+                fullPartitions.remove(partition)
+            }
+            metrics.assignedPartitions.set(consumer.assignment.count)
+            log.info("partitions revoked", ["count": .int(partitions.count), "lost": .bool(lost)])
+        case .committed(_, let error):
+            if error == nil { metrics.commits.add() } else { metrics.commitFailures.add() }
+        case .failed(let error, _):
+            log.warning("Kafka reported an error", ["error": .string(error.name), "text": .string(error.text)])
+        case .endReached:
+            break
+        case .fatal(let error):
+            log.error("the Kafka client is dead for good", ["error": .string(error.name), "text": .string(error.text)])
+            owner?.pipelineDidMeetFatalError()
+        case .closed:
+            owner?.pipelineDidClose()
+        }
+    }
+}
+
+/// Partitions that the group wants back, and until when they may be drained.
+struct Revocation {
+    var partitions: [TopicPartition]
+    var deadlineNanos: UInt64
+}

@@ -1,0 +1,149 @@
+import APNs
+import EventLoop
+import JSON
+import PushCore
+import Telemetry
+
+/// Step 17: what APNs said, and what follows for the token, the user and the operator.
+extension Pipeline: APNsClientDelegate {
+    func apns(_ client: APNsClient, didFinish tag: UInt64, outcome: PushOutcome, attempts: Int) {
+        guard let tag = Tag(tag), let job = job(tag.ref) else { return }
+        let index = Int(tag.index)
+        guard index < job.devices.count, job.devices[index].state == .pushing, let bound = job.devices[index].token
+        else { return }
+        let latency = loop.nowNanos &- job.devices[index].startedNanos
+        let ending = Ending(outcome, token: bound.record, isForced: job.isForced)
+        end(job, index, verdict: ending.verdict, reason: ending.reason) { record in
+            record.label = ending.label
+            record.apnsID = ending.apnsID
+            record.status = ending.status
+            record.badge = job.devices[index].badge
+            record.attempts = attempts
+            record.latencyMs = Int64(latency / 1_000_000)
+        }
+        let isAccepted = ending.verdict == .accepted
+        if isAccepted {
+            job.flags.insert(.accepted)
+            metrics.accepted(job.event.origin.kafkaMs, nowMs: Loop.wallMs())
+        } else if ending.removesToken {
+            remove(bound, of: job, ending)
+        }
+        if case .apns(_, .some) = job.devices[index].route.way { deliverCopy(job, index, accepted: isAccepted) }
+        if job.open == 0, !isAccepted { offerSMSIfAllFailed(job) }
+        concludeIfEnded(job)
+        leaveLane(bound.record.hex)
+    }
+
+    func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {
+        switch event {
+        case .hasRoom: retryStalled(client)
+        case .credentialPaused(let reason):
+            log.error(
+                "APNs refuses the credential; its pushes wait",
+                ["host": .string(client.endpoint.host), "reason": .string(reason.label)])
+        case .credentialResumed:
+            log.info("APNs takes the credential again", ["host": .string(client.endpoint.host)])
+        case .unusable(let cause):
+            log.warning("no connection to APNs", ["host": .string(client.endpoint.host), "cause": .string(cause)])
+        case .usable:
+            log.info("connected to APNs", ["host": .string(client.endpoint.host)])
+        case .drained:
+            break
+        }
+    }
+
+    /// A full client has room again.
+    private func retryStalled(_ client: APNsClient) {
+        for app in apps.values {
+            for waiting in app.clients where waiting.apns === client {
+                let devices = waiting.stalled
+                waiting.stalled = []
+                for device in devices {
+                    guard let job = job(device.job) else { continue }
+                    submit(job, device.device)
+                }
+            }
+        }
+    }
+
+    /// SMS: every way to the user failed, and no device of his is live.
+    private func offerSMSIfAllFailed(_ job: RecipientJob) {
+        let isReached = job.devices.contains { device in
+            if case .connection = device.route.way { return true }
+            return false
+        }
+        guard !isReached, !job.flags.contains(.accepted) else { return }
+        offerSMS(job, reason: "all_failed")
+    }
+
+    /// A dead token leaves its user, compared once more in Redis, and the backend is told.
+    private func remove(_ token: BoundToken, of job: RecipientJob, _ ending: Ending) {
+        let app = job.event.app
+        app.metrics.tokenRemoved(ending.label)
+        // Lost with the connection, the token is refused and removed with the next push.
+        try? store.removeToken(
+            app: app.policy.id, uid: job.recipient.uid, token: token, tag: job.tag(.note), ownerTag: job.tag(.note))
+        var writer = JSONWriter(reservingCapacity: 320)
+        writer.beginObject()
+        writer.member("v", 1)
+        writer.member("app", app.policy.id)
+        writer.member("uid", job.recipient.uid)
+        writer.member("device", token.device)
+        writer.member("token", token.record.hex)
+        writer.member("env", token.record.environment.rawValue)
+        writer.member("topic", token.record.topic)
+        writer.member("cause", ending.reason)
+        if let timestampMs = ending.timestampMs { writer.member("timestamp_ms", timestampMs) }
+        writer.member("bound_ms", token.record.boundMs)
+        writer.member("at_ms", Loop.wallMs())
+        writer.endObject()
+        job.unackedRecords += 1
+        outbox?.send(\.feedback, key: token.record.hex, value: writer.bytes, tag: job.tag(.record))
+    }
+}
+
+/// APNs' outcome in the words of `push.results`.
+struct Ending {
+    var verdict: Verdict
+    var reason: String
+    /// The reason as a metric's label: of a closed set.
+    var label: String
+    var status: Int?
+    var apnsID: String?
+    var timestampMs: Int64?
+    var removesToken = false
+
+    init(_ outcome: PushOutcome, token: TokenRecord, isForced: Bool) {
+        switch outcome {
+        case .accepted(let id):
+            self.init(.accepted, (isForced ? Reason.forced : .ok).rawValue)
+            status = 200
+            apnsID = id.description
+        case .rejected(let status, let reason, let timestampMs):
+            self.init(.rejected, reason.text, label: reason.label)
+            self.status = status
+            self.timestampMs = timestampMs
+            switch outcome.tokenFate {
+            case .keep: removesToken = false
+            case .remove: removesToken = true
+            case .removeIfOlder: removesToken = token.isDead(sinceMs: timestampMs)
+            }
+        case .expired:
+            self.init(.expired, Reason.expired.rawValue)
+        case .deferred(let status, let reason, _):
+            self.init(.rejected, reason.text, label: reason.label)
+            self.status = status
+        case .unprocessed:
+            self.init(.rejected, "Unprocessed")
+        case .unknown:
+            // Tried again as often as allowed, with the same apns-id: it may have arrived or not.
+            self.init(.rejected, "Unanswered")
+        }
+    }
+
+    private init(_ verdict: Verdict, _ reason: String, label: String? = nil) {
+        self.verdict = verdict
+        self.reason = reason
+        self.label = label ?? reason
+    }
+}

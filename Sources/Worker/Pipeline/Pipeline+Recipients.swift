@@ -1,0 +1,206 @@
+import EventLoop
+import PushCore
+import Redis
+import Telemetry
+
+/// From an event to each of its recipients, and from a recipient to all that is known of them.
+extension Pipeline {
+    // MARK: - The audience
+
+    /// Starts recipients while there are slots; goes on when slots are freed or the next page of members is read.
+    func expand(_ event: EventJob) {
+        if expiresUnread(event) { return }
+        while let member = event.audience.pop() {
+            guard isWanted(member.uid, by: event) else { continue }
+            let job = RecipientJob(event: event, uid: member.uid)
+            guard let (slot, generation) = recipients.insert(job) else {
+                event.audience.unpop()
+                expanding.append(event)
+                return
+            }
+            job.slot = slot
+            job.generation = generation
+            job.recipient.groupLevel = member.level
+            event.holds += 1
+            event.undecided += 1
+            read(job)
+        }
+        if event.audience.group != nil, event.audience.cursor != nil { return readMembers(of: event) }
+        flushDeliveries(of: event)
+        release(event)
+    }
+
+    /// A group's message that nobody may get any more: one record with an empty uid (contract section 3).
+    private func expiresUnread(_ event: EventJob) -> Bool {
+        guard event.audience.isUnread, event.expiresAtMs <= Loop.wallMs() else { return false }
+        write(OutcomeRecord(uid: "", verdict: .expired, reason: .expired), of: event, holder: .event(event))
+        release(event)
+        return true
+    }
+
+    /// The sender is always left out, and whom the event excludes; neither gets a result (contract, step 4).
+    private func isWanted(_ uid: String, by event: EventJob) -> Bool {
+        guard let message = event.message else { return true }
+        return uid != message.from.uid && !message.to.exclude.contains(uid)
+    }
+
+    func readMembers(of event: EventJob) {
+        guard let group = event.audience.group, let cursor = event.audience.cursor else { return }
+        do throws(RedisFault) {
+            try store.members(
+                app: event.event.app, group: group, cursor: cursor, count: limits.memberPage, tag: event.tag(.members))
+        } catch {
+            retryMembers(event)
+        }
+    }
+
+    func didReadMembers(_ event: EventJob, _ reply: borrowing RedisReply) {
+        guard let page = MemberPage(reply) else { return retryMembers(event) }
+        event.audience.take(page.members.map { Audience.Member(uid: $0.uid, level: $0.level) }, cursor: page.cursor)
+        expand(event)
+    }
+
+    func retryMembers(_ event: EventJob) {
+        metrics.redisRetries.add()
+        due.insert(
+            .retryMembers(JobRef(slot: event.slot, generation: event.generation)),
+            dueNanos: loop.nowNanos &+ 500_000_000)
+        armDue()
+    }
+
+    /// Slots were freed: the audiences that wait go on, oldest first.
+    func expandWaiting() {
+        while !expanding.isEmpty, !recipients.isFull {
+            expand(expanding.removeFirst())
+        }
+    }
+
+    // MARK: - Reading
+
+    /// Step one of each round: presence, settings, tokens, mute, read mark, and the group's level.
+    func read(_ job: RecipientJob) {
+        job.step = .reading
+        job.hasFailed = false
+        job.recipient.presence.removeAll(keepingCapacity: true)
+        job.recipient.tokens.removeAll(keepingCapacity: true)
+        let event = job.event
+        // The group's level came with the member scan; a given uid's has to be read.
+        let group =
+            event.audience.group == nil && event.message?.conversation.type.hasMembers ?? false
+            ? event.conversationID : nil
+        job.awaiting = group == nil ? 3 : 4
+        let tags = RecipientTags(
+            conversation: job.tag(.conversation), user: job.tag(.user), presence: job.tag(.presence),
+            member: job.tag(.group))
+        do throws(RedisFault) {
+            try store.readRecipient(
+                app: event.event.app, uid: job.recipient.uid, conversation: event.conversationID, group: group,
+                tags: tags)
+        } catch {
+            job.awaiting = 1
+            answered(job, failed: true)
+        }
+    }
+
+    /// Sends one command of the present step; one that cannot be sent is an answer at once.
+    func ask(_ job: RecipientJob, _ send: (StateStore) throws(RedisFault) -> Void) {
+        do throws(RedisFault) {
+            try send(store)
+        } catch {
+            answered(job, failed: true)
+        }
+    }
+
+    func didRead(_ job: RecipientJob) {
+        job.step = .leasing
+        let now = loop.nowNanos
+        var unknown: [String] = []
+        for presence in job.recipient.presence
+        where presence.state != .off && !unknown.contains(presence.gateway)
+            && leases.answer(for: presence.gateway, nowNanos: now) == .unknown
+        {
+            unknown.append(presence.gateway)
+        }
+        guard !unknown.isEmpty else { return decide(job) }
+        job.awaiting = unknown.count
+        for gateway in unknown { askLease(of: gateway, for: job) }
+    }
+
+    private func askLease(of gateway: String, for job: RecipientJob) {
+        if let query = leaseQueryOf[gateway] {
+            query.waiting.append(job.ref)
+            return
+        }
+        let query = LeaseQuery(gateway: gateway)
+        guard let (slot, generation) = leaseQueries.insert(query) else {
+            return answered(job, failed: true)
+        }
+        query.slot = slot
+        query.generation = generation
+        query.waiting.append(job.ref)
+        leaseQueryOf[gateway] = query
+        do throws(RedisFault) {
+            try store.lease(gateway, tag: Tag(slot: slot, generation: generation, stage: .lease).bits)
+        } catch {
+            ended(query, failed: true)
+        }
+    }
+
+    func ended(_ query: LeaseQuery, failed: Bool) {
+        leaseQueries.remove(slot: query.slot)
+        leaseQueryOf[query.gateway] = nil
+        for case let job? in query.waiting.map(job) { answered(job, failed: failed) }
+    }
+
+    /// One of the answers that the present step waits for.
+    func answered(_ job: RecipientJob, failed: Bool) {
+        job.awaiting -= 1
+        if failed { job.hasFailed = true }
+        guard job.awaiting == 0 else { return }
+        if job.hasFailed { return retryLater(job) }
+        job.retries = 0
+        switch job.step {
+        case .reading: didRead(job)
+        case .leasing: decide(job)
+        case .claiming: didClaim(job)
+        case .checkingAcks: didReadAcks(job)
+        case .finishing: done(job)
+        case .sending: break
+        }
+    }
+
+    /// Redis could not answer: the step is taken again after a pause; nothing is guessed and nothing is lost.
+    private func retryLater(_ job: RecipientJob) {
+        job.retries += 1
+        metrics.redisRetries.add()
+        // The others of this event must not wait for this one.
+        flushDeliveries(of: job.event, evenIfUndecided: true)
+        let exponent = min(job.retries, 6)
+        let ceiling = UInt64(50_000_000) << UInt64(exponent)
+        due.insert(
+            .retry(job.ref),
+            dueNanos: loop.nowNanos &+ UInt64.random(in: ceiling / 2...ceiling))
+        armDue()
+    }
+
+    func retry(_ job: RecipientJob) {
+        switch job.step {
+        case .reading, .leasing, .claiming: read(job)
+        case .checkingAcks: checkAcks(job)
+        case .finishing: finish(job)
+        case .sending: break
+        }
+    }
+}
+
+/// A question about one gateway's lease and everyone who waits for the answer.
+final class LeaseQuery {
+    let gateway: String
+    var slot = 0
+    var generation: UInt32 = 0
+    var waiting: [JobRef] = []
+
+    init(gateway: String) {
+        self.gateway = gateway
+    }
+}

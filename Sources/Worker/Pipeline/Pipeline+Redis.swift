@@ -1,0 +1,73 @@
+import EventLoop
+import PushCore
+import Redis
+import Telemetry
+
+/// Redis' answers, each to the job and the step that asked.
+extension Pipeline: RedisClientDelegate {
+    func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
+        guard let tag = Tag(bits) else { return }
+        switch tag.stage {
+        case .presence, .user, .conversation, .group, .claim, .owner, .finish, .acks:
+            guard let job = job(tag.ref) else { return }
+            take(reply, tag, job)
+        case .lease:
+            guard let query = leaseQueries.find(slot: tag.slot, generation: tag.generation) else { return }
+            leases.store(query.gateway, epoch: reply.isNull ? nil : reply.int64, nowNanos: loop.nowNanos)
+            ended(query, failed: false)
+        case .members:
+            if let event = event(tag.ref) { didReadMembers(event, reply) }
+        case .change:
+            if let change = change(tag.ref) { didReply(change, reply) }
+        case .note, .push, .record, .eventRecord, .delivery, .deadLetter:
+            break
+        }
+    }
+
+    private func take(_ reply: borrowing RedisReply, _ tag: Tag, _ job: RecipientJob) {
+        var failed = false
+        switch tag.stage {
+        case .presence: RecipientReplies.presence(reply, into: &job.recipient)
+        case .user: RecipientReplies.user(reply, into: &job.recipient)
+        case .conversation: job.tokenVersion = RecipientReplies.conversation(reply, into: &job.recipient)
+        case .group: RecipientReplies.member(reply, into: &job.recipient)
+        case .claim:
+            job.claim = ClaimReply(reply)
+            failed = job.claim == nil
+        case .owner:
+            let token = Int(tag.index)
+            if job.recipient.tokens.indices.contains(token),
+                !OwnerReply.allows(reply, uid: job.recipient.uid, token: job.recipient.tokens[token])
+            {
+                job.lostTokens.append(token)
+            }
+        case .acks: job.acknowledged = StateStore.devices(reply)
+        default: break
+        }
+        answered(job, failed: failed)
+    }
+
+    func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
+        guard let tag = Tag(bits) else { return }
+        switch tag.stage {
+        case .presence, .user, .conversation, .group, .claim, .owner, .finish, .acks:
+            if let job = job(tag.ref) { answered(job, failed: true) }
+        case .lease:
+            guard let query = leaseQueries.find(slot: tag.slot, generation: tag.generation) else { return }
+            ended(query, failed: true)
+        case .members:
+            if let event = event(tag.ref) { retryMembers(event) }
+        case .change:
+            if let change = change(tag.ref) { didFail(change) }
+        case .note, .push, .record, .eventRecord, .delivery, .deadLetter:
+            break
+        }
+    }
+
+    func redis(_ client: RedisClient, didChange state: RedisClient.State) {
+        switch state {
+        case .ready: log.info("connected to Redis", ["at": .string("\(client.endpoint)")])
+        default: log.warning("no connection to Redis", ["state": .string("\(state)")])
+        }
+    }
+}

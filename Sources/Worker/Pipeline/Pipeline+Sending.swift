@@ -1,0 +1,252 @@
+import APNs
+import EventLoop
+import JSON
+import Payload
+import PushCore
+import Telemetry
+
+/// What leaves: pushes, deliveries over the long connection, records of outcomes.
+extension Pipeline {
+    // MARK: - Pushes
+
+    /// Steps 13-16 for one device: the second look, then its turn among the device's pushes.
+    func startPush(_ job: RecipientJob, _ index: Int, token: Int) {
+        guard job.recipient.tokens.indices.contains(token) else {
+            return end(job, index, verdict: .suppressed, reason: Reason.noToken.rawValue)
+        }
+        if let reason = recheck(job, token: token) {
+            return end(job, index, verdict: reason == .expired ? .expired : .suppressed, reason: reason.rawValue)
+        }
+        let bound = job.recipient.tokens[token]
+        job.devices[index].pushID = PushIdentity.make(
+            app: job.event.event.app, uid: job.recipient.uid, msgID: job.event.claimID,
+            kind: job.event.claimKind.rawValue,
+            tokenHex: bound.record.hex)
+        job.devices[index].token = bound
+        job.devices[index].badge = badge(of: job)
+        job.devices[index].state = .pushing
+        job.devices[index].startedNanos = loop.nowNanos
+        let device = DeviceRef(job: job.ref, device: index)
+        if lanes.enter(bound.record.hex, device) { submit(job, index) }
+    }
+
+    /// Step 15, from what the claim saw a moment ago.
+    private func recheck(_ job: RecipientJob, token: Int) -> Reason? {
+        if job.event.expiresAtMs <= Loop.wallMs() { return .expired }
+        if job.claim?.isRead ?? false { return .alreadyRead }
+        if job.claim?.isRevoked ?? false { return .revoked }
+        return job.lostTokens.contains(token) ? .tokenMoved : nil
+    }
+
+    /// The number beside an alert: capped, and 0 is left out (contract section 5; a 0 would clear the app's alerts).
+    private func badge(of job: RecipientJob) -> Int64? {
+        guard let message = job.event.message, !message.push.silent, let badge = job.claim?.badge, badge > 0 else {
+            return nil
+        }
+        let cap = job.event.app.policy.badgeCap
+        return cap > 0 ? min(badge, cap) : badge
+    }
+
+    /// The device's turn has come.
+    func submit(_ job: RecipientJob, _ index: Int) {
+        guard job.devices[index].state == .pushing, let bound = job.devices[index].token else { return }
+        guard job.event.expiresAtMs > Loop.wallMs() else {
+            return stop(job, index, verdict: .expired, reason: Reason.expired.rawValue)
+        }
+        guard let client = job.event.app.client(for: bound.record), let device = DeviceToken(bound.record.hex) else {
+            return stop(job, index, verdict: .suppressed, reason: Reason.noToken.rawValue)
+        }
+        guard let push = makePush(job, index, bound.record, device) else {
+            return stop(job, index, verdict: .suppressed, reason: Reason.payloadTooLarge.rawValue)
+        }
+        switch client.apns.send(push) {
+        case .taken: break
+        case .full: client.stalled.append(DeviceRef(job: job.ref, device: index))
+        // The process ends: the record is not settled and comes again.
+        case .closed: break
+        case .unfit(let fault): unfit(job, index, fault)
+        }
+    }
+
+    private func makePush(
+        _ job: RecipientJob, _ index: Int, _ token: TokenRecord, _ device: DeviceToken
+    ) -> Push? {
+        guard let id = job.devices[index].pushID, let headers = job.event.headers(for: token),
+            let payload = job.event.payload(
+                uid: job.recipient.uid, settings: job.recipient.settings, token: token, isForced: job.isForced,
+                badge: job.devices[index].badge, id: id)
+        else { return nil }
+        return Push(
+            tag: job.tag(.push, index), token: device, headers: headers,
+            id: PushID(high: id.high, low: id.low), payload: payload, expiresAtMs: job.event.expiresAtMs)
+    }
+
+    /// Ours to prevent, so it is told.
+    private func unfit(_ job: RecipientJob, _ index: Int, _ fault: PushFault) {
+        log.error("a push was unfit to be sent", ["fault": .string(fault.text), "app": .string(job.event.event.app)])
+        if case .payloadTooLarge = fault {
+            stop(job, index, verdict: .suppressed, reason: Reason.payloadTooLarge.rawValue)
+        } else {
+            stop(job, index, verdict: .rejected, reason: "Unfit")
+        }
+    }
+
+    /// Ends a device that has the lane without a push.
+    private func stop(_ job: RecipientJob, _ index: Int, verdict: Verdict, reason: String) {
+        end(job, index, verdict: verdict, reason: reason)
+        leaveLane(job.devices[index].token?.record.hex ?? "")
+        concludeIfEnded(job)
+    }
+
+    /// The device is free: its next push goes.
+    func leaveLane(_ token: String) {
+        while let next = lanes.leave(token) {
+            guard let job = job(next.job) else { continue }
+            return submit(job, next.device)
+        }
+    }
+
+    // MARK: - Deliveries
+
+    func deliver(_ job: RecipientJob, _ index: Int, presence: Int, alert: Bool, ackWithinMs: Int64?) {
+        let target = job.recipient.presence[presence]
+        job.devices[index].presence = target
+        job.devices[index].startedNanos = loop.nowNanos
+        add(
+            DeliveryTarget(
+                uid: job.recipient.uid, device: target.device, connectionEpoch: target.connectionEpoch, alert: alert,
+                pushed: false, ackByMs: ackWithinMs.map { Loop.wallMs() &+ $0 }), gateway: target.gateway, of: job)
+        if let ackWithinMs {
+            let dueNanos = loop.nowNanos &+ UInt64(max(0, ackWithinMs)) &* 1_000_000
+            job.devices[index].state = .awaitingAck(dueNanos: dueNanos)
+        } else {
+            // Nobody waits for an ack of what raises no alert. A denied recipient has its record already.
+            end(
+                job, index, verdict: .online, reason: Reason.ok.rawValue,
+                isRecorded: job.decision?.finalReason == nil)
+        }
+    }
+
+    /// Strategy 4: the live device gets a copy after the push's outcome.
+    func deliverCopy(_ job: RecipientJob, _ index: Int, accepted: Bool) {
+        guard let target = job.devices[index].presence else { return }
+        add(
+            DeliveryTarget(
+                uid: job.recipient.uid, device: target.device, connectionEpoch: target.connectionEpoch,
+                alert: !accepted, pushed: accepted, pushID: accepted ? job.devices[index].pushID : nil),
+            gateway: target.gateway, of: job)
+        flushDeliveries(of: job.event)
+    }
+
+    private func add(_ target: DeliveryTarget, gateway: String, of job: RecipientJob) {
+        job.flags.insert(.hasDelivery)
+        let event = job.event
+        let index =
+            event.deliveries.firstIndex { $0.gateway == gateway }
+            ?? {
+                event.deliveries.append(EventJob.GatewayBatch(gateway: gateway, targets: []))
+                return event.deliveries.count - 1
+            }()
+        event.deliveries[index].targets.append(target)
+        if event.deliveries[index].targets.count >= limits.deliveryTargetsMax {
+            produce(event.deliveries.remove(at: index), of: event)
+        }
+    }
+
+    /// One record per gateway, when everyone of the event is decided.
+    func flushDeliveries(of event: EventJob, evenIfUndecided: Bool = false) {
+        guard !event.deliveries.isEmpty, event.undecided == 0 || evenIfUndecided else { return }
+        let batches = event.deliveries
+        event.deliveries = []
+        for batch in batches { produce(batch, of: event) }
+    }
+
+    private func produce(_ batch: EventJob.GatewayBatch, of event: EventJob) {
+        var writer = JSONWriter(reservingCapacity: event.raw.count + 160 * batch.targets.count + 64)
+        DeliveryTarget.writeRecord(
+            of: batch.targets, gateway: batch.gateway, app: event.event.app, event: event.raw, to: &writer)
+        event.holds += 1
+        event.unackedDeliveries += 1
+        event.app.metrics.deliveries.add(UInt64(batch.targets.count))
+        outbox?.send(\.deliveries, key: batch.gateway, value: writer.bytes, tag: event.tag(.delivery))
+    }
+
+    // MARK: - Records
+
+    /// Who is not finished before the broker has the record.
+    enum RecordHolder {
+        case recipient(RecipientJob)
+        case event(EventJob)
+    }
+
+    func write(_ record: OutcomeRecord, of job: RecipientJob) {
+        write(record, of: job.event, holder: .recipient(job))
+    }
+
+    func write(_ record: OutcomeRecord, of event: EventJob, holder: RecordHolder) {
+        event.app.metrics.decided(record.verdict, record.label)
+        let isFailure = record.verdict == .rejected || record.verdict == .expired
+        guard results == .all || (results == .failures && isFailure) else { return }
+        var writer = JSONWriter(reservingCapacity: 384)
+        record.write(to: &writer, event: event.event, msgID: event.msgID, atMs: Loop.wallMs())
+        let tag: UInt64
+        switch holder {
+        case .recipient(let job):
+            job.unackedRecords += 1
+            tag = job.tag(.record)
+        case .event(let event):
+            event.holds += 1
+            tag = event.tag(.eventRecord)
+        }
+        outbox?.send(\.results, key: record.uid, value: writer.bytes, tag: tag)
+    }
+
+    /// The SMS supplement (mPaaS): only where the sender allowed it, once per user.
+    func offerSMS(_ job: RecipientJob, reason: String) {
+        guard case .message(let message) = job.event.event.body, message.push.sms else { return }
+        var writer = JSONWriter(reservingCapacity: 256)
+        writer.beginObject()
+        writer.member("v", 1)
+        writer.member("app", job.event.event.app)
+        writer.member("event_id", job.event.event.id)
+        writer.member("msg_id", message.msgID)
+        writer.member("uid", job.recipient.uid)
+        writer.member("reason", reason)
+        writer.member("at_ms", Loop.wallMs())
+        writer.endObject()
+        job.unackedRecords += 1
+        outbox?.send(\.sms, key: job.recipient.uid, value: writer.bytes, tag: job.tag(.record))
+    }
+
+    /// The broker has a record (or it was given up by name).
+    func recordSettled(_ bits: UInt64) {
+        guard let tag = Tag(bits) else { return }
+        switch tag.stage {
+        case .record:
+            guard let job = job(tag.ref) else { return }
+            job.unackedRecords -= 1
+            concludeIfEnded(job)
+        case .eventRecord:
+            guard let event = event(tag.ref) else { return }
+            release(event)
+        case .delivery:
+            guard let event = event(tag.ref) else { return }
+            deliverySettled(event)
+        case .deadLetter:
+            guard let change = change(tag.ref) else { return }
+            done(change)
+        default:
+            break
+        }
+    }
+
+    private func deliverySettled(_ event: EventJob) {
+        event.unackedDeliveries -= 1
+        if event.areDeliveriesSettled {
+            let waiting = event.waitingForDeliveries
+            event.waitingForDeliveries = []
+            for case let job? in waiting.map(job) { concludeIfEnded(job) }
+        }
+        release(event)
+    }
+}

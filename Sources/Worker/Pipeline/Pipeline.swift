@@ -1,0 +1,204 @@
+import APNs
+import EventLoop
+import Kafka
+import PushCore
+import Redis
+import Telemetry
+
+/// The path of every record within one shard: read, looked up, decided, sent, settled.
+///
+/// Loop-bound: all of it runs on the shard's thread, in batches of what is ready, without locks and without suspension.
+/// Kafka, Redis and APNs answer through delegates with the tag they were given; a late answer finds no slot and is
+/// ignored. Each `Pipeline+…` file holds one stretch of the path: `Intake`, `Recipients`, `Decision`, `Sending`,
+/// `Outcomes`, `Waiting`, `UserState`, `LiveActivity`.
+final class Pipeline {
+    let loop: Loop
+    let limits: PipelineLimits
+    let consumer: KafkaConsumer
+    let producer: KafkaProducer
+    let store: StateStore
+    let reader: EventReader
+    let zones = SystemZones()
+    let log: Log
+    let metrics: PipelineMetrics
+    let results: Configuration.Results
+    /// What each of the consumer's topics carries.
+    let inputs: [RecordClass]
+    private(set) var apps: [String: AppContext] = [:]
+    private(set) var outbox: Outbox?
+
+    var ledger: OffsetLedger
+    var events: SlotTable<EventJob>
+    var recipients: SlotTable<RecipientJob>
+    var changes: SlotTable<ChangeJob>
+    var leases = LeaseCache()
+    var leaseQueries: SlotTable<LeaseQuery>
+    /// The open query of each gateway.
+    var leaseQueryOf: [String: LeaseQuery] = [:]
+    /// Events whose audience waits for free slots, in order of arrival.
+    var expanding: [EventJob] = []
+    var lanes = DeviceLanes<DeviceRef>()
+    var due = DueQueue<DueItem>()
+    var intake = Intake()
+    /// Partitions whose window is full.
+    var fullPartitions: Set<TopicPartition> = []
+    var revoking: Revocation?
+    var dueTimer: LoopTimer?
+    var tickTimer: LoopTimer?
+    private(set) var consumerWatcher: FDWatcher?
+    private var producerWatcher: FDWatcher?
+    weak var owner: (any PipelineOwner)?
+
+    init(_ parts: PipelineParts) {
+        loop = parts.loop
+        limits = parts.limits
+        consumer = parts.consumer
+        producer = parts.producer
+        store = parts.store
+        log = parts.log
+        metrics = parts.metrics
+        results = parts.results
+        inputs = parts.inputs
+        reader = EventReader(apps: parts.apps.map(\.policy.id))
+        ledger = OffsetLedger(limits: parts.limits.window)
+        events = SlotTable(capacity: parts.limits.recipientsMax)
+        recipients = SlotTable(capacity: parts.limits.recipientsMax)
+        changes = SlotTable(capacity: parts.limits.changesMax)
+        leaseQueries = SlotTable(capacity: parts.limits.recipientsMax)
+        for app in parts.apps { apps[app.policy.id] = app }
+        outbox = Outbox(
+            producer: producer, topics: parts.topics, loop: loop, log: log, failures: metrics.recordFailures
+        ) { [unowned self] tag in recordSettled(tag) }
+    }
+
+    /// Begins to read; everything after this comes by delegate calls on the loop.
+    func start() throws(LoopFault) {
+        loop.assertOnLoop()
+        for app in apps.values { app.connect(delegate: self) }
+        store.client.delegate = self
+        store.client.start()
+        consumer.delegate = self
+        dueTimer = LoopTimer(loop: loop) { [unowned self] in runDue() }
+        tickTimer = LoopTimer(loop: loop) { [unowned self] in tick() }
+        tickTimer?.arm(afterNanos: Intake.tickNanos)
+        consumerWatcher = try FDWatcher(loop: loop, fd: consumer.wakeFD) { [unowned self] in pollKafka() }
+        producerWatcher = try FDWatcher(loop: loop, fd: producer.wakeFD) { [unowned self] in
+            outbox?.takeReports(max: 1024)
+        }
+        pollKafka()
+    }
+
+    /// Reads no more; work in hand goes on.
+    func stopIntake() {
+        intake.isClosing = true
+        consumer.pause(consumer.assignment)
+        consumerWatcher?.resume()
+    }
+
+    /// Leaves the group with what is settled by now; `pipelineDidClose` tells when it is done.
+    func close() {
+        if consumer.isClosed { return }
+        consumer.beginClose()
+        consumerWatcher?.resume()
+    }
+
+    /// Lets go of Redis and APNs; no outcome comes any more.
+    func shut() {
+        consumerWatcher?.cancel()
+        producerWatcher?.cancel()
+        dueTimer?.cancel()
+        tickTimer?.cancel()
+        store.client.delegate = nil
+        store.client.close()
+        for app in apps.values {
+            for client in app.clients {
+                client.apns.delegate = nil
+                client.apns.close()
+            }
+        }
+    }
+
+    /// Work in hand: records read whose offsets are not settled.
+    var pendingCount: Int { events.count + changes.count }
+
+    func job(_ ref: JobRef) -> RecipientJob? { recipients.find(slot: ref.slot, generation: ref.generation) }
+    func event(_ ref: JobRef) -> EventJob? { events.find(slot: ref.slot, generation: ref.generation) }
+    func change(_ ref: JobRef) -> ChangeJob? { changes.find(slot: ref.slot, generation: ref.generation) }
+
+    // MARK: - Settling
+
+    /// One reason less to keep the record; without any, its offset may be committed.
+    func release(_ event: EventJob) {
+        event.holds -= 1
+        guard event.holds == 0 else { return }
+        events.remove(slot: event.slot)
+        settle(event.origin.place)
+    }
+
+    func settle(_ place: OffsetLedger.Slot) {
+        metrics.recordsSettled.add()
+        guard case .advanced(let partition, let next) = ledger.settle(place) else { return }
+        consumer.storeOffset(partition, next: next)
+        relieve(partition)
+    }
+}
+
+/// The numbers that bound a pipeline.
+struct PipelineLimits {
+    /// Recipients being worked on at once, per shard.
+    var recipientsMax = 20_000
+    /// User-state records being applied at once.
+    var changesMax = 2_000
+    /// Records taken from Kafka per turn of the loop.
+    var pollBatch = 256
+    /// Members read per step of a group's scan.
+    var memberPage = 256
+    /// Targets in one record of `im.deliveries`.
+    var deliveryTargetsMax = 500
+    /// How long partitions that another member wants may be drained.
+    var revokeDrainNanos: UInt64 = 5_000_000_000
+    var window = OffsetLedger.Limits()
+}
+
+/// What a pipeline is made of.
+struct PipelineParts {
+    var loop: Loop
+    var limits: PipelineLimits
+    var apps: [AppContext]
+    var consumer: KafkaConsumer
+    var producer: KafkaProducer
+    var topics: OutTopics
+    var store: StateStore
+    var log: Log
+    var metrics: PipelineMetrics
+    var results: Configuration.Results
+    var inputs: [RecordClass]
+}
+
+/// What the shard hears of its pipeline.
+protocol PipelineOwner: AnyObject {
+    /// Once a second.
+    func pipelineDidTick()
+    /// After `close()`: the consumer has left its group.
+    func pipelineDidClose()
+    /// The Kafka client is dead for good.
+    func pipelineDidMeetFatalError()
+}
+
+/// One device of one recipient.
+struct DeviceRef {
+    var job: JobRef
+    var device: Int
+}
+
+/// What is looked at again when its time comes.
+enum DueItem {
+    /// A step that Redis could not answer.
+    case retry(JobRef)
+    /// An ack deadline, or a look before it.
+    case acks(JobRef)
+    /// The end of a hold for a desktop.
+    case hold(JobRef)
+    case retryMembers(JobRef)
+    case retryChange(JobRef)
+}

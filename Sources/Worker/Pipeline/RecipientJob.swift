@@ -1,0 +1,124 @@
+import PushCore
+
+/// One recipient of one event, from the first read to the mark that says it is finished.
+final class RecipientJob {
+    let event: EventJob
+    var slot = 0
+    var generation: UInt32 = 0
+
+    var recipient: Recipient
+    var decision: Decision?
+    /// Answers that the present step still waits for.
+    var awaiting = 0
+    /// Something failed while the present step waited; the step is taken again when all its answers are in.
+    var hasFailed = false
+    /// Failed steps in a row; spaces the retries.
+    var retries = 0
+    var step = Step.reading
+
+    /// What the claim said.
+    var claim: ClaimReply?
+    /// The version of the user's tokens when they were read.
+    var tokenVersion: Int64 = 0
+    /// Tokens whose owner is another by now, or nobody.
+    var lostTokens: [Int] = []
+    /// Every device that was ever on its way; rounds append, so that an answer's index stays right.
+    var devices: [DeviceWork] = []
+    /// Devices without an end.
+    var open = 0
+    /// Records that the broker has not acknowledged.
+    var unackedRecords = 0
+    /// Connections that did not acknowledge in time.
+    var suspects: [Suspect] = []
+    /// Devices that acknowledged, as of the last look.
+    var acknowledged: [String] = []
+    var flags: Flags = []
+
+    enum Step {
+        case reading, leasing, claiming, sending, checkingAcks, finishing
+    }
+
+    struct Flags: OptionSet {
+        var rawValue: UInt8
+        /// The event's deliveries wait for it no more.
+        static let decided = Flags(rawValue: 1)
+        /// Nothing was claimed, so no mark is needed.
+        static let unclaimed = Flags(rawValue: 2)
+        static let hasDelivery = Flags(rawValue: 4)
+        /// The one record without a device is written.
+        static let recordedWithoutDevice = Flags(rawValue: 8)
+        /// The hold for a live desktop is over: phones wait no longer.
+        static let holdOver = Flags(rawValue: 16)
+        static let holdArmed = Flags(rawValue: 32)
+        /// A push was accepted.
+        static let accepted = Flags(rawValue: 64)
+    }
+
+    struct Suspect {
+        var device: String
+        var connectionEpoch: Int64
+    }
+
+    init(event: EventJob, uid: String) {
+        self.event = event
+        recipient = Recipient(uid: uid)
+    }
+
+    func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 {
+        Tag(slot: slot, generation: generation, stage: stage, index: UInt8(truncatingIfNeeded: index)).bits
+    }
+
+    var ref: JobRef { JobRef(slot: slot, generation: generation) }
+
+    var isForced: Bool { decision?.alert == .allow(forced: true) }
+
+    /// The earliest time at which an ack is due (monotonic); nil: none is wanted.
+    var earliestAckNanos: UInt64? {
+        var earliest: UInt64?
+        for device in devices {
+            guard case .awaitingAck(let due) = device.state else { continue }
+            earliest = min(earliest ?? .max, due)
+        }
+        return earliest
+    }
+
+    /// The device ended in this or an earlier round, or its push is out: another route would be a second alert.
+    func isTaken(_ device: String) -> Bool {
+        devices.contains { $0.route.device == device && ($0.state == .ended || $0.state == .pushing) }
+            || claim?.acceptedDevices.contains(device) ?? false
+    }
+}
+
+/// A job by its slot; finds nothing once the job is done.
+struct JobRef {
+    var slot: Int
+    var generation: UInt32
+}
+
+/// One device of a recipient on its way to an end.
+struct DeviceWork {
+    var route: Route
+    var state = State.idle
+    /// What is pushed to; kept here because a later round reads the recipient anew.
+    var token: BoundToken?
+    /// The connection that a delivery went to.
+    var presence: DevicePresence?
+    /// Set when the push is made; the same for every attempt.
+    var pushID: PushIdentity?
+    /// The number that the push carries.
+    var badge: Int64?
+    var startedNanos: UInt64 = 0
+
+    enum State: Equatable {
+        case idle
+        /// In a device lane or with the APNs client.
+        case pushing
+        /// Delivered over the connection; the ack is due by then (monotonic).
+        case awaitingAck(dueNanos: UInt64)
+        /// Waits for a desktop.
+        case held
+        /// A later round has another route for it.
+        case superseded
+        case ended
+    }
+}

@@ -1,0 +1,82 @@
+import EventLoop
+import JSON
+import Telemetry
+
+/// The operator's HTTP pages: `/metrics`, `/livez`, `/readyz`, `/statusz`, and `/` for people (contract section 9).
+final class OperatorPages {
+    private let server: HTTPServer
+    var port: UInt16 { server.port }
+
+    /// A loop that has not turned for so long is dead; dependencies have no say in liveness.
+    private static let deadSeconds = 30.0
+
+    init(
+        loop: Loop, host: String, port: UInt16, registry: MetricsRegistry, heartbeats: [Heartbeat],
+        snapshot: @escaping () -> ProcessSnapshot
+    ) throws(LoopFault) {
+        server = try HTTPServer(loop: loop, host: host, port: port)
+        server.get("/metrics") { _ in
+            HTTPResponse(contentType: MetricsRegistry.contentType, body: registry.exposition())
+        }
+        server.get("/livez") { _ in
+            let oldest = heartbeats.map(\.age).max() ?? 0
+            return oldest < Self.deadSeconds
+                ? HTTPResponse(text: "ok\n")
+                : HTTPResponse(status: 503, text: "a shard has not turned for \(Int(oldest)) s\n")
+        }
+        server.get("/readyz") { _ in
+            let missing = snapshot().missing
+            return missing.isEmpty
+                ? HTTPResponse(text: "ok\n")
+                : HTTPResponse(status: 503, text: missing.joined(separator: "\n") + "\n")
+        }
+        server.get("/statusz") { _ in
+            HTTPResponse(contentType: "application/json", body: snapshot().json)
+        }
+        server.get("/") { _ in
+            HTTPResponse(contentType: "text/html; charset=utf-8", body: Array(Self.page(snapshot()).utf8))
+        }
+    }
+
+    private static func page(_ snapshot: ProcessSnapshot) -> String {
+        let missing = snapshot.missing
+        var rows = ""
+        for shard in snapshot.shards {
+            rows +=
+                "<tr><td>\(shard.index)</td><td>\(shard.assignedPartitions)</td><td>\(shard.pendingRecords)</td>"
+                + "<td>\(shard.isRedisReady ? "ready" : "away")</td><td>"
+            rows += shard.clients.map { client in
+                let state =
+                    client.pausedBecause.map { "paused: \($0)" } ?? (client.isUsable ? "usable" : "no connection")
+                return "\(client.app) → \(client.host): \(state), \(client.connections) connections, "
+                    + "\(client.inFlight) in flight, \(client.queued) queued"
+            }
+            .map(escape).joined(separator: "<br>")
+            rows += "</td></tr>"
+        }
+        let state = missing.isEmpty ? "ready" : "not ready: " + missing.map(escape).joined(separator: "; ")
+        return """
+            <!doctype html><html lang="en"><meta charset="utf-8"><title>Carillon</title>
+            <style>body{font:15px/1.5 system-ui;margin:2em auto;max-width:60em}td,th{padding:.3em .8em;text-align:left;\
+            vertical-align:top;border-bottom:1px solid #ddd}</style>
+            <h1>Carillon</h1><p>\(state)</p>
+            <table><tr><th>shard</th><th>partitions</th><th>records in hand</th><th>Redis</th><th>APNs</th></tr>\
+            \(rows)</table>
+            <p><a href="/metrics">metrics</a> · <a href="/statusz">statusz</a> · <a href="/readyz">readyz</a> ·
+            <a href="/livez">livez</a></p></html>
+
+            """
+    }
+
+    private static func escape(_ text: String) -> String {
+        text.reduce(into: "") { out, character in
+            switch character {
+            case "<": out += "&lt;"
+            case ">": out += "&gt;"
+            case "&": out += "&amp;"
+            case "\"": out += "&quot;"
+            default: out.append(character)
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import JSON
+import Kafka
+import Telemetry
+
+/// What a process has and lacks at one moment.
+public struct ProcessSnapshot: Sendable {
+    public var shards: [ShardStatus]
+
+    public init(shards: [ShardStatus] = []) {
+        self.shards = shards
+    }
+
+    /// In words, what keeps the process from doing its work; empty: it is ready.
+    ///
+    /// Ready is: some partition is assigned, Redis answers every shard, and each app has a usable connection somewhere.
+    public var missing: [String] {
+        guard !shards.isEmpty else { return ["starting"] }
+        var missing: [String] = []
+        if shards.allSatisfy({ $0.assignedPartitions == 0 }) { missing.append("no Kafka partition is assigned") }
+        for shard in shards where !shard.isRedisReady { missing.append("shard \(shard.index): no connection to Redis") }
+        var usable: [String: Bool] = [:]
+        var paused: [String: String] = [:]
+        for client in shards.flatMap(\.clients) {
+            usable[client.app, default: false] = usable[client.app, default: false] || client.isUsable
+            if let why = client.pausedBecause { paused[client.app] = why }
+        }
+        for (app, isUsable) in usable.sorted(by: { $0.key < $1.key }) where !isUsable {
+            let why = paused[app].map { "APNs refuses the credential: \($0)" } ?? "no connection to APNs"
+            missing.append("app \(app): \(why)")
+        }
+        return missing
+    }
+
+    /// `/statusz`.
+    public var json: [UInt8] {
+        var writer = JSONWriter(reservingCapacity: 2048)
+        writer.beginObject()
+        let missing = missing
+        writer.member("ready", missing.isEmpty)
+        writer.key("missing")
+        writer.beginArray()
+        for text in missing { writer.string(text) }
+        writer.endArray()
+        writer.member("kafka_library", KafkaConfiguration.libraryVersion)
+        writer.key("end_to_end_ms")
+        writer.beginObject()
+        let cells = shards.map(\.endToEnd)
+        writer.member("count", Int64(clamping: cells.reduce(UInt64(0)) { $0 &+ $1.count }))
+        for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] as [(StaticString, Double)] {
+            guard let seconds = Histogram.quantile(quantile, of: cells) else { continue }
+            writer.key(name)
+            writer.double((seconds * 1_000_000).rounded() / 1000)
+        }
+        writer.endObject()
+        writer.key("shards")
+        writer.beginArray()
+        for shard in shards { shard.write(to: &writer) }
+        writer.endArray()
+        writer.endObject()
+        return writer.bytes
+    }
+}

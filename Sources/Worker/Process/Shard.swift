@@ -1,0 +1,84 @@
+public import EventLoop
+import Kafka
+import Redis
+import Synchronization
+public import Telemetry
+
+/// One thread with one loop, and everything of its own on it: Kafka membership, Redis link, APNs connections.
+///
+/// The actor's executor is the loop, so what the compiler checks is also where the code runs. Shards share nothing but
+/// the metrics registry and the log.
+public actor Shard {
+    public nonisolated let index: Int
+    private nonisolated let loop: Loop
+    private let configuration: Configuration
+    private let registry: MetricsRegistry
+    private let log: Log
+    private var runtime: ShardRuntime?
+    nonisolated let beat: Heartbeat
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Makes the thread; nothing is connected before `start`.
+    public init(
+        index: Int, configuration: Configuration, registry: MetricsRegistry, log: Log
+    ) throws(LoopFault) {
+        self.index = index
+        self.configuration = configuration
+        self.registry = registry
+        self.log = log.with(["shard": .int(index)])
+        beat = Heartbeat()
+        loop = try Loop(name: "shard-\(index)")
+        loop.start()
+    }
+
+    /// Connects to everything and begins to read.
+    ///
+    /// Throws what no waiting can mend: a credential that cannot be used, an option that librdkafka does not know.
+    public func start(onFatal: @escaping @Sendable () -> Void) throws(StartFault) {
+        runtime = try ShardRuntime(
+            index: index, loop: loop, configuration: configuration, registry: registry, log: log, beat: beat,
+            onFatal: onFatal)
+    }
+
+    /// What the shard has and lacks just now.
+    public func status() -> ShardStatus? { runtime?.status() }
+
+    /// Reads no more, finishes what is in hand, leaves the group. False: `seconds` passed first, and what was not
+    /// settled comes again to the next owner.
+    public func drain(seconds: Double) async -> Bool {
+        guard let runtime else { return true }
+        let isDrained = await withCheckedContinuation { continuation in
+            runtime.drain(seconds: seconds) { continuation.resume(returning: $0) }
+        }
+        runtime.shut()
+        self.runtime = nil
+        return isDrained
+    }
+
+    /// Ends the thread; after `drain`. Not to be called on the loop.
+    public nonisolated func stop() { loop.stop() }
+
+}
+
+/// When a loop last turned, readable from any thread.
+final class Heartbeat: Sendable {
+    private let nanos = Atomic<UInt64>(Loop.monotonicNanos())
+
+    func mark() { nanos.store(Loop.monotonicNanos(), ordering: .relaxed) }
+
+    var age: Double {
+        let now = Loop.monotonicNanos()
+        let last = nanos.load(ordering: .relaxed)
+        return now > last ? Double(now - last) / 1_000_000_000 : 0
+    }
+}
+
+/// What keeps a process from starting that no waiting can mend.
+public struct StartFault: Error, Sendable, CustomStringConvertible {
+    public let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}

@@ -1,0 +1,121 @@
+import APNs
+import EventLoop
+import Kafka
+import PushCore
+import Redis
+import Telemetry
+
+/// Makes what a shard's pipeline consists of, from the configuration. On the shard's loop.
+struct ShardParts {
+    var index: Int
+    var loop: Loop
+    var configuration: Configuration
+    var registry: MetricsRegistry
+    var log: Log
+
+    func make() throws(StartFault) -> PipelineParts {
+        let topics = configuration.kafka.topics
+        let client = configuration.kafka.client(id: "carillon-\(index)", log: kafkaLog)
+        let consumer: KafkaConsumer
+        let producer: KafkaProducer
+        do throws(KafkaFault) {
+            consumer = try KafkaConsumer(client, topics: [topics.events, topics.userState])
+            producer = try KafkaProducer(client)
+        } catch {
+            throw StartFault("Kafka: \(error)")
+        }
+        return PipelineParts(
+            loop: loop, limits: limits, apps: try apps(), consumer: consumer, producer: producer,
+            topics: try outTopics(producer), store: try store(), log: log, metrics: PipelineMetrics(registry),
+            results: configuration.results, inputs: [.events, .userState])
+    }
+
+    private var limits: PipelineLimits {
+        var limits = PipelineLimits()
+        limits.window = OffsetLedger.Limits(records: configuration.window.records, bytes: configuration.window.bytes)
+        limits.recipientsMax = max(limits.recipientsMax, configuration.window.records)
+        return limits
+    }
+
+    /// librdkafka's own lines at our levels (syslog's numbers: 3 is an error, 4 a warning).
+    private var kafkaLog: KafkaLogSink {
+        let log = log
+        return { line in
+            if line.level <= 3 {
+                log.error("librdkafka", ["facility": .string(line.facility), "text": .string(line.text)])
+            } else if line.level == 4 {
+                log.warning("librdkafka", ["facility": .string(line.facility), "text": .string(line.text)])
+            } else {
+                log.debug("librdkafka", ["facility": .string(line.facility), "text": .string(line.text)])
+            }
+        }
+    }
+
+    private func outTopics(_ producer: KafkaProducer) throws(StartFault) -> OutTopics {
+        let names = configuration.kafka.topics
+        func topic(_ name: String) throws(StartFault) -> KafkaTopic {
+            guard let topic = producer.topic(name) else { throw StartFault("\"\(name)\" is no name for a topic") }
+            return topic
+        }
+        return OutTopics(
+            deliveries: try topic(names.deliveries), results: try topic(names.results),
+            feedback: try topic(names.feedback), sms: try topic(names.sms), deadLetter: try topic(names.deadLetter))
+    }
+
+    private func store() throws(StartFault) -> StateStore {
+        guard let endpoint = configuration.redis.endpoint else {
+            throw StartFault("Redis Cluster and Sentinel are not supported yet: give one redis.url")
+        }
+        var limits = configuration.redis.limits
+        // Every recipient in work may have its reads, its claim and its owner checks under way.
+        limits.pipelineMax = max(limits.pipelineMax, 8 * self.limits.recipientsMax)
+        do throws(TLSFault) {
+            return StateStore(
+                try RedisClient(loop: loop, endpoint: endpoint, limits: limits, log: log, metrics: registry))
+        } catch {
+            throw StartFault("Redis: \(error.description)")
+        }
+    }
+
+    private func apps() throws(StartFault) -> [AppContext] {
+        var contexts: [AppContext] = []
+        for app in configuration.apps {
+            var clients: [AppContext.Client] = []
+            for credential in app.credentials {
+                clients += try self.clients(of: app, credential)
+            }
+            contexts.append(
+                AppContext(
+                    policy: app.policy, templates: app.templates,
+                    metrics: AppMetrics(registry, app: app.policy.id), clients: clients))
+        }
+        return contexts
+    }
+
+    /// One client per environment: a token's own environment decides which is used.
+    private func clients(
+        of app: Configuration.App, _ credential: Configuration.Credential
+    ) throws(StartFault) -> [AppContext.Client] {
+        let loaded: APNsCredential
+        switch credential.load() {
+        case .success(let found): loaded = found
+        case .failure(let problem): throw StartFault(problem.description)
+        }
+        var clients: [AppContext.Client] = []
+        for environment in [APNsEnvironment.production, .sandbox] {
+            do throws(APNsFault) {
+                let client = try APNsClient(
+                    loop: loop, endpoint: app.endpoints[environment], credential: loaded, limits: app.limits.client,
+                    metrics: APNsMetrics(registry: registry, app: app.policy.id),
+                    log: log.with(["app": .string(app.policy.id), "env": .string(environment.rawValue)]))
+                clients.append(
+                    AppContext.Client(
+                        environment: environment, credential: credential.name, apns: client,
+                        isDefault: environment == app.environment))
+            } catch {
+                throw StartFault(error.description)
+            }
+        }
+        return clients
+    }
+}

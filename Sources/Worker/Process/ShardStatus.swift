@@ -1,0 +1,51 @@
+import JSON
+public import Telemetry
+
+/// A shard as an operator sees it.
+public struct ShardStatus: Sendable {
+    public var index: Int
+    public var assignedPartitions: Int
+    public var pausedPartitions: Int
+    public var isRedisReady: Bool
+    public var pendingRecords: Int
+    public var pendingRecipients: Int
+    public var clients: [Client]
+    /// From Kafka's timestamp to APNs' acceptance, in ms.
+    public var endToEnd: Histogram
+
+    public struct Client: Sendable {
+        public var app: String
+        public var host: String
+        public var isUsable: Bool
+        /// Why the credential is paused; nil: it is not.
+        public var pausedBecause: String?
+        public var connections: Int
+        public var inFlight: Int
+        public var queued: Int
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("shard", Int64(index))
+        writer.member("assigned_partitions", Int64(assignedPartitions))
+        writer.member("paused_partitions", Int64(pausedPartitions))
+        writer.member("redis_ready", isRedisReady)
+        writer.member("pending_records", Int64(pendingRecords))
+        writer.member("pending_recipients", Int64(pendingRecipients))
+        writer.key("apns")
+        writer.beginArray()
+        for client in clients {
+            writer.beginObject()
+            writer.member("app", client.app)
+            writer.member("host", client.host)
+            writer.member("usable", client.isUsable)
+            writer.member("paused_because", ifPresent: client.pausedBecause)
+            writer.member("connections", Int64(client.connections))
+            writer.member("in_flight", Int64(client.inFlight))
+            writer.member("queued", Int64(client.queued))
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+    }
+}

@@ -1,0 +1,114 @@
+public import EventLoop
+public import Telemetry
+
+/// The whole worker: its shards, the operator's pages, and an orderly end.
+///
+/// Lives on a loop of its own, so that a busy shard never keeps an operator waiting: pages answer from a snapshot that
+/// is taken a few times a second.
+public actor WorkerProcess {
+    private nonisolated let loop: Loop
+    private let configuration: Configuration
+    private let log: Log
+    private let registry: MetricsRegistry
+    private var shards: [Shard] = []
+    private var pages: OperatorPages?
+    private var snapshot = ProcessSnapshot()
+    private var sampler: Task<Void, Never>?
+    private var whenFatal: (@Sendable () -> Void)?
+
+    private static let sampleInterval = Duration.milliseconds(250)
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    public init(configuration: Configuration, log: Log, registry: MetricsRegistry = MetricsRegistry()) throws(LoopFault)
+    {
+        self.configuration = configuration
+        self.log = log
+        self.registry = registry
+        loop = try Loop(name: "operator")
+        loop.start()
+    }
+
+    /// Starts everything. What is away (Redis, Kafka, APNs) is waited for and told by `/readyz`; what can never work
+    /// is thrown.
+    ///
+    /// - Parameter onFatal: the Kafka client died for good; the process is expected to exit with 70.
+    public func start(onFatal: @escaping @Sendable () -> Void = {}) async throws(StartFault) {
+        let count = configuration.shardCount
+        for index in 0..<count {
+            let shard: Shard
+            do throws(LoopFault) {
+                shard = try Shard(index: index, configuration: configuration, registry: registry, log: log)
+            } catch {
+                throw StartFault(error.description)
+            }
+            shards.append(shard)
+            try await shard.start(onFatal: onFatal)
+        }
+        do throws(LoopFault) {
+            pages = try OperatorPages(
+                loop: loop, host: configuration.http.host, port: configuration.http.port, registry: registry,
+                heartbeats: shards.map(\.beat)
+            ) { [unowned self] in assumeIsolated { $0.snapshot } }
+        } catch {
+            throw StartFault("http.listen \(configuration.http.host):\(configuration.http.port): \(error.description)")
+        }
+        sampler = Task { [weak self] in
+            while !Task.isCancelled {
+                await self?.sample()
+                try? await Task.sleep(for: Self.sampleInterval, tolerance: .zero)
+            }
+        }
+        log.info(
+            "started",
+            ["shards": .int(count), "http": .string("http://\(configuration.http.host):\(operatorPort)/")])
+    }
+
+    /// The operator's port, as bound; 0 before `start`.
+    public var operatorPort: UInt16 { pages?.port ?? 0 }
+
+    /// What the process has and lacks, from every shard, as of now.
+    public func status() async -> ProcessSnapshot {
+        await sample()
+        return snapshot
+    }
+
+    private func sample() async {
+        var statuses: [ShardStatus] = []
+        for shard in shards {
+            if let status = await shard.status() { statuses.append(status) }
+        }
+        snapshot = ProcessSnapshot(shards: statuses)
+    }
+
+    /// Reads no more, finishes what is in hand within `drain_s`, commits, leaves the group. True: nothing was left.
+    public func stop() async -> Bool {
+        log.info("draining")
+        sampler?.cancel()
+        var isDrained = true
+        await withTaskGroup(of: Bool.self) { group in
+            for shard in shards {
+                let seconds = configuration.drainSeconds
+                group.addTask { await shard.drain(seconds: seconds) }
+            }
+            for await done in group where !done { isDrained = false }
+        }
+        pages = nil
+        log.info("stopped", ["drained": .bool(isDrained)])
+        return isDrained
+    }
+
+    /// Ends the threads; after `stop`. Not to be called on a loop.
+    public nonisolated func release(_ shards: [Shard]) {
+        for shard in shards { shard.stop() }
+        loop.stop()
+    }
+
+    /// The shards, for `release`.
+    public var allShards: [Shard] { shards }
+}
+
+extension Configuration {
+    /// `shards: 0` is one per core.
+    var shardCount: Int { shards > 0 ? shards : max(1, ProcessorCount.available) }
+}

@@ -1,0 +1,19 @@
+import Worker
+
+/// Loads a configuration for a command, or prints every problem with its line.
+enum ConfigurationLoading {
+    /// - Parameter checkingFiles: reads the credentials' files too, whose problems count like the others.
+    static func load(_ path: String, checkingFiles: Bool) -> Configuration? {
+        var problems: [Problem] = []
+        switch Configuration.load(path: path) {
+        case .success(let configuration):
+            if checkingFiles { problems = configuration.credentialProblems() }
+            if problems.isEmpty { return configuration }
+        case .failure(let fault):
+            problems = fault.problems
+        }
+        for problem in problems { Terminal.err("\(problem)\n") }
+        Terminal.err("carillon: \(problems.count) problem\(problems.count == 1 ? "" : "s") in the configuration\n")
+        return nil
+    }
+}

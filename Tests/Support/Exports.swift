@@ -1,0 +1,2 @@
+// The launchers of real servers are the product's own (`carillon demo` uses them); tests find them here as well.
+@_exported public import Trial
