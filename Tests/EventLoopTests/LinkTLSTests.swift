@@ -75,6 +75,14 @@ struct LinkTLSTests {
         #expect(result.detail.contains("mismatch"))
     }
 
+    @Test(arguments: ["", "local\u{0}host"])
+    func refusesANameThatNoCertificateCanBear(peerName: String) async throws {
+        let minted = try MintedCertificate()
+        let client = try TLSClientContext(trust: .pem(minted.authorityPEM))
+        let result = try await attempt(server: server(minted), client: client, peerName: peerName)
+        #expect(result.events == [.closed(.tls)])
+    }
+
     @Test func refusesAnExpiredCertificate() async throws {
         let minted = try MintedCertificate(validUntil: -60)
         let client = try TLSClientContext(trust: .pem(minted.authorityPEM), alpn: ["h2"])
@@ -200,6 +208,8 @@ struct LinkTLSTests {
         #expect(throws: TLSFault.self) { _ = try TLSClientContext(trust: .file("/nonexistent.pem")) }
         #expect(throws: TLSFault.self) { _ = try TLSClientContext(trust: .pem([1, 2, 3])) }
         #expect(throws: TLSFault.self) { _ = try TLSClientContext(trust: .pem([])) }
+        let cutShort = minted.chainPEM + minted.chainPEM.prefix(200)
+        #expect(throws: TLSFault.self) { _ = try TLSClientContext(trust: .pem(cutShort)) }
         #expect(throws: TLSFault.self) { _ = try TLSClientContext(alpn: [""]) }
         #expect(throws: TLSFault.self) { _ = try TLSClientContext(alpn: [String(repeating: "a", count: 256)]) }
         #expect(throws: TLSFault.self) {

@@ -9,6 +9,7 @@ extension Link {
     private static var recordBytes: Int { 16 * 1024 }
 
     func readable() {
+        _ = loop.nowNanos
         switch stage {
         case .handshaking: handshake()
         case .open: receive()
@@ -17,6 +18,7 @@ extension Link {
     }
 
     func writable() {
+        _ = loop.nowNanos
         isWriteBlocked = false
         switch stage {
         case .connecting: connectFinished()
@@ -24,7 +26,7 @@ extension Link {
         case .open:
             flush()
             // TLS may have had to write before it could read on.
-            if session?.hasPending == true { scheduleRead() }
+            if session != nil, stage == .open { scheduleRead() }
         case .idle, .resolving, .closed: break
         }
     }
@@ -71,6 +73,8 @@ extension Link {
         // A paused link meets its end again when it resumes.
         if let end, !isReadPaused { return fail(end) }
         if hasMore, !isReadPaused { scheduleRead() }
+        // TLS may have had to read before it could write on.
+        if output.count > 0 { scheduleFlush() }
     }
 
     /// Sends the gathered output; called at the end of a turn, or when the kernel has room again.

@@ -59,6 +59,11 @@ extension Link {
             // Output is gathered here already; Nagle would only add a wait for the peer's ACK.
             setsockopt(fd, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
             setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))
+            // A dead peer of an idle link shows after 60 s, before most address translators forget the connection.
+            for (option, value) in [(TCP_KEEPIDLE, Int32(30)), (TCP_KEEPINTVL, 10), (TCP_KEEPCNT, 3)] {
+                var value = value
+                setsockopt(fd, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
+            }
         }
         let context = Unmanaged.passUnretained(self).toOpaque()
         readEvent = event_new(
@@ -80,7 +85,7 @@ extension Link {
     func beginAccepted() {
         guard stage == .idle, fd >= 0 else { return }
         guard prepareSocket(isUnix: false) else { return fail(LinkFault(.system, "no event for the accepted socket")) }
-        deadlineNanos = loop.nowNanos &+ connectTimeoutNanos
+        deadlineNanos = deadline()
         armTimer(afterNanos: connectTimeoutNanos)
         connected()
     }
@@ -139,6 +144,12 @@ extension Link {
         // The peer's first bytes may have come with its last handshake record.
         if session != nil { scheduleRead() }
         if output.count > 0 { scheduleFlush() }
+    }
+
+    /// When opening must be over.
+    func deadline() -> UInt64 {
+        let (sum, overflow) = loop.nowNanos.addingReportingOverflow(connectTimeoutNanos)
+        return overflow ? .max : sum
     }
 
     func armTimer(afterNanos: UInt64) {

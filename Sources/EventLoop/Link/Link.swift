@@ -84,9 +84,8 @@ public final class Link {
     init(loop: Loop, accepted fd: Int32, from address: SocketAddress?, tls: TLSServerContext?, timeoutNanos: UInt64) {
         self.loop = loop
         self.fd = fd
-        let text = address?.text
-        endpoint = .tcp(host: text ?? "?", port: address?.port ?? 0)
-        remoteAddress = text
+        endpoint = .tcp(host: address?.host ?? "?", port: address?.port ?? 0)
+        remoteAddress = address?.text
         clientTLS = nil
         serverTLS = tls
         peerName = ""
@@ -123,7 +122,7 @@ public final class Link {
     public func open() {
         loop.assertOnLoop()
         guard stage == .idle, fd < 0 else { return }
-        deadlineNanos = loop.nowNanos &+ connectTimeoutNanos
+        deadlineNanos = deadline()
         armTimer(afterNanos: connectTimeoutNanos)
         switch endpoint {
         case .unix(let path):

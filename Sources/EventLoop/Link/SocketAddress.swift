@@ -75,24 +75,27 @@ struct SocketAddress: Sendable {
         }
     }
 
-    /// `127.0.0.1:80`, `[::1]:80` or `unix`.
-    var text: String {
-        guard family == AF_INET || family == AF_INET6 else { return "unix" }
+    /// The numeric host of an IP address.
+    var host: String? {
+        let offset: Int? =
+            switch family {
+            case AF_INET: MemoryLayout<sockaddr_in>.offset(of: \.sin_addr)
+            case AF_INET6: MemoryLayout<sockaddr_in6>.offset(of: \.sin6_addr)
+            default: nil
+            }
+        guard let offset else { return nil }
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
-            guard let start = buffer.baseAddress else { return "?" }
-            let host: String? = withUnsafeBytes(of: storage) { bytes in
-                guard let raw = bytes.baseAddress else { return nil }
-                let offset =
-                    family == AF_INET
-                    ? MemoryLayout<sockaddr_in>.offset(of: \.sin_addr)
-                    : MemoryLayout<sockaddr_in6>.offset(of: \.sin6_addr)
-                guard let offset, inet_ntop(family, raw + offset, start, socklen_t(buffer.count)) != nil else {
-                    return nil
-                }
+            withUnsafeBytes(of: storage) { bytes in
+                guard let start = buffer.baseAddress, let raw = bytes.baseAddress else { return nil }
+                guard inet_ntop(family, raw + offset, start, socklen_t(buffer.count)) != nil else { return nil }
                 return String(cString: start)
             }
-            guard let host else { return "?" }
-            return family == AF_INET ? "\(host):\(port)" : "[\(host)]:\(port)"
         }
+    }
+
+    /// `127.0.0.1:80`, `[::1]:80` or `unix`.
+    var text: String {
+        guard let host else { return "unix" }
+        return family == AF_INET ? "\(host):\(port)" : "[\(host)]:\(port)"
     }
 }

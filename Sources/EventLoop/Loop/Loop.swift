@@ -190,7 +190,9 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         let once = EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY
         while !isStopping.load(ordering: .acquiring) {
             let mayBlock = pending.isEmpty && inbox.prepareToSleep()
-            event_base_loop(base, mayBlock ? once : once | EVLOOP_NONBLOCK)
+            let code = event_base_loop(base, mayBlock ? once : once | EVLOOP_NONBLOCK)
+            // Only our own fault, a descriptor closed under an event, makes the kernel's wait fail; going on would spin.
+            precondition(code >= 0, "loop \(name) cannot wait: \(systemErrorText(errno))")
             finishTurn()
         }
         // What was queued before the stop still runs, and what that work queues in turn, within reason.

@@ -123,9 +123,12 @@ final class SSLContext: @unchecked Sendable {
         defer { BIO_free(bio) }
         let found = Certificates()
         while let certificate = PEM_read_bio_X509(bio, nil, nil, nil) { found.list.append(certificate) }
-        // The end of the input is an error to OpenSSL; with none found it is one to us, too.
-        guard !found.list.isEmpty else { throw fault("no PEM certificate found") }
-        ERR_clear_error()
+        // The end of the input is an error to OpenSSL ("no start line"); any other is a certificate cut short.
+        let error = takeOpenSSLError()
+        guard !found.list.isEmpty else { throw TLSFault("no PEM certificate found") }
+        guard error == nil || error?.reason == PEM_R_NO_START_LINE else {
+            throw TLSFault("PEM certificate \(found.list.count + 1) is broken: \(error?.text ?? "no reason given")")
+        }
         return found
     }
 

@@ -28,6 +28,10 @@ final class TLSSession {
         guard let ssl = SSL_new(client.context.raw) else { throw LinkFault(.system, "cannot make a TLS session") }
         self.ssl = ssl
         SSL_set_hostflags(ssl, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+        // From here on a throw runs deinit, which frees the session.
+        guard !peerName.isEmpty, !peerName.utf8.contains(0) else {
+            throw LinkFault(.tls, "'\(peerName)' cannot be verified as a host name")
+        }
         let isAddress = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), peerName) == 1
         var isReady = SSL_set_fd(ssl, fd) == 1
         if !isAddress {
@@ -40,8 +44,7 @@ final class TLSSession {
             }
             isReady = isReady && named == 1 && SSL_set1_host(ssl, peerName) == 1
         }
-        guard isReady, !peerName.isEmpty else {
-            SSL_free(ssl)
+        guard isReady else {
             throw LinkFault(.tls, "'\(peerName)' cannot be verified as a host name")
         }
         SSL_set_connect_state(ssl)
@@ -54,10 +57,7 @@ final class TLSSession {
         ERR_clear_error()
         guard let ssl = SSL_new(server.context.raw) else { throw LinkFault(.system, "cannot make a TLS session") }
         self.ssl = ssl
-        guard SSL_set_fd(ssl, fd) == 1 else {
-            SSL_free(ssl)
-            throw LinkFault(.system, "cannot tie TLS to the socket")
-        }
+        guard SSL_set_fd(ssl, fd) == 1 else { throw LinkFault(.system, "cannot tie TLS to the socket") }
         SSL_set_accept_state(ssl)
     }
 
@@ -96,9 +96,6 @@ final class TLSSession {
         SSL_shutdown(ssl)
         ERR_clear_error()
     }
-
-    /// Whether OpenSSL holds bytes that the kernel no longer announces.
-    var hasPending: Bool { SSL_has_pending(ssl) == 1 }
 
     var negotiatedProtocol: String? {
         var start: UnsafePointer<UInt8>?
