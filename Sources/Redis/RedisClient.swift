@@ -65,7 +65,7 @@ public final class RedisClient {
     public func start() {
         loop.assertOnLoop()
         guard case .idle = state else { return }
-        retryTimer = LoopTimer(loop: loop) { [weak self] in self?.connect() }
+        retryTimer = LoopTimer(loop: loop) { [unowned self] in connect() }
         connect()
     }
 
@@ -239,10 +239,9 @@ public final class RedisClient {
         change(to: .ready)
     }
 
-    func replied(_ entry: Pipeline.Entry, _ reply: borrowing RedisReply, depth: Int) {
+    func observe(_ entry: Pipeline.Entry, depth: Int) {
         metrics.observe(entry.operation, nanos: loop.nowNanos &- entry.sentNanos)
         metrics.depth.set(depth)
-        delegate?.redis(self, didReply: entry.tag, reply: reply)
     }
 
     func failed(_ tag: UInt64, _ fault: RedisFault) {

@@ -33,7 +33,7 @@ final class RedisConnection: LinkDelegate {
     }
 
     func open() {
-        timer = LoopTimer(loop: loop) { [weak self] in self?.timerFired() }
+        timer = LoopTimer(loop: loop) { [unowned self] in timerFired() }
         link.delegate = self
         link.open()
     }
@@ -81,11 +81,14 @@ final class RedisConnection: LinkDelegate {
 
     func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) {
         withExtendedLifetime(self) {
+            // Taken once per batch: an object that is referred to weakly is costly to retain.
+            let client = client
+            let delegate = client.delegate
             var rest = bytes[...]
             while isLive, !rest.isEmpty {
                 reader.feed(UnsafeRawBufferPointer(rebasing: rest.prefix(Self.feedBytes)))
                 rest = rest.dropFirst(Self.feedBytes)
-                takeReplies()
+                takeReplies(client, delegate)
             }
             if isLive, let endingFault { end(endingFault) }
         }
@@ -95,7 +98,7 @@ final class RedisConnection: LinkDelegate {
         end(RedisFault(isReady ? .connectionLost(wasSent: true) : .unreachable, reason.description))
     }
 
-    private func takeReplies() {
+    private func takeReplies(_ client: RedisClient, _ delegate: (any RedisClientDelegate)?) {
         while isLive {
             switch reader.next() {
             case .needsBytes: return
@@ -104,13 +107,13 @@ final class RedisConnection: LinkDelegate {
                 guard let entry = pipeline.popFirst() else {
                     return end(RedisFault(.protocolViolation, "a reply that nobody asked for"))
                 }
-                answer(entry)
+                answer(entry, client, delegate)
                 reader.release()
             }
         }
     }
 
-    private func answer(_ entry: Pipeline.Entry) {
+    private func answer(_ entry: Pipeline.Entry, _ client: RedisClient, _ delegate: (any RedisClientDelegate)?) {
         let reply = RedisReply(reader.arena, 0)
         let fault = reply.kind == .error ? RedisFault(errorReply: reply.bytes) : nil
         switch entry.purpose {
@@ -120,7 +123,11 @@ final class RedisConnection: LinkDelegate {
             kept.drop(entry.keptBytes)
         case .command: break
         }
-        guard let fault else { return client.replied(entry, reply, depth: pipeline.count) }
+        guard let fault else {
+            client.observe(entry, depth: pipeline.count)
+            delegate?.redis(client, didReply: entry.tag, reply: reply)
+            return
+        }
         if Self.endsConnection(fault.code) { endingFault = fault }
         client.failed(entry.tag, fault)
     }
