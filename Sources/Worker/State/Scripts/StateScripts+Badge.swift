@@ -9,14 +9,14 @@ extension StateScripts {
     /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with.
     ///
     /// Answer: `{bits, badge, version or false, [accepted devices]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked.
-    /// The fast path (fresh, counted, unread, not revoked, no report) is five commands.
+    /// The fast path (fresh, counted, unread, not revoked) is four commands.
     static let claim = RedisScript(
         """
         #!lua
         local old = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'GET', 'EX', ARGV[2])
         local kind = old and string.sub(old, 1, 1)
         if kind == 'f' then return {2, 0, false} end
-        local s = redis.call('HMGET', KEYS[2], 'v', 'b', ARGV[3])
+        local s = redis.call('HMGET', KEYS[2], 'v', 'b', ARGV[3], 'e')
         local sent, counted, bits = tonumber(ARGV[5]), ARGV[1] == 'c', 0
         local base, value, taken, past = -1, 0, 0, 0
         if s[2] then
@@ -58,12 +58,19 @@ extension StateScripts {
         local added = 0
         if counted and not goneAt then
           added = redis.call('ZADD', KEYS[3], 0, ARGV[4])
-          redis.call('EXPIRE', KEYS[3], 2592000)
         elseif counted and goneAt > base and goneAt > ARGV[7] - 86400000 then
           if redis.call('ZADD', KEYS[4], 'NX', goneAt, ARGV[4]) == 1 and sent <= base then taken = taken + 1 end
           redis.call('EXPIRE', KEYS[4], 86400)
         end
         local size = redis.call('ZCARD', KEYS[3])
+        if added == 1 then
+          -- Its life is renewed once in eight days: no entry goes before it is thirty days old.
+          local epoch = math.floor(ARGV[7] / 691200000)
+          if size == 1 or tonumber(s[4]) ~= epoch then
+            redis.call('EXPIRE', KEYS[3], 3456000)
+            if tonumber(s[4]) ~= epoch then redis.call('HSET', KEYS[2], 'e', epoch) end
+          end
+        end
         if past > 0 or base >= sent then
           past = math.min(past, size - added)
           if sent <= base then past = past + added end
