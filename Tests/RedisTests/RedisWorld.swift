@@ -129,13 +129,14 @@ actor RedisWorld {
         return fault
     }
 
-    /// A test that failed half-way lets its world go from any thread; what is bound to the loop goes on the loop.
-    isolated deinit { release() }
-
-    nonisolated func end() async {
-        await release()
+    /// Runs on the loop, whichever thread lets go last and however the test ended; so the loop ends here and not before.
+    isolated deinit {
+        release()
         loop.stop()
     }
+
+    /// Lets go of the client.
+    func end() { release() }
 
     private func release() {
         client?.close()
