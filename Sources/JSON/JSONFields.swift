@@ -1,14 +1,19 @@
 /// The keys that are looked for in one kind of object, found by hash instead of one comparison per key.
 ///
-/// Cases are numbered from 0 without a gap, at most 48.
+/// Cases are numbered from 0 without a gap.
 public protocol JSONKey: RawRepresentable, CaseIterable, Sendable where RawValue == Int {
     var name: StaticString { get }
 }
 
-/// A hash table from the names of `Key` to their numbers: made once, read by one thread.
+/// A hash table from the names of `Key` to their numbers, with the places that were found last: made once, used by one
+/// thread, for one object at a time.
 public final class JSONKeyTable<Key: JSONKey> {
     @usableFromInline let slots: UnsafeMutablePointer<Slot>
     @usableFromInline let mask: Int
+    /// Tape indices by key, 0 where absent. Kept here, so that passing fields around copies none of them.
+    @usableFromInline let found: UnsafeMutablePointer<UInt32>
+    @usableFromInline let count: Int
+    @usableFromInline var generation: UInt32 = 0
 
     @usableFromInline
     struct Slot {
@@ -22,10 +27,13 @@ public final class JSONKeyTable<Key: JSONKey> {
         var size = 8
         while size < Key.allCases.count * 4 { size *= 2 }
         mask = size - 1
+        count = Key.allCases.count
+        found = .allocate(capacity: count)
+        found.initialize(repeating: 0, count: count)
         slots = .allocate(capacity: size)
         slots.initialize(repeating: Slot(name: nil, length: 0, key: 0), count: size)
         for key in Key.allCases {
-            precondition(key.rawValue >= 0 && key.rawValue < 48 && key.name.hasPointerRepresentation)
+            precondition(key.rawValue >= 0 && key.rawValue < count && key.name.hasPointerRepresentation)
             let start = key.name.utf8Start
             let length = key.name.utf8CodeUnitCount
             var at = Self.hash(start, length) & mask
@@ -36,27 +44,29 @@ public final class JSONKeyTable<Key: JSONKey> {
 
     deinit {
         slots.deallocate()
+        found.deallocate()
     }
 
     /// Notes where the value of each known key stands. The last of a repeated key counts, null is as absent
-    /// (contract section 0). Anything but an object has no fields.
+    /// (contract section 0). Anything but an object has no fields. What is returned ends with the next call.
     @inlinable
     public func fields(of object: JSONCursor) -> JSONFields<Key> {
-        var fields = JSONFields<Key>(object: object)
+        found.update(repeating: 0, count: count)
+        generation &+= 1
         var members = object.members
         while let member = members.next() {
             guard let name = member.key.utf8, let start = name.baseAddress else { continue }
             var at = Self.hash(start, name.count) & mask
             while let candidate = slots[at].name {
                 if slots[at].length == name.count, Self.equal(candidate, start, name.count) {
-                    fields.indices[slots[at].key] =
+                    found[slots[at].key] =
                         member.value.isNull ? 0 : UInt32(truncatingIfNeeded: member.value.index)
                     break
                 }
                 at = (at &+ 1) & mask
             }
         }
-        return fields
+        return JSONFields(object: object, table: self)
     }
 
     @inlinable
@@ -80,22 +90,26 @@ public final class JSONKeyTable<Key: JSONKey> {
     }
 }
 
-/// Where the known values of one object stand.
+/// Where the known values of one object stand, until its table is used for another.
 @frozen
 public struct JSONFields<Key: JSONKey> {
     public let object: JSONCursor
-    /// Tape indices; 0, where no value can be, stands for absent.
-    @usableFromInline var indices = InlineArray<48, UInt32>(repeating: 0)
+    // Unowned: tables live as long as the reader that asks them, and counting references would cost more than reading.
+    @usableFromInline unowned(unsafe) let table: JSONKeyTable<Key>
+    @usableFromInline let generation: UInt32
 
     @inlinable
-    init(object: JSONCursor) {
+    init(object: JSONCursor, table: JSONKeyTable<Key>) {
         self.object = object
+        self.table = table
+        generation = table.generation
     }
 
     /// The key's value; nil where it is absent or null.
     @inlinable
     public subscript(key: Key) -> JSONCursor? {
-        let index = indices[key.rawValue]
+        assert(generation == table.generation, "the table was used for another object meanwhile")
+        let index = table.found[key.rawValue]
         return index == 0 ? nil : JSONCursor(view: object.view, index: Int(index))
     }
 }
