@@ -47,11 +47,21 @@ public struct RequestCheck: Sendable {
         guard head[.method]?.elementsEqual("POST".utf8) == true else { return Rejection(405, "MethodNotAllowed") }
         if token.isEmpty { return Rejection(400, "MissingDeviceToken") }
         // The length is Apple's affair ("don't make assumptions about the length").
-        let isHex = token.allSatisfy { byte in
-            (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte) || (0x41...0x46).contains(byte)
+        guard Self.isHex(token), token.count.isMultiple(of: 2), token.count <= 400 else {
+            return Rejection(400, "BadDeviceToken")
         }
-        guard isHex, token.count.isMultiple(of: 2), token.count <= 400 else { return Rejection(400, "BadDeviceToken") }
         return nil
+    }
+
+    private static func isHex(_ digits: ArraySlice<UInt8>) -> Bool {
+        digits.withUnsafeBufferPointer { digits in
+            var isHex = true
+            for digit in digits {
+                // Setting bit 5 makes letters lower-case; no other byte becomes one of a ... f by it.
+                isHex = isHex && (digit &- 0x30 < 10 || (digit | 0x20) &- 0x61 < 6)
+            }
+            return isHex
+        }
     }
 
     /// What follows `/3/device/`; nil for another path.

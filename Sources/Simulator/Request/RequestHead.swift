@@ -1,3 +1,6 @@
+import Glibc
+public import HTTP2
+
 /// The header fields of one request that APNs knows, copied into one buffer that is used again for the next request.
 public struct RequestHead: Sendable {
     /// A field that APNs looks at.
@@ -33,9 +36,9 @@ public struct RequestHead: Sendable {
             case 16: candidate = .collapseID
             default: return nil
             }
-            let wanted = candidate.name
-            return name.elementsEqual(UnsafeRawBufferPointer(start: wanted.utf8Start, count: wanted.utf8CodeUnitCount))
-                ? candidate : nil
+            guard let start = name.baseAddress else { return nil }
+            // The count is that of the candidate already.
+            return memcmp(start, candidate.name.utf8Start, name.count) == 0 ? candidate : nil
         }
     }
 
@@ -63,6 +66,11 @@ public struct RequestHead: Sendable {
     public mutating func add(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
         guard let field = Field.named(name) else { return }
         add(field, value)
+    }
+
+    /// Takes all fields of a received list.
+    public mutating func add(_ fields: borrowing HeaderFields) {
+        for index in 0..<fields.count { add(fields.name(index), fields.value(index)) }
     }
 
     /// Takes one known field.

@@ -115,7 +115,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         let index = free.popLast() ?? exchanges.count
         if index == exchanges.count { exchanges.append(Exchange()) }
         exchanges[index].begin(stream: stream.id)
-        for field in 0..<fields.count { exchanges[index].head.add(fields.name(field), fields.value(field)) }
+        exchanges[index].head.add(fields)
         session.setTag(UInt64(index) + 1, stream: stream.id)
         simulator.sawStreams(session.openStreams)
         if endStream { finish(index) }
@@ -172,16 +172,18 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
 
     /// Apple's checks in turn: headers, token, payload.
     private func judge(_ index: Int) -> Rejection? {
+        let simulator = simulator
         exchanges[index].isObject = simulator.isObject(exchanges[index].body)
-        if let rejection = simulator.check.head(exchanges[index].head) { return rejection }
-        if simulator.asksForToken, let rejection = judgeToken(index) { return rejection }
-        exchanges[index].type = exchanges[index].head[.pushType].flatMap { PushType($0) } ?? .alert
+        let head = exchanges[index].head
+        if let rejection = simulator.check.head(head) { return rejection }
+        if simulator.asksForToken, let rejection = judgeToken(head, index) { return rejection }
+        exchanges[index].type = head[.pushType].flatMap { PushType($0) } ?? .alert
         return simulator.check.payload(
             bytes: exchanges[index].bytes, isObject: exchanges[index].isObject, type: exchanges[index].type)
     }
 
-    private func judgeToken(_ index: Int) -> Rejection? {
-        if let value = exchanges[index].head[.authorization] {
+    private func judgeToken(_ head: RequestHead, _ index: Int) -> Rejection? {
+        if let value = head[.authorization] {
             if !Self.same(value, authorization) {
                 authorization = Array(value)
                 standing = simulator.standing(of: value)
