@@ -6,14 +6,14 @@ import Testing
 @testable import APNs
 
 @Suite(.serialized, .timeLimit(.minutes(2))) struct ClientTests {
-    @Test func tenThousandPushesEndAcceptedOnce() async throws {
+    @Test func threeThousandPushesEndAcceptedOnce() async throws {
         try await withWorld { loop, world in
-            await loop.run { _ in world.send(1...10_000) }
+            await loop.run { _ in world.send(1...3_000) }
             try await world.allDone()
             await loop.run { _ in
-                #expect(world.acceptedCount == 10_000)
+                #expect(world.acceptedCount == 3_000)
                 #expect(world.doubles == 0)
-                #expect(world.peer.requests.count == 10_000)
+                #expect(world.peer.requests.count == 3_000)
                 #expect(world.client.inFlight == 0 && world.client.queued == 0)
                 let first = world.peer.requests[0]
                 #expect(first.headers[":method"] == "POST")
@@ -151,19 +151,19 @@ import Testing
 
     @Test func frozenStreamDelaysOnlyItself() async throws {
         var limits = World.quick
-        limits.answerNanos = 150_000_000
+        limits.answerNanos = 800_000_000
         try await withWorld(limits: limits) { loop, world in
             await loop.run { _ in
-                world.peer.onRequest = { [unowned world] request, connection in
-                    let tag = UInt64(request.token, radix: 16) ?? 0
-                    if tag == 50, world.seen[50] == 1 { return }
+                var isFrozen = false
+                world.peer.onRequest = { request, connection in
+                    if request.token.hasSuffix("032"), !isFrozen { return isFrozen = true }
                     connection.answer(request.stream, 200)
                 }
-                world.send(1...500)
+                world.send(1...200)
             }
             try await world.allDone()
             await loop.run { _ in
-                #expect(world.acceptedCount == 500)
+                #expect(world.acceptedCount == 200)
                 #expect(world.attempts[50] == 2)
                 #expect(world.attempts.values.count { $0 > 1 } == 1)
                 #expect(Set(world.peer.requests.filter { $0.token.hasSuffix("032") }.map(\.id)).count == 1)
