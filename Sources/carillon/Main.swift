@@ -3,7 +3,7 @@ import Glibc
 @main
 struct Main {
     static var commands: [CommandEntry] {
-        [CommandEntry(RunCommand.self)]
+        [CommandEntry(RunCommand.self), CommandEntry(DemoCommand.self)]
     }
 
     static func main() async {

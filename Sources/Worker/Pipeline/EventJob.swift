@@ -13,6 +13,8 @@ final class EventJob {
     /// The record as it came: what deliveries carry.
     let raw: [UInt8]
     let origin: Origin
+    /// Of a message; kept beside `event`, since taking it out of the enum copies all of it.
+    let message: Message?
     var slot = 0
     var generation: UInt32 = 0
 
@@ -37,7 +39,10 @@ final class EventJob {
         self.origin = origin
         self.audience = audience
         if case .message(let message) = event.body {
+            self.message = message
             payloads = EventPayloads(message, policy: app.policy)
+        } else {
+            message = nil
         }
     }
 
@@ -62,35 +67,26 @@ final class EventJob {
 
     // MARK: - What the event says, whatever its kind
 
-    var message: Message? {
-        if case .message(let message) = event.body { return message }
-        return nil
-    }
-
     /// `msg_id` of the records written about it.
     var msgID: String {
-        switch event.body {
-        case .message(let message): message.msgID
-        case .liveActivity(let activity): activity.msgID ?? ""
-        case .userState: ""
-        }
+        if let message { return message.msgID }
+        if case .liveActivity(let activity) = event.body { return activity.msgID ?? "" }
+        return ""
     }
 
     /// What duplicates are recognised by; a Live Activity by its event (contract section 2).
     var claimID: String {
-        if case .message(let message) = event.body { return message.msgID }
-        return event.id
+        message?.msgID ?? event.id
     }
 
     var claimKind: PairKind {
-        guard case .message(let message) = event.body else { return .liveActivity }
+        guard let message else { return .liveActivity }
         return message.kind == .revoke ? .revoke : .message
     }
 
     /// Unix ms.
     var expiresAtMs: Int64 {
-        if case .message(let message) = event.body { return message.expireAtMs }
-        return event.sentMs &+ LiveActivity.lifetimeMs
+        message?.expireAtMs ?? event.sentMs &+ LiveActivity.lifetimeMs
     }
 
     var conversationID: String { message?.conversation.id ?? "" }
@@ -107,10 +103,12 @@ final class EventJob {
 
     private func makeHeaders(topic: String) -> PushHeaders? {
         let common: EventHeaders
-        switch event.body {
-        case .message(let message): common = EventHeaders(message)
-        case .liveActivity(let activity): common = EventHeaders(activity, expireAtMs: expiresAtMs)
-        case .userState: return nil
+        if let message {
+            common = EventHeaders(message)
+        } else if case .liveActivity(let activity) = event.body {
+            common = EventHeaders(activity, expireAtMs: expiresAtMs)
+        } else {
+            return nil
         }
         guard let type = PushType(rawValue: common.pushType.rawValue),
             let priority = PushPriority(rawValue: common.priority)
@@ -124,19 +122,14 @@ final class EventJob {
     func payload(
         uid: String, settings: UserSettings, token: TokenRecord, isForced: Bool, badge: Int64?, id: PushIdentity
     ) -> [UInt8]? {
-        switch event.body {
-        case .message(let message):
+        if let message {
             let variant = PayloadVariant(
                 message, token: token, settings: settings, isForced: isForced, policy: app.policy)
             return payloads?.template(variant, of: message, templates: app.templates)?
                 .render(badge: badge, pid: id, receiver: uid)
-        case .liveActivity(let activity):
-            if activityPayload == nil {
-                activityPayload = ActivityPayload.encode(activity, sentMs: event.sentMs) ?? []
-            }
-            return activityPayload.flatMap { $0.isEmpty ? nil : $0 }
-        case .userState:
-            return nil
         }
+        guard case .liveActivity(let activity) = event.body else { return nil }
+        if activityPayload == nil { activityPayload = ActivityPayload.encode(activity, sentMs: event.sentMs) ?? [] }
+        return activityPayload.flatMap { $0.isEmpty ? nil : $0 }
     }
 }

@@ -9,15 +9,14 @@ extension Pipeline {
         voidPresence(of: job)
         let now = Loop.wallMs()
         let decision: Decision
-        switch job.event.event.body {
-        case .message(let message):
+        if let message = job.event.message {
             decision = PushCore.decide(
                 message, sentMs: job.event.event.sentMs, for: job.recipient, policy: job.event.app.policy,
                 zones: zones, now: now)
-        case .liveActivity(let activity):
+        } else if case .liveActivity(let activity) = job.event.event.body {
             decision = PushCore.decide(
                 activity, sentMs: job.event.event.sentMs, for: job.recipient, startedMs: nil, now: now)
-        case .userState:
+        } else {
             return done(job)
         }
         job.decision = decision
@@ -80,16 +79,14 @@ extension Pipeline {
         job.event.undecided -= 1
     }
 
-    /// Step 11: each device on its way. A later round leaves alone what ended or is out.
+    /// Step 11: each device on its way. A later round leaves alone what ended, is out, or may still be acknowledged.
     private func route(_ job: RecipientJob) {
         job.step = .sending
         guard let decision = job.decision else { return }
         for index in job.devices.indices {
             switch job.devices[index].state {
-            case .awaitingAck, .held, .idle:
-                job.devices[index].state = .superseded
-                job.open -= 1
-            case .pushing, .superseded, .ended: break
+            case .held, .idle: supersede(job, index)
+            case .awaitingAck, .pushing, .superseded, .ended: break
             }
         }
         if let reason = decision.finalReason { recordWithoutDevice(job, reason) }
@@ -102,6 +99,12 @@ extension Pipeline {
         scheduleAckLook(job)
         flushDeliveries(of: job.event)
         concludeIfEnded(job)
+    }
+
+    /// A route that a later round replaces.
+    func supersede(_ job: RecipientJob, _ index: Int) {
+        job.devices[index].state = .superseded
+        job.open -= 1
     }
 
     /// A deny of steps 6-9, or `no_token`: one record for the user, once.

@@ -40,8 +40,7 @@ extension Pipeline {
 
     /// The sender is always left out, and whom the event excludes; neither gets a result (contract, step 4).
     private func isWanted(_ uid: String, by event: EventJob) -> Bool {
-        guard let message = event.message else { return true }
-        return uid != message.from.uid && !message.to.exclude.contains(uid)
+        event.message?.isMeant(for: uid) ?? true
     }
 
     func readMembers(of event: EventJob) {

@@ -67,7 +67,10 @@ extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didChange state: RedisClient.State) {
         switch state {
         case .ready: log.info("connected to Redis", ["at": .string("\(client.endpoint)")])
-        default: log.warning("no connection to Redis", ["state": .string("\(state)")])
+        case .waiting(let fault):
+            log.warning(
+                "no connection to Redis", ["at": .string("\(client.endpoint)"), "fault": .string("\(fault)")])
+        case .idle, .connecting, .closed: break
         }
     }
 }

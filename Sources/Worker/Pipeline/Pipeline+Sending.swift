@@ -203,7 +203,7 @@ extension Pipeline {
 
     /// The SMS supplement (mPaaS): only where the sender allowed it, once per user.
     func offerSMS(_ job: RecipientJob, reason: String) {
-        guard case .message(let message) = job.event.event.body, message.push.sms else { return }
+        guard let message = job.event.message, message.push.sms else { return }
         var writer = JSONWriter(reservingCapacity: 256)
         writer.beginObject()
         writer.member("v", 1)

@@ -84,6 +84,7 @@ extension Pipeline {
         guard let target = job.devices[index].presence else { return }
         job.suspects.append(
             RecipientJob.Suspect(device: target.device, connectionEpoch: target.connectionEpoch))
+        supersede(job, index)
         job.event.app.metrics.ackTimeouts.add()
     }
 

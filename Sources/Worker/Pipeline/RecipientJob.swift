@@ -82,9 +82,9 @@ final class RecipientJob {
         return earliest
     }
 
-    /// The device ended in this or an earlier round, or its push is out: another route would be a second alert.
+    /// The device ended in this or an earlier round, or something for it is out: another route would be a second alert.
     func isTaken(_ device: String) -> Bool {
-        devices.contains { $0.route.device == device && ($0.state == .ended || $0.state == .pushing) }
+        devices.contains { $0.route.device == device && $0.state != .superseded }
             || claim?.acceptedDevices.contains(device) ?? false
     }
 }

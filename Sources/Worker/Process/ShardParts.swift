@@ -41,12 +41,15 @@ struct ShardParts {
     private var kafkaLog: KafkaLogSink {
         let log = log
         return { line in
-            if line.level <= 3 {
-                log.error("librdkafka", ["facility": .string(line.facility), "text": .string(line.text)])
-            } else if line.level == 4 {
-                log.warning("librdkafka", ["facility": .string(line.facility), "text": .string(line.text)])
-            } else {
-                log.debug("librdkafka", ["facility": .string(line.facility), "text": .string(line.text)])
+            let fields: KeyValuePairs<StaticString, LogValue> = [
+                "facility": .string(line.facility), "text": .string(line.text),
+            ]
+            switch line.level {
+            // An old broker only means that the producer's own topics might be created by it.
+            case _ where line.facility == "AUTOCREATE": log.debug("librdkafka", fields)
+            case ...3: log.error("librdkafka", fields)
+            case 4: log.warning("librdkafka", fields)
+            default: log.debug("librdkafka", fields)
             }
         }
     }

@@ -57,7 +57,8 @@ final class ShardRuntime: PipelineOwner {
         return ShardStatus(
             index: index, assignedPartitions: pipeline.consumer.assignment.count,
             pausedPartitions: pipeline.consumer.paused.count, isRedisReady: pipeline.store.client.isReady,
-            pendingRecords: pipeline.pendingCount, pendingRecipients: pipeline.recipients.count, clients: clients,
+            pendingRecords: pipeline.pendingCount, pendingRecipients: pipeline.recipients.count,
+            settledRecords: pipeline.metrics.recordsSettled.value, clients: clients,
             endToEnd: pipeline.metrics.endToEnd)
     }
 

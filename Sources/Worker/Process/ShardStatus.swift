@@ -9,6 +9,8 @@ public struct ShardStatus: Sendable {
     public var isRedisReady: Bool
     public var pendingRecords: Int
     public var pendingRecipients: Int
+    /// Records whose every outcome is recorded, since the start.
+    public var settledRecords: UInt64
     public var clients: [Client]
     /// From Kafka's timestamp to APNs' acceptance, in ms.
     public var endToEnd: Histogram
@@ -32,6 +34,7 @@ public struct ShardStatus: Sendable {
         writer.member("redis_ready", isRedisReady)
         writer.member("pending_records", Int64(pendingRecords))
         writer.member("pending_recipients", Int64(pendingRecipients))
+        writer.member("settled_records", Int64(clamping: settledRecords))
         writer.key("apns")
         writer.beginArray()
         for client in clients {

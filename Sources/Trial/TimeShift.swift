@@ -1,0 +1,39 @@
+import JSON
+
+/// Moves recorded times to the present: every `…_ms` moves by the same amount, so that all distances stay.
+public struct TimeShift: Sendable {
+    public let byMs: Int64
+
+    public init(byMs: Int64) {
+        self.byMs = byMs
+    }
+
+    /// The shift that makes the newest `sent_ms` of these lines `nowMs`; nil where no line has one.
+    public init?(newestOf lines: [[UInt8]], nowMs: Int64) {
+        let newest = lines.compactMap { (try? JSONTree(parsing: $0))?["sent_ms"]?.int }.max()
+        guard let newest else { return nil }
+        self.init(byMs: nowMs &- newest)
+    }
+
+    /// The line with its times moved; a line that is no JSON stays as it is.
+    public func apply(to line: [UInt8]) -> [UInt8] {
+        guard let tree = try? JSONTree(parsing: line) else { return line }
+        return move(tree).bytes
+    }
+
+    private func move(_ tree: JSONTree) -> JSONTree {
+        switch tree {
+        case .object(let members):
+            return .object(
+                members.map { member in
+                    // `latency_ms` and the like are small: only what can be a time since 2001 is one.
+                    if member.key.hasSuffix("_ms"), let ms = member.value.int, ms > 1_000_000_000_000 {
+                        return JSONTree.Member(member.key, .number(String(ms &+ byMs)))
+                    }
+                    return JSONTree.Member(member.key, move(member.value))
+                })
+        case .array(let elements): return .array(elements.map(move))
+        default: return tree
+        }
+    }
+}

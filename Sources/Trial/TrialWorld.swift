@@ -1,0 +1,192 @@
+import EventLoop
+public import Kafka
+public import Simulator
+public import Telemetry
+public import Worker
+
+/// Everything Carillon talks to, real and on this machine: redis-server, a Kafka-protocol broker, the APNs simulator.
+/// And, in the same process, a worker between them.
+///
+/// Everything listens on free ports of 127.0.0.1 and keeps its files in a temporary folder that goes with the world.
+/// For the demo and end-to-end tests; `close` ends it in order.
+public actor TrialWorld {
+    public nonisolated let folder: TemporaryFolder
+    public nonisolated let redis: RedisServer
+    public nonisolated let broker: MockBroker
+    public nonisolated let simulator: SimulatorService
+    public nonisolated let simulatorPort: UInt16
+    private let simulatorLoop: Loop
+    private let credentials: DemoCredentials
+    private let settings: Settings
+    private var writer: KafkaProducer
+    private var workers: [WorkerProcess] = []
+
+    /// What a world is made with.
+    public struct Settings: Sendable {
+        public var app = "im"
+        public var topic = "com.example.im"
+        public var partitions = 4
+        public var brokers = 1
+        public var shards = 2
+        /// A templates file; nil: the built-in text.
+        public var templates: String?
+        /// YAML lines added to the app's entry, each with its own indentation of four spaces.
+        public var appLines = ""
+        /// YAML lines added at the top level.
+        public var lines = ""
+        public var scenario = Scenario()
+        public var ledger = LedgerMode.memory
+        public var logLevel = Log.Level.warning
+
+        public init() {}
+    }
+
+    /// Starts the three servers. Nothing is written to them yet, and no worker runs.
+    public init(_ settings: Settings = Settings()) async throws {
+        self.settings = settings
+        folder = try TemporaryFolder()
+        redis = try RedisServer()
+        broker = try MockBroker(brokers: settings.brokers)
+        for topic in Configuration.Topics().all {
+            try broker.createTopic(topic.name, partitions: settings.partitions)
+        }
+        credentials = try DemoCredentials(folder: folder.file("secrets"))
+        simulatorLoop = try Loop(name: "simulator")
+        simulatorLoop.start()
+        simulator = SimulatorService(loop: simulatorLoop)
+        var configuration = SimulatorConfiguration()
+        configuration.certificate = credentials.certificate
+        configuration.keys = [credentials.providerKey]
+        configuration.topics = [settings.topic]
+        configuration.scenario = settings.scenario
+        configuration.ledger = settings.ledger
+        simulatorPort = try await simulator.start(configuration)
+        writer = try KafkaProducer(Self.client(broker))
+    }
+
+    /// How this world's topics are reached.
+    public nonisolated var kafka: KafkaConfiguration { Self.client(broker) }
+
+    private static func client(_ broker: MockBroker) -> KafkaConfiguration {
+        KafkaConfiguration(brokers: broker.bootstrap, group: "trial", clientID: "trial")
+    }
+
+    /// A configuration file of a worker in this world.
+    public nonisolated var configurationText: String {
+        let templates = settings.templates.map { "    templates: \($0)\n" } ?? ""
+        return """
+            kafka:
+              brokers: \(broker.bootstrap)
+              group: carillon
+              options:
+                session.timeout.ms: 6000
+                fetch.wait.max.ms: 10
+            redis:
+              url: \(redis.url)
+            apps:
+              - id: \(settings.app)
+                topic: \(settings.topic)
+                environment: production
+                endpoint: https://localhost:\(simulatorPort)
+                ca_file: \(credentials.authorityFile)
+                credentials:
+                  key_file: \(credentials.keyFile)
+                  key_id: \(DemoCredentials.keyID)
+                  team_id: \(DemoCredentials.teamID)
+            \(templates)\(settings.appLines)http:
+              listen: 127.0.0.1:0
+            shards: \(settings.shards)
+            log:
+              level: \(settings.logLevel.name)
+            drain_s: 10
+            \(settings.lines)
+            """
+    }
+
+    /// Writes the configuration to a file of the folder and gives its path.
+    public nonisolated func writeConfiguration() throws -> String {
+        try folder.write(Array(configurationText.utf8), to: "carillon.yaml")
+    }
+
+    // MARK: - Workers
+
+    /// Starts one more worker in this process.
+    @discardableResult
+    public func startWorker(log: Log? = nil) async throws -> WorkerProcess {
+        let text = configurationText
+        switch Configuration.read(Array(text.utf8), source: "carillon.yaml") {
+        case .failure(let problems):
+            throw TrialFault("the world's configuration is not well:\n\(problems)")
+        case .success(let configuration):
+            let worker = try WorkerProcess(
+                configuration: configuration, log: log ?? Log(level: settings.logLevel))
+            workers.append(worker)
+            try await worker.start()
+            return worker
+        }
+    }
+
+    /// Drains every worker; true when nothing was left.
+    @discardableResult
+    public func stopWorkers() async -> Bool {
+        var isDrained = true
+        for worker in workers {
+            if await !worker.stop() { isDrained = false }
+        }
+        workers = []
+        return isDrained
+    }
+
+    /// Ends all of it: workers first, then the servers.
+    public func close() async {
+        await stopWorkers()
+        await simulator.stop()
+        simulatorLoop.stop()
+        redis.stop()
+    }
+
+    // MARK: - Topics
+
+    /// Writes records and waits until the broker has them.
+    public func produce(_ records: [Record], to topic: String) throws {
+        guard let handle = writer.topic(topic) else { throw TrialFault("no topic \(topic)") }
+        for record in records {
+            var outcome: ProduceOutcome
+            repeat {
+                outcome = writer.produce(to: handle, keyBytes: record.key, valueBytes: record.value)
+                if outcome == .queueFull { _ = writer.flush(timeoutMs: 100) { _ in } }
+            } while outcome == .queueFull
+            if case .refused(let error) = outcome { throw TrialFault("\(topic): \(error)") }
+        }
+        guard writer.flush(timeoutMs: 30_000, { _ in }) else { throw TrialFault("the broker took too long") }
+    }
+
+    /// All records of a topic, partition by partition.
+    public nonisolated func records(of topic: String) throws -> [Record] {
+        var records: [Record] = []
+        let reader = try KafkaTopicReader(kafka, topic: topic, from: .earliest)
+        _ = try reader.read { record in
+            var headers: [String: String] = [:]
+            record.forEachHeader { name, value in
+                headers[name] = value.map { String(decoding: $0, as: UTF8.self) }
+            }
+            records.append(
+                Record(key: record.key.map { Array($0) }, value: record.value.map { Array($0) }, headers: headers))
+            return .goOn
+        }
+        return records
+    }
+
+    /// A record of a topic.
+    public struct Record: Sendable {
+        public var key: [UInt8]?
+        public var value: [UInt8]?
+        public var headers: [String: String]
+
+        public init(key: [UInt8]?, value: [UInt8]?, headers: [String: String] = [:]) {
+            self.key = key
+            self.value = value
+            self.headers = headers
+        }
+    }
+}
