@@ -11,6 +11,7 @@ struct Audience {
     private(set) var cursor: UInt64?
     /// A scan may name a member twice while the hash is resized, and an event a uid twice.
     private var seen: Set<String> = []
+    private var isAbandoned = false
 
     struct Member {
         var uid: String
@@ -58,7 +59,16 @@ struct Audience {
         seen.remove(members[next].uid)
     }
 
+    /// Nobody else is started, whatever is read from now on.
+    mutating func abandon() {
+        isAbandoned = true
+        members.removeAll()
+        next = 0
+        cursor = nil
+    }
+
     mutating func take(_ page: [Member], cursor: UInt64) {
+        if isAbandoned { return }
         members = page
         next = 0
         self.cursor = cursor == 0 ? nil : cursor

@@ -91,6 +91,15 @@ final class EventJob {
 
     var conversationID: String { message?.conversation.id ?? "" }
 
+    /// Whether each recipient's level in the group has to be read: the group's, but given uids.
+    var readsLevels: Bool { audience.group == nil && message?.conversation.type.hasMembers ?? false }
+
+    /// The Live Activity whose beginning decides whether it is over; nil: this event is none, or begins it.
+    var startedActivityID: String? {
+        guard case .liveActivity(let activity) = event.body, activity.action != .start else { return nil }
+        return activity.activityID
+    }
+
     // MARK: - Bytes
 
     /// Nil where the event makes headers that cannot be sent (a topic with bytes that no header may have).

@@ -15,7 +15,8 @@ extension Pipeline {
                 zones: zones, now: now)
         } else if case .liveActivity(let activity) = job.event.event.body {
             decision = PushCore.decide(
-                activity, sentMs: job.event.event.sentMs, for: job.recipient, startedMs: nil, now: now)
+                activity, sentMs: job.event.event.sentMs, for: job.recipient, startedMs: job.activityStartMs,
+                now: now)
         } else {
             return done(job)
         }
@@ -37,11 +38,24 @@ extension Pipeline {
         }
     }
 
+    /// In a later round, each device that still waited expires; else the user does, once, with nothing claimed.
     private func expire(_ job: RecipientJob) {
         decided(job)
-        write(OutcomeRecord(uid: job.recipient.uid, verdict: .expired, reason: .expired), of: job)
-        job.flags.insert(.unclaimed)
+        flushDeliveries(of: job.event)
+        if job.devices.isEmpty {
+            job.flags.insert(.unmarked)
+            write(OutcomeRecord(uid: job.recipient.uid, verdict: .expired, reason: .expired), of: job)
+        }
+        job.step = .sending
+        for index in job.devices.indices where job.devices[index].isWaiting {
+            end(job, index, verdict: .expired, reason: Reason.expired.rawValue)
+        }
         concludeIfEnded(job)
+    }
+
+    /// Lets go of what only waits; pushes that are out stay.
+    func supersedeWaiting(_ job: RecipientJob) {
+        for index in job.devices.indices where job.devices[index].isWaiting { supersede(job, index) }
     }
 
     /// Steps 5 and 10 in one atomic step, with the last facts that step 15 looks at.
@@ -49,11 +63,10 @@ extension Pipeline {
         job.step = .claiming
         job.hasFailed = false
         job.lostTokens.removeAll(keepingCapacity: true)
-        job.awaiting = 1
+        let tokens = (job.decision?.routes ?? []).compactMap(\.pushedToken)
+        job.awaiting = 1 + tokens.count
         ask(job) { (store) throws(RedisFault) in try store.claim(ClaimRequest(job), tag: job.tag(.claim)) }
-        for route in job.decision?.routes ?? [] {
-            guard let token = route.pushedToken else { continue }
-            job.awaiting += 1
+        for token in tokens {
             ask(job) { (store) throws(RedisFault) in
                 try store.owner(
                     app: job.event.event.app, token: job.recipient.tokens[token].record.hex,
@@ -63,13 +76,21 @@ extension Pipeline {
     }
 
     func didClaim(_ job: RecipientJob) {
-        decided(job)
-        guard let claim = job.claim, claim.state != .finished else {
-            metrics.duplicates.add()
-            flushDeliveries(of: job.event)
-            return done(job)
+        guard let claim = job.claim else { return }
+        if claim.tokenVersion != job.tokenVersion, claim.state != .finished, !job.flags.contains(.reread) {
+            // A token was bound or unbound a moment ago: the routes may be wrong. Claiming again counts nothing.
+            job.flags.insert(.reread)
+            return read(job)
         }
-        route(job)
+        decided(job)
+        guard claim.state == .finished else { return route(job) }
+        metrics.duplicates.add()
+        flushDeliveries(of: job.event)
+        // In a later round another worker may have finished it; what is out still comes back to its device's lane.
+        supersedeWaiting(job)
+        job.step = .sending
+        job.flags.insert(.unmarked)
+        concludeIfEnded(job)
     }
 
     /// The first decision of a recipient brings the event's deliveries a step nearer.
@@ -83,12 +104,7 @@ extension Pipeline {
     private func route(_ job: RecipientJob) {
         job.step = .sending
         guard let decision = job.decision else { return }
-        for index in job.devices.indices {
-            switch job.devices[index].state {
-            case .held, .idle: supersede(job, index)
-            case .awaitingAck, .pushing, .superseded, .ended: break
-            }
-        }
+        for index in job.devices.indices where job.devices[index].state == .held { supersede(job, index) }
         if let reason = decision.finalReason { recordWithoutDevice(job, reason) }
         let first = job.devices.count
         for route in decision.routes where !job.isTaken(route.device) {
@@ -149,13 +165,13 @@ extension Pipeline {
 
     /// All devices ended, all records with the broker, the deliveries too: then the mark that stops a redelivery.
     func concludeIfEnded(_ job: RecipientJob) {
-        let isUnclaimed = job.flags.contains(.unclaimed)
-        guard job.step == .sending || isUnclaimed, job.open == 0, job.unackedRecords == 0 else { return }
+        let isUnmarked = job.flags.contains(.unmarked)
+        guard job.step == .sending, job.open == 0, job.unackedRecords == 0 else { return }
         if job.flags.contains(.hasDelivery), !job.event.areDeliveriesSettled {
             job.event.waitingForDeliveries.append(job.ref)
             return
         }
-        if isUnclaimed { done(job) } else { finish(job) }
+        if isUnmarked { done(job) } else { finish(job) }
     }
 
     func finish(_ job: RecipientJob) {

@@ -165,6 +165,21 @@ extension Pipeline: KafkaConsumerDelegate {
         consumer.completeRevocation()
     }
 
+    /// What of these partitions is not out yet is left to their next owner; what is out ends here, and is marked.
+    private func abandon(_ partitions: Set<TopicPartition>) {
+        events.forEach { event in
+            if partitions.contains(event.origin.partition) { event.audience.abandon() }
+        }
+        recipients.forEach { job in
+            guard partitions.contains(job.event.origin.partition), job.step != .finishing else { return }
+            if job.step != .sending || job.devices.contains(where: \.isWaiting) { job.flags.insert(.unmarked) }
+            supersedeWaiting(job)
+            if job.open == 0, job.unackedRecords == 0 { done(job) } else { job.step = .sending }
+        }
+        // Now without members, they end.
+        expandWaiting()
+    }
+
     private func isDrained(_ partitions: [TopicPartition]) -> Bool {
         partitions.allSatisfy { ledger.unsettled(in: $0) == 0 }
     }
@@ -181,6 +196,7 @@ extension Pipeline: KafkaConsumerDelegate {
                 ledger.revoke(partition)
                 fullPartitions.remove(partition)
             }
+            abandon(Set(partitions))
             metrics.assignedPartitions.set(consumer.assignment.count)
             log.info("partitions revoked", ["count": .int(partitions.count), "lost": .bool(lost)])
         case .committed(_, let error):

@@ -24,6 +24,7 @@ extension Pipeline: APNsClientDelegate {
         let isAccepted = ending.verdict == .accepted
         if isAccepted {
             job.flags.insert(.accepted)
+            noteAccepted(job, index)
             metrics.accepted(job.event.origin.kafkaMs, nowMs: Loop.wallMs())
         } else if ending.removesToken {
             remove(bound, of: job, ending)
@@ -63,6 +64,23 @@ extension Pipeline: APNsClientDelegate {
                     submit(job, device.device)
                 }
             }
+        }
+    }
+
+    /// While other devices of the user are open, a crash must not push this one again; and a started Live Activity
+    /// runs from now. Best effort: what is lost with the connection costs at most one push too many.
+    private func noteAccepted(_ job: RecipientJob, _ index: Int) {
+        let now = Loop.wallMs()
+        let app = job.event.event.app
+        if job.open > 0 || job.flags.contains(.unmarked) {
+            try? store.accepted(
+                app: app, uid: job.recipient.uid, kind: job.event.claimKind, id: job.event.claimID,
+                device: job.devices[index].route.device, expireAtMs: job.event.expiresAtMs, nowMs: now,
+                tag: job.tag(.note))
+        }
+        if case .liveActivity(let activity) = job.event.event.body, activity.action == .start {
+            try? store.beginActivity(
+                app: app, uid: job.recipient.uid, activityID: activity.activityID, atMs: now, tag: job.tag(.note))
         }
     }
 

@@ -83,21 +83,27 @@ extension Pipeline {
         job.recipient.presence.removeAll(keepingCapacity: true)
         job.recipient.tokens.removeAll(keepingCapacity: true)
         let event = job.event
+        let app = event.event.app
+        let uid = job.recipient.uid
         // The group's level came with the member scan; a given uid's has to be read.
-        let group =
-            event.audience.group == nil && event.message?.conversation.type.hasMembers ?? false
-            ? event.conversationID : nil
-        job.awaiting = group == nil ? 3 : 4
-        let tags = RecipientTags(
-            conversation: job.tag(.conversation), user: job.tag(.user), presence: job.tag(.presence),
-            member: job.tag(.group))
-        do throws(RedisFault) {
-            try store.readRecipient(
-                app: event.event.app, uid: job.recipient.uid, conversation: event.conversationID, group: group,
-                tags: tags)
-        } catch {
-            job.awaiting = 1
-            answered(job, failed: true)
+        let group = event.readsLevels ? event.conversationID : nil
+        let activity = event.startedActivityID
+        job.awaiting = 3 + (group == nil ? 0 : 1) + (activity == nil ? 0 : 1)
+        ask(job) { (store) throws(RedisFault) in
+            try store.readConversation(
+                app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
+        }
+        ask(job) { (store) throws(RedisFault) in try store.readUser(app: app, uid: uid, tag: job.tag(.user)) }
+        ask(job) { (store) throws(RedisFault) in try store.readPresence(app: app, uid: uid, tag: job.tag(.presence)) }
+        if let group {
+            ask(job) { (store) throws(RedisFault) in
+                try store.readMember(app: app, group: group, uid: uid, tag: job.tag(.group))
+            }
+        }
+        if let activity {
+            ask(job) { (store) throws(RedisFault) in
+                try store.activityStart(app: app, uid: uid, activityID: activity, tag: job.tag(.activity))
+            }
         }
     }
 

@@ -8,7 +8,7 @@ extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .claim, .owner, .finish, .acks:
+        case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks:
             guard let job = job(tag.ref) else { return }
             take(reply, tag, job)
         case .lease:
@@ -31,6 +31,7 @@ extension Pipeline: RedisClientDelegate {
         case .user: RecipientReplies.user(reply, into: &job.recipient)
         case .conversation: job.tokenVersion = RecipientReplies.conversation(reply, into: &job.recipient)
         case .group: RecipientReplies.member(reply, into: &job.recipient)
+        case .activity: job.activityStartMs = reply.int64
         case .claim:
             job.claim = ClaimReply(reply)
             failed = job.claim == nil
@@ -50,7 +51,7 @@ extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .claim, .owner, .finish, .acks:
+        case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks:
             if let job = job(tag.ref) { answered(job, failed: true) }
         case .lease:
             guard let query = leaseQueries.find(slot: tag.slot, generation: tag.generation) else { return }

@@ -40,11 +40,8 @@ extension Pipeline {
 
     /// The number beside an alert: capped, and 0 is left out (contract section 5; a 0 would clear the app's alerts).
     private func badge(of job: RecipientJob) -> Int64? {
-        guard let message = job.event.message, !message.push.silent, let badge = job.claim?.badge, badge > 0 else {
-            return nil
-        }
-        let cap = job.event.app.policy.badgeCap
-        return cap > 0 ? min(badge, cap) : badge
+        guard let message = job.event.message, !message.push.silent, let badge = job.claim?.badge else { return nil }
+        return BadgeRule.besideAlert(badge, cap: job.event.app.policy.badgeCap)
     }
 
     /// The device's turn has come.

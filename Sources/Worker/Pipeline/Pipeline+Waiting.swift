@@ -25,14 +25,21 @@ extension Pipeline {
         case .retry(let ref):
             if let job = job(ref) { retry(job) }
         case .acks(let ref):
-            if let job = job(ref), job.step == .sending { checkAcks(job) }
+            guard let job = job(ref), job.step != .finishing else { return }
+            if job.step == .sending { checkAcks(job) } else { postpone(item) }
         case .hold(let ref):
-            if let job = job(ref), job.step == .sending { endHold(job) }
+            guard let job = job(ref), job.step != .finishing else { return }
+            if job.step == .sending { endHold(job) } else { postpone(item) }
         case .retryMembers(let ref):
             if let event = event(ref) { readMembers(of: event) }
         case .retryChange(let ref):
             if let change = change(ref) { resume(change) }
         }
+    }
+
+    /// Another step of the job is under way; its turn comes after it.
+    private func postpone(_ item: DueItem) {
+        due.insert(item, dueNanos: loop.nowNanos &+ 50_000_000)
     }
 
     // MARK: - Acks

@@ -20,6 +20,8 @@ final class RecipientJob {
     var claim: ClaimReply?
     /// The version of the user's tokens when they were read.
     var tokenVersion: Int64 = 0
+    /// When the event's Live Activity began, Unix ms; nil: not known.
+    var activityStartMs: Int64?
     /// Tokens whose owner is another by now, or nobody.
     var lostTokens: [Int] = []
     /// Every device that was ever on its way; rounds append, so that an answer's index stays right.
@@ -42,14 +44,16 @@ final class RecipientJob {
         var rawValue: UInt8
         /// The event's deliveries wait for it no more.
         static let decided = Flags(rawValue: 1)
-        /// Nothing was claimed, so no mark is needed.
-        static let unclaimed = Flags(rawValue: 2)
+        /// No mark says that it is finished: nothing was done, or the rest is left to the partition's next owner.
+        static let unmarked = Flags(rawValue: 2)
         static let hasDelivery = Flags(rawValue: 4)
         /// The one record without a device is written.
         static let recordedWithoutDevice = Flags(rawValue: 8)
         /// The hold for a live desktop is over: phones wait no longer.
         static let holdOver = Flags(rawValue: 16)
         static let holdArmed = Flags(rawValue: 32)
+        /// The tokens changed between read and claim, and were read a second time.
+        static let reread = Flags(rawValue: 128)
         /// A push was accepted.
         static let accepted = Flags(rawValue: 64)
     }
@@ -108,6 +112,14 @@ struct DeviceWork {
     /// The number that the push carries.
     var badge: Int64?
     var startedNanos: UInt64 = 0
+
+    /// On its way to nowhere yet: an ack or a desktop is waited for.
+    var isWaiting: Bool {
+        switch state {
+        case .idle, .awaitingAck, .held: true
+        case .pushing, .superseded, .ended: false
+        }
+    }
 
     enum State: Equatable {
         case idle

@@ -5,7 +5,7 @@
 struct Tag: Equatable {
     /// What was asked; each has its own reading of `index`.
     enum Stage: UInt8 {
-        case presence, user, conversation, group
+        case presence, user, conversation, group, activity
         case lease, claim, owner, finish, acks, members, change
         /// A side note whose answer changes nothing here.
         case note

@@ -1,23 +1,7 @@
 public import PushCore
 public import Redis
 
-/// The tags of the reads of one recipient, in the order in which they are sent and answered.
-public struct RecipientTags: Sendable {
-    public var conversation: UInt64
-    public var user: UInt64
-    public var presence: UInt64
-    /// Used only where a group is given.
-    public var member: UInt64
-
-    public init(conversation: UInt64, user: UInt64, presence: UInt64, member: UInt64 = 0) {
-        self.conversation = conversation
-        self.user = user
-        self.presence = presence
-        self.member = member
-    }
-}
-
-/// Fills a `Recipient` from the replies of `StateStore.readRecipient`, part by part.
+/// Fills a `Recipient` from the replies of `StateStore`'s reads, part by part.
 ///
 /// Pure. What is malformed counts as absent: a broken presence entry is a suspended device, a broken token none at all.
 public enum RecipientReplies {

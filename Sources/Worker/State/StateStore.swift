@@ -23,31 +23,30 @@ public final class StateStore {
 
     // MARK: Reading a recipient
 
-    /// Reads all that `decide` asks of one recipient: three commands, four for a group (`RecipientReplies`).
+    /// Token version, mute and read mark of a conversation (`RecipientReplies.conversation`).
     ///
-    /// The token version comes first: a bind that falls between the reads then shows as a newer version in the claim, not
-    /// the other way round. Leave `group` nil where the member scan gave the level already.
-    public func readRecipient(
-        app: String, uid: String, conversation: String, group: String? = nil, tags: RecipientTags
-    ) throws(RedisFault) {
-        try client.command(tags.conversation, reads) { command in
+    /// To be sent before `readUser`: a bind that falls between the reads then shows as a newer version in the claim, not
+    /// the other way round.
+    public func readConversation(app: String, uid: String, conversation: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
             command.arg("HMGET")
             command.key("c:s", app, uid)
             command.arg("v")
             command.field("m", conversation)
             command.field("r", conversation)
         }
-        try readUser(app: app, uid: uid, tag: tags.user)
-        try readPresence(app: app, uid: uid, tag: tags.presence)
-        guard let group else { return }
-        try client.command(tags.member, reads) { command in
+    }
+
+    /// A member's level in a group (`RecipientReplies.member`), where the member scan has not given it.
+    public func readMember(app: String, group: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
             command.arg("HGET")
             command.key("g", app, group)
             command.arg(uid)
         }
     }
 
-    /// Settings and tokens alone (`RecipientReplies.user`).
+    /// Settings and tokens (`RecipientReplies.user`).
     public func readUser(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg("HGETALL")
@@ -55,7 +54,7 @@ public final class StateStore {
         }
     }
 
-    /// Presence alone (`RecipientReplies.presence`).
+    /// Presence (`RecipientReplies.presence`).
     public func readPresence(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg("HGETALL")

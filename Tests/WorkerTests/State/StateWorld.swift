@@ -145,35 +145,22 @@ actor StateWorld {
     func recipient(
         _ uid: String, conversation: String = "c", group: String? = nil
     ) async throws -> Read {
-        guard let stored else { throw TrialFault("not connected") }
         let box = RecipientBox(uid)
-        let tags = RecipientTags(
-            conversation: replies.nextTag(), user: replies.nextTag(), presence: replies.nextTag(),
-            member: replies.nextTag())
-        return try await withCheckedThrowingContinuation { continuation in
-            let last = group == nil ? tags.presence : tags.member
-            for tag in [tags.conversation, tags.user, tags.presence, tags.member] {
-                replies.handlers[tag] = Replies.Handler(
-                    take: { reply in
-                        switch tag {
-                        case tags.conversation:
-                            box.read.version = RecipientReplies.conversation(reply, into: &box.read.recipient)
-                        case tags.user: RecipientReplies.user(reply, into: &box.read.recipient)
-                        case tags.presence: RecipientReplies.presence(reply, into: &box.read.recipient)
-                        default: RecipientReplies.member(reply, into: &box.read.recipient)
-                        }
-                        if tag == last { continuation.resume(returning: box.read) }
-                        return true
-                    },
-                    fail: { _ in })
-            }
-            do {
-                try stored.readRecipient(
-                    app: Self.app, uid: uid, conversation: conversation, group: group, tags: tags)
-            } catch {
-                continuation.resume(throwing: error)
-            }
+        box.read.version = try await ask(
+            { try $0.readConversation(app: Self.app, uid: uid, conversation: conversation, tag: $1) },
+            { RecipientReplies.conversation($0, into: &box.read.recipient) })
+        try await ask(
+            { try $0.readUser(app: Self.app, uid: uid, tag: $1) },
+            { RecipientReplies.user($0, into: &box.read.recipient) })
+        try await ask(
+            { try $0.readPresence(app: Self.app, uid: uid, tag: $1) },
+            { RecipientReplies.presence($0, into: &box.read.recipient) })
+        if let group {
+            try await ask(
+                { try $0.readMember(app: Self.app, group: group, uid: uid, tag: $1) },
+                { RecipientReplies.member($0, into: &box.read.recipient) })
         }
+        return box.read
     }
 
     /// The tokens that a push to this user would really reach: those he has and whose owner he is.
