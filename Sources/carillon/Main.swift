@@ -3,7 +3,14 @@ import Glibc
 @main
 struct Main {
     static var commands: [CommandEntry] {
-        [CommandEntry(RunCommand.self), CommandEntry(DemoCommand.self)]
+        [
+            CommandEntry(RunCommand.self),
+            CommandEntry(DemoCommand.self),
+            CommandEntry(ExplainCommand.self),
+            CommandEntry(UserCommand.self),
+            CommandEntry(BrokerCommand.self),
+            CommandEntry(SimulateCommand.self),
+        ]
     }
 
     static func main() async {

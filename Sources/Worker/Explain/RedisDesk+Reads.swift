@@ -1,0 +1,142 @@
+public import PushCore
+public import Redis
+
+/// What commands want to know of a user and of the server.
+extension RedisDesk {
+    /// All that `decide` asks of one recipient, leases not yet applied.
+    ///
+    /// - Parameter group: the group whose level counts; nil where the member scan gave the level, or there is none.
+    func recipient(
+        app: String, uid: String, conversation: String, group: String?
+    ) async throws(RedisFault) -> Recipient {
+        var recipient = Recipient(uid: uid)
+        try await ask(
+            group == nil ? 3 : 4,
+            { (store, tags) throws(RedisFault) in
+                try store.readConversation(app: app, uid: uid, conversation: conversation, tag: tags[0])
+                try store.readUser(app: app, uid: uid, tag: tags[1])
+                try store.readPresence(app: app, uid: uid, tag: tags[2])
+                if let group { try store.readMember(app: app, group: group, uid: uid, tag: tags[3]) }
+            },
+            { place, reply in
+                switch place {
+                case 0: _ = RecipientReplies.conversation(reply, into: &recipient)
+                case 1: RecipientReplies.user(reply, into: &recipient)
+                case 2: RecipientReplies.presence(reply, into: &recipient)
+                default: RecipientReplies.member(reply, into: &recipient)
+                }
+            })
+        return recipient
+    }
+
+    /// The epoch that a gateway's lease holds; nil: it holds none.
+    func lease(_ gateway: String) async throws(RedisFault) -> Int64? {
+        try await ask({ (store, tag) throws(RedisFault) in try store.lease(gateway, tag: tag) }, { $0.int64 })
+    }
+
+    func members(
+        app: String, group: String, cursor: UInt64, count: Int
+    ) async throws(RedisFault) -> MemberPage {
+        let page = try await ask(
+            { (store, tag) throws(RedisFault) in
+                try store.members(app: app, group: group, cursor: cursor, count: count, tag: tag)
+            }, { MemberPage($0) })
+        guard let page else { throw RedisFault(.protocolViolation, "the reply of HSCAN is none") }
+        return page
+    }
+
+    func mark(app: String, uid: String, kind: PairKind, id: String) async throws(RedisFault) -> PairMark? {
+        try await ask(
+            { (store, tag) throws(RedisFault) in
+                try store.readMark(app: app, uid: uid, kind: kind, id: id, tag: tag)
+            }, { PairMark($0) })
+    }
+
+    /// Whether the token is still this user's, in the version that was read.
+    func owns(app: String, uid: String, token: BoundToken) async throws(RedisFault) -> Bool {
+        try await ask(
+            { (store, tag) throws(RedisFault) in try store.owner(app: app, token: token.record.hex, tag: tag) },
+            { OwnerReply.allows($0, uid: uid, token: token) })
+    }
+
+    func activityStart(app: String, uid: String, activityID: String) async throws(RedisFault) -> Int64? {
+        try await ask(
+            { (store, tag) throws(RedisFault) in
+                try store.activityStart(app: app, uid: uid, activityID: activityID, tag: tag)
+            }, { $0.int64 })
+    }
+
+    /// The number that stands on the user's icons.
+    public func badge(app: String, uid: String) async throws(RedisFault) -> Int64 {
+        var reading: BadgeReading?
+        var size: Int64 = 0
+        try await ask(
+            2,
+            { (store, tags) throws(RedisFault) in
+                try store.readBadge(app: app, uid: uid, baseTag: tags[0], sizeTag: tags[1])
+            },
+            { place, reply in
+                if place == 0 { reading = BadgeReading(base: reply) } else { size = reply.int64 ?? 0 }
+            })
+        return reading?.badge(size: size) ?? 0
+    }
+
+    /// A user as the worker sees him: settings, tokens, presence and the gateways' leases.
+    public func user(app: String, uid: String) async throws(RedisFault) -> UserFacts {
+        let recipient = try await recipient(app: app, uid: uid, conversation: "", group: nil)
+        var leases: [String: Int64] = [:]
+        for gateway in Set(recipient.presence.map(\.gateway)) { leases[gateway] = try await lease(gateway) }
+        return UserFacts(
+            settings: recipient.settings, tokens: recipient.tokens, presence: recipient.presence, leases: leases,
+            badge: try await badge(app: app, uid: uid))
+    }
+
+    /// What an operator should know of the server.
+    public func server() async throws(RedisFault) -> ServerFacts {
+        var facts = ServerFacts()
+        let info = try await text("INFO", "server")
+        for line in info.split(whereSeparator: \.isNewline) where line.hasPrefix("redis_version:") {
+            facts.version = String(line.dropFirst(14))
+        }
+        // A managed Redis may forbid CONFIG: then it is not known.
+        facts.evictionPolicy = try? await ask(
+            { (store, tag) throws(RedisFault) in
+                try store.client.command(tag) { command in
+                    for word in ["CONFIG", "GET", "maxmemory-policy"] { command.arg(word) }
+                }
+            }, { $0[1].string })
+        return facts
+    }
+
+    /// Whether PING is answered.
+    public func ping() async throws(RedisFault) {
+        _ = try await text("PING")
+    }
+
+    private func text(_ words: String...) async throws(RedisFault) -> String {
+        try await ask(
+            { (store, tag) throws(RedisFault) in
+                try store.client.command(tag) { command in
+                    for word in words { command.arg(word) }
+                }
+            }, { $0.string ?? "" })
+    }
+}
+
+/// What is stored of one user of one app.
+public struct UserFacts: Sendable {
+    public var settings: UserSettings
+    public var tokens: [BoundToken]
+    public var presence: [DevicePresence]
+    /// The epochs of the leases that gateways hold; who is absent holds none.
+    public var leases: [String: Int64]
+    /// Uncapped.
+    public var badge: Int64
+}
+
+/// A Redis server by its own words.
+public struct ServerFacts: Sendable, Equatable {
+    public var version: String?
+    /// `maxmemory-policy`; nil where the server does not tell.
+    public var evictionPolicy: String?
+}

@@ -1,0 +1,166 @@
+public import EventLoop
+public import Redis
+
+/// Reads of Carillon's state for commands: each is awaited, and none changes anything.
+///
+/// An actor on a loop of its own, which owns the client and its store. Bounded by the client's own limits: an answer
+/// comes, or a fault within `RedisLimits.commandTimeoutNanos`. End it with `close()`.
+public actor RedisDesk {
+    private nonisolated let loop: Loop
+    private let endpoint: RedisEndpoint
+    private let limits: RedisLimits
+    private let replies = DeskReplies()
+    private var client: RedisClient?
+    private var store: StateStore?
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// A desk that `open()` connects.
+    public init(endpoint: RedisEndpoint, limits: RedisLimits = RedisLimits()) throws(LoopFault) {
+        self.endpoint = endpoint
+        self.limits = limits
+        loop = try Loop(name: "redis-desk")
+        loop.start()
+    }
+
+    /// Connects and logs in; the first failure is thrown, nothing is tried again.
+    public func open() async throws(RedisFault) {
+        guard client == nil else { return }
+        let made: RedisClient
+        do throws(TLSFault) {
+            made = try RedisClient(loop: loop, endpoint: endpoint, limits: limits)
+        } catch {
+            throw RedisFault(.unreachable, error.description)
+        }
+        client = made
+        made.delegate = replies
+        let fault: RedisFault? = await withCheckedContinuation { continuation in
+            replies.onConnected = { continuation.resume(returning: $0) }
+            made.start()
+        }
+        if let fault { throw fault }
+        store = StateStore(made)
+    }
+
+    /// Closes the connection and ends the thread. Not to be called on the desk's own loop.
+    public nonisolated func close() async {
+        await closeClient()
+        loop.stop()
+    }
+
+    private func closeClient() {
+        client?.close()
+        client = nil
+        store = nil
+    }
+
+    // MARK: - Asking
+
+    /// Sends commands under `count` tags and hands each reply with its place to `read`.
+    func ask(
+        _ count: Int, _ send: (StateStore, [UInt64]) throws(RedisFault) -> Void,
+        _ read: @escaping (Int, borrowing RedisReply) -> Void
+    ) async throws(RedisFault) {
+        guard let store else { throw RedisFault(.notConnected, "the desk is not open") }
+        let query = DeskQuery(count: count, read: read)
+        let tags = replies.admit(query)
+        do throws(RedisFault) {
+            try send(store, tags)
+        } catch {
+            replies.forget(tags)
+            throw error
+        }
+        let fault: RedisFault? = await withCheckedContinuation { continuation in
+            query.whenDone = { continuation.resume(returning: $0) }
+        }
+        if let fault { throw fault }
+    }
+
+    /// One command with one reply.
+    func ask<Value>(
+        _ send: (StateStore, UInt64) throws(RedisFault) -> Void, _ read: @escaping (borrowing RedisReply) -> Value
+    ) async throws(RedisFault) -> Value {
+        var value: Value?
+        try await ask(1, { (store, tags) throws(RedisFault) in try store.send(tags, send) }) { value = read($1) }
+        guard let value else { throw RedisFault(.protocolViolation, "no reply") }
+        return value
+    }
+}
+
+extension StateStore {
+    fileprivate func send(
+        _ tags: [UInt64], _ send: (StateStore, UInt64) throws(RedisFault) -> Void
+    ) throws(RedisFault) {
+        for tag in tags { try send(self, tag) }
+    }
+}
+
+/// One question with the replies that it waits for.
+private final class DeskQuery {
+    private let read: (Int, borrowing RedisReply) -> Void
+    private var left: Int
+    private var fault: RedisFault?
+    var whenDone: ((RedisFault?) -> Void)?
+    let count: Int
+
+    init(count: Int, read: @escaping (Int, borrowing RedisReply) -> Void) {
+        self.count = count
+        self.read = read
+        left = count
+    }
+
+    func take(_ place: Int, _ reply: borrowing RedisReply) {
+        read(place, reply)
+        step()
+    }
+
+    func fail(_ fault: RedisFault) {
+        if self.fault == nil { self.fault = fault }
+        step()
+    }
+
+    private func step() {
+        left -= 1
+        if left == 0 { whenDone?(fault) }
+    }
+}
+
+/// The client's delegate: replies by tag. On the desk's loop only.
+private final class DeskReplies: RedisClientDelegate {
+    var onConnected: ((RedisFault?) -> Void)?
+    private var waiting: [UInt64: (query: DeskQuery, place: Int)] = [:]
+    private var nextTag: UInt64 = 1
+
+    func admit(_ query: DeskQuery) -> [UInt64] {
+        (0..<query.count).map { place in
+            defer { nextTag &+= 1 }
+            waiting[nextTag] = (query, place)
+            return nextTag
+        }
+    }
+
+    func forget(_ tags: [UInt64]) {
+        for tag in tags { waiting[tag] = nil }
+    }
+
+    func redis(_ client: RedisClient, didReply tag: UInt64, reply: borrowing RedisReply) {
+        guard let entry = waiting.removeValue(forKey: tag) else { return }
+        entry.query.take(entry.place, reply)
+    }
+
+    func redis(_ client: RedisClient, didFail tag: UInt64, fault: RedisFault) {
+        waiting.removeValue(forKey: tag)?.query.fail(fault)
+    }
+
+    func redis(_ client: RedisClient, didChange state: RedisClient.State) {
+        let fault: RedisFault?
+        switch state {
+        case .ready: fault = nil
+        case .waiting(let why): fault = why
+        case .closed: fault = RedisFault(.notConnected, "closed")
+        case .idle, .connecting: return
+        }
+        onConnected?(fault)
+        onConnected = nil
+    }
+}

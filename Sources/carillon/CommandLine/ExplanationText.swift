@@ -1,0 +1,100 @@
+import JSON
+import PushCore
+import Worker
+
+/// Explanations as people and programs read them.
+enum ExplanationText {
+    // MARK: - People
+
+    /// The verdicts first, each with its indented steps; what all devices of a user share is told once.
+    static func people(_ report: RecordExplanation, place: String, membersMax: Int) -> String {
+        var text = Style.bold("\(place): \(report.title ?? "no event")") + "\n"
+        var told: [Explanation.Step] = []
+        var uid: String?
+        for explanation in report.explanations {
+            if explanation.uid != uid { told = [] }
+            uid = explanation.uid
+            text += head(explanation)
+            for step in explanation.steps where !told.contains(step) { text += line(step) }
+            told += explanation.steps
+            for header in explanation.headers {
+                text += "       \(Style.dim(Style.padded(header.name, to: 18)))\(header.value)\n"
+            }
+            if let payload = explanation.payload {
+                text += "       \(Style.dim(Style.padded("payload", to: 18)))\(String(decoding: payload, as: UTF8.self))\n"
+            }
+        }
+        if report.explanations.isEmpty { text += "  nobody: the group has no members, or none was given\n" }
+        if report.isCut { text += Style.yellow("  … only \(membersMax) members; --members N looks at more") + "\n" }
+        return text
+    }
+
+    private static func head(_ explanation: Explanation) -> String {
+        let way = explanation.route == .none ? "" : " → \(explanation.route.rawValue)"
+        var subject = explanation.uid
+        if let device = explanation.device { subject += " / \(device)" }
+        if subject.isEmpty { subject = "—" }
+        let verdict: String
+        switch explanation.verdict {
+        case Verdict.accepted.rawValue: verdict = Style.green("accepted-if-sent")
+        case Verdict.online.rawValue: verdict = Style.green("online")
+        case "state_change": verdict = Style.green(explanation.verdict)
+        case "dead_letter": verdict = Style.red(explanation.verdict)
+        default: verdict = Style.yellow(explanation.verdict)
+        }
+        return "  \(Style.bold(subject + way))  \(verdict)  \(explanation.reason)\n"
+    }
+
+    private static func line(_ step: Explanation.Step) -> String {
+        let mark = step.passes ? Style.green("✓") : Style.red("✗")
+        let number = step.number < 10 ? " \(step.number)" : "\(step.number)"
+        return "    \(mark) \(number) \(Style.padded(step.name, to: 12)) \(step.outcome)  "
+            + Style.dim("(\(step.input))") + "\n"
+    }
+
+    // MARK: - Programs
+
+    /// One object a line (contract section 7).
+    static func json(_ report: RecordExplanation) -> String {
+        var text = ""
+        for explanation in report.explanations {
+            var writer = JSONWriter(reservingCapacity: 1024)
+            write(explanation, to: &writer)
+            text += String(decoding: writer.bytes, as: UTF8.self) + "\n"
+        }
+        return text
+    }
+
+    private static func write(_ explanation: Explanation, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("uid", explanation.uid)
+        writer.member("device", ifPresent: explanation.device)
+        writer.member("route", explanation.route.rawValue)
+        writer.member("verdict", explanation.verdict)
+        writer.member("reason", explanation.reason)
+        writer.key("steps")
+        writer.beginArray()
+        for step in explanation.steps {
+            writer.beginObject()
+            writer.member("step", Int64(step.number))
+            writer.member("input", step.input)
+            writer.member("outcome", step.outcome)
+            writer.endObject()
+        }
+        writer.endArray()
+        if let payload = explanation.payload {
+            writer.key("payload")
+            writer.raw(payload)
+        }
+        if !explanation.headers.isEmpty {
+            writer.key("headers")
+            writer.beginObject()
+            for header in explanation.headers {
+                writer.key(escaping: header.name)
+                writer.string(header.value)
+            }
+            writer.endObject()
+        }
+        writer.endObject()
+    }
+}

@@ -1,0 +1,168 @@
+import EventLoop
+import Foundation
+import JSON
+import PushCore
+import Worker
+
+/// A user's facts as people and programs read them.
+enum UserText {
+    // MARK: - People
+
+    static func people(_ facts: UserFacts, app: String, uid: String) -> String {
+        var text = "\(Style.bold(uid)) of app \(app)\n"
+        text += row("badge", String(facts.badge))
+        for (name, value) in settings(facts.settings) { text += row(name, value) }
+        if facts.tokens.isEmpty { text += row("tokens", Style.dim("none: nothing can be pushed")) }
+        for token in facts.tokens { text += row("token", line(token)) }
+        if facts.presence.isEmpty { text += row("presence", Style.dim("none: no gateway has written any")) }
+        for device in facts.presence { text += row("presence", line(device, facts)) }
+        return text
+    }
+
+    private static func row(_ name: String, _ value: String) -> String {
+        "  \(Style.dim(Style.padded(name, to: 24)))\(value)\n"
+    }
+
+    private static func settings(_ settings: UserSettings) -> [(String, String)] {
+        var rows: [(String, String)] = []
+        if let dnd = settings.dnd {
+            let zone = dnd.zone ?? "the device's zone, else the app's"
+            rows.append(
+                (
+                    "dnd",
+                    "\(dnd.on ? "on" : "off"), \(clock(dnd.start))-\(clock(dnd.end)) in \(zone), level \(dnd.level)"
+                ))
+        } else {
+            rows.append(("dnd", "never set"))
+        }
+        rows.append(("show_detail", String(settings.showDetail)))
+        rows.append(("push_when_desktop_online", String(settings.pushWhenDesktopOnline)))
+        if settings.holdSeconds > 0 { rows.append(("hold_s", String(settings.holdSeconds))) }
+        if let language = settings.language { rows.append(("lang", language)) }
+        return rows
+    }
+
+    private static func clock(_ minute: Int) -> String {
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }
+        return "\(two(minute / 60)):\(two(minute % 60))"
+    }
+
+    private static func line(_ token: BoundToken) -> String {
+        let record = token.record
+        var parts = [
+            token.device, record.type.rawValue, TokenHash.short(record.hex), record.environment.rawValue,
+            record.topic, "version \(token.version)", "bound \(time(record.boundMs))",
+        ]
+        for (name, value) in [
+            ("cert", record.credential), ("content_key", record.contentKey), ("lang", record.language),
+            ("tz", record.zone), ("activity", record.activityID),
+        ] {
+            if let value { parts.append("\(name) \(value)") }
+        }
+        return parts.joined(separator: "  ")
+    }
+
+    private static func line(_ device: DevicePresence, _ facts: UserFacts) -> String {
+        var parts = [device.device, device.platform.rawValue, device.state.rawValue]
+        let lease = facts.leases[device.gateway]
+        if lease != device.gatewayEpoch {
+            parts.append(
+                Style.yellow(
+                    "void: \(device.gateway) holds \(lease.map { "epoch \($0)" } ?? "no lease"), "
+                        + "this is of epoch \(device.gatewayEpoch)"))
+        } else {
+            parts.append(liveness(device))
+            parts.append("gateway \(device.gateway)")
+        }
+        parts.append("connection \(device.connectionEpoch)")
+        parts.append("last seen \(time(device.lastMs))")
+        if let active = device.activeConversation { parts.append("looks at \(active)") }
+        return parts.joined(separator: "  ")
+    }
+
+    private static func liveness(_ device: DevicePresence) -> String {
+        switch device.liveness(at: Loop.wallMs()) {
+        case .dead: "not live: pushed by APNs"
+        case .foreground: Style.green("live in foreground")
+        case .background: Style.green("live in background")
+        }
+    }
+
+    private static func time(_ ms: Int64) -> String {
+        Date(timeIntervalSince1970: Double(ms) / 1000).formatted(.iso8601)
+    }
+
+    // MARK: - Programs
+
+    static func json(_ facts: UserFacts, app: String, uid: String) -> String {
+        var writer = JSONWriter(reservingCapacity: 1024)
+        writer.beginObject()
+        writer.member("app", app)
+        writer.member("uid", uid)
+        writer.member("badge", facts.badge)
+        writer.key("settings")
+        write(facts.settings, to: &writer)
+        writer.key("tokens")
+        writer.beginArray()
+        for token in facts.tokens { write(token, to: &writer) }
+        writer.endArray()
+        writer.key("presence")
+        writer.beginArray()
+        for device in facts.presence { write(device, facts, to: &writer) }
+        writer.endArray()
+        writer.endObject()
+        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
+    }
+
+    private static func write(_ settings: UserSettings, to writer: inout JSONWriter) {
+        writer.beginObject()
+        if let dnd = settings.dnd {
+            writer.key("dnd")
+            writer.beginObject()
+            writer.member("on", dnd.on)
+            writer.member("start", clock(dnd.start))
+            writer.member("end", clock(dnd.end))
+            writer.member("tz", ifPresent: dnd.zone)
+            writer.member("level", Int64(dnd.level))
+            writer.endObject()
+        }
+        writer.member("show_detail", settings.showDetail)
+        writer.member("push_when_desktop_online", settings.pushWhenDesktopOnline)
+        writer.member("hold_s", Int64(settings.holdSeconds))
+        writer.member("lang", ifPresent: settings.language)
+        writer.endObject()
+    }
+
+    private static func write(_ token: BoundToken, to writer: inout JSONWriter) {
+        let record = token.record
+        writer.beginObject()
+        writer.member("device", token.device)
+        writer.member("type", record.type.rawValue)
+        writer.member("token_hash", TokenHash.short(record.hex))
+        writer.member("env", record.environment.rawValue)
+        writer.member("topic", record.topic)
+        writer.member("bind_ver", token.version)
+        writer.member("bound_ms", record.boundMs)
+        writer.member("cert", ifPresent: record.credential)
+        writer.member("content_key", ifPresent: record.contentKey)
+        writer.member("lang", ifPresent: record.language)
+        writer.member("tz", ifPresent: record.zone)
+        writer.member("activity_id", ifPresent: record.activityID)
+        writer.endObject()
+    }
+
+    private static func write(_ device: DevicePresence, _ facts: UserFacts, to writer: inout JSONWriter) {
+        let isHeld = facts.leases[device.gateway] == device.gatewayEpoch
+        writer.beginObject()
+        writer.member("device", device.device)
+        writer.member("platform", device.platform.rawValue)
+        writer.member("state", device.state.rawValue)
+        writer.member("gateway", device.gateway)
+        writer.member("lease_held", isHeld)
+        writer.member("live", isHeld && device.liveness(at: Loop.wallMs()).isLive)
+        writer.member("conn_epoch", device.connectionEpoch)
+        writer.member("last_ms", device.lastMs)
+        writer.member("active_conv", ifPresent: device.activeConversation)
+        writer.endObject()
+    }
+}

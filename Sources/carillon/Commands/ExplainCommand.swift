@@ -1,0 +1,87 @@
+import JSON
+import Redis
+import Worker
+
+/// `carillon explain`: what would happen to records, for every user and device; nothing is sent or changed.
+struct ExplainCommand: Command {
+    static let spec = CommandSpec(
+        name: "explain", summary: "what would happen to an event, per user and device: every step with its inputs",
+        details: """
+            Reads records (one JSON object a line, of either input topic; lines written by `carillon record` too), reads
+            Redis as it is now, and decides as the worker does. It sends and changes nothing. Verdicts are those of
+            push.results if APNs accepts and connections acknowledge; besides them dead_letter, state_change, duplicate.
+
+            exit codes: 0 explained (bad records too: they are explained as such), 1 Redis or the file is away,
+            64 bad usage, 78 bad configuration
+            """,
+        options: [
+            CommandSpec.config,
+            .value("event", "FILE", "the records; - for standard input", required: true),
+            .value("members", "N", "members of a group that are looked at (20)"),
+            .value("at", "TIME", "the moment to decide for: now, sent (each record's own sent_ms), or Unix ms (now)"),
+            CommandSpec.json,
+        ])
+
+    private let configPath: String
+    private let eventPath: String
+    private let membersMax: Int
+    private let isJSON: Bool
+    private let moment: Explainer.Moment
+
+    init(_ arguments: Arguments) throws(Arguments.UsageError) {
+        configPath = arguments.string("config") ?? ""
+        eventPath = arguments.string("event") ?? ""
+        membersMax = try arguments.int("members", default: 20, in: 1...100_000)
+        isJSON = arguments.has("json")
+        switch arguments.string("at") ?? "now" {
+        case "now": moment = .now
+        case "sent": moment = .sent
+        case let text:
+            guard let ms = Int64(text), ms > 0 else {
+                throw Arguments.UsageError(message: "--at wants now, sent or Unix milliseconds; not \"\(text)\"")
+            }
+            moment = .at(ms)
+        }
+    }
+
+    func run() async -> ExitCode {
+        guard let configuration = ConfigurationLoading.load(configPath, checkingFiles: false) else {
+            return .configuration
+        }
+        let reader: LineReader
+        do throws(LineReader.Fault) {
+            reader = try LineReader(path: eventPath)
+        } catch {
+            Terminal.err("carillon explain: \(error.message)\n")
+            return .failed
+        }
+        guard let desk = await RedisOpening.open(configuration, for: "explain") else { return .failed }
+        let code = await explainAll(reader, Explainer(configuration, desk: desk, membersMax: membersMax))
+        await desk.close()
+        return code
+    }
+
+    private func explainAll(_ reader: LineReader, _ explainer: Explainer) async -> ExitCode {
+        var count = 0
+        while let line = reader.next() {
+            do throws(RedisFault) {
+                let report = try await explainer.explain(
+                    RecordLine.value(in: line), place: "line \(reader.number)", at: moment)
+                if !isJSON, count > 0 { Terminal.out("\n") }
+                Terminal.out(
+                    isJSON
+                        ? ExplanationText.json(report)
+                        : ExplanationText.people(report, place: "line \(reader.number)", membersMax: membersMax))
+                if isJSON, report.isCut {
+                    Terminal.err("carillon explain: line \(reader.number): only \(membersMax) members; see --members\n")
+                }
+            } catch {
+                Terminal.err("carillon explain: line \(reader.number): Redis: \(error)\n")
+                return .failed
+            }
+            count += 1
+        }
+        if count == 0 { Terminal.err("carillon explain: \(eventPath) holds no record\n") }
+        return count > 0 ? .done : .failed
+    }
+}

@@ -1,0 +1,58 @@
+import EventLoop
+import JSON
+import PushCore
+import Redis
+import Worker
+
+/// `carillon user`: what is stored of one user.
+struct UserCommand: Command {
+    static let spec = CommandSpec(
+        name: "user", summary: "what is stored of a user: presence, settings, tokens (hashed), badge",
+        details: "exit codes: 0 done, 1 Redis is away, 64 bad usage, 78 bad configuration",
+        options: [
+            CommandSpec.config,
+            .value("app", "APP", "the app's id", required: true),
+            .value("user", "UID", "the user's id", required: true),
+            CommandSpec.json,
+        ])
+
+    private let path: String
+    private let app: String
+    private let uid: String
+    private let isJSON: Bool
+
+    init(_ arguments: Arguments) {
+        path = arguments.string("config") ?? ""
+        app = arguments.string("app") ?? ""
+        uid = arguments.string("user") ?? ""
+        isJSON = arguments.has("json")
+    }
+
+    func run() async -> ExitCode {
+        guard let configuration = ConfigurationLoading.load(path, checkingFiles: false) else { return .configuration }
+        guard AppChoice.find(app, in: configuration, for: "user") != nil else { return .usage }
+        guard let desk = await RedisOpening.open(configuration, for: "user") else { return .failed }
+        let code: ExitCode
+        do throws(RedisFault) {
+            let facts = try await desk.user(app: app, uid: uid)
+            Terminal.out(isJSON ? UserText.json(facts, app: app, uid: uid) : UserText.people(facts, app: app, uid: uid))
+            code = .done
+        } catch {
+            Terminal.err("carillon user: Redis: \(error)\n")
+            code = .failed
+        }
+        await desk.close()
+        return code
+    }
+}
+
+/// The app that `--app` names.
+enum AppChoice {
+    /// Nil: standard error says which there are.
+    static func find(_ id: String, in configuration: Configuration, for command: String) -> Configuration.App? {
+        if let app = configuration.apps.first(where: { $0.policy.id == id }) { return app }
+        let known = configuration.apps.map(\.policy.id).joined(separator: ", ")
+        Terminal.err("carillon \(command): no app \"\(id)\" in the configuration; there is \(known)\n")
+        return nil
+    }
+}
