@@ -21,7 +21,8 @@ enum ExplanationText {
                 text += "       \(Style.dim(Style.padded(header.name, to: 18)))\(header.value)\n"
             }
             if let payload = explanation.payload {
-                text += "       \(Style.dim(Style.padded("payload", to: 18)))\(String(decoding: payload, as: UTF8.self))\n"
+                let bytes = String(decoding: payload, as: UTF8.self)
+                text += "       \(Style.dim(Style.padded("payload", to: 18)))\(bytes)\n"
             }
         }
         if report.explanations.isEmpty { text += "  nobody: the group has no members, or none was given\n" }

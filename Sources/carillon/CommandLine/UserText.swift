@@ -20,7 +20,7 @@ enum UserText {
     }
 
     private static func row(_ name: String, _ value: String) -> String {
-        "  \(Style.dim(Style.padded(name, to: 24)))\(value)\n"
+        "  \(Style.dim(Style.padded(name, to: 26)))\(value)\n"
     }
 
     private static func settings(_ settings: UserSettings) -> [(String, String)] {

@@ -34,7 +34,8 @@ struct BrokerCommand: Command {
             guard let colon = text.lastIndex(of: ":"), colon != text.startIndex,
                 let count = Int(text[text.index(after: colon)...]), (1...1000).contains(count)
             else {
-                throw Arguments.UsageError(message: "--topic wants NAME:PARTITIONS, such as im.events:4; not \"\(text)\"")
+                throw Arguments.UsageError(
+                    message: "--topic wants NAME:PARTITIONS, such as im.events:4; not \"\(text)\"")
             }
             topics.append((String(text[..<colon]), count))
         }

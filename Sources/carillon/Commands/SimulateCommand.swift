@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import JSON
 import Simulator
 import Trial
@@ -76,7 +77,7 @@ struct SimulateCommand: Command {
         do {
             let signals = try EndSignals()
             let temporary = folder == nil ? try TemporaryFolder() : nil
-            let place = folder ?? temporary?.path ?? "."
+            let place = Self.absolute(folder ?? temporary?.path ?? ".")
             let credentials = try DemoCredentials(folder: place, hosts: hosts)
             configuration.certificate = credentials.certificate
             configuration.keys = isOpen ? [] : [credentials.providerKey]
@@ -114,6 +115,13 @@ struct SimulateCommand: Command {
             Terminal.err("\(path): \(error)\n")
         }
         return nil
+    }
+
+    /// What is printed is pasted into files that are read from elsewhere.
+    private static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let here = getcwd(nil, 0) else { return path }
+        defer { free(here) }
+        return String(cString: here) + "/" + path
     }
 
     private static let wildcards = ["0.0.0.0", "::"]
