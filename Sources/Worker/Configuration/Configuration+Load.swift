@@ -53,7 +53,7 @@ struct ConfigurationReader {
     let problems: ProblemList
 
     static let keys = [
-        "kafka", "redis", "apps", "results", "http", "shards", "log", "window", "drain_s", "planner",
+        "kafka", "redis", "apps", "results", "http", "shards", "log", "window", "drain_s",
     ]
 
     /// Nil where a required part is missing; the problem is in the list then.
@@ -74,8 +74,6 @@ struct ConfigurationReader {
         let window = section.optionalSection("window", keys: ["records", "bytes"])
         if let records = window.int("records", in: 1...10_000_000) { configuration.window.records = records }
         if let bytes = window.int("bytes", in: (1 << 20)...(1 << 40)) { configuration.window.bytes = bytes }
-        let planner = section.optionalSection("planner", keys: ["direct_max"])
-        if let count = planner.int("direct_max", in: 1...1_000_000) { configuration.planner.directMax = count }
         drain(section, &configuration)
         return configuration
     }

@@ -21,7 +21,6 @@ public struct Configuration: Sendable {
     public var window = Window()
     /// Seconds from the order to stop until what is left is given up.
     public var drainSeconds: Double = 25
-    public var planner = Planner()
 
     public struct KafkaSection: Sendable {
         public var brokers: String
@@ -117,13 +116,6 @@ public struct Configuration: Sendable {
     public struct Window: Sendable, Equatable {
         public var records = 20_000
         public var bytes = 64 << 20
-
-        public init() {}
-    }
-
-    public struct Planner: Sendable, Equatable {
-        /// Groups with more members become chunks on `carillon.chunks`.
-        public var directMax = 1_000
 
         public init() {}
     }

@@ -12,6 +12,7 @@ final class AppContext {
     let templates: Templates
     let metrics: AppMetrics
     private(set) var clients: [Client] = []
+    var rate: RateBucket
 
     /// An APNs client and who waits for room in it.
     final class Client {
@@ -32,7 +33,9 @@ final class AppContext {
         }
     }
 
-    init(policy: AppPolicy, templates: Templates, metrics: AppMetrics, clients: [Client]) {
+    /// - Parameter rate: pushes per second of this shard; 0: no limit.
+    init(policy: AppPolicy, templates: Templates, metrics: AppMetrics, rate: Double, clients: [Client]) {
+        self.rate = RateBucket(perSecond: rate)
         self.policy = policy
         self.templates = templates
         self.metrics = metrics

@@ -50,6 +50,10 @@ extension Pipeline {
         guard job.event.expiresAtMs > Loop.wallMs() else {
             return stop(job, index, verdict: .expired, reason: Reason.expired.rawValue)
         }
+        if let dueNanos = job.event.app.rate.take(nowNanos: loop.nowNanos) {
+            due.insert(.push(DeviceRef(job: job.ref, device: index)), dueNanos: dueNanos)
+            return armDue()
+        }
         guard let client = job.event.app.client(for: bound.record), let device = DeviceToken(bound.record.hex) else {
             return stop(job, index, verdict: .suppressed, reason: Reason.noToken.rawValue)
         }

@@ -199,6 +199,8 @@ enum DueItem {
     case acks(JobRef)
     /// The end of a hold for a desktop.
     case hold(JobRef)
+    /// A push that the app's rate held back.
+    case push(DeviceRef)
     case retryMembers(JobRef)
     case retryChange(JobRef)
 }

@@ -90,7 +90,8 @@ struct ShardParts {
             contexts.append(
                 AppContext(
                     policy: app.policy, templates: app.templates,
-                    metrics: AppMetrics(registry, app: app.policy.id), clients: clients))
+                    metrics: AppMetrics(registry, app: app.policy.id),
+                    rate: Double(app.limits.rate) / Double(configuration.shardCount), clients: clients))
         }
         return contexts
     }

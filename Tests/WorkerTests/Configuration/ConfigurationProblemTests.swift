@@ -131,7 +131,6 @@ struct ConfigurationProblemTests {
         top("log: {level: loud}", "log.level must be one of debug, info, warning, error"),
         top("window: {records: 0}", "window.records must be a whole number from 1 to 10000000"),
         top("window: {bytes: 10}", "window.bytes must be a whole number from 1048576 to 1099511627776"),
-        top("planner: {direct_max: 0}", "planner.direct_max must be a whole number from 1 to 1000000"),
         top("drain_s: 0", "drain_s must be a number of seconds above 0, at most 3600"),
         top("drain_s: 4", "drain_s (4.0) must not be below the longest limits.answer_s (5.0)"),
     ]

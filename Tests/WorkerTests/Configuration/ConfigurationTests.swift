@@ -33,7 +33,6 @@ struct ConfigurationTests {
         #expect(sample.logLevel == bare.logLevel)
         #expect(sample.window == bare.window)
         #expect(sample.drainSeconds == bare.drainSeconds)
-        #expect(sample.planner == bare.planner)
         let app = try #require(sample.apps.first)
         let plain = try #require(bare.apps.first)
         #expect(app.limits == plain.limits)
@@ -90,7 +89,6 @@ struct ConfigurationTests {
         log: {level: debug}
         window: {records: 5, bytes: 1048576}
         drain_s: 0.5
-        planner: {direct_max: 9}
         """
 
     @Test func everyKeyOfTheWorkerIsRead() throws {
@@ -106,7 +104,7 @@ struct ConfigurationTests {
         #expect(configuration.http.host == "::1" && configuration.http.port == 0)
         #expect(configuration.shards == 3 && configuration.logLevel == .debug)
         #expect(configuration.window.records == 5 && configuration.window.bytes == 1_048_576)
-        #expect(configuration.drainSeconds == 0.5 && configuration.planner.directMax == 9)
+        #expect(configuration.drainSeconds == 0.5)
     }
 
     @Test func everyKeyOfAnAppIsRead() throws {
