@@ -13,6 +13,8 @@ final class AppContext {
     let metrics: AppMetrics
     private(set) var clients: [Client] = []
     var rate: RateBucket
+    /// Devices whose push the rate holds back, oldest first.
+    var paced: [DeviceRef] = []
 
     /// An APNs client and who waits for room in it.
     final class Client {

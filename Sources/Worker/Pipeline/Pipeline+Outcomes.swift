@@ -60,8 +60,7 @@ extension Pipeline: APNsClientDelegate {
                 let devices = waiting.stalled
                 waiting.stalled = []
                 for device in devices {
-                    guard let job = job(device.job) else { continue }
-                    submit(job, device.device)
+                    if let job = job(device.job) { dispatch(job, device.device) }
                 }
             }
         }

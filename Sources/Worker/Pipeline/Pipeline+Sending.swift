@@ -50,14 +50,42 @@ extension Pipeline {
         guard job.event.expiresAtMs > Loop.wallMs() else {
             return stop(job, index, verdict: .expired, reason: Reason.expired.rawValue)
         }
-        if let dueNanos = job.event.app.rate.take(nowNanos: loop.nowNanos) {
-            due.insert(.push(DeviceRef(job: job.ref, device: index)), dueNanos: dueNanos)
-            return armDue()
+        let app = job.event.app
+        if app.paced.isEmpty {
+            guard let dueNanos = app.rate.take(nowNanos: loop.nowNanos) else { return dispatch(job, index) }
+            pace(app, dueNanos)
         }
-        guard let client = job.event.app.client(for: bound.record), let device = DeviceToken(bound.record.hex) else {
+        app.paced.append(DeviceRef(job: job.ref, device: index))
+    }
+
+    /// Several go at once: each pause is long enough for a handful.
+    private func pace(_ app: AppContext, _ dueNanos: UInt64) {
+        due.insert(.pace(app), dueNanos: max(dueNanos, loop.nowNanos &+ 5_000_000))
+        armDue()
+    }
+
+    /// What `limits.rate` held back goes, as far as it may.
+    func goOn(_ app: AppContext) {
+        var gone = 0
+        while gone < app.paced.count {
+            if let dueNanos = app.rate.take(nowNanos: loop.nowNanos) {
+                pace(app, dueNanos)
+                break
+            }
+            let device = app.paced[gone]
+            gone += 1
+            if let job = job(device.job) { dispatch(job, device.device) }
+        }
+        app.paced.removeFirst(gone)
+    }
+
+    /// Into the APNs client's hands.
+    func dispatch(_ job: RecipientJob, _ index: Int) {
+        guard let token = job.devices[index].token?.record else { return }
+        guard let client = job.event.app.client(for: token), let device = DeviceToken(token.hex) else {
             return stop(job, index, verdict: .suppressed, reason: Reason.noToken.rawValue)
         }
-        guard let push = makePush(job, index, bound.record, device) else {
+        guard let push = makePush(job, index, token, device) else {
             return stop(job, index, verdict: .suppressed, reason: Reason.payloadTooLarge.rawValue)
         }
         switch client.apns.send(push) {

@@ -30,8 +30,7 @@ extension Pipeline {
         case .hold(let ref):
             guard let job = job(ref), job.step != .finishing else { return }
             if job.step == .sending { endHold(job) } else { postpone(item) }
-        case .push(let device):
-            if let job = job(device.job) { submit(job, device.device) }
+        case .pace(let app): goOn(app)
         case .retryMembers(let ref):
             if let event = event(ref) { readMembers(of: event) }
         case .retryChange(let ref):

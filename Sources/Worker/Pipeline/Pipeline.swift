@@ -199,8 +199,8 @@ enum DueItem {
     case acks(JobRef)
     /// The end of a hold for a desktop.
     case hold(JobRef)
-    /// A push that the app's rate held back.
-    case push(DeviceRef)
+    /// The app's rate lets the next push go.
+    case pace(AppContext)
     case retryMembers(JobRef)
     case retryChange(JobRef)
 }
