@@ -46,7 +46,7 @@ extension Pipeline {
 
     /// The device's turn has come.
     func submit(_ job: RecipientJob, _ index: Int) {
-        guard job.devices[index].state == .pushing, let bound = job.devices[index].token else { return }
+        guard job.devices[index].state == .pushing else { return }
         guard job.event.expiresAtMs > Loop.wallMs() else {
             return stop(job, index, verdict: .expired, reason: Reason.expired.rawValue)
         }
