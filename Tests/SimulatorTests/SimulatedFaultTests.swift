@@ -64,8 +64,11 @@ import Testing
         last: ScenarioAction.GoAwayLast, first: StreamEnd, second: StreamEnd
     ) async throws {
         let action = ScenarioAction.goAway(last: last, code: .noError, reason: "Shutdown")
-        try await withSimulator(Self.open(action)) { _, client, _ in
+        try await withSimulator(Self.open(action)) { service, client, _ in
             let answers = await client.send([plain, struck, plain])
+            // The third, which came in the same read, was never seen.
+            #expect(await service.entries.map(\.token) == ["aa01", "bb01"])
+            #expect(await service.counters.requests == 2)
             #expect(answers[0].end == first)
             #expect(answers[1].end == second)
             #expect(answers[2].end == .unprocessed(.aboveGoAway))
@@ -120,6 +123,22 @@ import Testing
             await client.close()
             try await client.connect(port: port, trusting: nil)
             #expect(await client.send(plain).status == 200)
+        }
+    }
+
+    @Test func aDelayedAnswerAboveAGoAwayNeverComes() async throws {
+        var late = ScenarioAnswer()
+        late.delayMs = 30
+        var configuration = Self.open(.close)
+        let goAway = ScenarioAction.goAway(last: .none, code: .noError, reason: nil)
+        configuration.scenario = Scenario(
+            rules: configuration.scenario.rules.map { ScenarioRule($0.match, goAway) }
+                + [ScenarioRule(ScenarioRule.Match(), .answer(late))])
+        try await withSimulator(configuration) { service, client, _ in
+            let answers = await client.send([plain, struck])
+            #expect(answers.allSatisfy { $0.end == .unprocessed(.aboveGoAway) })
+            await service.closeConnections()
+            #expect(await service.entries.map(\.token) == ["bb01"])
         }
     }
 

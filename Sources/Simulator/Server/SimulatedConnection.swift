@@ -22,7 +22,9 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
     private var isProven: Bool
     private var isShrunk = false
     private var served = 0
-    private var isGoingAway = false
+    /// What GOAWAY announced. Streams above it count as never seen, even those that came in the same read.
+    private var lastStreamID: Int32?
+    private var lastAnsweredID: Int32 = 0
     private var isFrozen = false
     private var drip: DripOutput?
     private var lingering: LoopTimer?
@@ -131,7 +133,9 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
 
     func http2(_ session: HTTP2Session, stream: HTTP2Stream, didEnd end: StreamEnd) {
         guard let index = place(stream), exchanges[index].state != .free else { return }
-        if exchanges[index].state == .waiting { settle(index, status: nil, reason: nil, fault: "gone") }
+        if exchanges[index].state == .waiting, !isDisowned(index) {
+            settle(index, status: nil, reason: nil, fault: "gone")
+        }
         exchanges[index].state = .free
         free.append(index)
     }
@@ -149,10 +153,11 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
     // MARK: A whole request
 
     private func finish(_ index: Int) {
+        guard !isDisowned(index) else { return exchanges[index].state = .settled }
         served += 1
         simulator.counters.requests += 1
         if let limit = simulator.scenario.goAwayAfterRequests, served >= limit {
-            goAway(lastStreamID: exchanges[index].stream, .noError, reason: nil)
+            goAway(lastStreamID: max(exchanges[index].stream, lastAnsweredID), .noError, reason: nil)
         }
         if let rejection = judge(index) {
             return send(index, ScenarioAnswer(rejection.status, rejection.reason))
@@ -226,14 +231,16 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
             let lastID: Int32 =
                 switch last {
                 case .none: 0
-                case .before: max(0, stream - 2)
-                case .this: stream
+                // A later stream may have been whole earlier; what was answered is not disowned.
+                case .before: max(0, stream - 2, lastAnsweredID)
+                case .this: max(stream, lastAnsweredID)
                 }
             goAway(lastStreamID: lastID, code, reason: reason)
             if last == .this {
                 send(index, ScenarioAnswer(), fault: action.faultName)
             } else {
                 settle(index, status: nil, reason: nil, fault: action.faultName)
+                if lastID >= stream { session.resetStream(stream, .refusedStream) }
             }
         case .close:
             settle(index, status: nil, reason: nil, fault: action.faultName)
@@ -256,7 +263,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
     /// Answers an exchange whose delay is over.
     func answerWaiting(_ index: Int, stream: Int32) {
         guard exchanges.indices.contains(index), exchanges[index].stream == stream,
-            exchanges[index].state == .waiting, !isFrozen
+            exchanges[index].state == .waiting, !isDisowned(index), !isFrozen
         else { return }
         send(index, exchanges[index].answer)
     }
@@ -279,6 +286,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
             }
         }
         let stream = exchanges[index].stream
+        lastAnsweredID = max(lastAnsweredID, stream)
         let identifier = apnsID(index)
         // A fault here means that the client left the stream; its line stands already.
         try? answers.send(answer, apnsID: identifier, on: session, stream: stream)
@@ -297,7 +305,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
 
     /// Writes down what still waited when the connection went.
     private func settleRest() {
-        for index in exchanges.indices where exchanges[index].state == .waiting {
+        for index in exchanges.indices where exchanges[index].state == .waiting && !isDisowned(index) {
             settle(index, status: nil, reason: nil, fault: "gone")
         }
         simulator.ledger.flush()
@@ -326,9 +334,15 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
 
     /// Sends GOAWAY once; APNs puts its reason into the debug bytes as JSON.
     func goAway(lastStreamID: Int32, _ code: HTTP2ErrorCode, reason: String?) {
-        guard !isGoingAway else { return }
-        isGoingAway = true
+        guard self.lastStreamID == nil else { return }
+        self.lastStreamID = lastStreamID
         let debug = reason.map { Array("{\"reason\":\"\($0)\"}".utf8) } ?? []
         try? session.submitGoAway(lastStreamID: lastStreamID, code, debug: debug)
+    }
+    /// Whether the request is above what GOAWAY announced: neither a line nor an answer, for the client sends it again
+    /// by right (RFC 9113 section 6.8).
+    private func isDisowned(_ index: Int) -> Bool {
+        guard let lastStreamID else { return false }
+        return exchanges[index].stream > lastStreamID
     }
 }
