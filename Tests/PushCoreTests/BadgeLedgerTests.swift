@@ -53,6 +53,13 @@ import Testing
         #expect(value([.report(value: .max, clientMs: 5), counted("a", at: 6)]) == .max)
     }
 
+    @Test func whatWentOfTheReportNeverHidesWhatCameAfter() {
+        let facts = [counted("a", at: 1), Fact.report(value: 0, clientMs: 5), counted("b", in: "d", at: 6)]
+        #expect(value(facts + [read("c", toMs: 1, at: 7)]) == 1)
+        #expect(value(facts + [revoke("a", at: 7)]) == 1)
+        #expect(value(facts + [revoke("a", at: 7), revoke("b", at: 8)]) == 0)
+    }
+
     @Test(arguments: UInt64(1)...60)
     func anyOrderWithRepeatsGivesTheSameNumber(seed: UInt64) {
         var random = SeededRandom(seed)

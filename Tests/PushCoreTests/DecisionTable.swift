@@ -12,18 +12,25 @@ enum DecisionTable {
         after its expiry nothing goes anywhere  | expires=-1        | alert:phone phone=fg          |  | expired +0
         expiry comes before every other reason  | expires=-1 off    | mute=5 read.seq=99            |  | expired +0
         read by seq to before it                |                   | read.seq=9 alert:phone        |  | allow +1 phone=apns
-        read by seq to it                       |                   | read.seq=10 alert:phone       |  | already_read +0
-        read by seq to after it                 |                   | read.seq=11 alert:phone       |  | already_read +0
+        read by seq to it                       |                   | read.seq=10 alert:phone       |  | already_read +1
+        read by seq to after it                 |                   | read.seq=11 alert:phone       |  | already_read +1
         no seq, read by seq: cannot compare     | noseq             | read.seq=11 alert:phone       |  | allow +1 phone=apns
         read by time to before it               |                   | read.ms=-1 alert:phone        |  | allow +1 phone=apns
-        read by time to it                      |                   | read.ms=0 alert:phone         |  | already_read +0
-        no seq, read by time                    | noseq             | read.ms=5 alert:phone         |  | already_read +0
-        either mark may cover it                |                   | read.seq=9 read.ms=0          |  | already_read +0
+        read by time to it                      |                   | read.ms=0 alert:phone         |  | already_read +1
+        no seq, read by time                    | noseq             | read.ms=5 alert:phone         |  | already_read +1
+        either mark may cover it                |                   | read.seq=9 read.ms=0          |  | already_read +1
         read: a live device still gets it       |                   | read.seq=10 phone=fg          |  | already_read +0 phone=quiet
-        revoked before it was decided           |                   | revoked alert:phone           |  | revoked +0
+        revoked before it was decided           |                   | revoked alert:phone           |  | revoked +1
         revoked: a live device still gets it    |                   | revoked phone=fg              |  | revoked +0 phone=quiet
-        read comes before revoked               |                   | revoked read.seq=10           |  | already_read +0
-        read beats force                        | force=all         | read.seq=10 alert:phone       |  | already_read +0
+        read comes before revoked               |                   | revoked read.seq=10           |  | already_read +1
+        read beats force                        | force=all         | read.seq=10 alert:phone       |  | already_read +1
+        read and not to be counted              | nobadge           | read.seq=10 alert:phone       |  | already_read +0
+        read and looked at                      |                   | read.seq=10 pad=fg            |  | already_read +0 pad=quiet
+        read and muted                          | group             | read.seq=10 mute=5            |  | already_read +0
+        read and held by quiet hours            |                   | read.seq=10 dnd=00:00-23:59   |  | already_read +1
+        read, muted, and the window decides     | group @me         | read.seq=10 mute=5 dnd=00:00-23:59,-,1 | chain | already_read +1
+        read, muted, and the window holds it    | group             | read.seq=10 mute=5 dnd=00:00-23:59,-,1 | chain | already_read +0
+        revoked and muted                       | group             | revoked mute=5                |  | revoked +0
         a revoke is read as any other           | revoke=decrease   | read.seq=10 alert:phone       |  | already_read +0
 
         """

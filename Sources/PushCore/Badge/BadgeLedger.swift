@@ -54,19 +54,27 @@ public struct BadgeLedger: Sendable {
         }
     }
 
-    /// The number on the icon, at least 0, uncapped.
+    /// The number on the icon, uncapped: what was reported less what went of that since, at least 0, and all that came
+    /// later and is unread.
+    ///
+    /// Only the client's total has the floor. A client whose report already left out what it read takes that off again
+    /// with its receipt; under one floor for the whole sum this surplus would swallow messages sent after the report,
+    /// and an unread message would show no number.
     public var value: Int64 {
-        var sum = base?.value ?? 0
+        let reported = base?.value ?? 0
+        var taken: Int64 = 0
+        var later: Int64 = 0
         for (msgID, message) in counted {
             let goneMs = gone(msgID, message)
             if let base, message.sentMs <= base.clientMs {
                 // Within the client's total, unless it was gone by then: what went later is taken off that total.
-                if let goneMs, goneMs > base.clientMs { sum -= 1 }
-            } else if goneMs == nil, sum < .max {
-                sum += 1
+                if let goneMs, goneMs > base.clientMs { taken += 1 }
+            } else if goneMs == nil {
+                later += 1
             }
         }
-        return max(0, sum)
+        let (sum, overflow) = max(0, reported - taken).addingReportingOverflow(later)
+        return overflow ? .max : sum
     }
 
     /// When the first read or recall took the message away; nil: it is unread.

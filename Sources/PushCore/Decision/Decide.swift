@@ -40,15 +40,21 @@ private func decide<Trace: DecisionTrace>(
     // RongCloud's strict chain: an active window stands above every mute level and decides alone.
     let windowDecides = policy.dndMode == .chain && quiet.isActive
 
+    let isVetoed = isVetoed(message)
+    let passesWindow = quiet.allows(mention, in: type) || (isForced && policy.forceOverridesDND)
+
     let denied =
         denyForRead(message, sentMs: sentMs, of: recipient, trace: &trace)
-        ?? denyForVeto(message, trace: &trace)
+        ?? denyForVeto(message, isVetoed: isVetoed, trace: &trace)
         ?? denyForMute(
             chain, mention, isForced: isForced, passes: passesMute, windowDecides: windowDecides, trace: &trace)
-        ?? denyForQuietHours(quiet, mention, type, isForced: isForced, policy: policy, trace: &trace)
+        ?? denyForQuietHours(quiet, isForced: isForced, passes: passesWindow, policy: policy, trace: &trace)
     let alert = denied.map(Decision.Alert.deny) ?? .allow(forced: isForced)
 
-    let counted = counts(message, alert: alert, passesMute: passesMute, for: recipient, now: now, trace: &trace)
+    // Held by the window alone counts; a muted conversation's ordinary message does not, even where the window alone
+    // held it (chain). Step 6 has no say: see `Decision.counted`.
+    let isHeard = !isVetoed && (passesMute || (windowDecides && passesWindow))
+    let counted = counts(message, isHeard: isHeard, for: recipient, now: now, trace: &trace)
     let routes = Router(message, policy: policy, allowed: denied == nil, now: now).routes(to: recipient)
     for route in routes {
         trace.record(.routes, input: recipient.facts(of: route, at: now), outcome: route.way.text)
@@ -75,13 +81,16 @@ private func denyForRead(
 }
 
 /// Step 7: the sender's own word, which no force lifts.
-private func denyForVeto(_ message: borrowing Message, trace: inout some DecisionTrace) -> Reason? {
-    let hasContent = message.push.content.map { !$0.isEmpty } ?? false
-    let isOff = !message.push.enabled || (message.isCustomType && !hasContent)
+private func isVetoed(_ message: borrowing Message) -> Bool {
+    !message.push.enabled || (message.isCustomType && !message.hasContent)
+}
+
+private func denyForVeto(_ message: borrowing Message, isVetoed: Bool, trace: inout some DecisionTrace) -> Reason? {
     trace.record(
-        .veto, input: "enabled \(message.push.enabled), custom type \(message.isCustomType), content \(hasContent)",
-        outcome: isOff ? Reason.msgPushOff.rawValue : "wanted")
-    return isOff ? .msgPushOff : nil
+        .veto,
+        input: "enabled \(message.push.enabled), custom type \(message.isCustomType), content \(message.hasContent)",
+        outcome: isVetoed ? Reason.msgPushOff.rawValue : "wanted")
+    return isVetoed ? .msgPushOff : nil
 }
 
 /// Step 8.
@@ -99,10 +108,8 @@ private func denyForMute(
 
 /// Step 9.
 private func denyForQuietHours(
-    _ quiet: QuietHours, _ mention: MentionClass, _ type: Conversation.Kind, isForced: Bool,
-    policy: borrowing AppPolicy, trace: inout some DecisionTrace
+    _ quiet: QuietHours, isForced: Bool, passes: Bool, policy: borrowing AppPolicy, trace: inout some DecisionTrace
 ) -> Reason? {
-    let passes = quiet.allows(mention, in: type) || (isForced && policy.forceOverridesDND)
     trace.record(
         .quietHours,
         input: quiet.isActive
@@ -115,22 +122,21 @@ private func denyForQuietHours(
 
 /// Step 10: counted is what was let through, or held by quiet hours only, while no phone or tablet is looked at.
 private func counts(
-    _ message: borrowing Message, alert: Decision.Alert, passesMute: Bool, for recipient: borrowing Recipient,
-    now: Int64, trace: inout some DecisionTrace
+    _ message: borrowing Message, isHeard: Bool, for recipient: borrowing Recipient, now: Int64,
+    trace: inout some DecisionTrace
 ) -> Bool {
     let wanted = message.countsForBadge
-    // A muted conversation's ordinary message counts nothing, even where the window alone held it (chain).
-    let isUnread =
-        switch alert {
-        case .allow: true
-        case .deny(.dnd): passesMute
-        case .deny: false
-        }
     let inForeground = recipient.hasMobileInForeground(at: now)
+    let counted = wanted && isHeard && !inForeground
     trace.record(
-        .badge, input: "wanted \(wanted), unread \(isUnread), phone or tablet in foreground \(inForeground)",
-        outcome: wanted && isUnread && !inForeground ? "counted" : "not counted")
-    return wanted && isUnread && !inForeground
+        .badge,
+        input: "wanted \(wanted), neither vetoed nor muted \(isHeard), phone or tablet in foreground \(inForeground)",
+        outcome: counted ? "counted unless read or revoked" : "not counted")
+    return counted
+}
+
+extension Message {
+    fileprivate var hasContent: Bool { push.content.map { !$0.isEmpty } ?? false }
 }
 
 private func text(_ number: Int64?) -> String {

@@ -2,7 +2,12 @@
 public struct Decision: Sendable, Equatable {
     /// Steps 2 and 6-9. A deny withholds the alert only: live devices still get the message.
     public var alert: Alert
-    /// Step 10: whether this message raises the user's badge (subject to the duplicate check, which is atomic with it).
+    /// Step 10: whether this message raises the user's badge. Veto, mute and quiet hours say so; step 6 does not.
+    ///
+    /// The store knows what was read or revoked first, checks it in one atomic step with the duplicate check, and adds
+    /// nothing for what is gone. It must still hear of such a message as counted: a client's report made between sending
+    /// and reading holds it, and the read takes off that total only what was counted. Otherwise the badge would depend
+    /// on the order in which the records arrive.
     public var counted: Bool
     /// Step 11, one per device that gets or could get something; empty with `alert` allowed means `noToken`.
     public var routes: [Route]
