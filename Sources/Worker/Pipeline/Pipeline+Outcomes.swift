@@ -36,21 +36,8 @@ extension Pipeline: APNsClientDelegate {
     }
 
     func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {
-        switch event {
-        case .hasRoom: retryStalled(client)
-        case .credentialPaused(let reason):
-            log.error(
-                "APNs refuses the credential; its pushes wait",
-                ["host": .string(client.endpoint.host), "reason": .string(reason.label)])
-        case .credentialResumed:
-            log.info("APNs takes the credential again", ["host": .string(client.endpoint.host)])
-        case .unusable(let cause):
-            log.warning("no connection to APNs", ["host": .string(client.endpoint.host), "cause": .string(cause)])
-        case .usable:
-            log.info("connected to APNs", ["host": .string(client.endpoint.host)])
-        case .drained:
-            break
-        }
+        // The client logs its own news.
+        if event == .hasRoom { retryStalled(client) }
     }
 
     /// A full client has room again.

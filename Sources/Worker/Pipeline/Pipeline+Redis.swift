@@ -1,7 +1,6 @@
 import EventLoop
 import PushCore
 import Redis
-import Telemetry
 
 /// Redis' answers, each to the job and the step that asked.
 extension Pipeline: RedisClientDelegate {
@@ -62,16 +61,6 @@ extension Pipeline: RedisClientDelegate {
             if let change = change(tag.ref) { didFail(change) }
         case .note, .push, .record, .eventRecord, .delivery, .deadLetter:
             break
-        }
-    }
-
-    func redis(_ client: RedisClient, didChange state: RedisClient.State) {
-        switch state {
-        case .ready: log.info("connected to Redis", ["at": .string("\(client.endpoint)")])
-        case .waiting(let fault):
-            log.warning(
-                "no connection to Redis", ["at": .string("\(client.endpoint)"), "fault": .string("\(fault)")])
-        case .idle, .connecting, .closed: break
         }
     }
 }
