@@ -57,12 +57,15 @@ public final class KafkaTopicReader {
 
     /// Hands each record to `visit` (its `partition.topic` is 0) until the end, `.stop`, or `silenceMs` without one.
     ///
-    /// Order holds within a partition only. Weather is waited out within `silenceMs`.
+    /// Order holds within a partition only. Weather is waited out within `silenceMs`. Without `untilEnd` it goes on with
+    /// what is written later. `isStopped` is asked between records and while none comes.
     public func read(
-        silenceMs: Int = 10_000, _ visit: (borrowing KafkaRecord) throws -> Step
+        silenceMs: Int = 10_000, untilEnd: Bool = true, isStopped: () -> Bool = { false }, _ visit: (borrowing KafkaRecord) throws -> Step
     ) throws -> Outcome {
-        var deadline = monotonicMs() + Int64(silenceMs)
+        let silenceMs = Int64(clamping: min(silenceMs, 1 << 50))
+        var deadline = monotonicMs() + silenceMs
         while !unfinished.isEmpty {
+            if isStopped() { return .stopped }
             guard let message = rd_kafka_consumer_poll(handle.raw, 100) else {
                 if monotonicMs() >= deadline { return .timedOut }
                 continue
@@ -71,12 +74,12 @@ public final class KafkaTopicReader {
             let partition = message.pointee.partition
             switch message.pointee.err {
             case RD_KAFKA_RESP_ERR_NO_ERROR:
-                deadline = monotonicMs() + Int64(silenceMs)
+                deadline = monotonicMs() + silenceMs
                 let record = KafkaRecord(message, partition: TopicPartition(topic: 0, partition: partition))
                 if isBeforeStart(record) { continue }
                 if try visit(record) == .stop { return .stopped }
             case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-                unfinished.remove(partition)
+                if untilEnd { unfinished.remove(partition) }
             case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
                 throw KafkaFault.call(doing: "reading topic \(topic)", KafkaError(message.pointee.err))
             default:

@@ -6,8 +6,12 @@ struct Main {
         [
             CommandEntry(RunCommand.self),
             CommandEntry(DemoCommand.self),
+            CommandEntry(CheckCommand.self),
             CommandEntry(ExplainCommand.self),
+            CommandEntry(SendCommand.self),
             CommandEntry(UserCommand.self),
+            CommandEntry(RecordCommand.self),
+            CommandEntry(ReplayCommand.self),
             CommandEntry(BrokerCommand.self),
             CommandEntry(SimulateCommand.self),
         ]

@@ -1,0 +1,141 @@
+import APNs
+import EventLoop
+import Foundation
+import Kafka
+import PushCore
+import Redis
+import Worker
+
+/// What `check` looks at beyond the configuration's text.
+enum Checks {
+    // MARK: - Clock
+
+    /// APNs refuses provider tokens that are an hour off; only what is plainly wrong can be seen from here.
+    static func clock() -> Finding {
+        guard Loop.wallMs() > 1_735_689_600_000 else {
+            return Finding(.fail, "clock", "system", "it is before 2025 here: set the clock; APNs refuses old tokens")
+        }
+        return Finding(.ok, "clock", "system", "\(Date().formatted(.iso8601))")
+    }
+
+    // MARK: - Kafka
+
+    static func kafka(_ configuration: Configuration) -> [Finding] {
+        let section = configuration.kafka
+        let metadata: ClusterMetadata
+        do throws(KafkaFault) {
+            metadata = try ClusterMetadata.fetch(section.client(id: "carillon-check"), timeoutMs: 5_000)
+        } catch {
+            return [
+                Finding(
+                    .fail, "kafka", section.brokers,
+                    "\(error); are the brokers running, and are kafka.brokers and kafka.options right?")
+            ]
+        }
+        let count = metadata.brokers.count
+        var findings = [Finding(.ok, "kafka", section.brokers, "\(count) broker\(count == 1 ? "" : "s")")]
+        for (key, name) in section.topics.all {
+            findings.append(topic(name, key: key, in: metadata))
+        }
+        return findings
+    }
+
+    /// Large groups and parked work have topics that this version does not use yet.
+    private static let unused = ["chunks", "parked"]
+
+    private static func topic(_ name: String, key: String, in metadata: ClusterMetadata) -> Finding {
+        guard let topic = metadata.topic(name) else {
+            let isUnused = unused.contains(key)
+            return Finding(
+                isUnused ? .warn : .fail, "topic", name,
+                "missing: create it, or name another as kafka.topics.\(key)"
+                    + (isUnused ? " (not used by this version)" : ""))
+        }
+        if let error = topic.error { return Finding(.fail, "topic", name, "\(error): see the rights of this user") }
+        let count = topic.partitions.count
+        if !topic.leaderless.isEmpty {
+            let list = topic.leaderless.map(String.init).joined(separator: ", ")
+            return Finding(.fail, "topic", name, "partitions without a leader: \(list); see the brokers")
+        }
+        return Finding(.ok, "topic", name, "\(count) partition\(count == 1 ? "" : "s")")
+    }
+
+    // MARK: - Redis
+
+    static func redis(_ configuration: Configuration) async -> [Finding] {
+        let place = configuration.redis.endpoint.map { "\($0)" } ?? "redis"
+        let desk: RedisDesk
+        do throws(RedisOpeningFault) {
+            desk = try await RedisOpening.open(configuration)
+        } catch {
+            return [Finding(.fail, "redis", place, error.message)]
+        }
+        var findings: [Finding] = []
+        do throws(RedisFault) {
+            let started = Loop.monotonicNanos()
+            try await desk.ping()
+            let micros = (Loop.monotonicNanos() - started) / 1000
+            let facts = try await desk.server()
+            let version = facts.version ?? "unknown version"
+            findings.append(Finding(.ok, "redis", place, "\(version), PING answered in \(micros) µs"))
+            findings.append(eviction(facts, place))
+        } catch {
+            findings.append(Finding(.fail, "redis", place, "\(error)"))
+        }
+        await desk.close()
+        return findings
+    }
+
+    /// An evicted mark pushes twice, an evicted token never again.
+    private static func eviction(_ facts: ServerFacts, _ place: String) -> Finding {
+        switch facts.evictionPolicy {
+        case "noeviction": Finding(.ok, "redis", place, "maxmemory-policy noeviction")
+        case let policy?:
+            Finding(
+                .warn, "redis", place,
+                "maxmemory-policy \(policy): state may vanish; set maxmemory-policy noeviction")
+        case nil:
+            Finding(.warn, "redis", place, "does not tell maxmemory-policy: see to it that it is noeviction")
+        }
+    }
+
+    // MARK: - APNs
+
+    /// The app's own environment, and the other one where its endpoint is configured; each credential set connects.
+    static func apns(_ app: Configuration.App) async -> [Finding] {
+        var findings: [Finding] = []
+        for environment in environments(of: app) {
+            for set in app.credentials {
+                guard case .success(let credential) = set.load() else { continue }
+                findings.append(await apns(app, environment, set.name, credential))
+            }
+        }
+        return findings
+    }
+
+    private static func environments(of app: Configuration.App) -> [APNsEnvironment] {
+        let other: APNsEnvironment = app.environment == .production ? .sandbox : .production
+        let isConfigured = app.endpoints[other] != Configuration.Endpoints()[other]
+        return isConfigured && app.endpoints[other] != app.endpoints[app.environment]
+            ? [app.environment, other] : [app.environment]
+    }
+
+    private static func apns(
+        _ app: Configuration.App, _ environment: APNsEnvironment, _ name: String, _ credential: APNsCredential
+    ) async -> Finding {
+        let endpoint = app.endpoints[environment]
+        let place = "\(endpoint.host):\(endpoint.port)"
+        let subject = "apns"
+        let who = "app \(app.policy.id), \(environment.rawValue), credential \(name)"
+        guard let desk = try? APNsDesk() else { return Finding(.fail, subject, place, "no event loop") }
+        let outcome = await desk.open(endpoint: endpoint, credential: credential, limits: app.limits.client)
+        await desk.close()
+        switch outcome {
+        case .ready(let milliseconds):
+            return Finding(.ok, subject, place, "\(who): TLS and HTTP/2 in \(milliseconds) ms")
+        case .failed(let cause):
+            return Finding(
+                .fail, subject, place, "\(who): \(cause); is the way out open (443, else 2197), and is ca_file right?")
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import EventLoop
+import JSON
+import PushCore
+import Worker
+
+/// `carillon check`: everything a worker needs, looked at once; all problems together.
+struct CheckCommand: Command {
+    static let spec = CommandSpec(
+        name: "check", summary: "configuration, credentials, Kafka, Redis, APNs: every problem, each with its place",
+        details: """
+            Looks at the configuration and the files that it names, then (without --offline) asks Kafka for its topics, Redis
+            for its settings, and connects to APNs for every app, credential set and environment in use. It creates, changes
+            and sends nothing.
+
+            exit codes: 0 all well (warnings too), 1 something is away or missing, 64 bad usage, 78 bad configuration
+            """,
+        options: [
+            CommandSpec.config, .flag("offline", "configuration, credential files and clock only"), CommandSpec.json,
+        ])
+
+    private let path: String
+    private let isOffline: Bool
+    private let isJSON: Bool
+
+    init(_ arguments: Arguments) {
+        path = arguments.string("config") ?? ""
+        isOffline = arguments.has("offline")
+        isJSON = arguments.has("json")
+    }
+
+    func run() async -> ExitCode {
+        var findings: [Finding] = []
+        var isBadConfiguration = false
+        var loaded: Configuration?
+        switch Configuration.load(path: path) {
+        case .failure(let fault):
+            isBadConfiguration = true
+            findings += fault.problems.map { Finding(problem: $0, subject: "configuration") }
+        case .success(let configuration):
+            loaded = configuration
+            let apps = configuration.apps.map(\.policy.id).joined(separator: ", ")
+            findings.append(Finding(.ok, "configuration", path, "apps: \(apps)"))
+            let problems = configuration.credentialProblems()
+            isBadConfiguration = !problems.isEmpty
+            findings += problems.map { Finding(problem: $0, subject: "credentials") }
+            if problems.isEmpty {
+                let count = configuration.apps.reduce(0) { $0 + $1.credentials.count }
+                findings.append(Finding(.ok, "credentials", "\(count) set\(count == 1 ? "" : "s")", "readable"))
+            }
+        }
+        findings.append(Checks.clock())
+        if let loaded, !isOffline { findings += await online(loaded) }
+        Terminal.out(isJSON ? findings.map(\.json).joined() : Finding.table(findings))
+        if isBadConfiguration { return .configuration }
+        return findings.contains { $0.grade == .fail } ? .failed : .done
+    }
+
+    private func online(_ configuration: Configuration) async -> [Finding] {
+        func tell(_ what: String) {
+            if Terminal.isInteractive { Terminal.err("\r\u{1B}[Kasking \(what) …") }
+        }
+        defer { if Terminal.isInteractive { Terminal.err("\r\u{1B}[K") } }
+        tell("Kafka")
+        var findings = Checks.kafka(configuration)
+        tell("Redis")
+        findings += await Checks.redis(configuration)
+        for app in configuration.apps {
+            tell("APNs for \(app.policy.id)")
+            findings += await Checks.apns(app)
+        }
+        return findings
+    }
+}
+
+/// One thing that was looked at.
+struct Finding {
+    enum Grade: String {
+        case ok, warn, fail
+    }
+
+    var grade: Grade
+    /// The part of the world: `kafka`, `redis` …
+    var subject: String
+    /// Which one: an address, a topic, a place in a file.
+    var place: String
+    /// What was found, and the cure where it is not well.
+    var text: String
+
+    init(_ grade: Grade, _ subject: String, _ place: String, _ text: String) {
+        self.grade = grade
+        self.subject = subject
+        self.place = place
+        self.text = text
+    }
+
+    init(problem: Problem, subject: String) {
+        let line = problem.line.map { ":\($0)" } ?? ""
+        self.init(.fail, subject, problem.source + line, problem.text)
+    }
+
+    static func table(_ findings: [Finding]) -> String {
+        let width = (findings.map(\.subject.count).max() ?? 0) + 2
+        let places = min(44, (findings.map(\.place.count).max() ?? 0)) + 2
+        var text = ""
+        for finding in findings {
+            let grade =
+                switch finding.grade {
+                case .ok: Style.green("ok  ")
+                case .warn: Style.yellow("warn")
+                case .fail: Style.red("FAIL")
+                }
+            let place = Style.padded(finding.place, to: places)
+            text += "\(grade)  \(Style.padded(finding.subject, to: width))"
+            text += "\(place)\(place.hasSuffix(" ") ? "" : "  ")\(finding.text)\n"
+        }
+        let fails = findings.count { $0.grade == .fail }
+        let warnings = findings.count { $0.grade == .warn }
+        if fails == 0, warnings == 0 { return text + Style.green("all well") + "\n" }
+        return text + "\(fails) problem\(fails == 1 ? "" : "s"), \(warnings) warning\(warnings == 1 ? "" : "s")\n"
+    }
+
+    var json: String {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("grade", grade.rawValue)
+        writer.member("check", subject)
+        writer.member("place", place)
+        writer.member("text", text)
+        writer.endObject()
+        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
+    }
+}

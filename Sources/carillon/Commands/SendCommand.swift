@@ -1,0 +1,209 @@
+import APNs
+import Crypto
+import EventLoop
+import JSON
+import PushCore
+import Worker
+
+/// `carillon send`: one push, its answer printed.
+struct SendCommand: Command {
+    static let spec = CommandSpec(
+        name: "send", summary: "one push to one device token, its answer printed",
+        details: """
+            Uses the app's first credential set, its endpoint and its bundle id. Neither Kafka nor Redis is touched; the
+            token is printed nowhere (other users of this machine can see the arguments of a process).
+
+            exit codes: 0 accepted, 1 not accepted or APNs is away, 64 bad usage, 78 bad configuration
+            """,
+        options: [
+            CommandSpec.config,
+            .value("app", "APP", "the app's id", required: true),
+            .value("token", "HEX", "the device token", required: true),
+            .value("alert", "TEXT", "the alert's body", required: true),
+            .value("title", "TEXT", "the alert's title"),
+            .value("env", "ENV", "production or sandbox (the app's environment)"),
+            .value("topic", "BUNDLE", "apns-topic (the app's topic)"),
+            .value("payload", "JSON", "custom keys; an `aps` in it is added to ours, which holds the alert"),
+            CommandSpec.json,
+        ])
+
+    private let path: String
+    private let appID: String
+    private let token: DeviceToken
+    private let alert: String
+    private let title: String?
+    private let environment: APNsEnvironment?
+    private let topic: String?
+    private let custom: [JSONTree.Member]
+    private let isJSON: Bool
+
+    init(_ arguments: Arguments) throws(Arguments.UsageError) {
+        path = arguments.string("config") ?? ""
+        appID = arguments.string("app") ?? ""
+        alert = arguments.string("alert") ?? ""
+        title = arguments.string("title")
+        topic = arguments.string("topic")
+        isJSON = arguments.has("json")
+        guard let token = DeviceToken(arguments.string("token") ?? "") else {
+            throw Arguments.UsageError(message: "--token wants an even number of hexadecimal digits, at most 400")
+        }
+        self.token = token
+        if let text = arguments.string("env") {
+            guard let environment = APNsEnvironment(rawValue: text) else {
+                throw Arguments.UsageError(message: "--env wants production or sandbox; not \"\(text)\"")
+            }
+            self.environment = environment
+        } else {
+            environment = nil
+        }
+        guard let text = arguments.string("payload") else {
+            custom = []
+            return
+        }
+        guard let members = (try? JSONTree(parsing: Array(text.utf8)))?.members else {
+            throw Arguments.UsageError(message: "--payload wants a JSON object, such as '{\"page\": 3}'")
+        }
+        custom = members
+    }
+
+    func run() async -> ExitCode {
+        guard let configuration = ConfigurationLoading.load(path, checkingFiles: false) else { return .configuration }
+        guard let app = AppChoice.find(appID, in: configuration, for: "send") else { return .usage }
+        guard let set = app.credentials.first else { return .configuration }
+        let credential: APNsCredential
+        switch set.load() {
+        case .success(let found): credential = found
+        case .failure(let problem):
+            Terminal.err("\(problem)\n")
+            return .configuration
+        }
+        let headers: PushHeaders
+        do throws(PushFault) {
+            headers = try PushHeaders(
+                topic: topic ?? app.policy.topic, pushType: .alert,
+                expirationSeconds: Loop.wallMs() / 1000 + 3600)
+        } catch {
+            Terminal.err("carillon send: \(error.text)\n")
+            return .usage
+        }
+        let push = Push(
+            tag: 1, token: token, headers: headers, id: Self.newID(), payload: payload,
+            expiresAtMs: Loop.wallMs() + 30_000)
+        let endpoint = app.endpoints[environment ?? app.environment]
+        return await send(push, to: endpoint, credential, app.limits.client)
+    }
+
+    private func send(
+        _ push: Push, to endpoint: APNsEndpoint, _ credential: APNsCredential, _ limits: APNsLimits
+    ) async -> ExitCode {
+        let desk: APNsDesk
+        do throws(LoopFault) {
+            desk = try APNsDesk()
+        } catch {
+            Terminal.err("carillon send: \(error)\n")
+            return .failed
+        }
+        let place = "\(endpoint.host):\(endpoint.port)"
+        var report = SendReport(place: place, id: push.id)
+        switch await desk.open(endpoint: endpoint, credential: credential, limits: limits) {
+        case .failed(let cause): report.problem = "cannot connect: \(cause)"
+        case .ready(let milliseconds):
+            report.connectMs = milliseconds
+            report.take(await desk.send(push))
+        }
+        await desk.close()
+        Terminal.out(isJSON ? report.json : report.text)
+        return report.isAccepted ? .done : .failed
+    }
+
+    private var payload: [UInt8] {
+        var alert = [JSONTree.Member("body", .string(self.alert))]
+        if let title { alert.insert(JSONTree.Member("title", .string(title)), at: 0) }
+        var aps = [JSONTree.Member("alert", .object(alert)), JSONTree.Member("sound", .string("default"))]
+        for member in custom where member.key == "aps" {
+            for own in member.value.members ?? [] where own.key != "alert" {
+                aps.removeAll { $0.key == own.key }
+                aps.append(own)
+            }
+        }
+        return JSONTree.object([JSONTree.Member("aps", .object(aps))] + custom.filter { $0.key != "aps" }).bytes
+    }
+
+    /// A UUID of its own for each call (RFC 9562, version 4).
+    private static func newID() -> PushID {
+        PushID(
+            high: .random(in: 0 ... .max) & 0xffff_ffff_ffff_0fff | 0x4000,
+            low: .random(in: 0 ... .max) & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000)
+    }
+}
+
+/// What became of the push.
+struct SendReport {
+    var place: String
+    var id: PushID
+    var connectMs: Int?
+    var isAccepted = false
+    var status: Int?
+    var reason: String?
+    var attempts = 0
+    var milliseconds: Int?
+    /// Why there is no answer.
+    var problem: String?
+
+    mutating func take(_ answer: APNsDesk.Answer) {
+        switch answer {
+        case .notSent(let why): problem = why
+        case .credentialRefused(let reason):
+            status = 403
+            self.reason = reason.text
+        case .ended(let outcome, let attempts, let milliseconds):
+            self.attempts = attempts
+            self.milliseconds = milliseconds
+            take(outcome)
+        }
+    }
+
+    private mutating func take(_ outcome: PushOutcome) {
+        switch outcome {
+        case .accepted(let id):
+            isAccepted = true
+            status = 200
+            self.id = id
+        case .rejected(let status, let reason, _), .deferred(let status, let reason, _):
+            self.status = status
+            self.reason = reason.text
+        case .expired: problem = "not accepted within 30 seconds"
+        case .unprocessed(let cause): problem = "not processed: \(cause.rawValue)"
+        case .unknown(let cause): problem = "sent \(attempts) times without an answer: \(cause.rawValue)"
+        }
+    }
+
+    var text: String {
+        var text = isAccepted ? Style.green("✓ accepted") : Style.red("✗ not accepted")
+        if let status { text += "  \(status)\(reason.map { " \($0)" } ?? "")" }
+        if let problem { text += "  \(problem)" }
+        text += "\n  at       \(place)\n  apns-id  \(id)\n"
+        if let milliseconds {
+            text += "  time     \(milliseconds) ms"
+            text += connectMs.map { " (and \($0) ms to connect)" } ?? ""
+            text += attempts > 1 ? ", \(attempts) attempts\n" : "\n"
+        }
+        return text
+    }
+
+    var json: String {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("accepted", isAccepted)
+        if let status { writer.member("status", Int64(status)) }
+        writer.member("reason", ifPresent: reason)
+        writer.member("apns_id", id.description)
+        writer.member("endpoint", place)
+        writer.member("attempts", Int64(attempts))
+        if let milliseconds { writer.member("ms", Int64(milliseconds)) }
+        if let connectMs { writer.member("connect_ms", Int64(connectMs)) }
+        writer.member("problem", ifPresent: problem)
+        writer.endObject()
+        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
+    }
+}
