@@ -34,7 +34,8 @@ public struct KafkaHeader: Equatable, Sendable {
 
     /// Visits the headers of a message in their order; the buffers are valid during each call.
     static func forEach(
-        of message: UnsafePointer<rd_kafka_message_t>, _ visit: (_ name: String, _ value: UnsafeRawBufferPointer?) -> Void
+        of message: UnsafePointer<rd_kafka_message_t>,
+        _ visit: (_ name: String, _ value: UnsafeRawBufferPointer?) -> Void
     ) {
         var headers: OpaquePointer?
         guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return }

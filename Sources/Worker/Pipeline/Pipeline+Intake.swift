@@ -60,7 +60,19 @@ extension Pipeline: KafkaConsumerDelegate {
         metrics.lag.set(Double(consumer.assignment.reduce(Int64(0)) { $0 &+ (consumer.lag($1) ?? 0) }))
         metrics.oldestUnsettled.set(
             Double(ledger.oldestUnsettledAgeNanos(nowNanos: loop.nowNanos) ?? 0) / 1_000_000_000)
+        tellGaps()
         metrics.loopLag.set(Double(loop.takeLongestTurnNanos()) / 1_000_000_000)
+    }
+
+    /// Records that retention took before they were read are lost for good: somebody must know (ops: K10).
+    private func tellGaps() {
+        let skipped = ledger.skippedOffsets
+        guard skipped > metrics.gaps.value else { return }
+        let fresh = skipped - metrics.gaps.value
+        metrics.gaps.add(fresh)
+        log.error(
+            "records were gone before they were read: retention is faster than this worker",
+            ["count": .int(Int(clamping: fresh))])
     }
 
     // MARK: - Records

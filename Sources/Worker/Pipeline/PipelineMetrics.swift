@@ -13,6 +13,7 @@ final class PipelineMetrics {
     let assignmentsLost: Counter
     let commits: Counter
     let commitFailures: Counter
+    let gaps: Counter
     let assignedPartitions: Gauge
     let pausedPartitions: Gauge
     let lag: Gauge
@@ -44,6 +45,7 @@ final class PipelineMetrics {
         assignmentsLost = counter("kafka_assignment_lost_total", "Partitions lost without notice.")
         commits = counter("kafka_commits_total", "Offset commits.", [("result", "ok")])
         commitFailures = counter("kafka_commits_total", "Offset commits.", [("result", "failed")])
+        gaps = counter("kafka_gap_records_total", "Offsets passed over: retention was faster than this worker.")
         assignedPartitions = gauge("kafka_assigned_partitions", "Partitions of this process.")
         pausedPartitions = gauge("kafka_paused_partitions", "Partitions not being read for want of room.")
         lag = gauge("kafka_lag_records", "Records between what was read and the ends of the partitions.")
