@@ -164,7 +164,10 @@ public actor TrialWorld {
     /// All records of a topic, partition by partition.
     public nonisolated func records(of topic: String) throws -> [Record] {
         var records: [Record] = []
-        let reader = try KafkaTopicReader(kafka, topic: topic, from: .earliest)
+        var client = kafka
+        // Half a second, the library's own patience, would pass at the end of each partition.
+        client.options["fetch.wait.max.ms"] = "10"
+        let reader = try KafkaTopicReader(client, topic: topic, from: .earliest)
         _ = try reader.read { record in
             var headers: [String: String] = [:]
             record.forEachHeader { name, value in

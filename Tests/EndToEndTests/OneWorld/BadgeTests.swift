@@ -1,0 +1,75 @@
+import JSON
+import Support
+import Testing
+import Trial
+
+/// One number per user, exact whatever happens (contract section 5).
+extension OneWorld {
+    @Suite struct Badges {
+        @Test func messagesReadsRecallsAndReportsMakeTheExactNumber() async throws {
+            let stage = try Stage.here
+            let start = nowMs
+            // Each step: what is played, and the number that a push after it carries.
+            let steps: [(state: [Line], event: Line, badge: Int64?)] = [
+                ([.bind("b1")], .message("b1-1", to: ["b1"], seq: 1, sentMs: start), 1),
+                ([], .message("b1-2", to: ["b1"], seq: 2, sentMs: start + 1), 2),
+                ([.read("b1", #""up_to_seq":1"#)], .message("b1-3", to: ["b1"], seq: 3, sentMs: start + 2), 2),
+                ([.read("b1", #""up_to_seq":1"#)], .message("b1-4", to: ["b1"], seq: 4, sentMs: start + 3), 3),
+                ([], .revoke("b1-5", of: "b1-4", to: "b1", sentMs: start + 4), 2),
+                ([], .revoke("b1-6", of: "b1-4", to: "b1", sentMs: start + 5), 2),
+                ([], .revoke("b1-7", of: "b1-1", to: "b1", sentMs: start + 6), 2),
+                // The client's own total, newer than all so far; what was sent after it still counts.
+                ([.report("b1", 7, clientMs: start + 6)], .message("b1-8", to: ["b1"], seq: 5, sentMs: start + 7), 8),
+                ([.report("b1", 1, clientMs: start + 2)], .message("b1-9", to: ["b1"], seq: 6, sentMs: start + 8), 9),
+                (
+                    [], .message("b1-10", to: ["b1"], seq: 7, push: #""content":"x","badge":false"#, sentMs: start + 9),
+                    9
+                ),
+            ]
+            for step in steps {
+                let seen = try await stage.play(state: step.state, events: [step.event])
+                let id = String(step.event.id.dropFirst(2))
+                #expect(seen.result(of: id)?["badge"]?.int == step.badge, "after \(id)")
+                #expect(try seen.payload(of: id)?["aps"]?["badge"]?.int == step.badge, "in the payload of \(id)")
+            }
+        }
+
+        @Test func aMutedMessageCountsNothingAndAForcedOneDoes() async throws {
+            let seen = try await Stage.here.play(
+                state: [
+                    .bind("b2"), .state("mute", "b2", #""conv_id":"quiet","level":5"#),
+                ],
+                events: [
+                    .message("b2-1", to: ["b2"], conv: "quiet"),
+                    .message(
+                        "b2-2", to: ["b2"], conv: "quiet",
+                        push: #""content":"x","force":{"mode":"all","content":"now"}"#),
+                ])
+            #expect(seen.outcomes(of: "b2-1") == ["b2 suppressed conv_muted"])
+            #expect(seen.outcomes(of: "b2-2") == ["b2/phone accepted forced 1"])
+            #expect(try seen.payload(of: "b2-2")?["aps"]?["alert"]?["body"]?.string == "Nick: now")
+        }
+
+        @Test func whatQuietHoursHoldCounts() async throws {
+            let seen = try await Stage.here.play(
+                state: [
+                    .bind("b3"),
+                    .state(
+                        "settings", "b3",
+                        #""dnd":{"on":true,"start":"00:00","end":"23:59","tz":"Etc/GMT\#(Self.farFromMidnight)","level":1}"#
+                    ),
+                    .state("mute", "b3", #""conv_id":"g-b3","level":-1"#),
+                ],
+                events: [
+                    .message("b3-1", to: ["b3"], conv: "g-b3", type: "group"),
+                    .message(
+                        "b3-2", to: ["b3"], conv: "g-b3", type: "group", #","mention":{"all":false,"uids":["b3"]}"#),
+                ])
+            #expect(seen.outcomes(of: "b3-1") == ["b3 suppressed dnd"])
+            #expect(seen.outcomes(of: "b3-2") == ["b3/phone accepted ok 2"], "level 1 lets a mention through")
+        }
+
+        /// A zone whose hour is not the last of its day, so that the window of a whole day but a minute is active.
+        private static var farFromMidnight: String { (nowMs / 3_600_000) % 24 >= 12 ? "+6" : "-6" }
+    }
+}

@@ -1,0 +1,35 @@
+import Simulator
+import Testing
+
+/// Cases that share one world: each has users, conversations and messages of its own.
+@Suite(.serialized, .inWorld(scenario: TokenPrefix.scenario))
+struct OneWorld {}
+
+/// What the simulator answers goes by the first digits of a token.
+enum TokenPrefix {
+    /// 410 with a timestamp long before any bind.
+    static let goneLongAgo = "dead01"
+    /// 410 without a timestamp.
+    static let gone = "dead02"
+    static let badToken = "dead03"
+    static let tooLarge = "dead04"
+    /// Accepted after 0.7 s.
+    static let slow = "510e"
+
+    static var scenario: Scenario {
+        func rule(_ prefix: String, _ action: ScenarioAction) -> ScenarioRule {
+            var match = ScenarioRule.Match()
+            match.tokenPrefix = Array(prefix.utf8)
+            return ScenarioRule(match, action)
+        }
+        var late = ScenarioAnswer()
+        late.delayMs = 700
+        return Scenario(rules: [
+            rule(goneLongAgo, .answer(ScenarioAnswer(410, "Unregistered", timestampMs: 1_000_000))),
+            rule(gone, .answer(ScenarioAnswer(410, "ExpiredToken"))),
+            rule(badToken, .answer(ScenarioAnswer(400, "BadDeviceToken"))),
+            rule(tooLarge, .answer(ScenarioAnswer(413, "PayloadTooLarge"))),
+            rule(slow, .answer(late)),
+        ])
+    }
+}

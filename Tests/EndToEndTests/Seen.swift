@@ -1,0 +1,61 @@
+import JSON
+import Simulator
+import Support
+import Trial
+
+/// Everything that came out so far: the output topics and the simulator's ledger.
+struct Seen: Sendable {
+    var results: [JSONTree] = []
+    var deliveries: [JSONTree] = []
+    var feedback: [JSONTree] = []
+    var sms: [JSONTree] = []
+    var letters: [TrialWorld.Record] = []
+    var pushes: [LedgerEntry] = []
+
+    /// Results of a message, as `uid/device verdict reason badge`, sorted.
+    func outcomes(of message: String) -> [String] {
+        results.filter { $0["msg_id"]?.string == message || $0["event_id"]?.string == message }.map { result in
+            let device = result["device"]?.string.map { "/" + $0 } ?? ""
+            let badge = result["badge"]?.int.map { " \($0)" } ?? ""
+            return "\(result["uid"]?.string ?? "?")\(device) \(result["verdict"]?.string ?? "?") "
+                + (result["reason"]?.string ?? "?") + badge
+        }.sorted()
+    }
+
+    func result(of message: String) -> JSONTree? { results.first { $0["msg_id"]?.string == message } }
+
+    /// Pushes to a token that APNs accepted.
+    func accepted(_ token: String) -> [LedgerEntry] { pushes.filter { $0.token == token && $0.status == 200 } }
+
+    func pushes(to token: String) -> [LedgerEntry] { pushes.filter { $0.token == token } }
+
+    /// The push that a message's result tells of.
+    func push(of message: String) -> LedgerEntry? {
+        guard let id = result(of: message)?["apns_id"]?.string else { return nil }
+        return pushes.first { $0.apnsID == id }
+    }
+
+    func payload(of message: String) throws -> JSONTree? {
+        try push(of: message).map { try JSONTree(parsing: $0.payload) }
+    }
+
+    /// Everyone that a message was delivered to by connection.
+    func targets(of message: String) -> [JSONTree] {
+        deliveries.filter { $0["event"]?["msg_id"]?.string == message }.flatMap { $0["to"]?.array ?? [] }
+    }
+
+    func letter(with text: String) -> TrialWorld.Record? {
+        letters.first { String(decoding: $0.value ?? [], as: UTF8.self).contains(text) }
+    }
+
+    /// Accepted pushes of one apns-id beyond the first.
+    var doubled: [String: Int] {
+        var counts: [String: Int] = [:]
+        for push in pushes where push.status == 200 { counts[push.apnsID, default: 0] += 1 }
+        return counts.filter { $0.value > 1 }
+    }
+}
+
+extension LedgerEntry {
+    var json: JSONTree { (try? JSONTree(parsing: payload)) ?? .null }
+}

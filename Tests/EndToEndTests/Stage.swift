@@ -1,0 +1,190 @@
+import Dispatch
+import EventLoop
+import Glibc
+import JSON
+import Kafka
+import Simulator
+import Support
+import Telemetry
+import Trial
+import Worker
+
+/// A world with a worker in it, and what a test does there: write records, wait for their settling, look at the outcome.
+///
+/// Cases share a stage where they can: each has users, conversations and messages of its own.
+actor Stage {
+    nonisolated let world: TrialWorld
+    private var workers: [WorkerProcess] = []
+    private var produced = 0
+    private var settledByGone = 0
+    private let logFile: String
+
+    /// The stage of the suite that runs (`InWorld`).
+    @TaskLocal static var current: Stage?
+
+    static var here: Stage {
+        get throws {
+            guard let current else { throw TrialFault("the suite has no world: it lacks the trait .inWorld") }
+            return current
+        }
+    }
+
+    init(_ settings: TrialWorld.Settings = TrialWorld.Settings()) async throws {
+        world = try await TrialWorld(settings)
+        logFile = world.folder.file("worker.log")
+    }
+
+    /// Makes a stage with a ready worker, runs a closure on it and ends it, whichever way the closure ended.
+    static func with(
+        _ settings: TrialWorld.Settings = TrialWorld.Settings(),
+        _ body: (Stage) async throws -> Void
+    ) async throws {
+        let stage = try await Stage(settings)
+        do {
+            try await stage.startWorker()
+            try await body(stage)
+        } catch {
+            await stage.close()
+            throw error
+        }
+        await stage.close()
+    }
+
+    func close() async { await world.close() }
+
+    // MARK: - Workers
+
+    @discardableResult
+    func startWorker(waits: Bool = true) async throws -> WorkerProcess {
+        let worker = try await world.startWorker(log: Log(level: .debug, fd: log()))
+        workers.append(worker)
+        if waits { try await until("the worker is ready") { await worker.status().missing.isEmpty } }
+        return worker
+    }
+
+    /// Drains one worker and remembers what it settled.
+    @discardableResult
+    func stop(_ worker: WorkerProcess) async -> Bool {
+        workers.removeAll { $0 === worker }
+        // Between this look and the end of the drain more is settled; the world's topics tell of it.
+        settledByGone += await Self.settled(worker)
+        return await worker.stop()
+    }
+
+    /// Where every worker of the stage logs to, at level debug.
+    private func log() -> Int32 { open(logFile, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600) }
+
+    /// The workers' log lines so far.
+    nonisolated func logText() throws -> String {
+        guard let stream = fopen(world.folder.file("worker.log"), "r") else { throw TrialFault("there is no log") }
+        defer { fclose(stream) }
+        var text: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 1 << 16)
+        while case let count = fread(&block, 1, block.count, stream), count > 0 { text += block[..<count] }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    var worker: WorkerProcess {
+        get throws {
+            guard let worker = workers.last else { throw TrialFault("no worker runs") }
+            return worker
+        }
+    }
+
+    static func settled(_ worker: WorkerProcess) async -> Int {
+        await worker.status().shards.reduce(0) { $0 + Int($1.settledRecords) }
+    }
+
+    /// What the operator sees at a path.
+    func page(_ path: String) async throws -> HTTPClient.Answer {
+        let port = try await worker.operatorPort
+        return try await offPool { try HTTPClient.get(port: port, path) }
+    }
+
+    // MARK: - Records in
+
+    func write(_ lines: [Line], to topic: String) async throws {
+        try await world.produce(lines.map { TrialWorld.Record(key: $0.key, value: $0.value) }, to: topic)
+        produced += lines.count
+    }
+
+    func writeState(_ lines: [Line]) async throws { try await write(lines, to: Configuration.Topics().userState) }
+    func writeEvents(_ lines: [Line]) async throws { try await write(lines, to: Configuration.Topics().events) }
+
+    /// Waits until everything written so far is settled.
+    func settle(within limit: Duration = .seconds(40)) async throws {
+        let wanted = produced
+        try await until("\(wanted) records are settled", within: limit) { [settledByGone, workers] in
+            var settled = settledByGone
+            for worker in workers { settled += await Self.settled(worker) }
+            return settled >= wanted
+        }
+    }
+
+    /// Changes of user state, settled before the events are written; then the events, settled too.
+    @discardableResult
+    func play(state: [Line] = [], events: [Line] = []) async throws -> Seen {
+        if !state.isEmpty {
+            try await writeState(state)
+            try await settle()
+        }
+        if !events.isEmpty {
+            try await writeEvents(events)
+            try await settle()
+        }
+        return try await look()
+    }
+
+    /// What gateways and the IM backend write.
+    nonisolated func redis(_ commands: [String]) async throws {
+        let server = world.redis
+        try await offPool {
+            for command in commands {
+                let answer = try server.command(command)
+                if answer.hasPrefix("-") { throw TrialFault("redis-server: \(answer)") }
+            }
+        }
+    }
+
+    // MARK: - Records out
+
+    func look() async throws -> Seen {
+        let world = world
+        let topics = Configuration.Topics()
+        async let results = offPool { try Self.values(world, topics.results) }
+        async let deliveries = offPool { try Self.values(world, topics.deliveries) }
+        async let feedback = offPool { try Self.values(world, topics.feedback) }
+        async let sms = offPool { try Self.values(world, topics.sms) }
+        async let letters = offPool { try world.records(of: topics.deadLetter) }
+        return Seen(
+            results: try await results, deliveries: try await deliveries, feedback: try await feedback,
+            sms: try await sms, letters: try await letters, pushes: await world.simulator.entries)
+    }
+
+    private static func values(_ world: TrialWorld, _ topic: String) throws -> [JSONTree] {
+        try world.records(of: topic).map { record in
+            guard let value = record.value else { throw TrialFault("a record of \(topic) is null") }
+            return try JSONTree(parsing: value)
+        }
+    }
+}
+
+/// Looks again and again until it holds; throws what was waited for when it does not come.
+func until(
+    _ what: String, within limit: Duration = .seconds(40), _ holds: () async throws -> Bool
+) async throws {
+    let clock = ContinuousClock()
+    let deadline = clock.now + limit
+    while clock.now < deadline {
+        if try await holds() { return }
+        try await Task.sleep(for: .milliseconds(20), tolerance: .zero)
+    }
+    throw TrialFault("waited \(limit) in vain until \(what)")
+}
+
+/// Runs blocking work without holding a thread of the shared pool.
+func offPool<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
+    }
+}
