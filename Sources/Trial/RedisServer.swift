@@ -42,6 +42,10 @@ public final class RedisServer: Sendable {
 
     public var url: String { "redis://127.0.0.1:\(port)" }
 
+    public var socketURL: String { "unix://\(socketPath)" }
+
+    public var pid: Int32 { process.pid }
+
     /// Ends the server and waits for its end; it may be called twice.
     public func stop() { process.stop() }
 

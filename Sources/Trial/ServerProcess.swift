@@ -5,41 +5,21 @@ public final class ServerProcess: Sendable {
     public let pid: Int32
     private let output: Int32
     private let isEnded = Guarded(false)
+    /// The end of what it wrote.
+    private let log: Guarded<String>
+
+    private static let logBytesMax = 16_384
 
     /// Starts a program found on PATH and returns when its standard output or error holds `readyLine`.
     public init(_ program: String, _ arguments: [String], readyLine: String) throws(TrialFault) {
-        var pipes: [Int32] = [-1, -1]
-        guard pipe(&pipes) == 0 else { throw TrialFault("cannot make a pipe") }
-        // Other children must not inherit either end, or this one's end would go unseen.
-        for end in pipes { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        posix_spawn_file_actions_adddup2(&actions, pipes[1], 1)
-        posix_spawn_file_actions_adddup2(&actions, pipes[1], 2)
-        // Dispatch's threads block signals and a child inherits that: it would never see SIGTERM.
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) }
-        words.append(nil)
-        var child = pid_t()
-        let code = posix_spawnp(&child, program, &actions, &attributes, &words, environ)
-        for word in words { free(word) }
-        posix_spawn_file_actions_destroy(&actions)
-        posix_spawnattr_destroy(&attributes)
-        close(pipes[1])
-        guard code == 0 else {
-            close(pipes[0])
-            throw TrialFault("cannot start \(program): errno \(code)")
-        }
-        pid = child
-        output = pipes[0]
-        guard let seen = Self.read(output, until: readyLine) else { return }
+        let child = try Spawn.start(program, arguments)
+        pid = child.pid
+        output = child.output
+        let seen = Self.read(output, until: readyLine)
+        log = Guarded(seen.text)
+        if seen.isReady { return }
         stop()
-        throw TrialFault("\(program) ended before it was ready: \(seen.suffix(300))")
+        throw TrialFault("\(program) ended before it was ready: \(seen.text.suffix(600))")
     }
 
     deinit {
@@ -47,20 +27,22 @@ public final class ServerProcess: Sendable {
         close(output)
     }
 
-    /// Asks the process to end, makes it end after five seconds, and waits for it.
-    public func stop() {
+    /// Asks the process to end, makes it end after `graceMs`, and waits for it. True: it ended by itself with code 0.
+    @discardableResult
+    public func stop(graceMs: Int32 = 5000) -> Bool {
         isEnded.withLock { isEnded in
-            guard !isEnded else { return }
+            guard !isEnded else { return false }
             isEnded = true
             kill(pid, SIGCONT)
             kill(pid, SIGTERM)
             // The pipe's end tells the process's end; a limit keeps a stubborn one from hanging the trial.
             var poller = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
             var block = [UInt8](repeating: 0, count: 4096)
-            while poll(&poller, 1, 5000) > 0, Glibc.read(output, &block, block.count) > 0 {}
+            while poll(&poller, 1, graceMs) > 0, Glibc.read(output, &block, block.count) > 0 {}
             kill(pid, SIGKILL)
             var status: Int32 = 0
             waitpid(pid, &status, 0)
+            return status == 0
         }
     }
 
@@ -71,17 +53,43 @@ public final class ServerProcess: Sendable {
         }
     }
 
-    /// Reads until the line is there; else gives what was read before the end or thirty seconds' silence.
-    private static func read(_ fd: Int32, until line: String) -> String? {
+    /// The newest output, up to some 16 KB; takes what the pipe holds, so that a talkative child is never stopped by it.
+    public func takeOutput() -> String {
+        log.withLock { log in
+            var poller = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+            var block = [UInt8](repeating: 0, count: 4096)
+            while poll(&poller, 1, 0) > 0 {
+                let count = Glibc.read(output, &block, block.count)
+                guard count > 0 else { break }
+                log += String(decoding: block[..<count], as: UTF8.self)
+                if log.utf8.count > 2 * Self.logBytesMax { log = String(log.suffix(Self.logBytesMax)) }
+            }
+            return log
+        }
+    }
+
+    /// The process is there and has not been told to end.
+    public var isRunning: Bool {
+        isEnded.withLock { isEnded in
+            guard !isEnded else { return false }
+            var facts = siginfo_t()
+            // Asks without reaping: `stop` waits for the process later.
+            let code = waitid(P_PID, id_t(pid), &facts, WEXITED | WNOHANG | WNOWAIT)
+            return code == 0 && facts.si_signo == 0
+        }
+    }
+
+    /// Reads until the line is there, the output's end, or thirty seconds' silence.
+    private static func read(_ fd: Int32, until line: String) -> (text: String, isReady: Bool) {
         var seen = ""
         var block = [UInt8](repeating: 0, count: 4096)
         var poller = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
         while !seen.contains(line) {
-            guard poll(&poller, 1, 30_000) > 0 else { return seen }
+            guard poll(&poller, 1, 30_000) > 0 else { return (seen, false) }
             let count = Glibc.read(fd, &block, block.count)
-            guard count > 0 else { return seen }
+            guard count > 0 else { return (seen, false) }
             seen += String(decoding: block[..<count], as: UTF8.self)
         }
-        return nil
+        return (seen, true)
     }
 }

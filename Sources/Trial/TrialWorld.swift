@@ -16,7 +16,7 @@ public actor TrialWorld {
     public nonisolated let simulator: SimulatorService
     public nonisolated let simulatorPort: UInt16
     private let simulatorLoop: Loop
-    private let credentials: DemoCredentials
+    public nonisolated let credentials: DemoCredentials
     private let settings: Settings
     private var writer: KafkaProducer
     private var workers: [WorkerProcess] = []
@@ -37,6 +37,8 @@ public actor TrialWorld {
         public var scenario = Scenario()
         public var ledger = LedgerMode.memory
         public var logLevel = Log.Level.warning
+        /// The worker reaches Redis by its unix socket in place of TCP.
+        public var usesRedisSocket = false
 
         public init() {}
     }
@@ -82,7 +84,7 @@ public actor TrialWorld {
                 session.timeout.ms: 6000
                 fetch.wait.max.ms: 10
             redis:
-              url: \(redis.url)
+              url: \(settings.usesRedisSocket ? redis.socketURL : redis.url)
             apps:
               - id: \(settings.app)
                 topic: \(settings.topic)

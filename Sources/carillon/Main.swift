@@ -12,6 +12,7 @@ struct Main {
             CommandEntry(UserCommand.self),
             CommandEntry(RecordCommand.self),
             CommandEntry(ReplayCommand.self),
+            CommandEntry(BenchCommand.self),
             CommandEntry(BrokerCommand.self),
             CommandEntry(SimulateCommand.self),
         ]

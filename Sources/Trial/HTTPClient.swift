@@ -1,4 +1,4 @@
-/// A blocking HTTP/1.1 request to 127.0.0.1, for tests of the operator's pages.
+/// A blocking HTTP/1.1 request to 127.0.0.1, for a look at the operator's pages.
 public enum HTTPClient {
     /// What the server answered.
     public struct Answer: Sendable {

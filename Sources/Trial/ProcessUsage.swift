@@ -1,0 +1,93 @@
+import Glibc
+
+/// What a process has used so far, thread by thread, as `/proc` tells it.
+public struct ProcessUsage: Sendable, Equatable {
+    public struct Thread: Sendable, Equatable {
+        public var id: Int32
+        public var name: String
+        /// Time on a processor, in nanoseconds.
+        public var cpuNanos: UInt64
+
+        public init(id: Int32, name: String, cpuNanos: UInt64) {
+            self.id = id
+            self.name = name
+            self.cpuNanos = cpuNanos
+        }
+    }
+
+    public var threads: [Thread]
+
+    public init(threads: [Thread]) {
+        self.threads = threads
+    }
+
+    /// Reads a process's threads; no threads where there is no such process.
+    ///
+    /// Nanoseconds come from `schedstat`; a kernel without it leaves the hundredths of a second of `stat`.
+    public init(pid: Int32) {
+        threads = []
+        guard let folder = opendir("/proc/\(pid)/task") else { return }
+        defer { closedir(folder) }
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard let id = Int32(name), let stat = Self.text("/proc/\(pid)/task/\(id)/stat"),
+                let thread = Self.thread(id, stat: stat, schedstat: Self.text("/proc/\(pid)/task/\(id)/schedstat"))
+            else { continue }
+            threads.append(thread)
+        }
+    }
+
+    /// The texts of one thread's `stat` and `schedstat`.
+    static func thread(_ id: Int32, stat: String, schedstat: String?) -> Thread? {
+        // The name stands in parentheses and may itself hold some.
+        guard let open = stat.firstIndex(of: "("), let close = stat.lastIndex(of: ")"), open < close else { return nil }
+        let name = String(stat[stat.index(after: open)..<close])
+        if let first = schedstat?.split(whereSeparator: \.isWhitespace).first, let nanos = UInt64(first) {
+            return Thread(id: id, name: name, cpuNanos: nanos)
+        }
+        let fields = stat[stat.index(after: close)...].split(separator: " ")
+        // After the name: state is field 3 of proc(5), utime 14, stime 15.
+        guard fields.count > 12, let user = UInt64(fields[11]), let system = UInt64(fields[12]) else { return nil }
+        let perTick = 1_000_000_000 / UInt64(max(1, sysconf(Int32(_SC_CLK_TCK))))
+        return Thread(id: id, name: name, cpuNanos: (user &+ system) &* perTick)
+    }
+
+    public var cpuNanos: UInt64 { threads.reduce(0) { $0 &+ $1.cpuNanos } }
+
+    /// Time used since `earlier`, summed by the threads' names; threads that ended meanwhile are missing.
+    public func sinceByName(_ earlier: ProcessUsage) -> [(name: String, nanos: UInt64)] {
+        var before: [Int32: UInt64] = [:]
+        for thread in earlier.threads { before[thread.id] = thread.cpuNanos }
+        var sums: [String: UInt64] = [:]
+        for thread in threads {
+            let start = before[thread.id] ?? 0
+            sums[thread.name, default: 0] &+= thread.cpuNanos > start ? thread.cpuNanos - start : 0
+        }
+        return sums.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { (name: $0.key, nanos: $0.value) }
+    }
+
+    /// `VmRSS` and `VmHWM` of a process, in bytes; nil where there is no such process.
+    public static func memory(pid: Int32) -> (now: Int, peak: Int)? {
+        guard let text = text("/proc/\(pid)/status") else { return nil }
+        guard let now = kilobytes("VmRSS", in: text), let peak = kilobytes("VmHWM", in: text) else { return nil }
+        return (now << 10, peak << 10)
+    }
+
+    static func kilobytes(_ key: String, in status: String) -> Int? {
+        for line in status.split(separator: "\n") where line.hasPrefix(key + ":") {
+            return line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }
+        }
+        return nil
+    }
+
+    private static func text(_ path: String) -> String? {
+        let fd = open(path, O_RDONLY | O_CLOEXEC)
+        guard fd >= 0 else { return nil }
+        defer { close(fd) }
+        var block = [UInt8](repeating: 0, count: 8192)
+        let count = read(fd, &block, block.count)
+        return count > 0 ? String(decoding: block[..<count], as: UTF8.self) : nil
+    }
+}

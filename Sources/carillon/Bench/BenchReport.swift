@@ -1,0 +1,169 @@
+import JSON
+
+/// All that a bench found, as text for people and as one JSON object.
+struct BenchReport {
+    var settings: BenchSettings
+    var bindsPerSecond: Double = 0
+    var throughput: [ThroughputPhase.Outcome] = []
+    var h2load: [H2LoadPhase.Outcome] = []
+    var latency: LatencyPhase.Outcome?
+    var memory: MemoryPhase.Outcome?
+
+    /// Worker's CPU per push in h2load's; medians of the rounds.
+    var ratio: Double? {
+        guard let worker = Self.median(throughput.map(\.workerMicros)), let load = Self.median(h2load.map(\.micros)),
+            load > 0
+        else { return nil }
+        return worker / load
+    }
+
+    /// Every message was pushed once.
+    var isComplete: Bool {
+        throughput.allSatisfy { $0.pushes == settings.events && $0.acceptedByServer == settings.events }
+    }
+
+    static func median(_ values: [Double]) -> Double? {
+        guard !values.isEmpty else { return nil }
+        let sorted = values.sorted()
+        let middle = sorted.count / 2
+        return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+    }
+
+    // MARK: - Text
+
+    var text: String {
+        var text = "\nbinds        \(Self.whole(bindsPerSecond)) records/s (\(settings.users) users)\n"
+        for (round, outcome) in throughput.enumerated() {
+            text += "\nthroughput   \(Self.whole(outcome.perSecond)) pushes/s"
+            text += " (\(outcome.pushes) in \(Self.tenths(outcome.seconds)) s)"
+            text += throughput.count > 1 ? ", round \(round + 1)\n" : "\n"
+            text += "  CPU per push, µs\n"
+            text += Self.row("worker", outcome.workerMicros)
+            for thread in outcome.workerThreads where outcome.micros(thread.nanos) >= 0.05 {
+                text += Self.row("  " + thread.name, outcome.micros(thread.nanos))
+            }
+            text += Self.row("redis-server", outcome.micros(outcome.redisNanos))
+            text += Self.row("simulator", outcome.micros(outcome.simulatorNanos))
+            if h2load.indices.contains(round) { text += Self.row("h2load", h2load[round].micros) }
+            text += "  worker's memory, peak: \(Self.megabytes(outcome.peakBytes))\n"
+            if outcome.acceptedByServer != outcome.pushes || outcome.pushes != settings.events {
+                text += "  ✗ \(settings.events) messages, \(outcome.pushes) accepted, "
+                text += "\(outcome.acceptedByServer) at the server\n"
+            }
+        }
+        if let ratio { text += "\nworker / h2load   \(Self.tenths(ratio))\n" }
+        if h2load.isEmpty { text += "\nh2load is not installed (nghttp2-client): no ratio\n" }
+        if let latency { text += Self.text(latency) }
+        if let memory {
+            text += "\nmemory       \(Self.megabytes(memory.bytes)) with \(memory.held) pushes in hand"
+            text += " (\(Self.megabytes(memory.idleBytes)) idle, \(Self.whole(memory.perPush)) bytes each)\n"
+        }
+        return text
+    }
+
+    private static func text(_ latency: LatencyPhase.Outcome) -> String {
+        func ms(_ value: Double?) -> String { value.map { "\(tenths($0)) ms" } ?? "none" }
+        return """
+
+            latency      \(ms(latency.p50Ms)) p50, \(ms(latency.p99Ms)) p99, \(ms(latency.p999Ms)) p99.9
+              from Kafka's timestamp to APNs' answer, \(latency.pushes) pushes at \(whole(latency.perSecond))/s; \
+            worker \(tenths(latency.workerMicros)) µs CPU per push
+
+            """
+    }
+
+    private static func row(_ name: String, _ value: Double) -> String {
+        let number = tenths(value)
+        return "    " + name + String(repeating: " ", count: max(1, 24 - name.count))
+            + String(repeating: " ", count: max(0, 7 - number.count)) + number + "\n"
+    }
+
+    static func tenths(_ value: Double) -> String {
+        let scaled = (value * 100).rounded() / 100
+        return "\(scaled)"
+    }
+
+    static func whole(_ value: Double) -> String { "\(Int(value.rounded()))" }
+
+    static func megabytes(_ bytes: Int) -> String { "\(tenths(Double(bytes) / 1_048_576)) MiB" }
+
+    // MARK: - JSON
+
+    var json: String {
+        var writer = JSONWriter(reservingCapacity: 2048)
+        writer.beginObject()
+        writer.member("events", Int64(settings.events))
+        writer.member("users", Int64(settings.users))
+        writer.member("shards", Int64(settings.shards))
+        writer.member("in_flight", Int64(settings.inFlight))
+        writer.member("results", settings.results)
+        writer.member("complete", isComplete)
+        writer.key("binds_per_s")
+        writer.double(bindsPerSecond.rounded())
+        writer.key("throughput")
+        writer.beginArray()
+        for outcome in throughput { Self.write(outcome, to: &writer) }
+        writer.endArray()
+        writer.key("h2load")
+        writer.beginArray()
+        for outcome in h2load {
+            Self.write(
+                [
+                    ("requests", Double(outcome.requests)), ("per_s", outcome.perSecond), ("cpu_us", outcome.micros),
+                    ("simulator_cpu_us", outcome.simulatorMicros),
+                ], to: &writer)
+        }
+        writer.endArray()
+        Self.write("worker_per_h2load", ratio, to: &writer)
+        if let latency {
+            writer.key("latency")
+            Self.write(
+                [
+                    ("pushes", Double(latency.pushes)), ("per_s", latency.perSecond), ("p50_ms", latency.p50Ms),
+                    ("p99_ms", latency.p99Ms), ("p999_ms", latency.p999Ms), ("worker_cpu_us", latency.workerMicros),
+                ], to: &writer)
+        }
+        if let memory {
+            writer.key("memory")
+            Self.write(
+                [
+                    ("held", Double(memory.held)), ("bytes", Double(memory.bytes)),
+                    ("idle_bytes", Double(memory.idleBytes)), ("bytes_per_push", memory.perPush),
+                ], to: &writer)
+        }
+        writer.endObject()
+        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
+    }
+
+    private static func write(_ outcome: ThroughputPhase.Outcome, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("pushes", Int64(outcome.pushes))
+        writer.member("accepted_by_server", Int64(outcome.acceptedByServer))
+        write("seconds", outcome.seconds, to: &writer)
+        write("per_s", outcome.perSecond, to: &writer)
+        write("worker_cpu_us", outcome.workerMicros, to: &writer)
+        write("redis_cpu_us", outcome.micros(outcome.redisNanos), to: &writer)
+        write("simulator_cpu_us", outcome.micros(outcome.simulatorNanos), to: &writer)
+        writer.member("worker_peak_bytes", Int64(outcome.peakBytes))
+        writer.key("worker_threads_cpu_us")
+        writer.beginObject()
+        for thread in outcome.workerThreads {
+            writer.key(escaping: thread.name)
+            writer.double((outcome.micros(thread.nanos) * 1000).rounded() / 1000)
+        }
+        writer.endObject()
+        writer.endObject()
+    }
+
+    private static func write(_ members: [(StaticString, Double?)], to writer: inout JSONWriter) {
+        writer.beginObject()
+        for (name, value) in members { write(name, value, to: &writer) }
+        writer.endObject()
+    }
+
+    private static func write(_ name: StaticString, _ value: Double?, to writer: inout JSONWriter) {
+        guard let value else { return }
+        writer.key(name)
+        writer.double((value * 1000).rounded() / 1000)
+    }
+}

@@ -1,0 +1,56 @@
+/// How a bench is run.
+struct BenchSettings {
+    /// Messages of the throughput phase, and requests of `h2load`.
+    var events: Int
+    var users: Int
+    /// Messages per second of the latency phase, and for how long.
+    var rate: Int
+    var seconds: Int
+    var inFlight: Int
+    var shards: Int
+    var results: String
+    var rounds: Int
+    /// Pushes held by the worker in the memory phase; 0 leaves it out.
+    var held: Int
+    var usesRedisTCP: Bool
+    var printsJSON: Bool
+    var keeps: Bool
+
+    static let options: [CommandSpec.Option] = [
+        .value("events", "N", "messages of the throughput phase, each a push to one device (200000; debug: 10000)"),
+        .value("users", "N", "distinct receivers (50000, at most the events)"),
+        .value("rate", "R", "messages per second of the latency phase (2000); 0 leaves it out"),
+        .value("seconds", "S", "length of the latency phase (10)"),
+        .value("in-flight", "N", "limits.in_flight (2000)"),
+        .value("shards", "N", "the worker's shards (1)"),
+        .value("results", "WHICH", "all, failures or none: what the worker writes to push.results (all)"),
+        .value("rounds", "N", "throughput and h2load, so many times (1); the median counts"),
+        .value("held", "N", "pushes held at once in the memory phase (100000); 0 leaves it out"),
+        .flag("redis-tcp", "Redis by TCP in place of its unix socket"),
+        CommandSpec.json,
+        .flag("keep", "keep the servers and a worker until ctrl-C afterwards"),
+    ]
+
+    init(_ arguments: Arguments) throws(Arguments.UsageError) {
+        #if DEBUG
+            let usual = 10_000
+        #else
+            let usual = 200_000
+        #endif
+        events = try arguments.int("events", default: usual, in: 100...2_000_000)
+        users = try arguments.int("users", default: min(50_000, events), in: 2...2_000_000)
+        rate = try arguments.int("rate", default: 2_000, in: 0...1_000_000)
+        seconds = try arguments.int("seconds", default: 10, in: 1...3_600)
+        inFlight = try arguments.int("in-flight", default: 2_000, in: 1...1_000_000)
+        shards = try arguments.int("shards", default: 1, in: 1...64)
+        results = arguments.string("results") ?? "all"
+        guard ["all", "failures", "none"].contains(results) else {
+            throw Arguments.UsageError(message: "--results wants all, failures or none")
+        }
+        rounds = try arguments.int("rounds", default: 1, in: 1...100)
+        held = try arguments.int("held", default: 100_000, in: 0...1_000_000)
+        usesRedisTCP = arguments.has("redis-tcp")
+        printsJSON = arguments.has("json")
+        keeps = arguments.has("keep")
+    }
+}

@@ -1,0 +1,98 @@
+import EventLoop
+import Glibc
+import Kafka
+import Simulator
+import Telemetry
+import Trial
+import Worker
+
+/// What the phases share: the servers, the users, and how records get into the topics.
+struct BenchWorld: Sendable {
+    let world: TrialWorld
+    let traffic: BenchTraffic
+    let settings: BenchSettings
+
+    static let topic = "com.example.im"
+
+    init(_ settings: BenchSettings) async throws {
+        self.settings = settings
+        var own = TrialWorld.Settings()
+        own.topic = Self.topic
+        // The mock keeps 5 MiB per partition; a message takes some 600 bytes there.
+        own.partitions = max(128, 2 * settings.events * 600 / (5 << 20))
+        own.shards = settings.shards
+        own.ledger = .off
+        own.logLevel = .info
+        own.usesRedisSocket = !settings.usesRedisTCP
+        own.appLines = "    limits:\n      in_flight: \(settings.inFlight)\n"
+        own.lines = "results: \(settings.results)\n"
+        world = try await TrialWorld(own)
+        traffic = BenchTraffic(users: settings.users, app: own.app, topic: Self.topic)
+    }
+
+    func startWorker() async throws -> BenchWorker {
+        try await BenchWorker.start(configuration: try world.writeConfiguration())
+    }
+
+    /// Writes `count` records as fast as they go; each must be confirmed by the broker.
+    func fill(_ topic: String, _ count: Int, _ record: (Int) -> (key: String, value: String)) throws {
+        let writer = try KafkaTopicWriter(world.kafka, topic: topic)
+        for number in 0..<count {
+            if number & 1023 == 0 { try Task.checkCancellation() }
+            try write(record(number), to: writer)
+        }
+        guard writer.finish(timeoutMs: 60_000), writer.written == count else {
+            throw TrialFault("the broker confirmed \(writer.written) of \(count) records")
+        }
+    }
+
+    func write(_ record: (key: String, value: String), to writer: KafkaTopicWriter) throws(TrialFault) {
+        var (key, value) = record
+        let error = key.withUTF8 { key in
+            value.withUTF8 { value in
+                writer.write(key: UnsafeRawBufferPointer(key), value: UnsafeRawBufferPointer(value))
+            }
+        }
+        if let error { throw TrialFault("the broker takes no records: \(error)") }
+    }
+
+    /// Binds every user's token by real records, and gives the records per second.
+    func bindUsers() async throws -> Double {
+        let nowMs = Loop.wallMs() - 60_000
+        try fill(Configuration.Topics().userState, traffic.users) { traffic.bind($0, atMs: nowMs) }
+        let worker = try await startWorker()
+        let start = Loop.monotonicNanos()
+        let first = try worker.metrics().settled
+        try await wait(for: worker) { $0.settled >= traffic.users }
+        let seconds = Double(Loop.monotonicNanos() - start) / 1e9
+        try worker.stop()
+        return Double(traffic.users - first) / seconds
+    }
+
+    /// Looks at the worker's numbers until they are as wanted; a minute without any change is a fault.
+    @discardableResult
+    func wait(
+        for worker: BenchWorker, everyMs: Int = 50, until isReached: (MetricsText) -> Bool
+    ) async throws -> MetricsText {
+        var last = -1
+        var lastChange = Loop.monotonicNanos()
+        while true {
+            let metrics = try worker.metrics()
+            if isReached(metrics) { return metrics }
+            let now = Loop.monotonicNanos()
+            let sum = metrics.settled + metrics.consumed
+            if sum != last {
+                last = sum
+                lastChange = now
+            } else if now - lastChange > 60_000_000_000 {
+                throw TrialFault("the worker stands still at \(metrics.settled) settled records")
+            }
+            try await Task.sleep(for: .milliseconds(everyMs), tolerance: .zero)
+        }
+    }
+
+    /// Processor time of the simulator's thread of this process.
+    var simulatorNanos: UInt64 {
+        ProcessUsage(pid: getpid()).threads.reduce(0) { $0 &+ ($1.name == "simulator" ? $1.cpuNanos : 0) }
+    }
+}

@@ -1,0 +1,77 @@
+import Crypto
+import EventLoop
+import Simulator
+import Trial
+
+/// nghttp2's own load generator does the same requests against the same simulator: the measure of a push.
+struct H2LoadPhase {
+    struct Outcome: Sendable {
+        var requests = 0
+        var perSecond: Double = 0
+        var micros: Double = 0
+        var simulatorMicros: Double = 0
+    }
+
+    static var isPossible: Bool { FinishedProcess.isOnPath("h2load") }
+
+    static func run(_ bench: BenchWorld) throws -> Outcome {
+        let count = bench.settings.events
+        let before = bench.simulatorNanos
+        let process = try FinishedProcess.run(
+            "h2load",
+            [
+                "-c", "1", "-m", "1000", "-t", "1", "-n", String(count), "-i", try addresses(bench),
+                "-d", try bench.world.folder.write(Array(BenchTraffic.samplePayload.utf8), to: "payload.json"),
+            ] + headers(bench).flatMap { ["-H", $0] })
+        let simulator = bench.simulatorNanos &- before
+        guard process.exitCode == 0 else { throw TrialFault("h2load: \(process.output.suffix(600))") }
+        let requests = accepted(in: process.output)
+        guard requests == count else {
+            throw TrialFault("h2load: \(requests) of \(count) were accepted: \(process.output.suffix(600))")
+        }
+        return Outcome(
+            requests: requests, perSecond: rate(in: process.output),
+            micros: process.cpuSeconds * 1e6 / Double(requests),
+            simulatorMicros: Double(simulator) / 1000 / Double(requests))
+    }
+
+    private static func addresses(_ bench: BenchWorld) throws(TrialFault) -> String {
+        var text = ""
+        for user in 0..<min(bench.settings.users, 50_000) {
+            text += "https://localhost:\(bench.world.simulatorPort)/3/device/\(bench.traffic.token(user))\n"
+        }
+        return try bench.world.folder.write(Array(text.utf8), to: "addresses.txt")
+    }
+
+    /// What the worker's client sends too.
+    private static func headers(_ bench: BenchWorld) throws -> [String] {
+        let nowMs = Loop.wallMs()
+        let head = Base64URL.encode(Array(#"{"alg":"ES256","kid":"\#(DemoCredentials.keyID)"}"#.utf8))
+        let claims = Base64URL.encode(Array(#"{"iss":"\#(DemoCredentials.teamID)","iat":\#(nowMs / 1000)}"#.utf8))
+        let signed = head + [UInt8(ascii: ".")] + claims
+        let token = signed + [UInt8(ascii: ".")] + Base64URL.encode(try bench.world.credentials.key.signES256(signed))
+        return [
+            "authorization: bearer \(String(decoding: token, as: UTF8.self))", "apns-topic: \(BenchWorld.topic)",
+            "apns-push-type: alert", "apns-priority: 10", "apns-expiration: \(nowMs / 1000 + 86_400)",
+            "apns-id: 5f0c1e9a-8f65-4c3e-9d3e-2f8a6b1c7d10", "apns-collapse-id: 3b0c44298fc1c149afbf4c8996fb9242",
+        ]
+    }
+
+    /// `status codes: 200000 2xx, 0 3xx, …`
+    static func accepted(in output: String) -> Int {
+        number(after: "status codes: ", in: output).map { Int($0) } ?? 0
+    }
+
+    /// `finished in 1.99s, 100501.23 req/s, …`
+    static func rate(in output: String) -> Double {
+        guard let line = output.split(separator: "\n").first(where: { $0.hasPrefix("finished in ") }) else { return 0 }
+        return line.split(separator: ", ").dropFirst().first.flatMap { number(after: "", in: String($0)) } ?? 0
+    }
+
+    private static func number(after mark: String, in text: String) -> Double? {
+        for line in text.split(separator: "\n") where line.hasPrefix(mark) {
+            return Double(line.dropFirst(mark.count).prefix { $0.isNumber || $0 == "." })
+        }
+        return nil
+    }
+}

@@ -1,0 +1,63 @@
+import EventLoop
+import Simulator
+import Trial
+import Worker
+
+/// APNs answers nothing: what the worker weighs with many pushes in hand.
+struct MemoryPhase {
+    struct Outcome: Sendable {
+        /// Pushes in flight or queued when it was weighed.
+        var held = 0
+        var bytes = 0
+        /// Ready, before the first record.
+        var idleBytes = 0
+        var perPush: Double { Double(bytes - idleBytes) / Double(max(1, held)) }
+    }
+
+    static func run(_ bench: BenchWorld) async throws -> Outcome {
+        let wanted = bench.settings.held
+        let worker = try await BenchWorker.start(configuration: try configuration(bench, wanted))
+        let idle = worker.memory.now
+        await bench.world.simulator.setScenario(try Scenario(json: Array(Self.frozen.utf8)))
+        let nowMs = Loop.wallMs()
+        // What is in hand stops a batch below the bound.
+        try bench.fill(Configuration.Topics().events, wanted + 1_024) {
+            bench.traffic.message($0, series: "m-\(nowMs)", atMs: nowMs)
+        }
+        var held = 0
+        var looks = 0
+        while held < wanted, looks < 600 {
+            try await Task.sleep(for: .milliseconds(100), tolerance: .zero)
+            let now = try Self.held(try worker.metrics())
+            looks = now == held ? looks + 1 : 0
+            held = now
+            // The gauge is renewed once a second; ten seconds without a change are the end of it.
+            if looks > 100 { break }
+        }
+        let memory = worker.memory
+        worker.kill()
+        await bench.world.simulator.setScenario(Scenario())
+        return Outcome(held: held, bytes: memory.now, idleBytes: idle)
+    }
+
+    private static let frozen = #"{"rules": [{"fault": {"kind": "freeze", "scope": "stream"}}]}"#
+
+    private static func held(_ metrics: MetricsText) throws -> Int {
+        Int(metrics.sum("carillon_pending_recipients"))
+    }
+
+    /// The same worker with room for all of it, and patience.
+    private static func configuration(_ bench: BenchWorld, _ count: Int) throws -> String {
+        var lines: [String] = []
+        for line in bench.world.configurationText.split(separator: "\n") {
+            switch true {
+            case line.hasPrefix("      in_flight:"):
+                lines += ["      in_flight: \(count + 1_024)", "      answer_s: 300"]
+            case line.hasPrefix("drain_s:"): lines.append("drain_s: 300")
+            default: lines.append(String(line))
+            }
+        }
+        lines += ["window:", "  records: \(count + 1_024)", ""]
+        return try bench.world.folder.write(Array(lines.joined(separator: "\n").utf8), to: "memory.yaml")
+    }
+}

@@ -1,0 +1,69 @@
+import EventLoop
+import Glibc
+import Simulator
+import Trial
+import Worker
+
+/// A backlog is there when the worker starts: how fast it goes, and what a push costs.
+struct ThroughputPhase {
+    struct Outcome: Sendable {
+        var pushes = 0
+        /// What the simulator accepted meanwhile; equal, or something is wrong.
+        var acceptedByServer = 0
+        /// From the last look without a record read to the first with all settled.
+        var seconds: Double = 0
+        var workerNanos: UInt64 = 0
+        var workerThreads: [(name: String, nanos: UInt64)] = []
+        var redisNanos: UInt64 = 0
+        var simulatorNanos: UInt64 = 0
+        var peakBytes = 0
+
+        var perSecond: Double { Double(pushes) / max(seconds, 1e-9) }
+        var workerMicros: Double { micros(workerNanos) }
+        func micros(_ nanos: UInt64) -> Double { Double(nanos) / 1000 / Double(max(1, pushes)) }
+    }
+
+    private struct Mark {
+        var nanos: UInt64
+        var worker: ProcessUsage
+        var redis: ProcessUsage
+        var simulator: UInt64
+        var accepted: Int
+    }
+
+    static func run(_ bench: BenchWorld, round: Int) async throws -> Outcome {
+        let count = bench.settings.events
+        let nowMs = Loop.wallMs()
+        try bench.fill(Configuration.Topics().events, count) {
+            bench.traffic.message($0, series: "t\(round)-\(nowMs)", atMs: nowMs)
+        }
+        let worker = try BenchWorker(configuration: try bench.world.writeConfiguration())
+        var start = await mark(bench, worker)
+        while true {
+            let next = await mark(bench, worker)
+            if try worker.metrics().consumed > 0 { break }
+            start = next
+            try Task.checkCancellation()
+            usleep(10_000)
+        }
+        let metrics = try await bench.wait(for: worker) { $0.settled >= count }
+        let end = await mark(bench, worker)
+        var outcome = Outcome()
+        outcome.pushes = metrics.accepted
+        outcome.acceptedByServer = end.accepted - start.accepted
+        outcome.seconds = Double(end.nanos - start.nanos) / 1e9
+        outcome.workerNanos = end.worker.cpuNanos &- start.worker.cpuNanos
+        outcome.workerThreads = end.worker.sinceByName(start.worker)
+        outcome.redisNanos = end.redis.cpuNanos &- start.redis.cpuNanos
+        outcome.simulatorNanos = end.simulator &- start.simulator
+        outcome.peakBytes = worker.memory.peak
+        try worker.stop()
+        return outcome
+    }
+
+    private static func mark(_ bench: BenchWorld, _ worker: BenchWorker) async -> Mark {
+        Mark(
+            nanos: Loop.monotonicNanos(), worker: worker.usage, redis: ProcessUsage(pid: bench.world.redis.pid),
+            simulator: bench.simulatorNanos, accepted: await bench.world.simulator.counters.accepted)
+    }
+}

@@ -1,0 +1,102 @@
+import Kafka
+import Trial
+
+/// `carillon bench`: end-to-end load on embedded parts.
+struct BenchCommand: Command {
+    static let spec = CommandSpec(
+        name: "bench",
+        summary: "load on embedded parts: pushes per second, CPU per push, latency, memory",
+        details: """
+            Starts a Kafka-protocol broker and the APNs simulator in this process, redis-server and a worker as processes of
+            their own, all on 127.0.0.1 with their files in a temporary folder. Binds the users by real records, then:
+
+            throughput  a backlog of --events messages, each a push to one device; from the first record to the last settled
+            h2load      where it is installed: the same requests to the same simulator; its CPU per request is the measure
+            latency     an even --rate of messages for --seconds
+            memory      the simulator answers nothing while --held pushes are in the worker's hands
+
+            CPU is the kernel's account of the threads (schedstat), h2load's by wait4. Use a release build.
+            """,
+        options: BenchSettings.options)
+
+    private let settings: BenchSettings
+
+    init(_ arguments: Arguments) throws(Arguments.UsageError) {
+        settings = try BenchSettings(arguments)
+    }
+
+    func run() async -> ExitCode {
+        do {
+            let signals = try EndSignals()
+            let ending = Ending()
+            signals.onFirst { ending.resolve(.failed) }
+            say("starting broker, Redis and APNs simulator …\n")
+            let bench = try await BenchWorld(settings)
+            let playing = Task {
+                do {
+                    ending.resolve(try await play(bench))
+                } catch {
+                    if !(error is CancellationError) { Terminal.err("carillon bench: \(error)\n") }
+                    ending.resolve(.failed)
+                }
+            }
+            let code = await ending.value()
+            // Its children end with it.
+            playing.cancel()
+            await playing.value
+            await bench.world.close()
+            return code
+        } catch {
+            Terminal.err("carillon bench: \(error)\n")
+            return .failed
+        }
+    }
+
+    private func play(_ bench: BenchWorld) async throws -> ExitCode {
+        var report = BenchReport(settings: settings)
+        say("binding \(settings.users) users …\n")
+        report.bindsPerSecond = try await bench.bindUsers()
+        for round in 1...settings.rounds {
+            let which = settings.rounds > 1 ? ", round \(round) of \(settings.rounds)" : ""
+            say("pushing \(settings.events) messages\(which) …\n")
+            report.throughput.append(try await ThroughputPhase.run(bench, round: round))
+            guard H2LoadPhase.isPossible else { continue }
+            say("h2load\(which) …\n")
+            report.h2load.append(try H2LoadPhase.run(bench))
+        }
+        if settings.rate > 0 {
+            say("pushing \(settings.rate) messages a second for \(settings.seconds) s …\n")
+            report.latency = try await LatencyPhase.run(bench)
+        }
+        if settings.held > 0 {
+            say("holding \(settings.held) pushes …\n")
+            report.memory = try await MemoryPhase.run(bench)
+        }
+        Terminal.out(settings.printsJSON ? report.json : report.text)
+        if settings.keeps { try await keep(bench) }
+        return report.isComplete ? .done : .failed
+    }
+
+    private func keep(_ bench: BenchWorld) async throws {
+        let worker = try await bench.startWorker()
+        say(
+            """
+            broker     \(bench.world.broker.bootstrap)
+            redis      \(bench.world.redis.url)
+            simulator  https://localhost:\(bench.world.simulatorPort)
+            worker     process \(worker.process.pid), until ctrl-C
+
+            """)
+        while worker.process.isRunning {
+            do {
+                try await Task.sleep(for: .milliseconds(500), tolerance: .zero)
+            } catch {
+                break
+            }
+            _ = worker.process.takeOutput()
+        }
+        try worker.stop()
+    }
+
+    private func say(_ text: String) { Terminal.err(text) }
+}
