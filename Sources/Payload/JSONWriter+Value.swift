@@ -1,9 +1,9 @@
-import JSON
-import PushCore
+public import JSON
+public import PushCore
 
 extension JSONWriter {
     /// A value that travels unread. Its depth was bounded when it was read.
-    mutating func value(_ value: JSONValue) {
+    public mutating func value(_ value: JSONValue) {
         switch value {
         case .null: null()
         case .bool(let flag): bool(flag)

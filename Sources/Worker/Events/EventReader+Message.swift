@@ -1,4 +1,5 @@
 import JSON
+import Payload
 import PushCore
 
 extension EventReader {

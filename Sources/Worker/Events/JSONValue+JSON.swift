@@ -16,25 +16,3 @@ extension JSONValue {
         }
     }
 }
-
-extension JSONWriter {
-    mutating func value(_ value: JSONValue) {
-        switch value {
-        case .null: null()
-        case .bool(let flag): bool(flag)
-        case .number(let text): number(text)
-        case .string(let text): string(text)
-        case .array(let elements):
-            beginArray()
-            for element in elements { self.value(element) }
-            endArray()
-        case .object(let members):
-            beginObject()
-            for member in members {
-                key(escaping: member.key)
-                self.value(member.value)
-            }
-            endObject()
-        }
-    }
-}
