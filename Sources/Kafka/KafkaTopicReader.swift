@@ -60,7 +60,8 @@ public final class KafkaTopicReader {
     /// Order holds within a partition only. Weather is waited out within `silenceMs`. Without `untilEnd` it goes on with
     /// what is written later. `isStopped` is asked between records and while none comes.
     public func read(
-        silenceMs: Int = 10_000, untilEnd: Bool = true, isStopped: () -> Bool = { false }, _ visit: (borrowing KafkaRecord) throws -> Step
+        silenceMs: Int = 10_000, untilEnd: Bool = true, isStopped: () -> Bool = { false },
+        _ visit: (borrowing KafkaRecord) throws -> Step
     ) throws -> Outcome {
         let silenceMs = Int64(clamping: min(silenceMs, 1 << 50))
         var deadline = monotonicMs() + silenceMs

@@ -4,8 +4,8 @@ import Glibc
 /// What a trial needs in place of Apple's account: a provider key, and a certificate authority with its server.
 ///
 /// Kept in a folder, so that a worker started later, or a simulator started again, fits: `AuthKey_CARILLON01.p8`,
-/// `ca.pem` (the client's `ca_file`), `server.pem` and `server-key.pem`. Keys are readable by their owner only. Nothing
-/// of it is worth anything outside of this machine.
+/// `ca.pem` (the client's `ca_file`), `server.pem`, `server-key.pem`, and `hosts` (what the certificate is good for).
+/// Keys are readable by their owner only. Nothing of it is worth anything outside of this machine.
 public struct DemoCredentials: Sendable {
     /// Key and team identifiers as a configuration names them.
     public static let keyID = "CARILLON01"
@@ -22,9 +22,10 @@ public struct DemoCredentials: Sendable {
     /// What the simulator checks tokens with.
     public let providerKey: ProviderKey
 
-    /// Uses what lies in `folder`, or mints a new set where anything is missing, unreadable or older than twenty days.
+    /// Uses what lies in `folder`, or mints a new set where anything is missing, unreadable or older than twenty days,
+    /// or where the certificate kept there is not good for all `hosts`.
     ///
-    /// - Parameter hosts: names and addresses of the simulator, for a newly minted certificate.
+    /// - Parameter hosts: names and addresses of the simulator.
     public init(
         folder: String, hosts: [String] = ["localhost", "127.0.0.1", "::1"]
     ) throws(SimulatorFault) {
@@ -33,7 +34,7 @@ public struct DemoCredentials: Sendable {
         if mkdir(folder, 0o700) != 0, errno != EEXIST {
             throw SimulatorFault("cannot make the folder \(folder): \(String(cString: strerror(errno)))")
         }
-        let kept = Self.kept(folder: folder, keyFile: keyFile, authorityFile: authorityFile)
+        let kept = Self.kept(folder: folder, keyFile: keyFile, authorityFile: authorityFile, hosts: hosts)
         do {
             key = try kept?.key ?? PrivateKey.generate()
             certificate = try kept?.certificate ?? MintedCertificate(hosts: hosts)
@@ -48,18 +49,26 @@ public struct DemoCredentials: Sendable {
         try Self.write(certificate.authorityPEM, to: authorityFile, mode: 0o644)
         try Self.write(certificate.chainPEM, to: folder + "/server.pem", mode: 0o644)
         try Self.write(certificate.privateKeyPEM, to: folder + "/server-key.pem")
+        try Self.write(Array(hosts.joined(separator: "\n").utf8), to: folder + "/hosts", mode: 0o644)
     }
 
     private static func kept(
-        folder: String, keyFile: String, authorityFile: String
+        folder: String, keyFile: String, authorityFile: String, hosts: [String]
     ) -> (key: PrivateKey, certificate: MintedCertificate)? {
         // Certificates hold thirty days.
-        guard let age = age(folder + "/server.pem"), age < 20 * 86_400,
+        guard isCertified(hosts, folder: folder), let age = age(folder + "/server.pem"), age < 20 * 86_400,
             let keyPEM = read(keyFile), let key = try? PrivateKey(pem: keyPEM),
             let authority = read(authorityFile), let chain = read(folder + "/server.pem"),
             let serverKey = read(folder + "/server-key.pem"), (try? PrivateKey(pem: serverKey)) != nil
         else { return nil }
         return (key, MintedCertificate(authorityPEM: authority, chainPEM: chain, privateKeyPEM: serverKey))
+    }
+
+    /// The names are kept beside the certificate, so that it need not be read for them.
+    private static func isCertified(_ hosts: [String], folder: String) -> Bool {
+        guard let bytes = read(folder + "/hosts") else { return false }
+        let known = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+        return hosts.allSatisfy(known.contains)
     }
 
     private static func age(_ path: String) -> Int? {

@@ -85,7 +85,7 @@ private final class Folder {
 
     deinit {
         for folder in [path + "/secrets", path] {
-            for name in ["ledger.ndjson", "AuthKey_CARILLON01.p8", "ca.pem", "server.pem", "server-key.pem"] {
+            for name in ["ledger.ndjson", "AuthKey_CARILLON01.p8", "ca.pem", "server.pem", "server-key.pem", "hosts"] {
                 unlink(folder + "/" + name)
             }
             rmdir(folder)

@@ -172,7 +172,10 @@ struct DeviceContext {
             13, "render",
             input: "profile \(profile.rawValue), language \(variant.language), details "
                 + (variant.isHidden ? "hidden" : "shown") + (variant.isForced ? ", forced text" : ""),
-            outcome: message.push.silent ? "silent" : badge.map { "badge \($0)" } ?? "no badge")
+            outcome: message.push.silent
+                ? "silent"
+                : (badge.map { "badge \($0)" } ?? "no badge")
+                    + (message.decreasesBadge ? ", less one if the recalled message is counted and unread" : ""))
     }
 
     func sendStep(_ token: TokenRecord) -> Explanation.Step {

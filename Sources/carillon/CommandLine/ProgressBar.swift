@@ -55,6 +55,12 @@ struct ProgressBar {
         return "\(tenths / 10).\(tenths % 10)"
     }
 
+    /// Seconds for a report.
+    var secondsText: String {
+        let hundredths = Int((seconds * 100).rounded())
+        return "\(hundredths / 100).\(hundredths % 100 < 10 ? "0" : "")\(hundredths % 100) s"
+    }
+
     private static func clock(_ seconds: Double) -> String {
         let whole = Int(min(seconds, 359_999).rounded(.up))
         let (minutes, rest) = (whole / 60, whole % 60)

@@ -9,7 +9,8 @@ struct ExplainCommand: Command {
         details: """
             Reads records (one JSON object a line, of either input topic; lines written by `carillon record` too), reads
             Redis as it is now, and decides as the worker does. It sends and changes nothing. Verdicts are those of
-            push.results if APNs accepts and connections acknowledge; besides them dead_letter, state_change, duplicate.
+            push.results if APNs accepts and connections acknowledge; besides them dead_letter, state_change, duplicate. With
+            --at the clock is another, but presence and marks are still those of now.
 
             exit codes: 0 explained (bad records too: they are explained as such), 1 Redis or the file is away,
             64 bad usage, 78 bad configuration

@@ -88,7 +88,7 @@ struct RecordCommand: Command {
         // Standard output may be the recording itself.
         let say = out == "-" ? Terminal.err : Terminal.out
         guard isJSON else {
-            say("\(bar.done) records of \(topic), \(why), \(ProgressBar.number(bar.seconds)) s\n")
+            say("\(bar.done) records of \(topic), \(why), \(bar.secondsText)\n")
             return
         }
         var writer = JSONWriter()

@@ -118,7 +118,7 @@ struct ReplayCommand: Command {
         bar.clear()
         return ReplayReport(
             records: bar.done, written: run.written, failures: run.failures, seconds: bar.seconds,
-            isFlushed: isFlushed)
+            secondsText: bar.secondsText, isFlushed: isFlushed)
     }
 
     private func report(_ report: ReplayReport, _ stop: StopFlag) -> ExitCode {
@@ -135,12 +135,13 @@ struct ReplayReport {
     /// By librdkafka's name of the error.
     var failures: [String: Int]
     var seconds: Double
+    var secondsText: String
     var isFlushed: Bool
 
     private var rate: Double { seconds > 0 ? Double(written) / seconds : 0 }
 
     var text: String {
-        var text = "\(Style.bold("\(written) records")) in \(ProgressBar.number(seconds)) s, "
+        var text = "\(Style.bold("\(written) records")) in \(secondsText), "
         text += "\(ProgressBar.number(rate))/s, \(failures.values.reduce(0, +)) failed\n"
         for (name, count) in failures.sorted(by: { $0.key < $1.key }) { text += "  \(Style.red(name))  \(count)\n" }
         if !isFlushed { text += "  \(Style.red("the brokers did not confirm everything within 30 s"))\n" }

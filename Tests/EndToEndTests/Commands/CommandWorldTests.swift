@@ -1,0 +1,101 @@
+import Foundation
+import JSON
+import Kafka
+import Support
+import Testing
+import Trial
+
+/// Commands against broker, Redis and simulator.
+struct CommandWorldTests {
+    private static let event = """
+        {"v":1,"kind":"message","app":"im","event_id":"e1","sent_ms":1700000000000,"msg_id":"m1",\
+        "conv":{"id":"c1","type":"p2p"},"from":{"uid":"alice"},"to":{"uids":["bob"]},"push":{"content":"嗨"}}
+        """
+    private static let mark = """
+        {"v":1,"kind":"read","app":"im","event_id":"e2","sent_ms":1700000001000,"uid":"bob","conv_id":"c1",\
+        "up_to_ms":1700000000500}
+        """
+
+    @Test func checkFindsAWholeWorldWellAndNamesWhatIsMissing() async throws {
+        let world = try await TrialWorld()
+        let path = try world.writeConfiguration()
+        let well = try CommandRun("check", "--config", path)
+        #expect(well.code == 0 && well.output.contains("all well"), "\(well.output)")
+        let other = world.configurationText.replacingOccurrences(
+            of: "group: carillon", with: "group: carillon\n  topics: {events: not.there}")
+        let missing = try CommandRun(
+            "check", "--json", "--config", try world.folder.write(Array(other.utf8), to: "missing.yaml"))
+        #expect(missing.code == 1)
+        let fails = missing.lines.filter { $0.contains(#""grade":"fail""#) }
+        #expect(fails.count == 1 && fails.first?.contains("not.there") == true, "\(missing.output)")
+        await world.close()
+    }
+
+    @Test func aRecordingIsReplayedAsItWas() async throws {
+        let world = try await TrialWorld()
+        let path = try world.writeConfiguration()
+        let input = try world.folder.write(Array("\(Self.event)\n\n\(Self.mark)\n".utf8), to: "in.ndjson")
+        let replay = try CommandRun("replay", "--config", path, "--in", input, "--json")
+        #expect(replay.code == 0 && replay.output.contains(#""written":2"#), "\(replay.output)\(replay.errors)")
+        let record = try CommandRun(
+            "record", "--config", path, "--topic", "events", "--out", "-", "--until-end", "--json")
+        #expect(record.code == 0)
+        let line = try JSONTree(parsing: Array(try #require(record.lines.first).utf8))
+        #expect(record.lines.count == 1 && line["topic"]?.string == "im.events" && line["key"]?.string == "c1")
+        #expect(line["value"]?.bytes == Array(Self.event.utf8))
+        let marks = try CommandRun("record", "--config", path, "--topic", "user-state", "--out", "-", "--until-end")
+        #expect(marks.output.contains(#""key":"bob""#) && marks.lines.count == 1)
+        await world.close()
+    }
+
+    @Test func shiftedTimesMoveTogether() async throws {
+        let world = try await TrialWorld()
+        let path = try world.writeConfiguration()
+        let input = try world.folder.write(Array("\(Self.event)\n\(Self.mark)\n".utf8), to: "in.ndjson")
+        let replay = try CommandRun(
+            "replay", "--config", path, "--in", input, "--shift-times", "--topic", "push.sms")
+        #expect(replay.code == 0, "\(replay.errors)")
+        let record = try CommandRun("record", "--config", path, "--topic", "push.sms", "--out", "-", "--until-end")
+        let values = try record.lines.compactMap { try JSONTree(parsing: Array($0.utf8))["value"] }
+        let message = try #require(values.first { $0["kind"]?.string == "message" }?["sent_ms"]?.int)
+        let read = try #require(values.first { $0["kind"]?.string == "read" })
+        #expect(read["sent_ms"]?.int == message + 1000 && read["up_to_ms"]?.int == message + 500)
+        #expect(message > 1_700_000_000_000)
+        await world.close()
+    }
+
+    @Test func aPushIsSentAndItsAnswerPrintedWithoutTheToken() async throws {
+        let world = try await TrialWorld()
+        let path = try world.writeConfiguration()
+        let token = String(repeating: "ab", count: 32)
+        let sent = try CommandRun(
+            "send", "--config", path, "--app", "im", "--token", token, "--alert", "hi", "--json")
+        #expect(sent.code == 0 && sent.output.contains(#""status":200"#), "\(sent.output)\(sent.errors)")
+        let refused = try CommandRun(
+            "send", "--config", path, "--app", "im", "--token", token, "--alert", "hi", "--topic", "com.other")
+        #expect(refused.code == 1 && refused.output.contains("400"), "\(refused.output)\(refused.errors)")
+        for run in [sent, refused] { #expect(!(run.output + run.errors).contains(token)) }
+        let entries = await world.simulator.entries
+        #expect(entries.count == 2)
+        await world.close()
+    }
+
+    @Test func explainAndUserReadRedisAndExplainPrintsOneObjectPerDevice() async throws {
+        let world = try await TrialWorld()
+        let path = try world.writeConfiguration()
+        let told = try CommandRun(
+            "explain", "--config", path, "--event", "-", "--at", "sent", "--json",
+            input: "\(Self.event)\n{}\n\(Self.mark)\n")
+        #expect(told.code == 0, "\(told.errors)")
+        let lines = try told.lines.map { try JSONTree(parsing: Array($0.utf8)) }
+        #expect(lines.map { $0["reason"]?.string } == ["no_token", "bad_event", "ok"])
+        #expect(lines.map { $0["route"]?.string } == ["none", "none", "none"])
+        #expect(lines[0]["steps"]?[0]?["step"]?.int == 1)
+        let user = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob", "--json")
+        #expect(user.code == 0 && user.output.contains(#""badge":0"#))
+        world.redis.stop()
+        let away = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
+        #expect(away.code == 1 && away.errors.contains("redis.url"), "\(away.errors)")
+        await world.close()
+    }
+}

@@ -1,0 +1,180 @@
+import JSON
+import PushCore
+import Redis
+import Support
+import Testing
+
+@testable import Worker
+
+/// Against a real redis-server; all times lie near `StateWorld.base`.
+struct ExplainerTests {
+    private static let token = "00ffaa11"
+
+    private struct Desk {
+        let world: StateWorld
+        let desk: RedisDesk
+        let explainer: Explainer
+
+        func end() async {
+            await desk.close()
+            await world.end()
+        }
+
+        func explain(_ record: String) async throws -> [Explanation] {
+            try await explainer.explain(Array(record.utf8), place: "line 1", at: .at(StateWorld.base + 1000))
+                .explanations
+        }
+    }
+
+    private static let configuration = """
+        kafka: {brokers: "k:9092"}
+        redis: {url: "redis://r"}
+        apps:
+          - {id: im, topic: com.example.im, credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}}
+        """
+
+    private func open(membersMax: Int = 20) async throws -> Desk {
+        let world = try StateWorld()
+        try await world.connect()
+        let desk = try RedisDesk(endpoint: RedisEndpoint(url: world.server.url))
+        try await desk.open()
+        let configuration = try Configuration.read(Array(Self.configuration.utf8), source: "f").get()
+        return Desk(
+            world: world, desk: desk, explainer: Explainer(configuration, desk: desk, membersMax: membersMax))
+    }
+
+    private func bind(_ world: StateWorld, _ uid: String) async throws {
+        let record = TokenRecord(
+            hex: Self.token, environment: .production, topic: "com.example.im", type: .alert,
+            boundMs: StateWorld.base)
+        try await world.change(uid, .bind(.init(device: "phone", token: record, version: 1)))
+    }
+
+    private func message(
+        to uids: String = #""to":{"uids":["bob"]},"#, type: String = "p2p", push: String = #"{"content":"hi"}"#
+    ) -> String {
+        """
+        {"v":1,"kind":"message","app":"im","event_id":"e","sent_ms":\(StateWorld.base),"msg_id":"m",\(uids)\
+        "conv":{"id":"c","type":"\(type)"},"from":{"uid":"alice","nick":"Al"},"push":\(push)}
+        """
+    }
+
+    @Test func aBoundDeviceIsShownThePushThatItWouldGet() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        let before = try world.world.server.command("DBSIZE")
+        let told = try #require(try await world.explain(message()).first)
+        #expect(told.uid == "bob" && told.device == "phone" && told.route == .apns)
+        #expect(told.verdict == "accepted" && told.reason == "ok")
+        #expect(told.steps.map(\.number) == [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16])
+        let payload = try JSONTree(parsing: try #require(told.payload))
+        #expect(payload["aps"]?["alert"]?["body"]?.string == "Al: hi")
+        #expect(payload["aps"]?["badge"]?.int == 1)
+        let headers = Dictionary(told.headers.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        #expect(headers["apns-topic"] == "com.example.im" && headers["apns-id"] == payload["pid"]?.string)
+        // Asked again: nothing was claimed or counted.
+        #expect(try await world.explain(message()).first == told)
+        #expect(try world.world.server.command("DBSIZE") == before)
+        await world.end()
+    }
+
+    @Test func aTokenIsNeverShown() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        let told = try #require(try await world.explain(message()).first)
+        #expect(!told.steps.contains { $0.input.contains(Self.token) || $0.outcome.contains(Self.token) })
+        #expect(told.steps.contains { $0.input.contains(TokenHash.short(Self.token)) })
+        await world.end()
+    }
+
+    @Test func whoGetsNothingIsToldWhy() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        let rows: [(String, String, String, Int?)] = [
+            (message(push: #"{"enabled":false}"#), "suppressed", "msg_push_off", 7),
+            (message(to: #""to":{"uids":["alice"]},"#), "suppressed", "sender", 4),
+            (message(to: #""to":{"uids":["bob"],"exclude":["bob"]},"#), "suppressed", "excluded", 4),
+            (message(to: #""to":{"uids":["eve"]},"#), "suppressed", "no_token", 12),
+            (message(to: #""expire_at_ms":\#(StateWorld.base + 1),"to":{"uids":["bob"]},"#), "expired", "expired", 2),
+            (#"{"v":1,"kind":"message"}"#, "dead_letter", "bad_event", 1),
+            (
+                #"{"v":1,"kind":"read","app":"im","event_id":"r","sent_ms":1,"uid":"bob","conv_id":"c","up_to_ms":5}"#,
+                "state_change", "ok", nil
+            ),
+        ]
+        for (record, verdict, reason, step) in rows {
+            let told = try await world.explain(record)
+            #expect(told.map(\.verdict) == [verdict], "\(record)")
+            #expect(told.map(\.reason) == [reason], "\(record)")
+            #expect(told.first?.device == nil && told.first?.payload == nil)
+            #expect(told.first?.steps.first { !$0.passes }?.number == step, "\(record)")
+        }
+        await world.end()
+    }
+
+    @Test func aBadRecordIsToldWithPathAndByte() async throws {
+        let world = try await open()
+        let told = try await world.explain(#"{"v":1,"kind":"message","app":7}"#)
+        #expect(told.first?.steps.last?.outcome.contains("at $.app, byte 30") == true)
+        await world.end()
+    }
+
+    @Test func aFinishedMessageIsADuplicate() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        _ = try await world.world.text("SET", "c:d3:{im:bob}mm", "f")
+        #expect(try await world.explain(message()).map(\.verdict) == ["duplicate"])
+        await world.end()
+    }
+
+    @Test func aTokenThatMovedOnIsNotPushedTo() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        try await world.world.raw("DEL", "c:o:{im:\(Self.token)}")
+        let told = try #require(try await world.explain(message()).first)
+        #expect(told.verdict == "suppressed" && told.reason == "token_moved" && told.payload == nil)
+        await world.end()
+    }
+
+    @Test func aPresenceCountsOnlyUnderALeaseOfItsEpoch() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        try await world.world.raw(
+            "HSET", "p:{im:bob}", "phone", "fg,ios,g1,7,3,\(StateWorld.base),-,-,-")
+        let void = try #require(try await world.explain(message()).first)
+        #expect(void.route == .apns)
+        #expect(void.steps.contains { $0.number == 11 && $0.input.contains("g1 holds no lease") })
+        _ = try await world.world.text("SET", "gw:{g1}", "7")
+        let live = try #require(try await world.explain(message()).first)
+        #expect(live.route == .connection && live.verdict == "online" && live.reason == "acked")
+        await world.end()
+    }
+
+    @Test func aMutedUsersLiveDeviceStillGetsTheMessage() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        try await world.world.change("bob", .mute(conversation: "c", level: .blocked, untilMs: nil))
+        try await world.world.raw("HSET", "p:{im:bob}", "phone", "fg,ios,g1,7,3,\(StateWorld.base),-,-,-")
+        _ = try await world.world.text("SET", "gw:{g1}", "7")
+        let told = try await world.explain(message())
+        #expect(told.map(\.route) == [.none, .connection])
+        #expect(told.map(\.device) == [nil, "phone"])
+        #expect(told.allSatisfy { $0.verdict == "suppressed" && $0.reason == "conv_muted" })
+        await world.end()
+    }
+
+    @Test func aGroupIsScannedUpToTheBoundAndSaysSo() async throws {
+        let world = try await open(membersMax: 3)
+        for member in 0..<5 { try await world.world.raw("HSET", "g:{im:c}", "u\(member)", "0") }
+        let record = Array(message(to: "", type: "group").utf8)
+        let report = try await world.explainer.explain(record, place: "line 1", at: .sent)
+        #expect(report.explanations.count == 3 && report.isCut)
+        await world.end()
+    }
+
+    @Test func aDeskSaysAtOnceWhenRedisIsAway() async throws {
+        let desk = try RedisDesk(endpoint: RedisEndpoint(url: "unix:///nowhere/redis.sock"))
+        await #expect(throws: RedisFault(.unreachable)) { try await desk.open() }
+        await desk.close()
+    }
+}
