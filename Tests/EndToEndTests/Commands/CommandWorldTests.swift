@@ -1,6 +1,6 @@
 import Foundation
 import JSON
-import Kafka
+import Simulator
 import Support
 import Testing
 import Trial
