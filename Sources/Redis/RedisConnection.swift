@@ -128,7 +128,7 @@ final class RedisConnection: LinkDelegate {
             delegate?.redis(client, didReply: entry.tag, reply: reply)
             return
         }
-        if Self.endsConnection(fault.code) { endingFault = fault }
+        if Self.endsConnection(fault) { endingFault = fault }
         client.failed(entry.tag, fault)
     }
 
@@ -160,9 +160,11 @@ final class RedisConnection: LinkDelegate {
     }
 
     /// After these the server will refuse what follows as well; a new connection may meet another one, or log in anew.
-    private static func endsConnection(_ code: RedisFault.Code) -> Bool {
-        switch code {
+    private static func endsConnection(_ fault: RedisFault) -> Bool {
+        switch fault.code {
         case .readOnly, .loading: true
+        // NOPERM, of the same code, is about one command: another login would be told the same.
+        case .authentication: fault.isLoggedOut
         default: false
         }
     }

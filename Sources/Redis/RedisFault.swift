@@ -76,11 +76,15 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         switch code {
         case .notConnected, .overloaded, .unreachable, .connectionLost(wasSent: false): false
         case .loading, .readOnly, .moved, .clusterDown, .noScript, .busy: false
-        // A script may meet these in its midst, after it has written.
-        case .authentication, .outOfMemory, .wrongType, .refused: true
+        case .authentication: !isLoggedOut
+        // A script may meet these, NOPERM too, in its midst, after it has written.
+        case .outOfMemory, .wrongType, .refused: true
         case .timeout, .connectionLost(wasSent: true), .protocolViolation: true
         }
     }
+
+    /// NOAUTH: the connection counts as nobody's, and nothing at all was carried out.
+    var isLoggedOut: Bool { code == .authentication && text.hasPrefix("NOAUTH") }
 
     public var description: String { text.isEmpty ? code.name : "\(code.name): \(text)" }
 

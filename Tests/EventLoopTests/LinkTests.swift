@@ -194,6 +194,39 @@ struct LinkTests {
         await test.end()
     }
 
+    @Test(arguments: [false, true]) func knowsAfterItsEndWhatNeverLeft(isOurs: Bool) async throws {
+        let test = try TestLoop()
+        let facts = Facts<LinkEvent>()
+        let unsent = Facts<Int>()
+        let total = 64 * 1024 * 1024
+        let listener = try Ports.silentListener(backlog: 1)
+        await test.run { test in
+            let probe = Probe(facts, unsent: unsent)
+            let link = Link(loop: test.loop, to: .tcp(host: "127.0.0.1", port: listener.port))
+            link.delegate = probe
+            probe.onOpen = { link in
+                link.write([UInt8](repeating: 7, count: total))
+                guard isOurs else { return }
+                link.close()
+                unsent.record(link.pendingOutputBytes)
+            }
+            link.open()
+            for object in [probe, link] as [AnyObject] { test.keep(object) }
+        }
+        #expect(try await facts.next() == .opened(nil))
+        let peer = accept(listener.fd, nil, nil)
+        var block = [UInt8](repeating: 0, count: 64 * 1024)
+        var taken = read(peer, &block, block.count)
+        // To our own end the peer reads all that left; or it ends with bytes unread, which resets the connection.
+        while isOurs, case let count = read(peer, &block, block.count), count > 0 { taken += count }
+        close(peer)
+        close(listener.fd)
+        let rest = try await unsent.next()
+        #expect(taken > 0 && rest > 0)
+        #expect(isOurs ? taken + rest == total : taken + rest <= total)
+        await test.end()
+    }
+
     @Test func refusesToListenOnATakenPortOrAName() async throws {
         let test = try TestLoop()
         let taken = try Ports.silentListener(backlog: 1)

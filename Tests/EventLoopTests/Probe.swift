@@ -22,7 +22,13 @@ final class Probe: LinkDelegate {
     var link: Link?
     private(set) var detail = Facts<String>()
 
-    init(_ facts: Facts<LinkEvent>) { self.facts = facts }
+    private let unsent: Facts<Int>?
+
+    /// `unsent` hears what had not left when the link ended.
+    init(_ facts: Facts<LinkEvent>, unsent: Facts<Int>? = nil) {
+        self.facts = facts
+        self.unsent = unsent
+    }
 
     func linkDidOpen(_ link: Link) {
         facts.record(.opened(link.negotiatedProtocol))
@@ -35,6 +41,7 @@ final class Probe: LinkDelegate {
     }
 
     func link(_ link: Link, didClose reason: LinkFault) {
+        unsent?.record(link.pendingOutputBytes)
         detail.record(reason.detail)
         facts.record(.closed(reason.reason))
     }

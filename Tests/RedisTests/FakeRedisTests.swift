@@ -85,6 +85,29 @@ struct FakeRedisTests {
         }
     }
 
+    @Test func whatNeverLeftWholeIsToldAsUnsent() async throws {
+        let stage = try TestLoop("fake")
+        let port = try await stage.run { stage in
+            let server = try FakeRedis(loop: stage.loop, answer: [], closes: true)
+            stage.keep(server)
+            return server.port
+        }
+        let world = try RedisWorld()
+        try await world.connect("redis://127.0.0.1:\(port)")
+        try await world.with { client, _ in
+            try client.command(1) { $0.arg("PING") }
+            // More than the buffers of both kernels hold, so that its end cannot have left.
+            try client.command(2) { $0.arg([UInt8](repeating: 65, count: 64 << 20)) }
+        }
+        #expect(try await world.answer(1) == .failed(1, .init(.connectionLost(wasSent: true))))
+        let unsent = try await world.answer(2)
+        #expect(unsent == .failed(2, .init(.connectionLost(wasSent: false))))
+        guard case .failed(_, let fault) = unsent else { return }
+        #expect(!fault.mayHaveRun)
+        await world.end()
+        await stage.end()
+    }
+
     @Test(arguments: [
         "hello\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", ":1x\r\n",
         "$99999999999999999999\r\n",

@@ -153,6 +153,39 @@ struct RedisClientTests {
         await world.end()
     }
 
+    @Test func aConnectionThatIsLoggedOutIsReplaced() async throws {
+        let server = try RedisServer(arguments: ["--requirepass", "right"])
+        let world = try RedisWorld()
+        try await world.connect("redis://:right@127.0.0.1:\(server.port)")
+        // RESET logs out, as no other command does to a connection that stays open.
+        try await world.send(1, "RESET")
+        #expect(try await world.reply(1) == "+RESET")
+        try await world.send(2, "SET", "k", "v")
+        #expect(try await world.answer(2) == .failed(2, .init(.authentication)))
+        let fault = try await world.waiting()
+        #expect(fault.code == .authentication && !fault.mayHaveRun)
+        try await world.ready()
+        try await world.send(3, "GET", "k")
+        #expect(try await world.reply(3) == "nil")
+        await world.end()
+    }
+
+    @Test func aForbiddenCommandLeavesTheConnectionAlone() async throws {
+        let server = try RedisServer()
+        let owner = try RedisWorld()
+        try await owner.connect(server.url)
+        try await owner.send(1, "ACL", "SETUSER", "guest", "on", "nopass", "~*", "+ping")
+        #expect(try await owner.reply(1) == "+OK")
+        await owner.end()
+        let world = try RedisWorld()
+        try await world.connect("redis://guest:any@127.0.0.1:\(server.port)")
+        try await world.send(1, "SET", "k", "v")
+        #expect(try await world.answer(1) == .failed(1, .init(.authentication)))
+        try await world.send(2, "PING")
+        #expect(try await world.reply(2) == "+PONG")
+        await world.end()
+    }
+
     @Test func aDatabaseThatDoesNotExistIsAFault() async throws {
         let server = try RedisServer()
         let world = try RedisWorld()

@@ -43,6 +43,7 @@ public final class Link {
     var fd: Int32 = -1
     var session: TLSSession?
     var output = OutputBuffer()
+    private var unsentBytes = 0
     var readEvent: UnsafeMutablePointer<event>?
     var writeEvent: UnsafeMutablePointer<event>?
     /// Output waits for the kernel's word that there is room.
@@ -106,8 +107,10 @@ public final class Link {
     /// The subject of the peer's verified certificate; nil where it showed none.
     public var peerCertificateSubject: String? { session?.peerSubject }
 
-    /// Bytes written and not yet taken by the kernel.
-    public var pendingOutputBytes: Int { output.count }
+    /// Bytes written and not yet taken by the kernel; of a closed link those that never were, for good.
+    ///
+    /// What the kernel took may have reached the peer; what stands here cannot have, nor, with TLS, any record of it.
+    public var pendingOutputBytes: Int { stage == .closed ? unsentBytes : output.count }
 
     /// Whether the owner should hold back until `linkDidDrain`.
     public var isFull: Bool { output.count > highWaterBytes }
@@ -212,6 +215,7 @@ public final class Link {
         timer = nil
         addresses = []
         freeSocket()
+        unsentBytes = output.count
         output.release()
     }
 
