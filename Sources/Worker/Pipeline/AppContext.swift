@@ -8,6 +8,7 @@ import Telemetry
 ///
 /// A client serves one (environment, credential): another team or key never shares a connection (Apple).
 final class AppContext {
+    let id: String
     let policy: AppPolicy
     let templates: Templates
     let metrics: AppMetrics
@@ -38,6 +39,7 @@ final class AppContext {
     /// - Parameter rate: pushes per second of this shard; 0: no limit.
     init(policy: AppPolicy, templates: Templates, metrics: AppMetrics, rate: Double, clients: [Client]) {
         self.rate = RateBucket(perSecond: rate)
+        id = policy.id
         self.policy = policy
         self.templates = templates
         self.metrics = metrics

@@ -38,6 +38,9 @@ struct Audience {
         }
     }
 
+    /// Nobody is left to be started.
+    var isEmpty: Bool { next == members.count && cursor == nil }
+
     /// Nobody was started yet, and nothing was read.
     var isUnread: Bool { cursor == 0 && members.isEmpty }
 

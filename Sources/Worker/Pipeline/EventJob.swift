@@ -8,13 +8,15 @@ import PushCore
 /// It is settled when nothing holds it any more: not its expansion, no recipient, no record that the broker has yet to
 /// acknowledge.
 final class EventJob {
-    let event: Event
+    let id: String
+    let sentMs: Int64
     let app: AppContext
-    /// The record as it came: what deliveries carry.
-    let raw: [UInt8]
     let origin: Origin
-    /// Of a message; kept beside `event`, since taking it out of the enum copies all of it.
+    /// Of a message or a revoke; nil of a Live Activity.
     let message: Message?
+    let activity: ActivityJob?
+    /// The record as it came, for deliveries; let go of when nobody of the event can be delivered to any more.
+    private(set) var raw: [UInt8]
     var slot = 0
     var generation: UInt32 = 0
 
@@ -23,27 +25,34 @@ final class EventJob {
     var audience: Audience
     /// Recipients without a decision; deliveries leave when there are none.
     var undecided = 0
+    /// Some device of the event has, or waits behind, a long connection.
+    var hasConnections = false
     var deliveries: [GatewayBatch] = []
     var unackedDeliveries = 0
     /// Recipients that may be marked finished once the deliveries are acknowledged.
     var waitingForDeliveries: [JobRef] = []
     /// Encoded once for all recipients that share them.
     private var payloads: EventPayloads?
-    private var activityPayload: [UInt8]?
     private var headers: [(topic: String, value: PushHeaders?)] = []
 
-    init(event: Event, app: AppContext, raw: [UInt8], origin: Origin, audience: Audience) {
-        self.event = event
+    init(
+        _ message: Message?, activity: LiveActivity?, of event: borrowing Event, app: AppContext, raw: [UInt8],
+        origin: Origin, audience: Audience
+    ) {
+        id = event.id
+        sentMs = event.sentMs
         self.app = app
-        self.raw = raw
         self.origin = origin
+        self.message = message
+        self.activity = activity.map { ActivityJob($0, sentMs: event.sentMs) }
+        self.raw = raw
         self.audience = audience
-        if case .message(let message) = event.body {
-            self.message = message
-            payloads = EventPayloads(message, policy: app.policy)
-        } else {
-            message = nil
-        }
+        payloads = message.map { EventPayloads($0, policy: app.policy) }
+    }
+
+    /// Everyone is on the way to APNs: the record's bytes are needed no more.
+    func dropRawIfUnneeded() {
+        if undecided == 0, !hasConnections, audience.isEmpty { raw = [] }
     }
 
     /// Where the record stands in Kafka, and its place in the ledger.
@@ -69,24 +78,25 @@ final class EventJob {
 
     /// `msg_id` of the records written about it.
     var msgID: String {
-        if let message { return message.msgID }
-        if case .liveActivity(let activity) = event.body { return activity.msgID ?? "" }
-        return ""
+        message?.msgID ?? activity?.value.msgID ?? ""
     }
 
     /// What duplicates are recognised by; a Live Activity by its event (contract section 2).
     var claimID: String {
-        message?.msgID ?? event.id
+        message?.msgID ?? id
     }
 
     var claimKind: PairKind {
-        guard let message else { return .liveActivity }
-        return message.kind == .revoke ? .revoke : .message
+        switch message?.kind {
+        case .message: .message
+        case .revoke: .revoke
+        case nil: .liveActivity
+        }
     }
 
     /// Unix ms.
     var expiresAtMs: Int64 {
-        message?.expireAtMs ?? event.sentMs &+ LiveActivity.lifetimeMs
+        message?.expireAtMs ?? sentMs &+ LiveActivity.lifetimeMs
     }
 
     var conversationID: String { message?.conversation.id ?? "" }
@@ -96,8 +106,8 @@ final class EventJob {
 
     /// The Live Activity whose beginning decides whether it is over; nil: this event is none, or begins it.
     var startedActivityID: String? {
-        guard case .liveActivity(let activity) = event.body, activity.action != .start else { return nil }
-        return activity.activityID
+        guard let activity, activity.value.action != .start else { return nil }
+        return activity.value.activityID
     }
 
     // MARK: - Bytes
@@ -114,8 +124,8 @@ final class EventJob {
         let common: EventHeaders
         if let message {
             common = EventHeaders(message)
-        } else if case .liveActivity(let activity) = event.body {
-            common = EventHeaders(activity, expireAtMs: expiresAtMs)
+        } else if let activity {
+            common = EventHeaders(activity.value, expireAtMs: expiresAtMs)
         } else {
             return nil
         }
@@ -137,8 +147,18 @@ final class EventJob {
             return payloads?.template(variant, of: message, templates: app.templates)?
                 .render(badge: badge, pid: id, receiver: uid)
         }
-        guard case .liveActivity(let activity) = event.body else { return nil }
-        if activityPayload == nil { activityPayload = ActivityPayload.encode(activity, sentMs: event.sentMs) ?? [] }
-        return activityPayload.flatMap { $0.isEmpty ? nil : $0 }
+        return activity?.payload
+    }
+}
+
+/// A Live Activity in work: its payload is the same for every device.
+final class ActivityJob {
+    let value: LiveActivity
+    /// Nil: too large (`payload_too_large`).
+    let payload: [UInt8]?
+
+    init(_ activity: LiveActivity, sentMs: Int64) {
+        value = activity
+        payload = ActivityPayload.encode(activity, sentMs: sentMs)
     }
 }

@@ -30,11 +30,11 @@ struct OutcomeRecord {
     }
 
     /// Appends the record's JSON.
-    func write(to writer: inout JSONWriter, event: borrowing Event, msgID: String, atMs: Int64) {
+    func write(to writer: inout JSONWriter, app: String, eventID: String, msgID: String, atMs: Int64) {
         writer.beginObject()
         writer.member("v", 1)
-        writer.member("app", event.app)
-        writer.member("event_id", event.id)
+        writer.member("app", app)
+        writer.member("event_id", eventID)
         writer.member("msg_id", msgID)
         writer.member("uid", uid)
         writer.member("device", ifPresent: device)

@@ -11,11 +11,11 @@ extension Pipeline {
         let decision: Decision
         if let message = job.event.message {
             decision = PushCore.decide(
-                message, sentMs: job.event.event.sentMs, for: job.recipient, policy: job.event.app.policy,
+                message, sentMs: job.event.sentMs, for: job.recipient, policy: job.event.app.policy,
                 zones: zones, now: now)
-        } else if case .liveActivity(let activity) = job.event.event.body {
+        } else if let activity = job.event.activity?.value {
             decision = PushCore.decide(
-                activity, sentMs: job.event.event.sentMs, for: job.recipient, startedMs: job.activityStartMs,
+                activity, sentMs: job.event.sentMs, for: job.recipient, startedMs: job.activityStartMs,
                 now: now)
         } else {
             return done(job)
@@ -69,7 +69,7 @@ extension Pipeline {
         for token in tokens {
             ask(job) { (store) throws(RedisFault) in
                 try store.owner(
-                    app: job.event.event.app, token: job.recipient.tokens[token].record.hex,
+                    app: job.event.app.id, token: job.recipient.tokens[token].record.hex,
                     tag: job.tag(.owner, token))
             }
         }
@@ -112,6 +112,10 @@ extension Pipeline {
         }
         job.open += job.devices.count - first
         for index in first..<job.devices.count { begin(job, index) }
+        // Many may wait for APNs at once: what a later round reads anew is not kept till then.
+        job.recipient.tokens = []
+        job.recipient.presence = []
+        job.event.dropRawIfUnneeded()
         scheduleAckLook(job)
         flushDeliveries(of: job.event)
         concludeIfEnded(job)
@@ -134,11 +138,16 @@ extension Pipeline {
     private func begin(_ job: RecipientJob, _ index: Int) {
         switch job.devices[index].route.way {
         case .apns(let token, let copyTo):
-            if let copyTo { job.devices[index].presence = job.recipient.presence[copyTo] }
+            if let copyTo {
+                job.devices[index].connection = LiveConnection(job.recipient.presence[copyTo])
+                job.event.hasConnections = true
+            }
             startPush(job, index, token: token)
         case .connection(let presence, let alert, let ackWithinMs):
+            job.event.hasConnections = true
             deliver(job, index, presence: presence, alert: alert, ackWithinMs: ackWithinMs)
         case .hold(let token, let holdMs):
+            job.event.hasConnections = true
             hold(job, index, token: token, holdMs: holdMs)
         case .none(let reason):
             end(job, index, verdict: .suppressed, reason: reason.rawValue)
@@ -180,7 +189,7 @@ extension Pipeline {
         job.awaiting = 1
         ask(job) { (store) throws(RedisFault) in
             try store.finish(
-                app: job.event.event.app, uid: job.recipient.uid, kind: job.event.claimKind, id: job.event.claimID,
+                app: job.event.app.id, uid: job.recipient.uid, kind: job.event.claimKind, id: job.event.claimID,
                 expireAtMs: job.event.expiresAtMs, nowMs: Loop.wallMs(), tag: job.tag(.finish))
         }
     }
@@ -198,8 +207,8 @@ extension ClaimRequest {
     init(_ job: RecipientJob) {
         let event = job.event
         self.init(
-            app: event.event.app, uid: job.recipient.uid, kind: event.claimKind, id: event.claimID,
-            conversation: event.conversationID, sentMs: event.event.sentMs, seq: event.message?.serverSeq,
+            app: event.app.id, uid: job.recipient.uid, kind: event.claimKind, id: event.claimID,
+            conversation: event.conversationID, sentMs: event.sentMs, seq: event.message?.serverSeq,
             counted: job.decision?.counted ?? false, revoke: event.message?.revoke, expireAtMs: event.expiresAtMs,
             nowMs: Loop.wallMs())
     }

@@ -103,17 +103,19 @@ extension Pipeline: KafkaConsumerDelegate {
         case .userState(let state):
             apply(state, of: event, app: app, place: origin.place)
         case .message(let message):
-            start(event, audience: Audience(of: message), app: app, raw: raw, origin)
+            start(
+                EventJob(
+                    message, activity: nil, of: event, app: app, raw: Array(raw), origin: origin,
+                    audience: Audience(of: message)))
         case .liveActivity(let activity):
-            start(event, audience: Audience(uids: activity.uids), app: app, raw: raw, origin)
+            start(
+                EventJob(
+                    nil, activity: activity, of: event, app: app, raw: Array(raw), origin: origin,
+                    audience: Audience(uids: activity.uids)))
         }
     }
 
-    private func start(
-        _ event: Event, audience: Audience, app: AppContext, raw: UnsafeRawBufferPointer, _ origin: EventJob.Origin
-    ) {
-        let job = EventJob(
-            event: event, app: app, raw: Array(raw), origin: origin, audience: audience)
+    private func start(_ job: EventJob) {
         guard let (slot, generation) = events.insert(job) else {
             preconditionFailure("hasRoom keeps a batch of event slots free")
         }

@@ -57,14 +57,14 @@ extension Pipeline: APNsClientDelegate {
     /// runs from now. Best effort: what is lost with the connection costs at most one push too many.
     private func noteAccepted(_ job: RecipientJob, _ index: Int) {
         let now = Loop.wallMs()
-        let app = job.event.event.app
+        let app = job.event.app.id
         if job.open > 0 || job.flags.contains(.unmarked) {
             try? store.accepted(
                 app: app, uid: job.recipient.uid, kind: job.event.claimKind, id: job.event.claimID,
                 device: job.devices[index].route.device, expireAtMs: job.event.expiresAtMs, nowMs: now,
                 tag: job.tag(.note))
         }
-        if case .liveActivity(let activity) = job.event.event.body, activity.action == .start {
+        if let activity = job.event.activity?.value, activity.action == .start {
             try? store.beginActivity(
                 app: app, uid: job.recipient.uid, activityID: activity.activityID, atMs: now, tag: job.tag(.note))
         }

@@ -47,7 +47,7 @@ extension Pipeline {
         guard let group = event.audience.group, let cursor = event.audience.cursor else { return }
         do throws(RedisFault) {
             try store.members(
-                app: event.event.app, group: group, cursor: cursor, count: limits.memberPage, tag: event.tag(.members))
+                app: event.app.id, group: group, cursor: cursor, count: limits.memberPage, tag: event.tag(.members))
         } catch {
             retryMembers(event)
         }
@@ -83,7 +83,7 @@ extension Pipeline {
         job.recipient.presence.removeAll(keepingCapacity: true)
         job.recipient.tokens.removeAll(keepingCapacity: true)
         let event = job.event
-        let app = event.event.app
+        let app = event.app.id
         let uid = job.recipient.uid
         // The group's level came with the member scan; a given uid's has to be read.
         let group = event.readsLevels ? event.conversationID : nil

@@ -19,7 +19,7 @@ extension Pipeline {
         }
         let bound = job.recipient.tokens[token]
         job.devices[index].pushID = PushIdentity.make(
-            app: job.event.event.app, uid: job.recipient.uid, msgID: job.event.claimID,
+            app: job.event.app.id, uid: job.recipient.uid, msgID: job.event.claimID,
             kind: job.event.claimKind.rawValue,
             tokenHex: bound.record.hex)
         job.devices[index].token = bound
@@ -112,7 +112,7 @@ extension Pipeline {
 
     /// Ours to prevent, so it is told.
     private func unfit(_ job: RecipientJob, _ index: Int, _ fault: PushFault) {
-        log.error("a push was unfit to be sent", ["fault": .string(fault.text), "app": .string(job.event.event.app)])
+        log.error("a push was unfit to be sent", ["fault": .string(fault.text), "app": .string(job.event.app.id)])
         if case .payloadTooLarge = fault {
             stop(job, index, verdict: .suppressed, reason: Reason.payloadTooLarge.rawValue)
         } else {
@@ -139,7 +139,7 @@ extension Pipeline {
 
     func deliver(_ job: RecipientJob, _ index: Int, presence: Int, alert: Bool, ackWithinMs: Int64?) {
         let target = job.recipient.presence[presence]
-        job.devices[index].presence = target
+        job.devices[index].connection = LiveConnection(target)
         job.devices[index].startedNanos = loop.nowNanos
         add(
             DeliveryTarget(
@@ -158,10 +158,10 @@ extension Pipeline {
 
     /// Strategy 4: the live device gets a copy after the push's outcome.
     func deliverCopy(_ job: RecipientJob, _ index: Int, accepted: Bool) {
-        guard let target = job.devices[index].presence else { return }
+        guard let target = job.devices[index].connection else { return }
         add(
             DeliveryTarget(
-                uid: job.recipient.uid, device: target.device, connectionEpoch: target.connectionEpoch,
+                uid: job.recipient.uid, device: target.device, connectionEpoch: target.epoch,
                 alert: !accepted, pushed: accepted, pushID: accepted ? job.devices[index].pushID : nil),
             gateway: target.gateway, of: job)
         flushDeliveries(of: job.event)
@@ -193,7 +193,7 @@ extension Pipeline {
     private func produce(_ batch: EventJob.GatewayBatch, of event: EventJob) {
         var writer = JSONWriter(reservingCapacity: event.raw.count + 160 * batch.targets.count + 64)
         DeliveryTarget.writeRecord(
-            of: batch.targets, gateway: batch.gateway, app: event.event.app, event: event.raw, to: &writer)
+            of: batch.targets, gateway: batch.gateway, app: event.app.id, event: event.raw, to: &writer)
         event.holds += 1
         event.unackedDeliveries += 1
         event.app.metrics.deliveries.add(UInt64(batch.targets.count))
@@ -217,7 +217,7 @@ extension Pipeline {
         let isFailure = record.verdict == .rejected || record.verdict == .expired
         guard results == .all || (results == .failures && isFailure) else { return }
         var writer = JSONWriter(reservingCapacity: 384)
-        record.write(to: &writer, event: event.event, msgID: event.msgID, atMs: Loop.wallMs())
+        record.write(to: &writer, app: event.app.id, eventID: event.id, msgID: event.msgID, atMs: Loop.wallMs())
         let tag: UInt64
         switch holder {
         case .recipient(let job):
@@ -236,8 +236,8 @@ extension Pipeline {
         var writer = JSONWriter(reservingCapacity: 256)
         writer.beginObject()
         writer.member("v", 1)
-        writer.member("app", job.event.event.app)
-        writer.member("event_id", job.event.event.id)
+        writer.member("app", job.event.app.id)
+        writer.member("event_id", job.event.id)
         writer.member("msg_id", message.msgID)
         writer.member("uid", job.recipient.uid)
         writer.member("reason", reason)

@@ -59,7 +59,7 @@ extension Pipeline {
         job.acknowledged.removeAll(keepingCapacity: true)
         ask(job) { (store) throws(RedisFault) in
             try store.acks(
-                app: job.event.event.app, uid: job.recipient.uid, msgID: job.event.msgID, tag: job.tag(.acks))
+                app: job.event.app.id, uid: job.recipient.uid, msgID: job.event.msgID, tag: job.tag(.acks))
         }
     }
 
@@ -89,9 +89,9 @@ extension Pipeline {
     }
 
     private func suspect(_ job: RecipientJob, _ index: Int) {
-        guard let target = job.devices[index].presence else { return }
+        guard let target = job.devices[index].connection else { return }
         job.suspects.append(
-            RecipientJob.Suspect(device: target.device, connectionEpoch: target.connectionEpoch))
+            RecipientJob.Suspect(device: target.device, connectionEpoch: target.epoch))
         supersede(job, index)
         job.event.app.metrics.ackTimeouts.add()
     }
@@ -116,7 +116,7 @@ extension Pipeline {
 
     /// `hold_s` 0: the desktop's ack is the end for the phones.
     private func endPhonesBehindDesktop(_ job: RecipientJob, _ index: Int) {
-        guard job.devices[index].presence?.platform.isDesktop ?? false else { return }
+        guard job.devices[index].connection?.isDesktop ?? false else { return }
         for phone in job.devices.indices where job.devices[phone].state == .held {
             guard case .hold(_, nil) = job.devices[phone].route.way else { continue }
             end(job, phone, verdict: .suppressed, reason: Reason.desktopOnline.rawValue)

@@ -99,14 +99,29 @@ struct JobRef {
     var generation: UInt32
 }
 
+/// Where a delivery goes; of pushes there are many more, so it has a place of its own.
+final class LiveConnection {
+    let device: String
+    let gateway: String
+    let epoch: Int64
+    let isDesktop: Bool
+
+    init(_ presence: DevicePresence) {
+        device = presence.device
+        gateway = presence.gateway
+        epoch = presence.connectionEpoch
+        isDesktop = presence.platform.isDesktop
+    }
+}
+
 /// One device of a recipient on its way to an end.
 struct DeviceWork {
     var route: Route
     var state = State.idle
     /// What is pushed to; kept here because a later round reads the recipient anew.
     var token: BoundToken?
-    /// The connection that a delivery went to.
-    var presence: DevicePresence?
+    /// The connection that a delivery goes to.
+    var connection: LiveConnection?
     /// Set when the push is made; the same for every attempt.
     var pushID: PushIdentity?
     /// The number that the push carries.
