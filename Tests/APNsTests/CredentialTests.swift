@@ -1,5 +1,7 @@
 import Crypto
+import EventLoop
 import JSON
+import Support
 import Testing
 
 @testable import APNs
@@ -31,6 +33,52 @@ import Testing
         }
         #expect(throws: APNsFault.self) {
             _ = try APNsCredential.token(keyFile: "/dev/null", keyID: "ABC123DEFG", teamID: "DEF123GHIJ")
+        }
+    }
+
+    @Test(arguments: [false, true]) func anArchiveIsOpenedByItsPassword(isOld: Bool) throws {
+        let folder = try TemporaryFolder()
+        let minted = try MintedCertificate(validUntil: 86_400)
+        let archive = try minted.writeArchive(password: "opens it", isOld: isOld, to: "push.p12", in: folder)
+        let right = try folder.write(Array("opens it\n".utf8), to: "right")
+        let wrong = try folder.write(Array("opens not".utf8), to: "wrong")
+        let credential = try APNsCredential.archive(file: archive, passwordFile: right)
+        let end = try #require(try credential.validUntilSeconds())
+        #expect(abs(end - Loop.wallMs() / 1000 - 86_400) < 3600)
+        for passwordFile in [wrong, nil] {
+            #expect {
+                _ = try APNsCredential.archive(file: archive, passwordFile: passwordFile)
+            } throws: {
+                ($0 as? APNsFault)?.description == "\(archive): the password does not open the PKCS#12 archive"
+            }
+        }
+        for broken in [right, "/nonexistent.p12"] {
+            #expect {
+                _ = try APNsCredential.archive(file: broken, passwordFile: right)
+            } throws: {
+                ($0 as? APNsFault)?.description.hasPrefix("\(broken): ") == true
+            }
+        }
+        #expect(try APNsCredential.archive(file: archive, passwordFile: right).isToken == false)
+    }
+
+    @Test func anArchiveWithoutAPasswordNeedsNoFile() throws {
+        let folder = try TemporaryFolder()
+        let archive = try MintedCertificate().writeArchive(password: "", to: "push.p12", in: folder)
+        #expect(try APNsCredential.archive(file: archive, passwordFile: nil).validUntilSeconds() != nil)
+    }
+
+    @Test func aCertificateAndAStrangersKeyAreRefused() throws {
+        let folder = try TemporaryFolder()
+        let minted = try MintedCertificate()
+        let chain = try folder.write(minted.chainPEM, to: "chain.pem")
+        let key = try folder.write(minted.privateKeyPEM, to: "key.pem")
+        let other = try folder.write(MintedCertificate().privateKeyPEM, to: "other.pem")
+        #expect(try APNsCredential.certificate(chainFile: chain, keyFile: key).validUntilSeconds() != nil)
+        #expect {
+            _ = try APNsCredential.certificate(chainFile: chain, keyFile: other)
+        } throws: {
+            ($0 as? APNsFault)?.description.hasPrefix("\(chain): ") == true
         }
     }
 

@@ -105,11 +105,10 @@ public final class APNsClient {
     private static func context(
         _ endpoint: APNsEndpoint, _ credential: APNsCredential
     ) throws(APNsFault) -> TLSClientContext {
-        var identity: TLSIdentity?
-        if case .certificate(let chain, let key) = credential { identity = .pem(certificate: chain, key: key) }
         do {
             return try TLSClientContext(
-                trust: endpoint.caFile.map { .file($0) } ?? .system, alpn: ["h2"], identity: identity)
+                trust: endpoint.caFile.map { .file($0) } ?? .system, alpn: ["h2"],
+                identity: credential.identity)
         } catch {
             throw APNsFault(.noTLS, "TLS for \(endpoint.host): \(error.description)")
         }

@@ -1,10 +1,14 @@
 public import Crypto
+import EventLoop
+public import Telemetry
 
 /// Who sends: a provider key (`.p8`) that signs tokens, or a certificate shown in the TLS handshake.
 public enum APNsCredential: Sendable {
     case token(key: PrivateKey, keyID: String, teamID: String)
     /// PEM text of the certificate chain and of its unencrypted key.
     case certificate(chainPEM: [UInt8], keyPEM: [UInt8])
+    /// A PKCS #12 archive and the password that opens it, empty where it has none.
+    case archive(bytes: [UInt8], password: Secret)
 
     /// Reads a `.p8` file as Apple hands it out.
     ///
@@ -24,8 +28,54 @@ public enum APNsCredential: Sendable {
     }
 
     /// Reads a certificate and its key from PEM files; one file may hold both.
+    ///
+    /// - Throws: `unreadableFile`, or `badCredential` where the two do not fit.
     public static func certificate(chainFile: String, keyFile: String) throws(APNsFault) -> APNsCredential {
-        .certificate(chainPEM: try SmallFile.read(chainFile), keyPEM: try SmallFile.read(keyFile))
+        let read = APNsCredential.certificate(
+            chainPEM: try SmallFile.read(chainFile), keyPEM: try SmallFile.read(keyFile))
+        return try read.checked(chainFile)
+    }
+
+    /// Reads a PKCS #12 archive, as Apple's keychain exports it; the password stands alone in a file.
+    ///
+    /// - Throws: `unreadableFile`, or `badCredential` where the password does not open it or something in it is missing.
+    public static func archive(file: String, passwordFile: String?) throws(APNsFault) -> APNsCredential {
+        var password: [UInt8] = []
+        if let passwordFile {
+            password = try SmallFile.read(passwordFile)
+            // The newline that editors add is not part of it.
+            while let last = password.last, last == 0x0A || last == 0x0D { password.removeLast() }
+            guard !password.contains(0) else { throw APNsFault(.badCredential, "\(passwordFile): holds a NUL byte") }
+        }
+        let read = APNsCredential.archive(bytes: try SmallFile.read(file), password: Secret(bytes: password))
+        return try read.checked(file)
+    }
+
+    /// When the certificate ends, in Unix seconds; nil for a provider key, which has no end.
+    public func validUntilSeconds() throws(APNsFault) -> Int64? {
+        do {
+            return try identity?.validUntilSeconds()
+        } catch {
+            throw APNsFault(.badCredential, error.description)
+        }
+    }
+
+    private func checked(_ file: String) throws(APNsFault) -> APNsCredential {
+        do {
+            _ = try validUntilSeconds()
+            return self
+        } catch {
+            throw APNsFault(.badCredential, "\(file): \(error.description)")
+        }
+    }
+
+    /// What is shown in the TLS handshake; nil for a provider key.
+    var identity: TLSIdentity? {
+        switch self {
+        case .token: nil
+        case .certificate(let chain, let key): .pem(certificate: chain, key: key)
+        case .archive(let bytes, let password): .pkcs12(bytes, password: password.text)
+        }
     }
 
     var isToken: Bool {

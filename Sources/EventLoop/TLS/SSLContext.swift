@@ -1,4 +1,5 @@
 import COpenSSL
+import Glibc
 
 /// Owns one SSL_CTX, with what client and server side have in common.
 ///
@@ -81,33 +82,19 @@ final class SSLContext: @unchecked Sendable {
     }
 
     private func usePKCS12(_ bytes: [UInt8], password: String) throws(TLSFault) {
-        let bio = try Self.memoryBIO(bytes)
-        defer { BIO_free(bio) }
-        guard let archive = d2i_PKCS12_bio(bio, nil) else { throw Self.fault("not a PKCS#12 archive") }
-        defer { PKCS12_free(archive) }
-        var key: OpaquePointer?
-        var leaf: OpaquePointer?
-        var chain: OpaquePointer?
-        // Archives of older tools use RC2, which OpenSSL 3 has only in its legacy provider: its words name the algorithm.
-        guard PKCS12_parse(archive, password, &key, &leaf, &chain) == 1 else {
-            throw Self.fault("cannot open the PKCS#12 archive (wrong password, or an old cipher: export it anew)")
-        }
-        defer {
-            EVP_PKEY_free(key)
-            X509_free(leaf)
-            if let chain {
-                while let one = OPENSSL_sk_pop(chain) { X509_free(OpaquePointer(one)) }
-                OPENSSL_sk_free(chain)
-            }
-        }
-        guard let key, let leaf else { throw TLSFault("the PKCS#12 archive lacks a certificate or its key") }
-        guard SSL_CTX_use_certificate(raw, leaf) == 1, SSL_CTX_use_PrivateKey(raw, key) == 1 else {
+        let archive = try PKCS12Archive(bytes, password: password)
+        guard SSL_CTX_use_certificate(raw, archive.leaf) == 1, SSL_CTX_use_PrivateKey(raw, archive.key) == 1 else {
             throw Self.fault("cannot use the PKCS#12 archive's certificate")
         }
-        for index in 0..<max(0, OPENSSL_sk_num(chain)) {
-            guard let one = OPENSSL_sk_value(chain, index) else { continue }
-            SSL_CTX_ctrl(raw, SSL_CTRL_CHAIN_CERT, 1, one)
-        }
+        archive.forEachIssuer { SSL_CTX_ctrl(raw, SSL_CTRL_CHAIN_CERT, 1, $0) }
+    }
+
+    /// The end of the own certificate's validity in Unix seconds; nil where there is none or its date cannot be read.
+    var identityEndSeconds: Int64? {
+        guard let leaf = SSL_CTX_get0_certificate(raw), let end = X509_get0_notAfter(leaf) else { return nil }
+        var time = tm()
+        guard ASN1_TIME_to_tm(end, &time) == 1 else { return nil }
+        return Int64(timegm(&time))
     }
 
     // MARK: Reading
@@ -133,7 +120,7 @@ final class SSLContext: @unchecked Sendable {
     }
 
     /// A BIO with its own copy of the bytes.
-    private static func memoryBIO(_ bytes: [UInt8]) throws(TLSFault) -> OpaquePointer {
+    static func memoryBIO(_ bytes: [UInt8]) throws(TLSFault) -> OpaquePointer {
         guard bytes.count <= 1 << 20, let bio = BIO_new(BIO_s_mem()) else {
             throw TLSFault("more than 1 MB of PEM or PKCS#12")
         }
@@ -145,7 +132,7 @@ final class SSLContext: @unchecked Sendable {
         return bio
     }
 
-    private static func fault(_ place: String) -> TLSFault {
+    static func fault(_ place: String) -> TLSFault {
         TLSFault(takeOpenSSLError().map { "\(place): \($0.text)" } ?? place)
     }
 

@@ -1,7 +1,19 @@
+import COpenSSL
+
 /// A certificate with its private key: a server's own, or the client's for certificate-based APNs connections.
 public enum TLSIdentity: Sendable {
     /// PEM bytes: the leaf first, then what leads to the authority; and the leaf's unencrypted private key.
     case pem(certificate: [UInt8], key: [UInt8])
     /// A PKCS#12 archive, as Apple's keychain exports it, and its password.
     case pkcs12([UInt8], password: String)
+
+    /// Opens it as a context would and says until when its certificate is valid, in Unix seconds.
+    ///
+    /// Throws what is wrong with certificate, key or password, so that it can be told at start, beside the file's name.
+    public func validUntilSeconds() throws(TLSFault) -> Int64 {
+        let context = try SSLContext(method: TLS_client_method(), alpn: [])
+        try context.use(self)
+        guard let end = context.identityEndSeconds else { throw TLSFault("the certificate's dates cannot be read") }
+        return end
+    }
 }

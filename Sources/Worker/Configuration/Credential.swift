@@ -33,12 +33,8 @@ extension Configuration {
                     return .success(try APNsCredential.token(keyFile: keyFile, keyID: keyID, teamID: teamID))
                 case .certificate(let chainFile, let keyFile):
                     return .success(try APNsCredential.certificate(chainFile: chainFile, keyFile: keyFile))
-                case .archive(let file, _):
-                    return .failure(
-                        Problem(
-                            mark,
-                            "\(file): PKCS #12 files cannot be read yet; write PEM files with `openssl pkcs12` "
-                                + "and name them as certificate_file and key_file"))
+                case .archive(let file, let passwordFile):
+                    return .success(try APNsCredential.archive(file: file, passwordFile: passwordFile))
                 }
             } catch {
                 return .failure(Problem(mark, error.description))

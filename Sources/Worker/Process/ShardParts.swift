@@ -105,6 +105,7 @@ struct ShardParts {
         case .success(let found): loaded = found
         case .failure(let problem): throw StartFault(problem.description)
         }
+        tellExpiry(of: loaded, app: app.policy.id, name: credential.name)
         var clients: [AppContext.Client] = []
         for environment in [APNsEnvironment.production, .sandbox] {
             do throws(APNsFault) {
@@ -121,5 +122,14 @@ struct ShardParts {
             }
         }
         return clients
+    }
+
+    /// A provider key has no end, so it has no series.
+    private func tellExpiry(of credential: APNsCredential, app: String, name: String) {
+        guard let end = try? credential.validUntilSeconds() else { return }
+        registry.gauge(
+            "carillon_credential_expiry_timestamp_seconds", help: "End of a certificate's validity, Unix time",
+            labels: [("app", app), ("credential", name)], combine: .max
+        ).set(Double(end))
     }
 }

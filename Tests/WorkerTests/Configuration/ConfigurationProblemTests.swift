@@ -1,3 +1,4 @@
+import Support
 import Testing
 import Worker
 
@@ -184,5 +185,21 @@ struct ConfigurationProblemTests {
         #expect(problems.count == 1)
         #expect(problems.first?.hasPrefix("f:6: ") == true)
         #expect(problems.first?.contains("k.p8") == true)
+    }
+
+    @Test func aWrongPasswordIsToldWithItsLine() throws {
+        let folder = try TemporaryFolder()
+        let archive = try folder.writeArchive(password: "right", to: "push.p12")
+        for (password, count) in [("right", 0), ("wrong", 1)] {
+            let file = try folder.write(Array(password.utf8), to: password)
+            let yaml = Self.good.replacing(
+                "{key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}",
+                with: "{certificate_file: \(archive), password_file: \(file)}")
+            let problems = try Configuration.read(Array(yaml.utf8), source: "f").get().credentialProblems()
+            #expect(problems.count == count)
+            for problem in problems {
+                #expect(problem.description == "f:6: \(archive): the password does not open the PKCS#12 archive")
+            }
+        }
     }
 }

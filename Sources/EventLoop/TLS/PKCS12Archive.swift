@@ -1,0 +1,74 @@
+import COpenSSL
+
+/// An opened PKCS#12 archive: a certificate, its key, and what leads to the authority.
+struct PKCS12Archive: ~Copyable {
+    let leaf: OpaquePointer
+    let key: OpaquePointer
+    private let chain: OpaquePointer?
+
+    init(_ bytes: [UInt8], password: String) throws(TLSFault) {
+        let bio = try SSLContext.memoryBIO(bytes)
+        defer { BIO_free(bio) }
+        guard let archive = d2i_PKCS12_bio(bio, nil) else { throw SSLContext.fault("not a PKCS#12 archive") }
+        defer { PKCS12_free(archive) }
+        var parts = Parts()
+        if let error = parts.take(archive, password) {
+            // The keychain and older tools encrypt with RC2, which OpenSSL 3 keeps in its legacy provider.
+            let mayBeOld = error.reason != PKCS12_R_MAC_VERIFY_FAILURE
+            let isRead = mayBeOld && Self.hasOldCiphers && parts.take(archive, password) == nil
+            guard isRead else { throw Self.fault(error) }
+        }
+        guard let leaf = parts.leaf, let key = parts.key else {
+            parts.free()
+            throw TLSFault("the PKCS#12 archive lacks a certificate or its key")
+        }
+        self.leaf = leaf
+        self.key = key
+        chain = parts.chain
+    }
+
+    deinit {
+        var parts = Parts(key: key, leaf: leaf, chain: chain)
+        parts.free()
+    }
+
+    /// Calls back with each certificate beside the leaf, borrowed.
+    func forEachIssuer(_ body: (UnsafeMutableRawPointer) -> Void) {
+        for index in 0..<max(0, OPENSSL_sk_num(chain)) {
+            if let one = OPENSSL_sk_value(chain, index) { body(one) }
+        }
+    }
+
+    /// Loads the legacy provider once, beside the default one, for good.
+    private static let hasOldCiphers = OSSL_PROVIDER_try_load(nil, "legacy", 1) != nil
+
+    private static func fault(_ error: (text: String, reason: Int32)) -> TLSFault {
+        error.reason == PKCS12_R_MAC_VERIFY_FAILURE
+            ? TLSFault("the password does not open the PKCS#12 archive")
+            : TLSFault("cannot open the PKCS#12 archive (export it anew with a current tool): \(error.text)")
+    }
+
+    private struct Parts {
+        var key: OpaquePointer?
+        var leaf: OpaquePointer?
+        var chain: OpaquePointer?
+
+        /// OpenSSL's complaint, nil when all is read. On failure it has freed what it had.
+        mutating func take(_ archive: OpaquePointer, _ password: String) -> (text: String, reason: Int32)? {
+            ERR_clear_error()
+            guard PKCS12_parse(archive, password, &key, &leaf, &chain) != 1 else { return nil }
+            self = Parts()
+            return takeOpenSSLError() ?? ("no reason given", 0)
+        }
+
+        mutating func free() {
+            EVP_PKEY_free(key)
+            X509_free(leaf)
+            if let chain {
+                while let one = OPENSSL_sk_pop(chain) { X509_free(OpaquePointer(one)) }
+                OPENSSL_sk_free(chain)
+            }
+            self = Parts()
+        }
+    }
+}
