@@ -76,12 +76,7 @@ actor Stage {
 
     /// The workers' log lines so far.
     nonisolated func logText() throws -> String {
-        guard let stream = fopen(world.folder.file("worker.log"), "r") else { throw TrialFault("there is no log") }
-        defer { fclose(stream) }
-        var text: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 1 << 16)
-        while case let count = fread(&block, 1, block.count, stream), count > 0 { text += block[..<count] }
-        return String(decoding: text, as: UTF8.self)
+        String(decoding: try readFile(world.folder.file("worker.log")), as: UTF8.self)
     }
 
     var worker: WorkerProcess {
@@ -187,4 +182,14 @@ func offPool<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) as
     try await withCheckedThrowingContinuation { continuation in
         DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
     }
+}
+
+/// All bytes of a file.
+func readFile(_ path: String) throws -> [UInt8] {
+    guard let stream = fopen(path, "r") else { throw TrialFault("cannot read \(path)") }
+    defer { fclose(stream) }
+    var bytes: [UInt8] = []
+    var block = [UInt8](repeating: 0, count: 1 << 16)
+    while case let count = fread(&block, 1, block.count, stream), count > 0 { bytes += block[..<count] }
+    return bytes
 }

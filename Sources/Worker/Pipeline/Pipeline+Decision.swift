@@ -82,6 +82,7 @@ extension Pipeline {
             job.flags.insert(.reread)
             return read(job)
         }
+        if claim.state != .finished, !takesPair(job) { return }
         decided(job)
         guard claim.state == .finished else { return route(job) }
         metrics.duplicates.add()
@@ -91,6 +92,30 @@ extension Pipeline {
         job.step = .sending
         job.flags.insert(.unmarked)
         concludeIfEnded(job)
+    }
+
+    /// False: the same pair is in work here already, for an earlier delivery of the event. The claim cannot tell that
+    /// from a pair that a crash left behind, so this one waits for the end of the other, and finds it finished.
+    private func takesPair(_ job: RecipientJob) -> Bool {
+        if job.flags.contains(.holdsPair) { return true }
+        let pair = job.pair
+        guard pairs[pair] != nil else {
+            job.flags.insert(.holdsPair)
+            pairs[pair] = []
+            return true
+        }
+        pairs[pair]?.append(job.ref)
+        // The others of this event must not wait for this one.
+        flushDeliveries(of: job.event, evenIfUndecided: true)
+        return false
+    }
+
+    private func leavePair(_ job: RecipientJob) {
+        guard job.flags.contains(.holdsPair) else { return }
+        for waiting in pairs.removeValue(forKey: job.pair) ?? [] {
+            due.insert(.retry(waiting), dueNanos: loop.nowNanos)
+        }
+        armDue()
     }
 
     /// The first decision of a recipient brings the event's deliveries a step nearer.
@@ -196,6 +221,7 @@ extension Pipeline {
 
     /// The recipient is finished; the slot is free for another.
     func done(_ job: RecipientJob) {
+        leavePair(job)
         recipients.remove(slot: job.slot)
         release(job.event)
         expandWaiting()

@@ -29,7 +29,7 @@ extension Pipeline: APNsClientDelegate {
         } else if ending.removesToken {
             remove(bound, of: job, ending)
         }
-        if case .apns(_, .some) = job.devices[index].route.way { deliverCopy(job, index, accepted: isAccepted) }
+        deliverCopy(job, index, accepted: isAccepted, alert: !isAccepted)
         if job.open == 0, !isAccepted { offerSMSIfAllFailed(job) }
         concludeIfEnded(job)
         leaveLane(bound.record.hex)

@@ -18,6 +18,8 @@ extension Pipeline: RedisClientDelegate {
             if let event = event(tag.ref) { didReadMembers(event, reply) }
         case .change:
             if let change = change(tag.ref) { didReply(change, reply) }
+        case .look, .lookOwner:
+            if let job = job(tag.ref) { didLook(job, tag, reply) }
         case .note, .push, .record, .eventRecord, .delivery, .deadLetter:
             break
         }
@@ -59,6 +61,8 @@ extension Pipeline: RedisClientDelegate {
             if let event = event(tag.ref) { retryMembers(event) }
         case .change:
             if let change = change(tag.ref) { didFail(change) }
+        case .look, .lookOwner:
+            if let job = job(tag.ref) { looked(job, Int(tag.index)) { $0.hasFailed = true } }
         case .note, .push, .record, .eventRecord, .delivery, .deadLetter:
             break
         }

@@ -15,7 +15,8 @@ extension Pipeline {
             return end(job, index, verdict: .suppressed, reason: Reason.noToken.rawValue)
         }
         if let reason = recheck(job, token: token) {
-            return end(job, index, verdict: reason == .expired ? .expired : .suppressed, reason: reason.rawValue)
+            end(job, index, verdict: reason == .expired ? .expired : .suppressed, reason: reason.rawValue)
+            return leaveToConnection(job, index, reason)
         }
         let bound = job.recipient.tokens[token]
         job.devices[index].pushID = PushIdentity.make(
@@ -23,9 +24,10 @@ extension Pipeline {
             kind: job.event.claimKind.rawValue,
             tokenHex: bound.record.hex)
         job.devices[index].token = bound
-        job.devices[index].badge = badge(of: job)
+        job.devices[index].badge = job.claim.flatMap { badge($0, of: job) }
         job.devices[index].state = .pushing
         job.devices[index].startedNanos = loop.nowNanos
+        job.devices[index].checkedNanos = loop.nowNanos
         let device = DeviceRef(job: job.ref, device: index)
         if lanes.enter(bound.record.hex, device) { submit(job, index) }
     }
@@ -39,8 +41,8 @@ extension Pipeline {
     }
 
     /// The number beside an alert: capped, and 0 is left out (contract section 5; a 0 would clear the app's alerts).
-    private func badge(of job: RecipientJob) -> Int64? {
-        guard let message = job.event.message, !message.push.silent, let badge = job.claim?.badge else { return nil }
+    func badge(_ claim: ClaimReply, of job: RecipientJob) -> Int64? {
+        guard let message = job.event.message, !message.push.silent, let badge = claim.badge else { return nil }
         return BadgeRule.besideAlert(badge, cap: job.event.app.policy.badgeCap)
     }
 
@@ -48,7 +50,7 @@ extension Pipeline {
     func submit(_ job: RecipientJob, _ index: Int) {
         guard job.devices[index].state == .pushing else { return }
         guard job.event.expiresAtMs > Loop.wallMs() else {
-            return stop(job, index, verdict: .expired, reason: Reason.expired.rawValue)
+            return stop(job, index, .expired)
         }
         let app = job.event.app
         if app.paced.isEmpty {
@@ -81,12 +83,13 @@ extension Pipeline {
 
     /// Into the APNs client's hands.
     func dispatch(_ job: RecipientJob, _ index: Int) {
-        guard let token = job.devices[index].token?.record else { return }
+        guard job.devices[index].state == .pushing, let token = job.devices[index].token?.record else { return }
+        if needsLook(job, index) { return lookAgain(job, index) }
         guard let client = job.event.app.client(for: token), let device = DeviceToken(token.hex) else {
-            return stop(job, index, verdict: .suppressed, reason: Reason.noToken.rawValue)
+            return stop(job, index, .noToken)
         }
         guard let push = makePush(job, index, token, device) else {
-            return stop(job, index, verdict: .suppressed, reason: Reason.payloadTooLarge.rawValue)
+            return stop(job, index, .payloadTooLarge)
         }
         switch client.apns.send(push) {
         case .taken: break
@@ -114,15 +117,19 @@ extension Pipeline {
     private func unfit(_ job: RecipientJob, _ index: Int, _ fault: PushFault) {
         log.error("a push was unfit to be sent", ["fault": .string(fault.text), "app": .string(job.event.app.id)])
         if case .payloadTooLarge = fault {
-            stop(job, index, verdict: .suppressed, reason: Reason.payloadTooLarge.rawValue)
+            stop(job, index, .payloadTooLarge)
         } else {
-            stop(job, index, verdict: .rejected, reason: "Unfit")
+            end(job, index, verdict: .rejected, reason: "Unfit")
+            deliverCopy(job, index, accepted: false, alert: true)
+            leaveLane(job.devices[index].token?.record.hex ?? "")
+            concludeIfEnded(job)
         }
     }
 
     /// Ends a device that has the lane without a push.
-    private func stop(_ job: RecipientJob, _ index: Int, verdict: Verdict, reason: String) {
-        end(job, index, verdict: verdict, reason: reason)
+    func stop(_ job: RecipientJob, _ index: Int, _ reason: Reason) {
+        end(job, index, verdict: reason == .expired ? .expired : .suppressed, reason: reason.rawValue)
+        leaveToConnection(job, index, reason)
         leaveLane(job.devices[index].token?.record.hex ?? "")
         concludeIfEnded(job)
     }
@@ -156,13 +163,22 @@ extension Pipeline {
         }
     }
 
+    /// Strategy 4, and nothing was pushed: the live device still gets the message, unless it expired.
+    private func leaveToConnection(_ job: RecipientJob, _ index: Int, _ reason: Reason) {
+        if reason == .expired { return }
+        // What is read or recalled raises no alert any more.
+        deliverCopy(job, index, accepted: false, alert: reason != .alreadyRead && reason != .revoked)
+    }
+
     /// Strategy 4: the live device gets a copy after the push's outcome.
-    func deliverCopy(_ job: RecipientJob, _ index: Int, accepted: Bool) {
-        guard let target = job.devices[index].connection else { return }
+    func deliverCopy(_ job: RecipientJob, _ index: Int, accepted: Bool, alert: Bool) {
+        guard case .apns(_, .some) = job.devices[index].route.way, let target = job.devices[index].connection else {
+            return
+        }
         add(
             DeliveryTarget(
                 uid: job.recipient.uid, device: target.device, connectionEpoch: target.epoch,
-                alert: !accepted, pushed: accepted, pushID: accepted ? job.devices[index].pushID : nil),
+                alert: alert, pushed: accepted, pushID: accepted ? job.devices[index].pushID : nil),
             gateway: target.gateway, of: job)
         flushDeliveries(of: job.event)
     }

@@ -38,6 +38,8 @@ final class Pipeline {
     /// Events whose audience waits for free slots, in order of arrival.
     var expanding: [EventJob] = []
     var lanes = DeviceLanes<DeviceRef>()
+    /// What is in work here, and who waits for its end: repeats of it that came meanwhile.
+    var pairs: [PushIdentity: [JobRef]] = [:]
     var due = DueQueue<DueItem>()
     var intake = Intake()
     /// Partitions whose window is full.
@@ -199,6 +201,8 @@ enum DueItem {
     case acks(JobRef)
     /// The end of a hold for a desktop.
     case hold(JobRef)
+    /// A last look that Redis could not answer.
+    case look(DeviceRef)
     /// The app's rate lets the next push go.
     case pace(AppContext)
     case retryMembers(JobRef)

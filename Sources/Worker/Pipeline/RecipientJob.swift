@@ -41,7 +41,7 @@ final class RecipientJob {
     }
 
     struct Flags: OptionSet {
-        var rawValue: UInt8
+        var rawValue: UInt16
         /// The event's deliveries wait for it no more.
         static let decided = Flags(rawValue: 1)
         /// No mark says that it is finished: nothing was done, or the rest is left to the partition's next owner.
@@ -56,6 +56,8 @@ final class RecipientJob {
         static let reread = Flags(rawValue: 128)
         /// A push was accepted.
         static let accepted = Flags(rawValue: 64)
+        /// Repeats of this pair wait for its end.
+        static let holdsPair = Flags(rawValue: 256)
     }
 
     struct Suspect {
@@ -73,6 +75,13 @@ final class RecipientJob {
     }
 
     var ref: JobRef { JobRef(slot: slot, generation: generation) }
+
+    /// What a repeat of the event has in common with it: app, user, message and kind.
+    var pair: PushIdentity {
+        PushIdentity.make(
+            app: event.app.id, uid: recipient.uid, msgID: event.claimID, kind: event.claimKind.rawValue, tokenHex: ""
+        )
+    }
 
     var isForced: Bool { decision?.alert == .allow(forced: true) }
 
@@ -127,6 +136,10 @@ struct DeviceWork {
     /// The number that the push carries.
     var badge: Int64?
     var startedNanos: UInt64 = 0
+    /// When Redis last said that nothing stands against this push.
+    var checkedNanos: UInt64 = 0
+    /// A last look under way.
+    var look: LastLook?
 
     /// On its way to nowhere yet: an ack or a desktop is waited for.
     var isWaiting: Bool {

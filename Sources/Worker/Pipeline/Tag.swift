@@ -11,6 +11,8 @@ struct Tag: Equatable {
         case note
         case push
         case record, eventRecord, delivery, deadLetter
+        /// A last look for one device whose push had to wait: the claim again, and whose the token is.
+        case look, lookOwner
     }
 
     /// ≤ 2^24 - 1.

@@ -13,7 +13,7 @@ enum TokenPrefix {
     static let gone = "dead02"
     static let badToken = "dead03"
     static let tooLarge = "dead04"
-    /// Accepted after 0.7 s.
+    /// Accepted after 2 s.
     static let slow = "510e"
 
     static var scenario: Scenario {
@@ -23,7 +23,7 @@ enum TokenPrefix {
             return ScenarioRule(match, action)
         }
         var late = ScenarioAnswer()
-        late.delayMs = 700
+        late.delayMs = 2000
         return Scenario(rules: [
             rule(goneLongAgo, .answer(ScenarioAnswer(410, "Unregistered", timestampMs: 1_000_000))),
             rule(gone, .answer(ScenarioAnswer(410, "ExpiredToken"))),

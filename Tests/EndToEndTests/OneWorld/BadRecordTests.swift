@@ -1,0 +1,77 @@
+import JSON
+import Kafka
+import Support
+import Testing
+import Trial
+import Worker
+
+/// Records that cannot be read go to the dead-letter topic as they came, and the next one is processed.
+extension OneWorld {
+    @Suite struct BadRecords {
+        private static let head = #"{"v":1,"kind":"message","app":"im","event_id":"e","sent_ms":1,"#
+        private static let tail = #""conv":{"id":"c","type":"p2p"},"from":{"uid":"a"},"to":{"uids":["b"]}"#
+
+        @Test(arguments: [
+            ("x-broken", #"{"v":1,"kind":"#, "$, byte "),
+            ("x-not-object", "[1,2]", "at $, byte 0"),
+            ("x-missing", head + tail + "}", "at $.msg_id, byte 0"),
+            ("x-type", head + #""msg_id":7,"# + tail + "}", "at $.msg_id, byte 71"),
+            ("x-fraction", head + #""msg_id":"m","server_seq":1.0,"# + tail + "}", "at $.server_seq, byte 88"),
+            ("x-kind", #"{"v":1,"kind":"song","app":"im","event_id":"e","sent_ms":1}"#, "at $.kind, byte 14"),
+            ("x-version", #"{"v":2,"kind":"message","app":"im","event_id":"e","sent_ms":1}"#, "at $.v, byte 5"),
+            ("x-app", #"{"v":1,"kind":"message","app":"nobody","event_id":"e","sent_ms":1}"#, "at $.app, byte 30"),
+            ("x-topic", #"{"v":1,"kind":"ack","app":"im","event_id":"e","sent_ms":1,"uid":"u"}"#, "at $.kind, byte 14"),
+            (
+                "x-long", head + #""msg_id":"\#(String(repeating: "m", count: 65))","# + tail + "}",
+                "at $.msg_id, byte 71"
+            ),
+            (
+                "x-list",
+                head + #""msg_id":"m","push":{"force":{"mode":"list","uids":["#
+                    + (0..<101).map { "\"u\($0)\"" }.joined(separator: ",") + "]}}," + tail + "}",
+                "at $.push.force.uids, byte "
+            ),
+        ])
+        func aBrokenRecordIsADeadLetterAndTheNextOneGoesOn(key: String, text: String, place: String) async throws {
+            let stage = try Stage.here
+            let seen = try await stage.play(
+                state: [.bind(key)],
+                events: [
+                    Line(key: Array(key.utf8), value: Array(text.utf8)), .message("\(key)-ok", to: [key], conv: key),
+                ])
+            let letter = try #require(seen.letters.first { $0.key == Array(key.utf8) })
+            #expect(letter.value == Array(text.utf8))
+            #expect(
+                Set(letter.headers.keys) == [
+                    "carillon-error", "carillon-topic", "carillon-partition", "carillon-offset",
+                ])
+            let error = try #require(letter.headers["carillon-error"])
+            #expect(error.hasPrefix("bad_event: ") && error.contains(place), "\(error)")
+            #expect(letter.headers["carillon-topic"] == "im.events")
+            #expect(letter.headers["carillon-partition"].flatMap { Int($0) } != nil)
+            #expect(letter.headers["carillon-offset"].flatMap { Int($0) } != nil)
+            #expect(seen.outcomes(of: "\(key)-ok") == ["\(key)/phone accepted ok 1"])
+        }
+
+        @Test func emptyAndNullRecordsAndThoseOfUserStateAreDeadLettersToo() async throws {
+            let stage = try Stage.here
+            let topics = Configuration.Topics()
+            try await stage.write(
+                [Line(key: Array("y-null".utf8), value: nil), Line(key: Array("y-empty".utf8), value: [])],
+                to: topics.events)
+            try await stage.write(
+                [
+                    Line(key: Array("y-state".utf8), value: Array("{}".utf8)),
+                    Line(key: nil, value: Array(#"{"v":1,"y":"nokey"}"#.utf8)),
+                ], to: topics.userState)
+            try await stage.settle()
+            let seen = try await stage.look()
+            let null = try #require(seen.letters.first { $0.key == Array("y-null".utf8) })
+            #expect(null.value == nil && null.headers["carillon-error"]?.contains("$, byte 0") ?? false)
+            #expect(seen.letters.contains { $0.key == Array("y-empty".utf8) && ($0.value ?? []).isEmpty })
+            let state = try #require(seen.letters.first { $0.key == Array("y-state".utf8) })
+            #expect(state.headers["carillon-topic"] == "im.user-state")
+            #expect(seen.letters.contains { $0.key == nil && $0.value == Array(#"{"v":1,"y":"nokey"}"#.utf8) })
+        }
+    }
+}

@@ -1,0 +1,180 @@
+import EventLoop
+import JSON
+import Simulator
+import Support
+import Testing
+import Trial
+
+/// Devices that are connected: deliveries, acknowledgements, what follows where none comes, strategies.
+extension OneWorld {
+    @Suite struct Connections {
+        /// In background for half a minute with local alerts: the ack is due in four seconds.
+        private func background(_ uid: String, _ device: String = "phone") -> [String] {
+            [
+                Gateway.lease("gw-\(uid)"),
+                Gateway.presence(uid, device, state: "bg", gateway: "gw-\(uid)", flags: "l", since: nowMs - 30_000),
+            ]
+        }
+
+        private func foreground(_ uid: String, _ device: String = "phone", platform: String = "ios") -> [String] {
+            [Gateway.lease("gw-\(uid)"), Gateway.presence(uid, device, platform: platform, gateway: "gw-\(uid)")]
+        }
+
+        @Test func aDeliveryCarriesTheEventAndWantsItsAck() async throws {
+            let stage = try Stage.here
+            try await stage.redis(foreground("n1"))
+            let event = Line.message("n1-1", to: ["n1"])
+            let seen = try await stage.play(
+                state: [.bind("n1"), .ack("n1", "phone", ["n1-1"])], events: [event])
+            let record = try #require(seen.deliveries.first { $0["event"]?["msg_id"]?.string == "n1-1" })
+            #expect(record.members?.map(\.key) == ["v", "app", "gateway", "event", "to"])
+            #expect(record["gateway"]?.string == "gw-n1" && record["app"]?.string == "im")
+            #expect(record["event"] == (try JSONTree(parsing: Array(event.text.utf8))))
+            let target = try #require(seen.targets(of: "n1-1").first)
+            #expect(target.members?.map(\.key) == ["uid", "device", "conn_epoch", "alert", "pushed", "ack_by_ms"])
+            #expect(target["alert"]?.bool == true && target["pushed"]?.bool == false)
+            let dueMs = try #require(target["ack_by_ms"]?.int)
+            #expect((8000...12_000).contains(dueMs - (record["event"]?["sent_ms"]?.int ?? 0)))
+            #expect(seen.outcomes(of: "n1-1") == ["n1/phone online acked"])
+            #expect(seen.pushes(to: token("n1", "phone")).isEmpty)
+        }
+
+        /// Three at once: nobody acknowledges; one does; one does for another device's sake only.
+        @Test func withoutAnAckThereIsExactlyOnePushAndWithOneThereIsNone() async throws {
+            let stage = try Stage.here
+            let users = ["n2", "n3", "n4"]
+            for user in users { try await stage.redis(background(user)) }
+            try await stage.play(state: users.flatMap { [.bind($0), .bind($0, "pad")] })
+            let begun = nowMs
+            try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
+            // Both come while the message waits.
+            try await stage.writeState([.ack("n3", "phone", ["n3-1"]), .ack("n4", "pad", ["n4-1"])])
+            try await stage.settle()
+            let seen = try await stage.look()
+            #expect(seen.outcomes(of: "n2-1") == ["n2/pad accepted ok 1", "n2/phone accepted ok 1"])
+            #expect(seen.outcomes(of: "n3-1") == ["n3/pad accepted ok 1", "n3/phone online acked"])
+            #expect(seen.outcomes(of: "n4-1") == ["n4/pad accepted ok 1", "n4/phone accepted ok 1"])
+            let late = try #require(seen.accepted(token("n2", "phone")).first)
+            #expect((3900...7000).contains(late.atMs - begun), "after the deadline of four seconds, and soon")
+            #expect(seen.accepted(token("n2", "phone")).count == 1)
+            #expect(seen.accepted(token("n3", "phone")).isEmpty)
+            #expect(seen.targets(of: "n2-1").count == 1, "the suspect connection gets it once")
+        }
+
+        @Test func whatIsMutedOrOpenOnTheScreenIsDeliveredWithoutAnAlert() async throws {
+            let stage = try Stage.here
+            try await stage.redis(foreground("n5"))
+            try await stage.redis([
+                Gateway.lease("gw-n6"), Gateway.presence("n6", "phone", gateway: "gw-n6", activeConversation: "c-n6"),
+            ])
+            let seen = try await stage.play(
+                state: [.bind("n5"), .bind("n6"), .state("mute", "n5", #""conv_id":"c-n5","level":5"#)],
+                events: [.message("n5-1", to: ["n5"]), .message("n6-1", to: ["n6"])])
+            for message in ["n5-1", "n6-1"] {
+                let target = try #require(seen.targets(of: message).first)
+                #expect(target["alert"]?.bool == false && target["ack_by_ms"] == nil)
+            }
+            #expect(seen.outcomes(of: "n5-1") == ["n5 suppressed conv_muted"])
+            #expect(seen.outcomes(of: "n6-1") == ["n6/phone online ok"])
+            #expect(seen.pushes(to: token("n5", "phone")).isEmpty && seen.pushes(to: token("n6", "phone")).isEmpty)
+        }
+
+        @Test func aPresenceWithoutItsLeaseIsVoid() async throws {
+            let stage = try Stage.here
+            try await stage.redis([Gateway.presence("n7", "phone", gateway: "gw-n7-gone")])
+            let seen = try await stage.play(state: [.bind("n7")], events: [.message("n7-1", to: ["n7"])])
+            #expect(seen.outcomes(of: "n7-1") == ["n7/phone accepted ok 1"])
+            #expect(seen.targets(of: "n7-1").isEmpty)
+        }
+
+        @Test func aDesktopHoldsPhonesForAWhileUnlessTheMessageIsRead() async throws {
+            let stage = try Stage.here
+            let users = ["n8", "n9"]
+            for user in users { try await stage.redis(foreground(user, "pc", platform: "pc")) }
+            try await stage.play(
+                state: users.flatMap {
+                    [
+                        .bind($0), .state("settings", $0, #""push_when_desktop_online":false,"hold_s":1"#),
+                        .ack($0, "pc", ["\($0)-1"]),
+                    ]
+                })
+            let begun = nowMs
+            try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0], seq: 5) })
+            try await stage.writeState([.read("n9", #""up_to_seq":5"#)])
+            try await stage.settle()
+            let seen = try await stage.look()
+            #expect(seen.outcomes(of: "n8-1") == ["n8/pc online acked", "n8/phone accepted ok 1"])
+            let held = try #require(seen.accepted(token("n8", "phone")).first)
+            #expect(held.atMs - begun >= 1000)
+            #expect(seen.outcomes(of: "n9-1").contains("n9 suppressed already_read"))
+            #expect(seen.pushes(to: token("n9", "phone")).isEmpty)
+        }
+
+        @Test func aHeldMessageThatExpiresEndsWithoutAPush() async throws {
+            let stage = try Stage.here
+            try await stage.redis(foreground("n10", "pc", platform: "pc"))
+            let seen = try await stage.play(
+                state: [
+                    .bind("n10"), .state("settings", "n10", #""push_when_desktop_online":false,"hold_s":3"#),
+                    .ack("n10", "pc", ["n10-1"]),
+                ],
+                events: [.message("n10-1", to: ["n10"], #","expire_at_ms":\#(nowMs + 2000)"#)])
+            #expect(seen.pushes(to: token("n10", "phone")).isEmpty)
+            #expect(seen.outcomes(of: "n10-1").contains { $0.hasPrefix("n10") && $0.hasSuffix(" expired expired") })
+        }
+
+        @Test func aDesktopsAckIsFinalWhereNothingIsHeld() async throws {
+            let stage = try Stage.here
+            for user in ["n11", "n12"] { try await stage.redis(foreground(user, "pc", platform: "pc")) }
+            // The second one's desktop never acknowledges: after eight seconds the phone is pushed.
+            let seen = try await stage.play(
+                state: ["n11", "n12"].flatMap {
+                    [.bind($0), .state("settings", $0, #""push_when_desktop_online":false,"hold_s":0"#)]
+                } + [.ack("n11", "pc", ["n11-1"])],
+                events: [.message("n11-1", to: ["n11"]), .message("n12-1", to: ["n12"])])
+            #expect(seen.outcomes(of: "n11-1") == ["n11/pc online acked", "n11/phone suppressed desktop_online"])
+            #expect(seen.outcomes(of: "n12-1") == ["n12/phone accepted ok 1"])
+        }
+
+        @Test func strategiesChooseTheWay() async throws {
+            let stage = try Stage.here
+            try await stage.redis(foreground("n13"))
+            let events: [Line] = (2...4).map {
+                .message("n13-\($0)", to: ["n13"], push: #""content":"x","strategy":\#($0)"#)
+            }
+            let seen = try await stage.play(
+                state: [.bind("n13"), .bind("n13", "pad"), .ack("n13", "phone", ["n13-3"])], events: events)
+            // The phone is looked at: nothing counts, and the badge stays away.
+            #expect(seen.outcomes(of: "n13-2") == ["n13/pad accepted ok", "n13/phone accepted ok"])
+            #expect(seen.targets(of: "n13-2").isEmpty)
+            #expect(seen.outcomes(of: "n13-3") == ["n13/pad suppressed connection_only", "n13/phone online acked"])
+            #expect(seen.outcomes(of: "n13-4") == ["n13/pad accepted ok", "n13/phone accepted ok"])
+            let copy = try #require(seen.targets(of: "n13-4").first)
+            #expect(copy["pushed"]?.bool == true && copy["alert"]?.bool == false && copy["ack_by_ms"] == nil)
+            let phone = seen.results.first {
+                $0["msg_id"]?.string == "n13-4" && $0["device"]?.string == "phone"
+            }
+            #expect(copy["pid"]?.string == phone?["pid"]?.string && copy["pid"] != nil)
+        }
+
+        @Test func aPushThatFailsLeavesTheAlertToTheConnection() async throws {
+            let stage = try Stage.here
+            for user in ["n14", "n15"] { try await stage.redis(foreground(user)) }
+            let refused = token("n14", "phone", TokenPrefix.tooLarge)
+            let big = String(repeating: "x", count: 4100)
+            let seen = try await stage.play(
+                state: [.bind("n14", as: refused), .bind("n15")],
+                events: [
+                    .message("n14-1", to: ["n14"], push: #""content":"x","strategy":4"#),
+                    .message("n15-1", to: ["n15"], push: #""content":"x","strategy":4,"aps":{"big":"\#(big)"}"#),
+                ])
+            #expect(seen.outcomes(of: "n14-1") == ["n14/phone rejected PayloadTooLarge"])
+            #expect(seen.outcomes(of: "n15-1") == ["n15/phone suppressed payload_too_large"])
+            for message in ["n14-1", "n15-1"] {
+                let copies = seen.targets(of: message)
+                #expect(copies.count == 1, "\(message) reaches the live device all the same")
+                #expect(copies.first?["pushed"]?.bool == false && copies.first?["alert"]?.bool == true)
+            }
+        }
+    }
+}

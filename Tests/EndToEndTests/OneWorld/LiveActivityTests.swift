@@ -1,0 +1,67 @@
+import JSON
+import Simulator
+import Support
+import Testing
+import Trial
+
+/// Live Activities from start to end.
+extension OneWorld {
+    @Suite struct LiveActivities {
+        @Test func startUpdateAndEndGoToTheirTokens() async throws {
+            let stage = try Stage.here
+            let sent = nowMs
+            let seen = try await stage.play(
+                state: [
+                    .bind("l1"), .bind("l1", type: "start"),
+                    .bind("l1", type: "activity", #","activity_id":"order""#),
+                ],
+                events: [
+                    .activity(
+                        "l1-a", to: "l1",
+                        #""activity_id":"order","event":"start","state":{"eta":9},"attributes_type":"Order","attributes":{"n":1},"alert":{"title":"t","body":"b"}"#,
+                        sentMs: sent),
+                    .activity(
+                        "l1-b", to: "l1",
+                        #""activity_id":"order","event":"update","state":{"eta":5},"stale_ms":\#(sent + 60_000),"relevance":80,"priority":"normal""#,
+                        sentMs: sent + 1000),
+                    .activity(
+                        "l1-c", to: "l1",
+                        #""activity_id":"order","event":"end","state":{"eta":0},"dismissal_ms":\#(sent + 90_000)"#,
+                        sentMs: sent + 2000),
+                ])
+            func push(_ id: String) throws -> (headers: [String: String], aps: JSONTree, token: String) {
+                let result = try #require(seen.results.first { $0["event_id"]?.string == id })
+                let entry = try #require(seen.pushes.first { $0.apnsID == result["apns_id"]?.string })
+                return (entry.headers, try #require(entry.json["aps"]), entry.token)
+            }
+            let start = try push("e-l1-a")
+            #expect(start.token == Line.usualToken("l1", "phone", "start"))
+            #expect(start.headers["apns-push-type"] == "liveactivity")
+            #expect(start.headers["apns-topic"] == "com.example.im.push-type.liveactivity")
+            #expect(start.aps["event"]?.string == "start" && start.aps["attributes-type"]?.string == "Order")
+            #expect(start.aps["timestamp"]?.int == sent / 1000 && start.aps["content-state"]?["eta"]?.int == 9)
+            let update = try push("e-l1-b")
+            #expect(update.token == Line.usualToken("l1", "phone", "activity"))
+            #expect(update.headers["apns-priority"] == "5" && update.aps["relevance-score"]?.double == 80)
+            #expect(update.aps["stale-date"]?.int == (sent + 60_000) / 1000 && update.aps["event"]?.string == "update")
+            let end = try push("e-l1-c")
+            #expect(end.aps["event"]?.string == "end" && end.aps["dismissal-date"]?.int == (sent + 90_000) / 1000)
+            #expect(seen.pushes(to: token("l1", "phone")).isEmpty, "alert tokens hear nothing of it")
+        }
+
+        @Test func theSameActivityEventTwiceIsPushedOnce() async throws {
+            let line = Line.activity("l2-a", to: "l2", #""activity_id":"x","event":"update","state":{"a":1}"#)
+            let seen = try await Stage.here.play(
+                state: [.bind("l2", type: "activity", #","activity_id":"x""#)], events: [line, line])
+            #expect(seen.pushes(to: Line.usualToken("l2", "phone", "activity")).count == 1)
+            #expect(seen.outcomes(of: "e-l2-a") == ["l2/phone accepted ok"])
+        }
+
+        @Test func anActivityWithoutItsTokenReachesNobody() async throws {
+            let seen = try await Stage.here.play(
+                state: [.bind("l3")],
+                events: [.activity("l3-a", to: "l3", #""activity_id":"x","event":"update","state":{"a":1}"#)])
+            #expect(seen.outcomes(of: "e-l3-a") == ["l3 suppressed no_token"])
+        }
+    }
+}

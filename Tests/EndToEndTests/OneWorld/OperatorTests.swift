@@ -1,0 +1,90 @@
+import JSON
+import Support
+import Testing
+import Trial
+
+/// What an operator can ask, and what nobody may read there.
+extension OneWorld {
+    @Suite struct Operator {
+        @Test func thePagesAnswer() async throws {
+            let stage = try Stage.here
+            #expect(try await stage.page("/livez").status == 200)
+            #expect(try await stage.page("/readyz").text == "ok\n")
+            #expect(try await stage.page("/nothing").status == 404)
+            #expect(try await stage.page("/").text.contains("<h1>Carillon</h1>"))
+            let status = try await stage.page("/statusz")
+            #expect(status.headers["content-type"]?.hasPrefix("application/json") ?? false)
+            let tree = try JSONTree(parsing: status.body)
+            #expect(tree["ready"]?.bool == true && tree["shards"]?.array?.count == 2)
+            let partitions = tree["shards"]?.array?.compactMap { $0["assigned_partitions"]?.int }.reduce(0, +)
+            #expect(partitions == 8, "four of each input topic")
+        }
+
+        @Test func everyMetricIsWellFormedAndOurs() async throws {
+            let stage = try Stage.here
+            try await stage.play(state: [.bind("o1")], events: [.message("o1-1", to: ["o1"])])
+            let answer = try await stage.page("/metrics")
+            #expect(answer.headers["content-type"]?.contains("version=0.0.4") ?? false)
+            var samples: [String: Double] = [:]
+            var typed: Set<Substring> = []
+            for line in answer.text.split(separator: "\n") {
+                if line.hasPrefix("# TYPE ") { typed.insert(line.dropFirst(7).prefix { $0 != " " }) }
+                if line.hasPrefix("#") { continue }
+                let cut = try #require(line.lastIndex(of: " "))
+                let value = try #require(Double(line[line.index(after: cut)...]), "\(line)")
+                #expect(samples.updateValue(value, forKey: String(line[..<cut])) == nil, "\(line) stands there twice")
+                let name = line.prefix { $0 != "{" && $0 != " " }
+                #expect(name.hasPrefix("carillon_") || name.hasPrefix("process_"), "\(name)")
+            }
+            #expect(typed.contains("carillon_decisions_total"))
+            let accepted = samples.filter {
+                $0.key.hasPrefix("carillon_decisions_total{") && $0.key.contains(#"verdict="accepted""#)
+            }
+            #expect(accepted.values.reduce(0, +) >= 1)
+        }
+
+        @Test func noTokenNoTextAndNoSecretIsEverShown() async throws {
+            let stage = try Stage.here
+            let dead = token("o2", "phone", TokenPrefix.gone)
+            let canary = "canary-\(nowMs)"
+            try await stage.play(
+                state: [.bind("o2", as: dead), .bind("o2", "pad")],
+                events: [
+                    .message(
+                        "o2-1", to: ["o2"],
+                        push: #""title":"\#(canary)-title","content":"\#(canary)-content","payload":{"k":"\#(canary)"}"#
+                    ),
+                    Line(key: Array("o2".utf8), value: Array(#"{"v":1,"kind":"\#(canary)","app":"\#(canary)"}"#.utf8)),
+                    Line(key: Array("o2".utf8), value: Array("\(canary) is no JSON".utf8)),
+                ])
+            let key = try stage.secretLines()
+            var places = [("log", try stage.logText())]
+            for path in ["/metrics", "/statusz", "/"] { places.append((path, try await stage.page(path).text)) }
+            #expect(places[0].1.contains("dead-letter topic"), "the log is the worker's")
+            for (place, text) in places {
+                #expect(!text.contains(canary), "the message's text in \(place)")
+                #expect(!text.contains(dead) && !text.contains(token("o2", "pad")), "a token in \(place)")
+                for line in key { #expect(!text.contains(line), "the key in \(place)") }
+                #expect(!text.contains("bearer ey"), "a provider token in \(place)")
+            }
+        }
+    }
+}
+
+extension Stage {
+    /// The lines of the provider's key that hold it.
+    nonisolated func secretLines() throws -> [String] {
+        let path = try #require(
+            world.configurationText.split(separator: "\n").first { $0.contains("key_file:") }?
+                .split(separator: ":").last)
+        let bytes = try readFile(String(path).trimmingSpaces)
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+        let inside = lines.filter { !$0.hasPrefix("-----") }
+        try #require(!inside.isEmpty)
+        return inside
+    }
+}
+
+extension String {
+    fileprivate var trimmingSpaces: String { String(drop { $0 == " " }) }
+}
