@@ -17,3 +17,10 @@
 
 /* prctl is variadic, which Swift cannot call; pthread_setname_np is hidden from its Glibc module. */
 static inline int name_current_thread(const char *name) { return prctl(PR_SET_NAME, name); }
+
+/* malloc.h is in no module of Swift's either. */
+#include <malloc.h>
+static inline void set_malloc_thresholds(int trim, int map) {
+  mallopt(M_TRIM_THRESHOLD, trim);
+  mallopt(M_MMAP_THRESHOLD, map);
+}

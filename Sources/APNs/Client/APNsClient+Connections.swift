@@ -16,6 +16,7 @@ extension APNsClient {
 
     private var summary: PoolPolicy.Summary {
         var summary = PoolPolicy.Summary()
+        let bytes = table.firstWaiting.flatMap { table.push($0)?.payload.count } ?? 1
         for connection in connections {
             switch connection.machine.phase {
             case .connecting, .waitingSettings:
@@ -23,8 +24,9 @@ extension APNsClient {
                 summary.opening += 1
             case .ready:
                 summary.live += 1
-                // Without window a connection has no room, however many streams it allows.
-                if connection.canCarry(1) { summary.room += connection.machine.room }
+                // Without window for the next push a connection has no room, however many streams it allows: APNs leaves
+                // the window at 65 535 bytes, some hundred pushes.
+                if connection.canCarry(bytes) { summary.room += connection.machine.room }
                 // Nothing accepted yet: what it will carry is not known.
                 if !connection.isProven { summary.opening += 1 }
                 if connection.isReplacing { summary.replacing += 1 }

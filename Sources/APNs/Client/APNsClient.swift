@@ -120,6 +120,8 @@ public final class APNsClient {
     public var inFlight: Int { table.inFlightCount }
     /// Pushes that wait for a stream, a retry or the credential.
     public var queued: Int { table.waitingCount + table.delayedCount }
+    /// Pushes that would go now, were there room on a connection.
+    public var waiting: Int { table.waitingCount }
     /// Pushes that `send` would still take.
     public var room: Int { table.capacity - table.count }
     /// A connection is ready and the credential is not paused.

@@ -8,8 +8,7 @@ import Telemetry
 /// the broker's size) is given up, logged and counted. Loop-bound. What waits here keeps its event unsettled, so the
 /// amount is bounded by the intake.
 final class Outbox {
-    private let producer: KafkaProducer
-    private let topics: OutTopics
+    private let producers: [KafkaProducer]
     private let log: Log
     private let failures: Counter
     private var waiting: [Waiting] = []
@@ -18,7 +17,7 @@ final class Outbox {
     private let didSettle: (UInt64) -> Void
 
     private struct Waiting {
-        var topic: KafkaTopic
+        var topic: OutTopic
         var key: [UInt8]?
         var value: [UInt8]?
         var headers: [KafkaHeader]
@@ -28,11 +27,10 @@ final class Outbox {
     private static let retryNanos: UInt64 = 250_000_000
 
     init(
-        producer: KafkaProducer, topics: OutTopics, loop: Loop, log: Log, failures: Counter,
+        producers: [KafkaProducer], loop: Loop, log: Log, failures: Counter,
         didSettle: @escaping (UInt64) -> Void
     ) {
-        self.producer = producer
-        self.topics = topics
+        self.producers = producers
         self.log = log
         self.failures = failures
         self.didSettle = didSettle
@@ -40,42 +38,37 @@ final class Outbox {
     }
 
     /// Records whose acknowledgement is still to come.
-    var pendingCount: Int { producer.pendingCount + waiting.count }
+    var pendingCount: Int { producers.reduce(waiting.count) { $0 + $1.pendingCount } }
 
     func send(
-        _ topic: KeyPath<OutTopics, KafkaTopic>, key: String, value: [UInt8], headers: [KafkaHeader] = [], tag: UInt64
+        _ topic: OutTopic, key: String, value: [UInt8], headers: [KafkaHeader] = [], tag: UInt64
     ) {
         var key = key
         let outcome = key.withUTF8 { key in
             value.withUnsafeBytes { value in
-                producer.produce(
-                    to: topics[keyPath: topic], key: UnsafeRawBufferPointer(key), value: value, headers: headers,
-                    opaque: tag)
+                topic.producer.produce(
+                    to: topic.handle, key: UnsafeRawBufferPointer(key), value: value, headers: headers, opaque: tag)
             }
         }
         if outcome == .queued { return }
-        hold(
-            Waiting(
-                topic: topics[keyPath: topic], key: Array(key.utf8), value: value, headers: headers, tag: tag),
-            after: outcome)
+        hold(Waiting(topic: topic, key: Array(key.utf8), value: value, headers: headers, tag: tag), after: outcome)
     }
 
     /// A record with its original key, which may be none.
     func sendRaw(
-        _ topic: KeyPath<OutTopics, KafkaTopic>, key: [UInt8]?, value: [UInt8]?, headers: [KafkaHeader], tag: UInt64
+        _ topic: OutTopic, key: [UInt8]?, value: [UInt8]?, headers: [KafkaHeader], tag: UInt64
     ) {
-        let record = Waiting(
-            topic: topics[keyPath: topic], key: key, value: value, headers: headers, tag: tag)
+        let record = Waiting(topic: topic, key: key, value: value, headers: headers, tag: tag)
         let outcome = produce(record)
         if outcome != .queued { hold(record, after: outcome) }
     }
 
-    /// Takes the broker's answers; called when the producer's descriptor is readable.
-    func takeReports(max: Int) {
+    /// Takes the broker's answers; called when that producer's descriptor is readable.
+    func takeReports(of producer: KafkaProducer, max: Int) {
         producer.pollReports(max: max) { report in
             guard let error = report.error else { return didSettle(report.opaque) }
             failures.add()
-            guard let record = report.failedRecord, !error.isTooLarge, let topic = producer.topic(record.topic) else {
+            guard let record = report.failedRecord, !error.isTooLarge, let handle = producer.topic(record.topic) else {
                 log.error(
                     "a record was given up: the broker can never take it",
                     ["topic": .string(report.failedRecord?.topic ?? ""), "error": .string(error.name)])
@@ -86,7 +79,8 @@ final class Outbox {
                 ["topic": .string(record.topic), "error": .string(error.name)])
             waiting.append(
                 Waiting(
-                    topic: topic, key: record.key, value: record.value, headers: record.headers, tag: report.opaque))
+                    topic: OutTopic(handle: handle, producer: producer), key: record.key, value: record.value,
+                    headers: record.headers, tag: report.opaque))
             retry?.arm(afterNanos: Self.retryNanos)
         }
     }
@@ -94,9 +88,14 @@ final class Outbox {
     /// Waits for the broker's answers at the end of the process's life. Blocks.
     func flush(timeoutMs: Int) -> Bool {
         resend()
-        return producer.flush(timeoutMs: timeoutMs) { [didSettle] report in
-            if report.error == nil { didSettle(report.opaque) }
+        var isFlushed = true
+        for producer in producers {
+            let isDone = producer.flush(timeoutMs: timeoutMs) { [didSettle] report in
+                if report.error == nil { didSettle(report.opaque) }
+            }
+            isFlushed = isFlushed && isDone
         }
+        return isFlushed
     }
 
     private func hold(_ record: Waiting, after outcome: ProduceOutcome) {
@@ -105,7 +104,7 @@ final class Outbox {
             guard !error.isTooLarge else {
                 log.error(
                     "a record was given up: it is over message.max.bytes",
-                    ["topic": .string(record.topic.name), "bytes": .int(record.value?.count ?? 0)])
+                    ["topic": .string(record.topic.handle.name), "bytes": .int(record.value?.count ?? 0)])
                 return didSettle(record.tag)
             }
         }
@@ -114,8 +113,8 @@ final class Outbox {
     }
 
     private func produce(_ record: Waiting) -> ProduceOutcome {
-        producer.produce(
-            to: record.topic, keyBytes: record.key, valueBytes: record.value, headers: record.headers,
+        record.topic.producer.produce(
+            to: record.topic.handle, keyBytes: record.key, valueBytes: record.value, headers: record.headers,
             opaque: record.tag)
     }
 
@@ -129,11 +128,53 @@ final class Outbox {
     }
 }
 
-/// The handles of the topics that are written.
+/// A topic and the producer that writes it.
+struct OutTopic {
+    let handle: KafkaTopic
+    let producer: KafkaProducer
+}
+
+/// The topics that are written.
 struct OutTopics {
-    var deliveries: KafkaTopic
-    var results: KafkaTopic
-    var feedback: KafkaTopic
-    var sms: KafkaTopic
-    var deadLetter: KafkaTopic
+    var deliveries: OutTopic
+    var results: OutTopic
+    var feedback: OutTopic
+    var sms: OutTopic
+    var deadLetter: OutTopic
+
+    init(_ names: Configuration.Topics, producers: OutProducers) throws(StartFault) {
+        func topic(_ name: String, _ producer: KafkaProducer) throws(StartFault) -> OutTopic {
+            guard let handle = producer.topic(name) else { throw StartFault("\"\(name)\" is no name for a topic") }
+            return OutTopic(handle: handle, producer: producer)
+        }
+        deliveries = try topic(names.deliveries, producers.prompt)
+        results = try topic(names.results, producers.records)
+        feedback = try topic(names.feedback, producers.records)
+        sms = try topic(names.sms, producers.prompt)
+        deadLetter = try topic(names.deadLetter, producers.records)
+    }
+}
+
+/// Two producers: for what somebody waits for, and for what is only read afterwards.
+///
+/// librdkafka sends one request per partition, and its thread looks at every partition whenever it wakes. Results come
+/// one per push: lingering as long as deliveries do, each would be a request of its own.
+struct OutProducers {
+    let prompt: KafkaProducer
+    let records: KafkaProducer
+
+    private static let recordsLingerMs = "50"
+
+    /// A `linger.ms` of the configuration holds for both.
+    init(_ client: KafkaConfiguration) throws(KafkaFault) {
+        prompt = try KafkaProducer(client)
+        var lazy = client
+        lazy.clientID += "-records"
+        if lazy.options["linger.ms"] == nil, lazy.options["queue.buffering.max.ms"] == nil {
+            lazy.options["linger.ms"] = Self.recordsLingerMs
+        }
+        records = try KafkaProducer(lazy)
+    }
+
+    var all: [KafkaProducer] { [prompt, records] }
 }

@@ -1,15 +1,31 @@
+import APNs
 import EventLoop
 import Kafka
 import PushCore
+import Redis
 import Telemetry
 
 /// Kafka's side: records in, rebalances, and when to stop reading.
 extension Pipeline: KafkaConsumerDelegate {
-    /// Room for more: slots for recipients, no audience waiting for slots, and a window below its bound.
+    /// Room for more: slots for recipients, no audience waiting for slots, and a Redis and an APNs that keep up.
+    ///
+    /// What would only wait there is better left in Kafka: here it costs memory and falls out of the processor's caches.
     var hasRoom: Bool {
         recipients.count < limits.recipientsMax - limits.pollBatch && expanding.isEmpty
             && changes.count < limits.changesMax - limits.pollBatch
             && events.count < limits.recipientsMax - limits.pollBatch
+            && store.client.pipelineDepth < limits.redisDepthMax
+            && pushesAhead < limits.pushesAheadMax
+    }
+
+    /// Pushes that wait for streams. An app whose APNs is away or refuses its credential does not count: its pushes wait
+    /// in the slots, and the other apps go on.
+    private var pushesAhead: Int {
+        var count = 0
+        for app in apps.values {
+            for client in app.clients where client.apns.isUsable { count += client.apns.waiting }
+        }
+        return count
     }
 
     /// Takes one batch; the rest waits its turn behind the answers of what was taken before.
@@ -137,7 +153,7 @@ extension Pipeline: KafkaConsumerDelegate {
         let job = ChangeJob(rejected: place)
         insert(job)
         outbox?.sendRaw(
-            \.deadLetter, key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
+            topics.deadLetter, key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
             headers: [
                 KafkaHeader(name: "carillon-error", text: bad.header),
                 KafkaHeader(name: "carillon-topic", text: consumer.topics[record.partition.topic]),

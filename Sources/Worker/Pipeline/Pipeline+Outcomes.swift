@@ -102,7 +102,7 @@ extension Pipeline: APNsClientDelegate {
         writer.member("at_ms", Loop.wallMs())
         writer.endObject()
         job.unackedRecords += 1
-        outbox?.send(\.feedback, key: token.record.hex, value: writer.bytes, tag: job.tag(.record))
+        outbox?.send(topics.feedback, key: token.record.hex, value: writer.bytes, tag: job.tag(.record))
     }
 }
 

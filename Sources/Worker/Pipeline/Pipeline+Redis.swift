@@ -5,6 +5,7 @@ import Redis
 /// Redis' answers, each to the job and the step that asked.
 extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
+        defer { pollKafkaIfReady() }
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
         case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks:

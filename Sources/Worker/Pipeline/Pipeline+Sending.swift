@@ -213,7 +213,7 @@ extension Pipeline {
         event.holds += 1
         event.unackedDeliveries += 1
         event.app.metrics.deliveries.add(UInt64(batch.targets.count))
-        outbox?.send(\.deliveries, key: batch.gateway, value: writer.bytes, tag: event.tag(.delivery))
+        outbox?.send(topics.deliveries, key: batch.gateway, value: writer.bytes, tag: event.tag(.delivery))
     }
 
     // MARK: - Records
@@ -243,7 +243,7 @@ extension Pipeline {
             event.holds += 1
             tag = event.tag(.eventRecord)
         }
-        outbox?.send(\.results, key: record.uid, value: writer.bytes, tag: tag)
+        outbox?.send(topics.results, key: record.uid, value: writer.bytes, tag: tag)
     }
 
     /// The SMS supplement (mPaaS): only where the sender allowed it, once per user.
@@ -260,7 +260,7 @@ extension Pipeline {
         writer.member("at_ms", Loop.wallMs())
         writer.endObject()
         job.unackedRecords += 1
-        outbox?.send(\.sms, key: job.recipient.uid, value: writer.bytes, tag: job.tag(.record))
+        outbox?.send(topics.sms, key: job.recipient.uid, value: writer.bytes, tag: job.tag(.record))
     }
 
     /// The broker has a record (or it was given up by name).

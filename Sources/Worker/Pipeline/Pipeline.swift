@@ -15,7 +15,8 @@ final class Pipeline {
     let loop: Loop
     let limits: PipelineLimits
     let consumer: KafkaConsumer
-    let producer: KafkaProducer
+    let producers: OutProducers
+    let topics: OutTopics
     let store: StateStore
     let reader: EventReader
     let zones = SystemZones()
@@ -48,14 +49,15 @@ final class Pipeline {
     var dueTimer: LoopTimer?
     var tickTimer: LoopTimer?
     private(set) var consumerWatcher: FDWatcher?
-    private var producerWatcher: FDWatcher?
+    private var producerWatchers: [FDWatcher] = []
     weak var owner: (any PipelineOwner)?
 
     init(_ parts: PipelineParts) {
         loop = parts.loop
         limits = parts.limits
         consumer = parts.consumer
-        producer = parts.producer
+        producers = parts.producers
+        topics = parts.topics
         store = parts.store
         log = parts.log
         metrics = parts.metrics
@@ -69,7 +71,7 @@ final class Pipeline {
         leaseQueries = SlotTable(capacity: parts.limits.recipientsMax)
         for app in parts.apps { apps[app.policy.id] = app }
         outbox = Outbox(
-            producer: producer, topics: parts.topics, loop: loop, log: log, failures: metrics.recordFailures
+            producers: producers.all, loop: loop, log: log, failures: metrics.recordFailures
         ) { [unowned self] tag in recordSettled(tag) }
     }
 
@@ -84,8 +86,11 @@ final class Pipeline {
         tickTimer = LoopTimer(loop: loop) { [unowned self] in tick() }
         tickTimer?.arm(afterNanos: Intake.tickNanos)
         consumerWatcher = try FDWatcher(loop: loop, fd: consumer.wakeFD) { [unowned self] in pollKafka() }
-        producerWatcher = try FDWatcher(loop: loop, fd: producer.wakeFD) { [unowned self] in
-            outbox?.takeReports(max: 1024)
+        for producer in producers.all {
+            producerWatchers.append(
+                try FDWatcher(loop: loop, fd: producer.wakeFD) { [unowned self] in
+                    outbox?.takeReports(of: producer, max: 1024)
+                })
         }
         pollKafka()
     }
@@ -107,7 +112,7 @@ final class Pipeline {
     /// Lets go of Redis and APNs; no outcome comes any more.
     func shut() {
         consumerWatcher?.cancel()
-        producerWatcher?.cancel()
+        for watcher in producerWatchers { watcher.cancel() }
         dueTimer?.cancel()
         tickTimer?.cancel()
         store.client.delegate = nil
@@ -151,6 +156,10 @@ struct PipelineLimits {
     var recipientsMax = 20_000
     /// User-state records being applied at once.
     var changesMax = 2_000
+    /// Commands under way in Redis above which no records are read: some ten milliseconds of its work.
+    var redisDepthMax = 4_096
+    /// Pushes waiting for streams above which no records are read.
+    var pushesAheadMax = 4_096
     /// Records taken from Kafka per turn of the loop.
     var pollBatch = 256
     /// Members read per step of a group's scan.
@@ -168,7 +177,7 @@ struct PipelineParts {
     var limits: PipelineLimits
     var apps: [AppContext]
     var consumer: KafkaConsumer
-    var producer: KafkaProducer
+    var producers: OutProducers
     var topics: OutTopics
     var store: StateStore
     var log: Log

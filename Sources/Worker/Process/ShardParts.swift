@@ -17,16 +17,17 @@ struct ShardParts {
         let topics = configuration.kafka.topics
         let client = configuration.kafka.client(id: "carillon-\(index)", log: kafkaLog)
         let consumer: KafkaConsumer
-        let producer: KafkaProducer
+        let producers: OutProducers
         do throws(KafkaFault) {
             consumer = try KafkaConsumer(client, topics: [topics.events, topics.userState])
-            producer = try KafkaProducer(client)
+            producers = try OutProducers(client)
         } catch {
             throw StartFault("Kafka: \(error)")
         }
         return PipelineParts(
-            loop: loop, limits: limits, apps: try apps(), consumer: consumer, producer: producer,
-            topics: try outTopics(producer), store: try store(), log: log, metrics: PipelineMetrics(registry),
+            loop: loop, limits: limits, apps: try apps(), consumer: consumer, producers: producers,
+            topics: try OutTopics(topics, producers: producers), store: try store(),
+            log: log, metrics: PipelineMetrics(registry),
             results: configuration.results, inputs: [.events, .userState])
     }
 
@@ -34,6 +35,7 @@ struct ShardParts {
         var limits = PipelineLimits()
         limits.window = OffsetLedger.Limits(records: configuration.window.records, bytes: configuration.window.bytes)
         limits.recipientsMax = max(limits.recipientsMax, configuration.window.records)
+        limits.pushesAheadMax = max(limits.pushesAheadMax, configuration.apps.map(\.limits.inFlight).max() ?? 0)
         return limits
     }
 
@@ -52,17 +54,6 @@ struct ShardParts {
             default: log.debug("librdkafka", fields)
             }
         }
-    }
-
-    private func outTopics(_ producer: KafkaProducer) throws(StartFault) -> OutTopics {
-        let names = configuration.kafka.topics
-        func topic(_ name: String) throws(StartFault) -> KafkaTopic {
-            guard let topic = producer.topic(name) else { throw StartFault("\"\(name)\" is no name for a topic") }
-            return topic
-        }
-        return OutTopics(
-            deliveries: try topic(names.deliveries), results: try topic(names.results),
-            feedback: try topic(names.feedback), sms: try topic(names.sms), deadLetter: try topic(names.deadLetter))
     }
 
     private func store() throws(StartFault) -> StateStore {

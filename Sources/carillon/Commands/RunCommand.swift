@@ -1,3 +1,4 @@
+import EventLoop
 import Telemetry
 import Worker
 
@@ -21,6 +22,7 @@ struct RunCommand: Command {
 
     func run() async -> ExitCode {
         guard let configuration = ConfigurationLoading.load(path, checkingFiles: true) else { return .configuration }
+        Allocator.keepFreed()
         let log = Log(level: configuration.logLevel)
         do {
             let signals = try EndSignals()
