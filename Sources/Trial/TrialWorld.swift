@@ -19,6 +19,7 @@ public actor TrialWorld {
     public nonisolated let credentials: DemoCredentials
     private let settings: Settings
     private var writer: KafkaProducer
+    private let simulatorConfiguration: SimulatorConfiguration
     private var workers: [WorkerProcess] = []
 
     /// What a world is made with.
@@ -63,6 +64,8 @@ public actor TrialWorld {
         configuration.scenario = settings.scenario
         configuration.ledger = settings.ledger
         simulatorPort = try await simulator.start(configuration)
+        configuration.port = simulatorPort
+        simulatorConfiguration = configuration
         writer = try KafkaProducer(Self.client(broker))
     }
 
@@ -114,12 +117,15 @@ public actor TrialWorld {
 
     /// Starts one more worker in this process.
     @discardableResult
-    public func startWorker(log: Log? = nil) async throws -> WorkerProcess {
+    ///
+    /// - Parameter group: another consumer group than the world's workers share.
+    public func startWorker(log: Log? = nil, group: String? = nil) async throws -> WorkerProcess {
         let text = configurationText
         switch Configuration.read(Array(text.utf8), source: "carillon.yaml") {
         case .failure(let problems):
             throw TrialFault("the world's configuration is not well:\n\(problems)")
-        case .success(let configuration):
+        case .success(var configuration):
+            if let group { configuration.kafka.group = group }
             let worker = try WorkerProcess(
                 configuration: configuration, log: log ?? Log(level: settings.logLevel))
             workers.append(worker)
@@ -145,6 +151,20 @@ public actor TrialWorld {
         await simulator.stop()
         simulatorLoop.stop()
         redis.stop()
+    }
+
+    // MARK: - Weather
+
+    /// The simulator refuses every connection until `bringSimulatorUp`; gives its ledger so far, which ends here.
+    public func takeSimulatorDown() async -> [LedgerEntry] {
+        let entries = await simulator.takeEntries()
+        await simulator.stop()
+        return entries
+    }
+
+    /// Listens again on the same port, with the first scenario and an empty ledger.
+    public func bringSimulatorUp() async throws {
+        try await simulator.start(simulatorConfiguration)
     }
 
     // MARK: - Topics

@@ -22,4 +22,11 @@ extension Trait where Self == InWorld {
         settings.scenario = scenario
         return InWorld(settings: settings)
     }
+
+    /// Lines of the app's entry in the configuration.
+    static func inWorld(appLines: String) -> InWorld {
+        var settings = TrialWorld.Settings()
+        settings.appLines = appLines
+        return InWorld(settings: settings)
+    }
 }

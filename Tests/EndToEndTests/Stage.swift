@@ -55,8 +55,8 @@ actor Stage {
     // MARK: - Workers
 
     @discardableResult
-    func startWorker(waits: Bool = true) async throws -> WorkerProcess {
-        let worker = try await world.startWorker(log: Log(level: .debug, fd: log()))
+    func startWorker(group: String? = nil, waits: Bool = true) async throws -> WorkerProcess {
+        let worker = try await world.startWorker(log: Log(level: .debug, fd: log()), group: group)
         workers.append(worker)
         if waits { try await until("the worker is ready") { await worker.status().missing.isEmpty } }
         return worker

@@ -11,7 +11,7 @@ extension OneWorld {
         private static let head = #"{"v":1,"kind":"message","app":"im","event_id":"e","sent_ms":1,"#
         private static let tail = #""conv":{"id":"c","type":"p2p"},"from":{"uid":"a"},"to":{"uids":["b"]}"#
 
-        @Test(arguments: [
+        private static let broken = [
             ("x-broken", #"{"v":1,"kind":"#, "$, byte "),
             ("x-not-object", "[1,2]", "at $, byte 0"),
             ("x-missing", head + tail + "}", "at $.msg_id, byte 0"),
@@ -31,26 +31,31 @@ extension OneWorld {
                     + (0..<101).map { "\"u\($0)\"" }.joined(separator: ",") + "]}}," + tail + "}",
                 "at $.push.force.uids, byte "
             ),
-        ])
-        func aBrokenRecordIsADeadLetterAndTheNextOneGoesOn(key: String, text: String, place: String) async throws {
-            let stage = try Stage.here
-            let seen = try await stage.play(
-                state: [.bind(key)],
-                events: [
-                    Line(key: Array(key.utf8), value: Array(text.utf8)), .message("\(key)-ok", to: [key], conv: key),
-                ])
-            let letter = try #require(seen.letters.first { $0.key == Array(key.utf8) })
-            #expect(letter.value == Array(text.utf8))
-            #expect(
-                Set(letter.headers.keys) == [
-                    "carillon-error", "carillon-topic", "carillon-partition", "carillon-offset",
-                ])
-            let error = try #require(letter.headers["carillon-error"])
-            #expect(error.hasPrefix("bad_event: ") && error.contains(place), "\(error)")
-            #expect(letter.headers["carillon-topic"] == "im.events")
-            #expect(letter.headers["carillon-partition"].flatMap { Int($0) } != nil)
-            #expect(letter.headers["carillon-offset"].flatMap { Int($0) } != nil)
-            #expect(seen.outcomes(of: "\(key)-ok") == ["\(key)/phone accepted ok 1"])
+        ]
+
+        @Test func aBrokenRecordIsADeadLetterAndTheNextOneGoesOn() async throws {
+            let seen = try await Stage.here.play(
+                state: Self.broken.map { .bind($0.0) },
+                events: Self.broken.flatMap { key, text, _ in
+                    [
+                        Line(key: Array(key.utf8), value: Array(text.utf8)),
+                        .message("\(key)-ok", to: [key], conv: key),
+                    ]
+                })
+            for (key, text, place) in Self.broken {
+                let letter = try #require(seen.letters.first { $0.key == Array(key.utf8) })
+                #expect(letter.value == Array(text.utf8))
+                #expect(
+                    Set(letter.headers.keys) == [
+                        "carillon-error", "carillon-topic", "carillon-partition", "carillon-offset",
+                    ])
+                let error = try #require(letter.headers["carillon-error"])
+                #expect(error.hasPrefix("bad_event: ") && error.contains(place), "\(key): \(error)")
+                #expect(letter.headers["carillon-topic"] == "im.events")
+                #expect(letter.headers["carillon-partition"].flatMap { Int($0) } != nil)
+                #expect(letter.headers["carillon-offset"].flatMap { Int($0) } != nil)
+                #expect(seen.outcomes(of: "\(key)-ok") == ["\(key)/phone accepted ok 1"])
+            }
         }
 
         @Test func emptyAndNullRecordsAndThoseOfUserStateAreDeadLettersToo() async throws {
