@@ -1,0 +1,106 @@
+import PushCore
+import Testing
+
+@testable import Worker
+
+@Suite struct DeviceLanesTests {
+    @Test func oneIsOutAndTheOthersFollowInOrder() {
+        var lanes = DeviceLanes<Int>()
+        #expect(lanes.enter("a", 1))
+        #expect(!lanes.enter("a", 2) && !lanes.enter("a", 3))
+        #expect(lanes.enter("b", 4), "another device is free")
+        #expect(lanes.busyCount == 2 && lanes.waitingCount == 2)
+        #expect(lanes.leave("a") == 2 && lanes.leave("a") == 3)
+        #expect(lanes.leave("a") == nil && lanes.waitingCount == 0 && lanes.busyCount == 1)
+        #expect(lanes.enter("a", 5), "the lane is free again")
+    }
+
+    @Test func leavingALaneThatNobodyHasIsNothing() {
+        var lanes = DeviceLanes<Int>()
+        #expect(lanes.leave("a") == nil && lanes.busyCount == 0)
+    }
+}
+
+@Suite struct IntakeTests {
+    private let second: UInt64 = 1_000_000_000
+
+    @Test func aShortStallOnlyWaits() {
+        var intake = Intake()
+        #expect(intake.wantsRecords(hasRoom: true, nowNanos: 0))
+        #expect(!intake.wantsRecords(hasRoom: false, nowNanos: second) && intake.isHeld)
+        #expect(intake.tick(hasRoom: false, nowNanos: 5 * second) == .none)
+        #expect(intake.roomFreed(hasRoom: false) == .none)
+        #expect(intake.roomFreed(hasRoom: true) == .poll && !intake.isHeld)
+    }
+
+    @Test func aLongStallPausesOnceAndResumesOnce() {
+        var intake = Intake()
+        _ = intake.wantsRecords(hasRoom: false, nowNanos: second)
+        #expect(intake.tick(hasRoom: false, nowNanos: 11 * second) == .pauseAndPoll)
+        #expect(intake.isPaused && intake.isHeld)
+        #expect(intake.wantsRecords(hasRoom: false, nowNanos: 12 * second), "polling keeps the membership")
+        #expect(intake.tick(hasRoom: false, nowNanos: 12 * second) == .poll)
+        #expect(intake.roomFreed(hasRoom: true) == .resumeAndPoll)
+        #expect(intake.roomFreed(hasRoom: true) == .none && !intake.isPaused)
+    }
+
+    @Test func aTickFindsRoomThatNobodyTold() {
+        var intake = Intake()
+        _ = intake.wantsRecords(hasRoom: false, nowNanos: second)
+        #expect(intake.tick(hasRoom: true, nowNanos: 2 * second) == .poll && !intake.isHeld)
+    }
+
+    @Test func aClosingIntakeNeverResumes() {
+        var intake = Intake()
+        _ = intake.wantsRecords(hasRoom: false, nowNanos: second)
+        intake.isClosing = true
+        #expect(intake.roomFreed(hasRoom: true) == .none)
+        #expect(intake.wantsRecords(hasRoom: false, nowNanos: 2 * second), "the group's news is still heard")
+    }
+}
+
+@Suite struct AudienceTests {
+    private func all(_ audience: inout Audience) -> [String] {
+        var uids: [String] = []
+        while let member = audience.pop() { uids.append(member.uid) }
+        return uids
+    }
+
+    @Test func givenRecipientsComeOnceEach() {
+        var audience = Audience(uids: ["a", "b", "a", "c", "b"])
+        #expect(all(&audience) == ["a", "b", "c"])
+        #expect(audience.cursor == nil && audience.group == nil)
+        var one = Audience(uids: ["a"])
+        #expect(all(&one) == ["a"])
+        var none = Audience(uids: [])
+        #expect(all(&none).isEmpty)
+    }
+
+    @Test func aScanThatNamesAMemberTwiceStartsHimOnce() {
+        var audience = Audience(group: "g")
+        #expect(audience.isUnread && audience.cursor == 0 && audience.pop() == nil)
+        audience.take([.init(uid: "a", level: nil), .init(uid: "b", level: .blocked)], cursor: 17)
+        #expect(all(&audience) == ["a", "b"] && audience.cursor == 17)
+        audience.take([.init(uid: "b", level: nil), .init(uid: "c", level: nil)], cursor: 0)
+        #expect(all(&audience) == ["c"] && audience.cursor == nil && !audience.isUnread)
+    }
+
+    @Test func whoFoundNoSlotComesAgain() {
+        var audience = Audience(uids: ["a", "b"])
+        #expect(audience.pop()?.uid == "a")
+        audience.unpop()
+        #expect(all(&audience) == ["a", "b"])
+        var single = Audience(uids: ["a"])
+        #expect(single.pop()?.uid == "a")
+        single.unpop()
+        #expect(all(&single) == ["a"])
+    }
+
+    @Test func anAbandonedAudienceHasNobodyLeft() {
+        var audience = Audience(group: "g")
+        audience.take([.init(uid: "a", level: nil), .init(uid: "b", level: nil)], cursor: 9)
+        _ = audience.pop()
+        audience.abandon()
+        #expect(audience.pop() == nil && audience.cursor == nil)
+    }
+}

@@ -1,0 +1,114 @@
+import Support
+import Testing
+
+@testable import Worker
+
+@Suite struct SlotTableTests {
+    private final class Work {
+        let number: Int
+        init(_ number: Int) { self.number = number }
+    }
+
+    private typealias Place = (slot: Int, generation: UInt32)
+
+    private func insert(_ number: Int, _ table: inout SlotTable<Work>) throws -> Place {
+        let place = table.insert(Work(number))
+        return (try #require(place?.slot), try #require(place?.generation))
+    }
+
+    @Test func aLateAnswerFindsNothingOnceItsWorkIsDone() throws {
+        var table = SlotTable<Work>(capacity: 2)
+        let first = try insert(1, &table)
+        table.remove(slot: first.slot)
+        let second = try insert(2, &table)
+        #expect(second.slot == first.slot && second.generation != first.generation)
+        #expect(table.find(slot: first.slot, generation: first.generation) == nil)
+        #expect(table.find(slot: second.slot, generation: second.generation)?.number == 2)
+    }
+
+    @Test func aFullTableTakesNothingMore() throws {
+        var table = SlotTable<Work>(capacity: 2)
+        _ = try insert(1, &table)
+        let last = try insert(2, &table)
+        #expect(table.isFull && table.insert(Work(3)) == nil)
+        table.remove(slot: last.slot)
+        #expect(!table.isFull && table.count == 1 && table.insert(Work(3)) != nil)
+    }
+
+    @Test func whatIsOutsideIsNotThereAndRemovingTwiceChangesNothing() throws {
+        var table = SlotTable<Work>(capacity: 4)
+        let only = try insert(1, &table)
+        #expect(table.find(slot: 3, generation: 0) == nil)
+        table.remove(slot: 3)
+        table.remove(slot: only.slot)
+        table.remove(slot: only.slot)
+        #expect(table.count == 0)
+        let slots = Set((0..<4).compactMap { table.insert(Work($0))?.slot })
+        #expect(slots.count == 4, "a slot freed twice would be given away twice")
+    }
+
+    @Test func generationsStayWithinTheirTag() throws {
+        var table = SlotTable<Work>(capacity: 1)
+        for _ in 0..<1000 {
+            let place = try insert(0, &table)
+            let tag = try #require(Tag(Tag(slot: place.slot, generation: place.generation, stage: .push).bits))
+            #expect(table.find(slot: tag.slot, generation: tag.generation) != nil)
+            table.remove(slot: place.slot)
+        }
+    }
+}
+
+@Suite struct TagTests {
+    @Test func theBitsBringEverythingBack() {
+        let stages = (UInt8(0)...255).compactMap { Tag.Stage(rawValue: $0) }
+        #expect(stages.count >= 18)
+        for stage in stages {
+            for slot in [0, 1, 19_999, (1 << 24) - 1] {
+                for generation: UInt32 in [0, 7, 0xFF_FFFF] {
+                    for index: UInt8 in [0, 9, 255] {
+                        let tag = Tag(slot: slot, generation: generation, stage: stage, index: index)
+                        #expect(Tag(tag.bits) == tag)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func aGenerationWrapsAtTwentyFourBits() {
+        let tag = Tag(slot: 3, generation: 0x0100_0005, stage: .claim)
+        #expect(tag.generation == 5 && Tag(tag.bits)?.slot == 3)
+    }
+
+    @Test func bitsOfNoStageAreNoTag() {
+        #expect(Tag(0xFF00) == nil)
+    }
+}
+
+@Suite struct DueQueueTests {
+    @Test func itemsComeInOrderOfTimeAndEqualsInOrderOfInsertion() {
+        var random = SeededGenerator(seed: 20_261_120)
+        var queue = DueQueue<Int>()
+        var model: [(due: UInt64, order: Int)] = []
+        for order in 0..<2000 {
+            let due = UInt64.random(in: 0..<200, using: &random)
+            queue.insert(order, dueNanos: due)
+            model.append((due, order))
+        }
+        model.sort { ($0.due, $0.order) < ($1.due, $1.order) }
+        #expect(queue.earliest == model.first?.due && queue.count == 2000, "seed \(random.seed)")
+        var popped: [Int] = []
+        while let item = queue.popDue(nowNanos: 1000) { popped.append(item) }
+        #expect(popped == model.map(\.order), "seed \(random.seed)")
+    }
+
+    @Test func nothingComesBeforeItsTime() {
+        var queue = DueQueue<String>()
+        queue.insert("late", dueNanos: 100)
+        queue.insert("soon", dueNanos: 50)
+        #expect(queue.popDue(nowNanos: 49) == nil)
+        #expect(queue.popDue(nowNanos: 50) == "soon")
+        #expect(queue.popDue(nowNanos: 99) == nil && queue.earliest == 100)
+        #expect(queue.popDue(nowNanos: 100) == "late")
+        #expect(queue.earliest == nil && queue.popDue(nowNanos: .max) == nil)
+    }
+}
