@@ -6,18 +6,23 @@ import Testing
 @Suite struct DeviceLanesTests {
     @Test func oneIsOutAndTheOthersFollowInOrder() {
         var lanes = DeviceLanes<Int>()
-        #expect(lanes.enter("a", 1))
-        #expect(!lanes.enter("a", 2) && !lanes.enter("a", 3))
-        #expect(lanes.enter("b", 4), "another device is free")
+        #expect(lanes.enter("a", 1) == true)
+        #expect(lanes.enter("a", 2) == false)
+        #expect(lanes.enter("a", 3) == false)
+        #expect(lanes.enter("b", 4) == true, "another device is free")
         #expect(lanes.busyCount == 2 && lanes.waitingCount == 2)
-        #expect(lanes.leave("a") == 2 && lanes.leave("a") == 3)
-        #expect(lanes.leave("a") == nil && lanes.waitingCount == 0 && lanes.busyCount == 1)
-        #expect(lanes.enter("a", 5), "the lane is free again")
+        #expect(lanes.leave("a") == 2)
+        #expect(lanes.leave("a") == 3)
+        #expect(lanes.leave("a") == nil)
+        #expect(lanes.waitingCount == 0)
+        #expect(lanes.busyCount == 1)
+        #expect(lanes.enter("a", 5) == true, "the lane is free again")
     }
 
     @Test func leavingALaneThatNobodyHasIsNothing() {
         var lanes = DeviceLanes<Int>()
-        #expect(lanes.leave("a") == nil && lanes.busyCount == 0)
+        #expect(lanes.leave("a") == nil)
+        #expect(lanes.busyCount == 0)
     }
 }
 
@@ -26,11 +31,13 @@ import Testing
 
     @Test func aShortStallOnlyWaits() {
         var intake = Intake()
-        #expect(intake.wantsRecords(hasRoom: true, nowNanos: 0))
-        #expect(!intake.wantsRecords(hasRoom: false, nowNanos: second) && intake.isHeld)
+        #expect(intake.wantsRecords(hasRoom: true, nowNanos: 0) == true)
+        #expect(intake.wantsRecords(hasRoom: false, nowNanos: second) == false)
+        #expect(intake.isHeld)
         #expect(intake.tick(hasRoom: false, nowNanos: 5 * second) == .none)
         #expect(intake.roomFreed(hasRoom: false) == .none)
-        #expect(intake.roomFreed(hasRoom: true) == .poll && !intake.isHeld)
+        #expect(intake.roomFreed(hasRoom: true) == .poll)
+        #expect(!intake.isHeld)
     }
 
     @Test func aLongStallPausesOnceAndResumesOnce() {
@@ -38,16 +45,18 @@ import Testing
         _ = intake.wantsRecords(hasRoom: false, nowNanos: second)
         #expect(intake.tick(hasRoom: false, nowNanos: 11 * second) == .pauseAndPoll)
         #expect(intake.isPaused && intake.isHeld)
-        #expect(intake.wantsRecords(hasRoom: false, nowNanos: 12 * second), "polling keeps the membership")
+        #expect(intake.wantsRecords(hasRoom: false, nowNanos: 12 * second) == true, "polling keeps the membership")
         #expect(intake.tick(hasRoom: false, nowNanos: 12 * second) == .poll)
         #expect(intake.roomFreed(hasRoom: true) == .resumeAndPoll)
-        #expect(intake.roomFreed(hasRoom: true) == .none && !intake.isPaused)
+        #expect(intake.roomFreed(hasRoom: true) == .none)
+        #expect(!intake.isPaused)
     }
 
     @Test func aTickFindsRoomThatNobodyTold() {
         var intake = Intake()
         _ = intake.wantsRecords(hasRoom: false, nowNanos: second)
-        #expect(intake.tick(hasRoom: true, nowNanos: 2 * second) == .poll && !intake.isHeld)
+        #expect(intake.tick(hasRoom: true, nowNanos: 2 * second) == .poll)
+        #expect(!intake.isHeld)
     }
 
     @Test func aClosingIntakeNeverResumes() {
@@ -55,7 +64,7 @@ import Testing
         _ = intake.wantsRecords(hasRoom: false, nowNanos: second)
         intake.isClosing = true
         #expect(intake.roomFreed(hasRoom: true) == .none)
-        #expect(intake.wantsRecords(hasRoom: false, nowNanos: 2 * second), "the group's news is still heard")
+        #expect(intake.wantsRecords(hasRoom: false, nowNanos: 2 * second) == true, "the group's news is still heard")
     }
 }
 
@@ -78,11 +87,16 @@ import Testing
 
     @Test func aScanThatNamesAMemberTwiceStartsHimOnce() {
         var audience = Audience(group: "g")
-        #expect(audience.isUnread && audience.cursor == 0 && audience.pop() == nil)
+        #expect(audience.isUnread)
+        #expect(audience.cursor == 0)
+        #expect(audience.pop() == nil)
         audience.take([.init(uid: "a", level: nil), .init(uid: "b", level: .blocked)], cursor: 17)
-        #expect(all(&audience) == ["a", "b"] && audience.cursor == 17)
+        #expect(all(&audience) == ["a", "b"])
+        #expect(audience.cursor == 17)
         audience.take([.init(uid: "b", level: nil), .init(uid: "c", level: nil)], cursor: 0)
-        #expect(all(&audience) == ["c"] && audience.cursor == nil && !audience.isUnread)
+        #expect(all(&audience) == ["c"])
+        #expect(audience.cursor == nil)
+        #expect(!audience.isUnread)
     }
 
     @Test func whoFoundNoSlotComesAgain() {
@@ -101,6 +115,7 @@ import Testing
         audience.take([.init(uid: "a", level: nil), .init(uid: "b", level: nil)], cursor: 9)
         _ = audience.pop()
         audience.abandon()
-        #expect(audience.pop() == nil && audience.cursor == nil)
+        #expect(audience.pop() == nil)
+        #expect(audience.cursor == nil)
     }
 }
