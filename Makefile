@@ -18,10 +18,15 @@ test: packages ## all tests, against real servers on free ports
 	swift test --skip-build $(ARGS)
 
 test-address: packages ## the tests under the address sanitizer
-	swift test --sanitize=address --scratch-path .build/address $(ARGS)
+	swift build --build-tests --sanitize=address --scratch-path .build/address
+	swift test --skip-build --disable-xctest --sanitize=address --scratch-path .build/address $(ARGS)
 
+# librdkafka's C11 threads are made visible to the sanitizer: see Tests/Sanitizers/c11threads.c.
 test-thread: packages ## the tests under the thread sanitizer
-	swift test --sanitize=thread --scratch-path .build/thread $(ARGS)
+	swift build --build-tests --sanitize=thread --scratch-path .build/thread
+	clang -O1 -Wall -Werror -shared -fPIC -o .build/thread/c11threads.so Tests/Sanitizers/c11threads.c
+	LD_PRELOAD=$(CURDIR)/.build/thread/c11threads.so \
+		swift test --skip-build --disable-xctest --sanitize=thread --scratch-path .build/thread $(ARGS)
 
 bench: release ## CPU per push, latency and memory, beside h2load in the same run
 	.build/release/carillon bench $(ARGS)

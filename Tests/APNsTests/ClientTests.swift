@@ -151,7 +151,7 @@ import Testing
 
     @Test func frozenStreamDelaysOnlyItself() async throws {
         var limits = World.quick
-        limits.answerNanos = 800_000_000
+        limits.answerNanos = 3_000_000_000
         try await withWorld(limits: limits) { loop, world in
             await loop.run { _ in
                 var isFrozen = false

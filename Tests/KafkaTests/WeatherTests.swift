@@ -22,7 +22,7 @@ struct WeatherTests {
             let told = pump([member]) { !member.failures.isEmpty }
             let stuck = producer.pendingCount
             try broker.setUp(broker: 1)
-            let flushed = producer.flush(timeoutMs: 20_000) { _ in }
+            let flushed = producer.flush(timeoutMs: 60_000) { _ in }
             let all = pump([member]) { Set(member.seen.compactMap(\.value)).count == 20 }
             return Outcome(
                 before: before, stuck: stuck, told: told, flushed: flushed, all: all,

@@ -64,7 +64,7 @@ actor RedisWorld {
         limits.backoffMinNanos = 5_000_000
         limits.backoffMaxNanos = 50_000_000
         limits.connectTimeoutNanos = 10_000_000_000
-        limits.commandTimeoutNanos = 20_000_000_000
+        limits.commandTimeoutNanos = 60_000_000_000
         return limits
     }
 

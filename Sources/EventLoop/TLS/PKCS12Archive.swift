@@ -13,10 +13,8 @@ struct PKCS12Archive: ~Copyable {
         defer { PKCS12_free(archive) }
         var parts = Parts()
         if let error = parts.take(archive, password) {
-            // The keychain and older tools encrypt with RC2, which OpenSSL 3 keeps in its legacy provider.
             let mayBeOld = error.reason != PKCS12_R_MAC_VERIFY_FAILURE
-            let isRead = mayBeOld && Self.hasOldCiphers && parts.take(archive, password) == nil
-            guard isRead else { throw Self.fault(error) }
+            guard mayBeOld, parts.takeOld(archive, password) else { throw Self.fault(error) }
         }
         guard let leaf = parts.leaf, let key = parts.key else {
             parts.free()
@@ -39,9 +37,6 @@ struct PKCS12Archive: ~Copyable {
         }
     }
 
-    /// Loads the legacy provider once, beside the default one, for good.
-    private static let hasOldCiphers = OSSL_PROVIDER_try_load(nil, "legacy", 1) != nil
-
     private static func fault(_ error: (text: String, reason: Int32)) -> TLSFault {
         error.reason == PKCS12_R_MAC_VERIFY_FAILURE
             ? TLSFault("the password does not open the PKCS#12 archive")
@@ -59,6 +54,17 @@ struct PKCS12Archive: ~Copyable {
             guard PKCS12_parse(archive, password, &key, &leaf, &chain) != 1 else { return nil }
             self = Parts()
             return takeOpenSSLError() ?? ("no reason given", 0)
+        }
+
+        /// The keychain and older tools encrypt with RC2, which OpenSSL 3 keeps in its legacy provider: it stands beside
+        /// the default one for this reading only. False where it is not installed, or did not help.
+        mutating func takeOld(_ archive: OpaquePointer, _ password: String) -> Bool {
+            guard let legacy = OSSL_PROVIDER_try_load(nil, "legacy", 1) else {
+                ERR_clear_error()
+                return false
+            }
+            defer { OSSL_PROVIDER_unload(legacy) }
+            return take(archive, password) == nil
         }
 
         mutating func free() {
