@@ -5,7 +5,8 @@ import Glibc
 /// Contiguous so that TLS can cut full 16 KB records from it. Emptied, it gives a large block back.
 struct OutputBuffer: ~Copyable {
     private static let firstCapacity = 32 * 1024
-    private static let keptCapacity = 256 * 1024
+    /// A busy turn fills half a megabyte; a block given back each time would be grown and copied each time.
+    private static let keptCapacity = 1024 * 1024
 
     private var block: UnsafeMutableRawPointer?
     private var capacity = 0
