@@ -26,8 +26,11 @@ struct H2LoadPhase {
         let simulator = bench.simulatorNanos &- before
         guard process.exitCode == 0 else { throw TrialFault("h2load: \(process.output.suffix(600))") }
         let requests = accepted(in: process.output)
-        guard requests == count else {
-            throw TrialFault("h2load: \(requests) of \(count) were accepted: \(process.output.suffix(600))")
+        // What it sends before it hears of the stream limit may be refused; it does not try again.
+        guard requests >= count - count / 100 else {
+            let lines = process.output.split(separator: "\n")
+            let told = lines.filter { $0.hasPrefix("requests:") || $0.hasPrefix("status codes:") }
+            throw TrialFault("h2load: \(requests) of \(count) were accepted: \(told.joined(separator: "; "))")
         }
         return Outcome(
             requests: requests, perSecond: rate(in: process.output),
