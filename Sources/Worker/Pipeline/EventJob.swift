@@ -12,8 +12,14 @@ final class EventJob {
     let sentMs: Int64
     let app: AppContext
     let origin: Origin
+    /// `msg_id` of the records written about it.
+    let msgID: String
+    let claimKind: PairKind
+    let conversationID: String
+    /// Unix ms.
+    let expiresAtMs: Int64
     /// Of a message or a revoke; nil of a Live Activity.
-    let message: Message?
+    let message: MessageJob?
     let activity: ActivityJob?
     /// The record as it came, for deliveries; let go of when nobody of the event can be delivered to any more.
     private(set) var raw: [UInt8]
@@ -36,18 +42,36 @@ final class EventJob {
     private var headers: [(topic: String, value: PushHeaders?)] = []
 
     init(
-        _ message: Message?, activity: LiveActivity?, of event: borrowing Event, app: AppContext, raw: [UInt8],
-        origin: Origin, audience: Audience
+        _ message: Message, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin
     ) {
         id = event.id
         sentMs = event.sentMs
         self.app = app
         self.origin = origin
-        self.message = message
-        self.activity = activity.map { ActivityJob($0, sentMs: event.sentMs) }
         self.raw = raw
-        self.audience = audience
-        payloads = message.map { EventPayloads($0, policy: app.policy) }
+        msgID = message.msgID
+        claimKind = message.kind == .revoke ? .revoke : .message
+        conversationID = message.conversation.id
+        expiresAtMs = message.expireAtMs
+        audience = Audience(of: message)
+        payloads = EventPayloads(message, policy: app.policy)
+        self.message = MessageJob(message)
+        activity = nil
+    }
+
+    init(_ activity: LiveActivity, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin) {
+        id = event.id
+        sentMs = event.sentMs
+        self.app = app
+        self.origin = origin
+        self.raw = raw
+        msgID = activity.msgID ?? ""
+        claimKind = .liveActivity
+        conversationID = ""
+        expiresAtMs = event.sentMs &+ LiveActivity.lifetimeMs
+        audience = Audience(uids: activity.uids)
+        message = nil
+        self.activity = ActivityJob(activity, sentMs: event.sentMs)
     }
 
     /// Everyone is on the way to APNs: the record's bytes are needed no more.
@@ -76,33 +100,11 @@ final class EventJob {
 
     // MARK: - What the event says, whatever its kind
 
-    /// `msg_id` of the records written about it.
-    var msgID: String {
-        message?.msgID ?? activity?.value.msgID ?? ""
-    }
-
     /// What duplicates are recognised by; a Live Activity by its event (contract section 2).
-    var claimID: String {
-        message?.msgID ?? id
-    }
-
-    var claimKind: PairKind {
-        switch message?.kind {
-        case .message: .message
-        case .revoke: .revoke
-        case nil: .liveActivity
-        }
-    }
-
-    /// Unix ms.
-    var expiresAtMs: Int64 {
-        message?.expireAtMs ?? sentMs &+ LiveActivity.lifetimeMs
-    }
-
-    var conversationID: String { message?.conversation.id ?? "" }
+    var claimID: String { message == nil ? id : msgID }
 
     /// Whether each recipient's level in the group has to be read: the group's, but given uids.
-    var readsLevels: Bool { audience.group == nil && message?.conversation.type.hasMembers ?? false }
+    var readsLevels: Bool { audience.group == nil && message?.value.conversation.type.hasMembers ?? false }
 
     /// The Live Activity whose beginning decides whether it is over; nil: this event is none, or begins it.
     var startedActivityID: String? {
@@ -123,7 +125,7 @@ final class EventJob {
     private func makeHeaders(topic: String) -> PushHeaders? {
         let common: EventHeaders
         if let message {
-            common = EventHeaders(message)
+            common = EventHeaders(message.value)
         } else if let activity {
             common = EventHeaders(activity.value, expireAtMs: expiresAtMs)
         } else {
@@ -143,11 +145,20 @@ final class EventJob {
     ) -> [UInt8]? {
         if let message {
             let variant = PayloadVariant(
-                message, token: token, settings: settings, isForced: isForced, policy: app.policy)
-            return payloads?.template(variant, of: message, templates: app.templates)?
+                message.value, token: token, settings: settings, isForced: isForced, policy: app.policy)
+            return payloads?.template(variant, of: message.value, templates: app.templates)?
                 .render(badge: badge, pid: id, receiver: uid)
         }
         return activity?.payload
+    }
+}
+
+/// A message in work. A class, since a message has so many parts that each copy of it would cost a dozen retains.
+final class MessageJob {
+    let value: Message
+
+    init(_ message: Message) {
+        value = message
     }
 }
 

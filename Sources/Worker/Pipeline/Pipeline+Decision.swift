@@ -11,7 +11,7 @@ extension Pipeline {
         let decision: Decision
         if let message = job.event.message {
             decision = PushCore.decide(
-                message, sentMs: job.event.sentMs, for: job.recipient, policy: job.event.app.policy,
+                message.value, sentMs: job.event.sentMs, for: job.recipient, policy: job.event.app.policy,
                 zones: zones, now: now)
         } else if let activity = job.event.activity?.value {
             decision = PushCore.decide(
@@ -234,8 +234,8 @@ extension ClaimRequest {
         let event = job.event
         self.init(
             app: event.app.id, uid: job.recipient.uid, kind: event.claimKind, id: event.claimID,
-            conversation: event.conversationID, sentMs: event.sentMs, seq: event.message?.serverSeq,
-            counted: job.decision?.counted ?? false, revoke: event.message?.revoke, expireAtMs: event.expiresAtMs,
+            conversation: event.conversationID, sentMs: event.sentMs, seq: event.message?.value.serverSeq,
+            counted: job.decision?.counted ?? false, revoke: event.message?.value.revoke, expireAtMs: event.expiresAtMs,
             nowMs: Loop.wallMs())
     }
 }

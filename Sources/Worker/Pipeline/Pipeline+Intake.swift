@@ -119,15 +119,9 @@ extension Pipeline: KafkaConsumerDelegate {
         case .userState(let state):
             apply(state, of: event, app: app, place: origin.place)
         case .message(let message):
-            start(
-                EventJob(
-                    message, activity: nil, of: event, app: app, raw: Array(raw), origin: origin,
-                    audience: Audience(of: message)))
+            start(EventJob(message, of: event, app: app, raw: Array(raw), origin: origin))
         case .liveActivity(let activity):
-            start(
-                EventJob(
-                    nil, activity: activity, of: event, app: app, raw: Array(raw), origin: origin,
-                    audience: Audience(uids: activity.uids)))
+            start(EventJob(activity, of: event, app: app, raw: Array(raw), origin: origin))
         }
     }
 

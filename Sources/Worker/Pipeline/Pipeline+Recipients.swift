@@ -40,7 +40,7 @@ extension Pipeline {
 
     /// The sender is always left out, and whom the event excludes; neither gets a result (contract, step 4).
     private func isWanted(_ uid: String, by event: EventJob) -> Bool {
-        event.message?.isMeant(for: uid) ?? true
+        event.message?.value.isMeant(for: uid) ?? true
     }
 
     func readMembers(of event: EventJob) {

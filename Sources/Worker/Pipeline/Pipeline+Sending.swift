@@ -42,7 +42,7 @@ extension Pipeline {
 
     /// The number beside an alert: capped, and 0 is left out (contract section 5; a 0 would clear the app's alerts).
     func badge(_ claim: ClaimReply, of job: RecipientJob) -> Int64? {
-        guard let message = job.event.message, !message.push.silent, let badge = claim.badge else { return nil }
+        guard let message = job.event.message, !message.value.push.silent, let badge = claim.badge else { return nil }
         return BadgeRule.besideAlert(badge, cap: job.event.app.policy.badgeCap)
     }
 
@@ -248,13 +248,13 @@ extension Pipeline {
 
     /// The SMS supplement (mPaaS): only where the sender allowed it, once per user.
     func offerSMS(_ job: RecipientJob, reason: String) {
-        guard let message = job.event.message, message.push.sms else { return }
+        guard let message = job.event.message, message.value.push.sms else { return }
         var writer = JSONWriter(reservingCapacity: 256)
         writer.beginObject()
         writer.member("v", 1)
         writer.member("app", job.event.app.id)
         writer.member("event_id", job.event.id)
-        writer.member("msg_id", message.msgID)
+        writer.member("msg_id", job.event.msgID)
         writer.member("uid", job.recipient.uid)
         writer.member("reason", reason)
         writer.member("at_ms", Loop.wallMs())
