@@ -1,5 +1,5 @@
 import CRdkafka
-import Synchronization
+import Telemetry
 
 /// Writes records without ever blocking; each accepted one gets exactly one delivery report.
 ///
@@ -13,7 +13,7 @@ import Synchronization
 public final class KafkaProducer: @unchecked Sendable {
     let handle: ClientHandle
     private let queue: OpaquePointer
-    private let known = Mutex<[String: KafkaTopic]>([:])
+    private let known = Guarded<[String: KafkaTopic]>([:])
     /// A report batch that the last poll did not finish.
     private var openBatch: OpaquePointer?
     private var counts: [Int32: UInt64] = [:]

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 extension MetricsRegistry {
     /// All series as Prometheus text 0.0.4, families and series in a stable order.
     ///

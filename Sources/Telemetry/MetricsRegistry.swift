@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// All metrics of the process: hands out cells and writes them as Prometheus text.
 ///
 /// Any thread may ask for cells and scrape; both take a lock, so keep the cells and never ask on a hot path. Each call
@@ -37,7 +35,7 @@ public final class MetricsRegistry: Sendable {
 
     /// The largest number of exposed lines (a histogram counts bounds + 3).
     public let seriesMax: Int
-    let state = Mutex(State())
+    let state = Guarded(State())
 
     /// An empty registry; `seriesMax` bounds what a scrape may cost (default: the budget of one pod).
     public init(seriesMax: Int = 3000) {

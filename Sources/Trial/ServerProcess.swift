@@ -1,4 +1,5 @@
 import Glibc
+import Telemetry
 
 /// A child process that a trial starts, waits for by a line of its output, and ends by its id.
 public final class ServerProcess: Sendable {

@@ -1,3 +1,5 @@
+import Telemetry
+
 /// Facts that code under test records from any thread and a test awaits, in place of sleeping and looking.
 ///
 /// Facts come out in the order they were recorded. Waiting has a limit, so that a fact that never comes fails one test.

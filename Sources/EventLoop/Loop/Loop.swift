@@ -1,6 +1,7 @@
 import CLibevent
 import Glibc
 import Synchronization
+import Telemetry
 
 /// One thread with one libevent base: the executor of a shard's actor and the home of everything bound to it.
 ///
@@ -26,7 +27,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
 
     private let wake: UnsafeMutablePointer<event>
     private let inbox = Inbox()
-    private let life = Mutex(Life.new)
+    private let life = Guarded(Life.new)
     private let threadID = Atomic<UInt>(0)
     private let isStopping = Atomic<Bool>(false)
     private let longestTurnNanos = Atomic<UInt64>(0)

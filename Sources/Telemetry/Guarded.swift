@@ -1,9 +1,9 @@
-import Glibc
+internal import Glibc
 
 /// A value behind a pthread lock.
 ///
-/// In place of `Synchronization.Mutex`, whose contended path the thread sanitizer cannot see: it would report races that
-/// are none. `@unchecked Sendable`: the value is touched only between lock and unlock.
+/// In place of `Synchronization.Mutex`, which is slow when contended and whose contended path the thread sanitizer cannot
+/// see: it would report races that are none. Never on the hot path. `@unchecked Sendable`: the value is touched only between lock and unlock.
 public final class Guarded<Value>: @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private var value: Value
