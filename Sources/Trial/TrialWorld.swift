@@ -134,6 +134,26 @@ public actor TrialWorld {
         }
     }
 
+    /// Waits until every shard of these workers has its share of all partitions, and Redis and APNs answer.
+    ///
+    /// A worker is ready with its first partition; the group may still be on the move then, and what is read while it
+    /// moves is read twice.
+    public func awaitGroup(of workers: [WorkerProcess]) async throws {
+        var missing = "nothing was looked at"
+        for _ in 0..<600 {
+            var shares: [Int] = []
+            missing = ""
+            for worker in workers {
+                let status = await worker.status()
+                shares += status.shards.map(\.assignedPartitions)
+                missing += status.missing.joined(separator: "; ")
+            }
+            if missing.isEmpty, !shares.contains(0), shares.reduce(0, +) == 2 * settings.partitions { return }
+            try await Task.sleep(for: .milliseconds(50), tolerance: .zero)
+        }
+        throw TrialFault("the group did not form within half a minute; \(missing)")
+    }
+
     /// Drains every worker; true when nothing was left.
     @discardableResult
     public func stopWorkers() async -> Bool {

@@ -58,7 +58,7 @@ actor Stage {
     func startWorker(group: String? = nil, waits: Bool = true) async throws -> WorkerProcess {
         let worker = try await world.startWorker(log: Log(level: .debug, fd: log()), group: group)
         workers.append(worker)
-        if waits { try await until("the worker is ready") { await worker.status().missing.isEmpty } }
+        if waits { try await world.awaitGroup(of: group == nil ? workers : [worker]) }
         return worker
     }
 
@@ -112,7 +112,12 @@ actor Stage {
         try await until("\(wanted) records are settled", within: limit) { [settledByGone, workers] in
             var settled = settledByGone
             for worker in workers { settled += await Self.settled(worker) }
-            return settled >= wanted
+            if settled < wanted { return false }
+            // Counted over a revocation a record may count twice; what is in hand is certain.
+            for worker in workers where await worker.status().shards.contains(where: { $0.pendingRecords > 0 }) {
+                return false
+            }
+            return true
         }
     }
 

@@ -143,8 +143,10 @@ final class Pipeline {
     }
 
     func settle(_ place: OffsetLedger.Slot) {
-        metrics.recordsSettled.add()
-        guard case .advanced(let partition, let next) = ledger.settle(place) else { return }
+        let settlement = ledger.settle(place)
+        // From before a revocation: its next owner settles it, and one record counts once.
+        if settlement != .stale { metrics.recordsSettled.add() }
+        guard case .advanced(let partition, let next) = settlement else { return }
         consumer.storeOffset(partition, next: next)
         relieve(partition)
     }

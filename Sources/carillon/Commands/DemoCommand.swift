@@ -87,7 +87,7 @@ struct DemoCommand: Command {
     /// True when the demo is over; false never comes back where it is kept.
     private func play(_ run: DemoRun) async throws -> Bool {
         let worker = try await run.world.startWorker()
-        try await ready(worker)
+        try await run.world.awaitGroup(of: [worker])
         let port = await worker.operatorPort
         say(
             """
@@ -108,14 +108,6 @@ struct DemoCommand: Command {
         guard keeps else { return true }
         say("\nhttp://127.0.0.1:\(port)/ stays until ctrl-C\n")
         while true { try await Task.sleep(for: .seconds(3600)) }
-    }
-
-    private func ready(_ worker: WorkerProcess) async throws {
-        for _ in 0..<300 {
-            if await worker.status().missing.isEmpty { return }
-            try await Task.sleep(for: .milliseconds(100), tolerance: .zero)
-        }
-        throw TrialFault("the worker did not become ready: \(await worker.status().missing.joined(separator: "; "))")
     }
 
     private func say(_ text: String) {

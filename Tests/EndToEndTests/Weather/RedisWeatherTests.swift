@@ -22,7 +22,7 @@ import Trial
         let crowd = Crowd(name: "redis", count: 400)
         let redis = stage.world.redis
         redis.freeze()
-        try await stage.startWorker(waits: false)
+        let worker = try await stage.startWorker(waits: false)
         try await until("/readyz misses Redis") {
             let page = try await stage.page("/readyz")
             return page.status == 503 && page.text.contains("no connection to Redis")
@@ -30,6 +30,7 @@ import Trial
         #expect(try await stage.page("/livez").status == 200)
         redis.thaw()
         try await until("/readyz is well") { try await stage.page("/readyz").status == 200 }
+        try await stage.world.awaitGroup(of: [worker])
         try await stage.play(state: crowd.binds)
 
         // Links cut under load, scripts forgotten, and a silence longer than `timeout_ms`.
@@ -42,7 +43,9 @@ import Trial
         try await stage.writeEvents(Array(crowd.messages.suffix(200)))
         try await until("the silence is noticed") { try await stage.page("/readyz").status == 503 }
         redis.thaw()
-        try await stage.settle()
+        try await until("everyone has a result") {
+            Set(try await stage.look().results.compactMap { $0["uid"]?.string }).count == crowd.count
+        }
         let seen = try await stage.look()
         crowd.expectOnceEach(seen, "with badge 1 each")
         try await until("/readyz is well again") { try await stage.page("/readyz").status == 200 }
