@@ -44,8 +44,12 @@ public struct DemoRun: Sendable {
         try await world.produce(state.map { Self.record(shift.apply(to: $0), key: "uid") }, to: topics.userState)
         try await settle(worker, state.count, of: state.count + events.count, progress)
         let shifted = events.map { shift.apply(to: $0) }
-        // One by one in time too: the order of two conversations is nobody's promise.
-        for line in shifted { try await world.produce([Self.record(line, key: nil)], to: topics.events) }
+        // Kafka promises no order between conversations, but a story has one: each line waits for the one before to be
+        // taken up.
+        for (index, line) in shifted.enumerated() {
+            try await world.produce([Self.record(line, key: nil)], to: topics.events)
+            try await takeUp(worker, state.count + index + 1)
+        }
         try await settle(worker, state.count + events.count, of: state.count + events.count, progress)
         return try await outcomes(of: shifted)
     }
@@ -67,6 +71,16 @@ public struct DemoRun: Sendable {
             try await Task.sleep(for: .milliseconds(100), tolerance: .zero)
         }
         throw TrialFault("the worker did not settle every record within a minute")
+    }
+
+    /// Waits until the worker has read so many records; most are settled a moment later, some wait for an ack.
+    private func takeUp(_ worker: WorkerProcess, _ count: Int) async throws {
+        for _ in 0..<6000 {
+            let shards = await worker.status().shards
+            if shards.reduce(0, { $0 + Int($1.settledRecords) + $1.pendingRecords }) >= count { return }
+            try await Task.sleep(for: .milliseconds(5), tolerance: .zero)
+        }
+        throw TrialFault("the worker did not read a record within half a minute")
     }
 
     private func outcomes(of lines: [[UInt8]]) async throws -> [EventOutcome] {
