@@ -19,7 +19,8 @@ test: packages ## all tests, against real servers on free ports
 
 test-address: packages ## the tests under the address sanitizer
 	swift build --build-tests --sanitize=address --scratch-path .build/address
-	swift test --skip-build --disable-xctest --sanitize=address --scratch-path .build/address $(ARGS)
+	LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/leaks.supp:print_suppressions=0 \
+		swift test --skip-build --disable-xctest --sanitize=address --scratch-path .build/address $(ARGS)
 
 # librdkafka's C11 threads are made visible to the sanitizer: see Tests/Sanitizers/c11threads.c.
 test-thread: packages ## the tests under the thread sanitizer
