@@ -16,12 +16,17 @@ final class EventJob {
     let msgID: String
     let claimKind: PairKind
     let conversationID: String
+    /// What duplicates are recognised by: `msg_id`; a Live Activity by its event (contract section 2).
+    let claimID: String
     /// Unix ms.
     let expiresAtMs: Int64
-    /// Of a message or a revoke; nil of a Live Activity.
-    let message: MessageJob?
-    let activity: ActivityJob?
-    /// The record as it came, for deliveries; let go of when nobody of the event can be delivered to any more.
+    let wantsSMS: Bool
+    /// The Live Activity that this event begins.
+    let begunActivityID: String?
+    /// Of a message or a revoke; nil of a Live Activity, and once everyone is on the way to APNs.
+    private(set) var message: MessageJob?
+    private(set) var activity: ActivityJob?
+    /// The record as it came, for deliveries.
     private(set) var raw: [UInt8]
     var slot = 0
     var generation: UInt32 = 0
@@ -31,6 +36,8 @@ final class EventJob {
     var audience: Audience
     /// Recipients without a decision; deliveries leave when there are none.
     var undecided = 0
+    /// Devices whose push the APNs client has not taken yet.
+    var unsent = 0
     /// Some device of the event has, or waits behind, a long connection.
     var hasConnections = false
     var deliveries: [GatewayBatch] = []
@@ -52,7 +59,10 @@ final class EventJob {
         msgID = message.msgID
         claimKind = message.kind == .revoke ? .revoke : .message
         conversationID = message.conversation.id
+        claimID = message.msgID
         expiresAtMs = message.expireAtMs
+        wantsSMS = message.push.sms
+        begunActivityID = nil
         audience = Audience(of: message)
         payloads = EventPayloads(message, policy: app.policy)
         self.message = MessageJob(message)
@@ -68,15 +78,27 @@ final class EventJob {
         msgID = activity.msgID ?? ""
         claimKind = .liveActivity
         conversationID = ""
+        claimID = event.id
         expiresAtMs = event.sentMs &+ LiveActivity.lifetimeMs
+        wantsSMS = false
+        begunActivityID = activity.action == .start ? activity.activityID : nil
         audience = Audience(uids: activity.uids)
         message = nil
         self.activity = ActivityJob(activity, sentMs: event.sentMs)
     }
 
-    /// Everyone is on the way to APNs: the record's bytes are needed no more.
-    func dropRawIfUnneeded() {
-        if undecided == 0, !hasConnections, audience.isEmpty { raw = [] }
+    /// Everyone is on the way to APNs: what the event says is needed no more.
+    ///
+    /// Thousands may wait for APNs and for the broker. Let go of now, the many small parts are still in the cache; and
+    /// what is kept of each is small.
+    func dropContentIfSent() {
+        guard undecided == 0, unsent == 0, !hasConnections, audience.isEmpty else { return }
+        message = nil
+        activity = nil
+        payloads = nil
+        headers = []
+        raw = []
+        audience = Audience(uids: [])
     }
 
     /// Where the record stands in Kafka, and its place in the ledger.
@@ -99,9 +121,6 @@ final class EventJob {
     var areDeliveriesSettled: Bool { deliveries.isEmpty && unackedDeliveries == 0 }
 
     // MARK: - What the event says, whatever its kind
-
-    /// What duplicates are recognised by; a Live Activity by its event (contract section 2).
-    var claimID: String { message == nil ? id : msgID }
 
     /// Whether each recipient's level in the group has to be read: the group's, but given uids.
     var readsLevels: Bool { audience.group == nil && message?.value.conversation.type.hasMembers ?? false }

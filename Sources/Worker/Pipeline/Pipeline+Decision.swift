@@ -21,6 +21,7 @@ extension Pipeline {
             return done(job)
         }
         job.decision = decision
+        if decision.alert == .allow(forced: true) { job.flags.insert(.forced) } else { job.flags.remove(.forced) }
         // Expired: nothing was done, so there is nothing to mark.
         if decision.alert == .deny(.expired) { expire(job) } else { claim(job) }
     }
@@ -137,10 +138,7 @@ extension Pipeline {
         }
         job.open += job.devices.count - first
         for index in first..<job.devices.count { begin(job, index) }
-        // Many may wait for APNs at once: what a later round reads anew is not kept till then.
-        job.recipient.tokens = []
-        job.recipient.presence = []
-        job.event.dropRawIfUnneeded()
+        dropWhatIsSent(job)
         scheduleAckLook(job)
         flushDeliveries(of: job.event)
         concludeIfEnded(job)
@@ -187,8 +185,10 @@ extension Pipeline {
         _ fill: (inout OutcomeRecord) -> Void = { _ in }
     ) {
         guard job.devices[index].state != .ended else { return }
+        let wasPushing = job.devices[index].state == .pushing
         job.devices[index].state = .ended
         job.open -= 1
+        if wasPushing { taken(job, index) }
         guard isRecorded else { return }
         var record = OutcomeRecord(
             uid: job.recipient.uid, device: job.devices[index].route.device, verdict: verdict, reason: reason)

@@ -64,9 +64,9 @@ extension Pipeline: APNsClientDelegate {
                 device: job.devices[index].route.device, expireAtMs: job.event.expiresAtMs, nowMs: now,
                 tag: job.tag(.note))
         }
-        if let activity = job.event.activity?.value, activity.action == .start {
+        if let activityID = job.event.begunActivityID {
             try? store.beginActivity(
-                app: app, uid: job.recipient.uid, activityID: activity.activityID, atMs: now, tag: job.tag(.note))
+                app: app, uid: job.recipient.uid, activityID: activityID, atMs: now, tag: job.tag(.note))
         }
     }
 

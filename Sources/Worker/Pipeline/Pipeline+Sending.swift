@@ -26,6 +26,7 @@ extension Pipeline {
         job.devices[index].token = bound
         job.devices[index].badge = job.claim.flatMap { badge($0, of: job) }
         job.devices[index].state = .pushing
+        job.event.unsent += 1
         job.devices[index].startedNanos = loop.nowNanos
         job.devices[index].checkedNanos = loop.nowNanos
         let device = DeviceRef(job: job.ref, device: index)
@@ -92,12 +93,31 @@ extension Pipeline {
             return stop(job, index, .payloadTooLarge)
         }
         switch client.apns.send(push) {
-        case .taken: break
+        case .taken: taken(job, index)
         case .full: client.stalled.append(DeviceRef(job: job.ref, device: index))
         // The process ends: the record is not settled and comes again.
         case .closed: break
         case .unfit(let fault): unfit(job, index, fault)
         }
+    }
+
+    /// The APNs client has the push, or it ended without one: less has to be kept.
+    func taken(_ job: RecipientJob, _ index: Int) {
+        guard !job.devices[index].isSent else { return }
+        job.devices[index].isSent = true
+        job.event.unsent -= 1
+        dropWhatIsSent(job)
+    }
+
+    /// What nothing asks for any more once a recipient's pushes are all with the client.
+    func dropWhatIsSent(_ job: RecipientJob) {
+        guard job.step == .sending,
+            job.devices.allSatisfy({ $0.isSent || $0.state == .superseded || $0.state == .ended })
+        else { return }
+        job.recipient = Recipient(uid: job.recipient.uid)
+        job.decision = nil
+        job.claim = nil
+        job.event.dropContentIfSent()
     }
 
     private func makePush(
@@ -248,7 +268,7 @@ extension Pipeline {
 
     /// The SMS supplement (mPaaS): only where the sender allowed it, once per user.
     func offerSMS(_ job: RecipientJob, reason: String) {
-        guard let message = job.event.message, message.value.push.sms else { return }
+        guard job.event.wantsSMS else { return }
         var writer = JSONWriter(reservingCapacity: 256)
         writer.beginObject()
         writer.member("v", 1)

@@ -159,11 +159,11 @@ struct PipelineLimits {
     /// User-state records being applied at once.
     var changesMax = 2_000
     /// Commands under way in Redis above which no records are read: some ten milliseconds of its work.
-    var redisDepthMax = 4_096
+    var redisDepthMax = 512
     /// Pushes waiting for streams above which no records are read.
-    var pushesAheadMax = 4_096
+    var pushesAheadMax = 512
     /// Records taken from Kafka per turn of the loop.
-    var pollBatch = 256
+    var pollBatch = 64
     /// Members read per step of a group's scan.
     var memberPage = 256
     /// Targets in one record of `im.deliveries`.

@@ -56,6 +56,8 @@ final class RecipientJob {
         static let reread = Flags(rawValue: 128)
         /// A push was accepted.
         static let accepted = Flags(rawValue: 64)
+        /// The alert is allowed although the user muted the conversation.
+        static let forced = Flags(rawValue: 512)
         /// Repeats of this pair wait for its end.
         static let holdsPair = Flags(rawValue: 256)
     }
@@ -83,7 +85,7 @@ final class RecipientJob {
         )
     }
 
-    var isForced: Bool { decision?.alert == .allow(forced: true) }
+    var isForced: Bool { flags.contains(.forced) }
 
     /// The earliest time at which an ack is due (monotonic); nil: none is wanted.
     var earliestAckNanos: UInt64? {
@@ -133,6 +135,8 @@ struct DeviceWork {
     var connection: LiveConnection?
     /// Set when the push is made; the same for every attempt.
     var pushID: PushIdentity?
+    /// The APNs client has its push, or none will come.
+    var isSent = false
     /// The number that the push carries.
     var badge: Int64?
     var startedNanos: UInt64 = 0

@@ -35,7 +35,6 @@ struct ShardParts {
         var limits = PipelineLimits()
         limits.window = OffsetLedger.Limits(records: configuration.window.records, bytes: configuration.window.bytes)
         limits.recipientsMax = max(limits.recipientsMax, configuration.window.records)
-        limits.pushesAheadMax = max(limits.pushesAheadMax, configuration.apps.map(\.limits.inFlight).max() ?? 0)
         return limits
     }
 
