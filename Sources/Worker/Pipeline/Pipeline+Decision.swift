@@ -133,7 +133,8 @@ extension Pipeline {
         for index in job.devices.indices where job.devices[index].state == .held { supersede(job, index) }
         if let reason = decision.finalReason { recordWithoutDevice(job, reason) }
         let first = job.devices.count
-        for route in decision.routes where !job.isTaken(route.device) {
+        // A device's index travels in a byte of its tags; nobody has so many devices.
+        for route in decision.routes where !job.isTaken(route.device) && job.devices.count < 255 {
             job.devices.append(DeviceWork(route: route))
         }
         job.open += job.devices.count - first

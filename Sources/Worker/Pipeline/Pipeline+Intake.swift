@@ -126,11 +126,7 @@ extension Pipeline: KafkaConsumerDelegate {
     }
 
     private func start(_ job: EventJob) {
-        guard let (slot, generation) = events.insert(job) else {
-            preconditionFailure("hasRoom keeps a batch of event slots free")
-        }
-        job.slot = slot
-        job.generation = generation
+        (job.slot, job.generation) = events.insert(job)
         expand(job)
     }
 
@@ -212,6 +208,8 @@ extension Pipeline: KafkaConsumerDelegate {
         switch event {
         case .assigned(let partitions):
             for partition in partitions { ledger.assign(partition) }
+            // New ones begin unpaused, whatever holds the others.
+            if intake.isPaused || intake.isClosing { consumer.pause(partitions) }
             metrics.assignedPartitions.set(consumer.assignment.count)
             log.info("partitions assigned", ["count": .int(partitions.count)])
         case .revoked(let partitions, let lost):
@@ -225,6 +223,7 @@ extension Pipeline: KafkaConsumerDelegate {
             log.info("partitions revoked", ["count": .int(partitions.count), "lost": .bool(lost)])
         case .committed(_, let error):
             if error == nil { metrics.commits.add() } else { metrics.commitFailures.add() }
+            owner?.pipelineDidCommit()
         case .failed(let error, _):
             log.warning("Kafka reported an error", ["error": .string(error.name), "text": .string(error.text)])
         case .endReached:

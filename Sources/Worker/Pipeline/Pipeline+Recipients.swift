@@ -12,14 +12,13 @@ extension Pipeline {
         if expiresUnread(event) { return }
         while let member = event.audience.pop() {
             guard isWanted(member.uid, by: event) else { continue }
-            let job = RecipientJob(event: event, uid: member.uid)
-            guard let (slot, generation) = recipients.insert(job) else {
+            guard !recipients.isFull else {
                 event.audience.unpop()
                 expanding.append(event)
                 return
             }
-            job.slot = slot
-            job.generation = generation
+            let job = RecipientJob(event: event, uid: member.uid)
+            (job.slot, job.generation) = recipients.insert(job)
             job.recipient.groupLevel = member.level
             event.holds += 1
             event.undecided += 1
@@ -137,15 +136,11 @@ extension Pipeline {
             return
         }
         let query = LeaseQuery(gateway: gateway)
-        guard let (slot, generation) = leaseQueries.insert(query) else {
-            return answered(job, failed: true)
-        }
-        query.slot = slot
-        query.generation = generation
+        (query.slot, query.generation) = leaseQueries.insert(query)
         query.waiting.append(job.ref)
         leaseQueryOf[gateway] = query
         do throws(RedisFault) {
-            try store.lease(gateway, tag: Tag(slot: slot, generation: generation, stage: .lease).bits)
+            try store.lease(gateway, tag: Tag(slot: query.slot, generation: query.generation, stage: .lease).bits)
         } catch {
             ended(query, failed: true)
         }

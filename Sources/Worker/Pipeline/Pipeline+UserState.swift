@@ -14,11 +14,7 @@ extension Pipeline {
     }
 
     func insert(_ job: ChangeJob) {
-        guard let (slot, generation) = changes.insert(job) else {
-            preconditionFailure("hasRoom keeps a batch of change slots free")
-        }
-        job.slot = slot
-        job.generation = generation
+        (job.slot, job.generation) = changes.insert(job)
     }
 
     /// Sends the present step; what Redis cannot take is sent again after a pause.

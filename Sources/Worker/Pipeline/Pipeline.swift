@@ -192,6 +192,8 @@ struct PipelineParts {
 protocol PipelineOwner: AnyObject {
     /// Once a second.
     func pipelineDidTick()
+    /// A commit was answered, well or not.
+    func pipelineDidCommit()
     /// After `close()`: the consumer has left its group.
     func pipelineDidClose()
     /// The Kafka client is dead for good.

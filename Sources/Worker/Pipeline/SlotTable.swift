@@ -1,6 +1,6 @@
 /// The work in hand, by slot number; a freed slot's generation moves on, so that late answers miss.
 ///
-/// Bounded: `insert` says nil when every slot is taken, and the caller stops reading.
+/// `capacity` is when its owner stops taking more; what is there already always finds a slot.
 struct SlotTable<Work: AnyObject> {
     private var slots: [(work: Work?, generation: UInt32)] = []
     private var free: [Int] = []
@@ -12,15 +12,14 @@ struct SlotTable<Work: AnyObject> {
         self.capacity = capacity
     }
 
-    var isFull: Bool { count == capacity }
+    var isFull: Bool { count >= capacity }
 
-    mutating func insert(_ work: Work) -> (slot: Int, generation: UInt32)? {
+    mutating func insert(_ work: Work) -> (slot: Int, generation: UInt32) {
         if let slot = free.popLast() {
             slots[slot].work = work
             count += 1
             return (slot, slots[slot].generation)
         }
-        guard slots.count < capacity else { return nil }
         slots.append((work, 0))
         count += 1
         return (slots.count - 1, 0)

@@ -44,19 +44,27 @@ public actor Shard {
     /// What the shard has and lacks just now.
     public func status() -> ShardStatus? { runtime?.status() }
 
-    /// Reads no more, finishes what is in hand, leaves the group. False: `seconds` passed first, and what was not
-    /// settled comes again to the next owner.
-    public func drain(seconds: Double) async -> Bool {
+    /// Reads no more, finishes what is in hand and commits it. False: `seconds` passed first, and what was not settled
+    /// comes again to the next owner.
+    public func settle(seconds: Double) async -> Bool {
         guard let runtime else { return true }
-        let isDrained = await withCheckedContinuation { continuation in
-            runtime.drain(seconds: seconds) { continuation.resume(returning: $0) }
+        return await withCheckedContinuation { continuation in
+            runtime.settle(seconds: seconds) { continuation.resume(returning: $0) }
+        }
+    }
+
+    /// Leaves the group and lets go of every connection; after `settle`. False: the broker did not answer in time.
+    public func leave() async -> Bool {
+        guard let runtime else { return true }
+        let isWell = await withCheckedContinuation { continuation in
+            runtime.leave { continuation.resume(returning: $0) }
         }
         runtime.shut()
         self.runtime = nil
-        return isDrained
+        return isWell
     }
 
-    /// Ends the thread; after `drain`. Not to be called on the loop.
+    /// Ends the thread; after `leave`. Not to be called on the loop.
     public nonisolated func stop() { loop.stop() }
 
 }

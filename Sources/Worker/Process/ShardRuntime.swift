@@ -13,12 +13,13 @@ final class ShardRuntime: PipelineOwner {
     private let beat: Heartbeat
     private let onFatal: @Sendable () -> Void
     private let pipeline: Pipeline
-    private var drainTimer: LoopTimer?
-    private var drainDeadline: UInt64 = 0
-    private var whenDrained: ((Bool) -> Void)?
-    private var isClosing = false
+    private var endTimer: LoopTimer?
+    private var ending: Ending?
+    private var endingDeadline: UInt64 = 0
+    private var whenDone: ((Bool) -> Void)?
 
-    private static let drainLookNanos: UInt64 = 20_000_000
+    private static let lookNanos: UInt64 = 20_000_000
+    private static let commitNanos: UInt64 = 500_000_000
     private static let closeNanos: UInt64 = 5_000_000_000
 
     init(
@@ -39,7 +40,7 @@ final class ShardRuntime: PipelineOwner {
         } catch {
             throw StartFault(error.description)
         }
-        drainTimer = LoopTimer(loop: loop) { [unowned self] in lookWhetherDrained() }
+        endTimer = LoopTimer(loop: loop) { [unowned self] in look() }
     }
 
     func status() -> ShardStatus {
@@ -64,37 +65,54 @@ final class ShardRuntime: PipelineOwner {
 
     // MARK: - The end
 
-    /// Finishes what is in hand and leaves the group; `done(false)` when `seconds` passed first.
-    func drain(seconds: Double, _ done: @escaping (Bool) -> Void) {
-        whenDrained = done
-        drainDeadline = loop.nowNanos &+ UInt64(max(0, seconds) * 1_000_000_000)
+    /// Reads no more, finishes what is in hand, and commits it; `done(false)` when `seconds` passed first.
+    ///
+    /// All shards of a process settle before the first leaves: a commit that meets another member's leaving is refused.
+    func settle(seconds: Double, _ done: @escaping (Bool) -> Void) {
+        begin(.settling, nanos: UInt64(max(0, seconds) * 1_000_000_000), done)
         pipeline.stopIntake()
-        lookWhetherDrained()
+        look()
     }
 
-    private func lookWhetherDrained() {
-        let isOver = loop.nowNanos >= drainDeadline
-        if isClosing {
-            if isOver { finishDrain(false) } else { drainTimer?.arm(afterNanos: Self.drainLookNanos) }
-            return
-        }
-        if pipeline.pendingCount == 0 || isOver {
-            isClosing = true
-            drainDeadline = loop.nowNanos &+ Self.closeNanos
-            drainTimer?.arm(afterNanos: Self.drainLookNanos)
-            pipeline.close()
-        } else {
-            drainTimer?.arm(afterNanos: Self.drainLookNanos)
-        }
+    /// Leaves the group and waits for the broker's last answers.
+    func leave(_ done: @escaping (Bool) -> Void) {
+        begin(.leaving, nanos: Self.closeNanos, done)
+        pipeline.close()
+        look()
     }
 
-    private func finishDrain(_ isClosed: Bool) {
-        guard let done = whenDrained else { return }
-        whenDrained = nil
-        drainTimer?.cancel()
-        let isSettled = pipeline.pendingCount == 0
-        let isFlushed = pipeline.outbox?.flush(timeoutMs: 2_000) ?? true
-        done(isClosed && isSettled && isFlushed)
+    private enum Ending {
+        case settling, committing, leaving
+    }
+
+    private func begin(_ step: Ending, nanos: UInt64, _ done: @escaping (Bool) -> Void) {
+        ending = step
+        whenDone = done
+        endingDeadline = loop.nowNanos &+ nanos
+    }
+
+    /// A few times a second until the present step is over.
+    private func look() {
+        let isOver = loop.nowNanos >= endingDeadline
+        switch ending {
+        case .settling where pipeline.pendingCount == 0 || isOver:
+            ending = .committing
+            endingDeadline = loop.nowNanos &+ Self.commitNanos
+            pipeline.consumer.commitStored()
+        case .committing where isOver: return finish(pipeline.pendingCount == 0)
+        case .leaving where isOver: return finish(false)
+        case .settling, .committing, .leaving: break
+        case nil: return
+        }
+        endTimer?.arm(afterNanos: Self.lookNanos)
+    }
+
+    private func finish(_ isWell: Bool) {
+        guard let done = whenDone else { return }
+        ending = nil
+        whenDone = nil
+        endTimer?.cancel()
+        done(isWell)
     }
 
     /// Lets go of every connection.
@@ -106,7 +124,14 @@ final class ShardRuntime: PipelineOwner {
 
     func pipelineDidTick() { beat.mark() }
 
-    func pipelineDidClose() { finishDrain(true) }
+    func pipelineDidCommit() {
+        if ending == .committing { finish(pipeline.pendingCount == 0) }
+    }
+
+    func pipelineDidClose() {
+        guard ending == .leaving else { return }
+        finish(pipeline.outbox?.flush(timeoutMs: 2_000) ?? true)
+    }
 
     func pipelineDidMeetFatalError() { onFatal() }
 }

@@ -85,17 +85,22 @@ public actor WorkerProcess {
     public func stop() async -> Bool {
         log.info("draining")
         sampler?.cancel()
-        var isDrained = true
-        await withTaskGroup(of: Bool.self) { group in
-            for shard in shards {
-                let seconds = configuration.drainSeconds
-                group.addTask { await shard.drain(seconds: seconds) }
-            }
-            for await done in group where !done { isDrained = false }
-        }
+        let seconds = configuration.drainSeconds
+        let isSettled = await ofEach { await $0.settle(seconds: seconds) }
+        let isLeft = await ofEach { await $0.leave() }
+        let isDrained = isSettled && isLeft
         pages = nil
         log.info("stopped", ["drained": .bool(isDrained)])
         return isDrained
+    }
+
+    private func ofEach(_ step: @escaping @Sendable (Shard) async -> Bool) async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
+            for shard in shards { group.addTask { await step(shard) } }
+            var isWell = true
+            for await done in group where !done { isWell = false }
+            return isWell
+        }
     }
 
     /// Ends the threads; after `stop`. Not to be called on a loop.
