@@ -1,5 +1,9 @@
 # `make demo` and `make test` do all of their own set-up on a fresh Debian 12 machine with Swift 6.3.
 
+# What is shipped: the static Swift library, and optimised across modules, which takes a quarter off the CPU per push.
+# Not in Package.swift, since a package with such flags cannot be a dependency, and the APNs library is to be one.
+RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization
+
 .PHONY: help demo test test-address test-thread bench build release lint clean packages
 
 help: ## what can be made
@@ -36,7 +40,7 @@ build: packages ## a debug build
 	swift build
 
 release: packages ## the binary as it is shipped
-	swift build -c release --product carillon
+	swift build $(RELEASE) --product carillon
 
 lint: ## the formatter's remarks; none is the rule
 	swift format lint --strict --recursive Package.swift Sources Tests

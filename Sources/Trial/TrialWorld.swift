@@ -26,6 +26,7 @@ public actor TrialWorld {
     public struct Settings: Sendable {
         public var app = "im"
         public var topic = "com.example.im"
+        /// Of the topics that workers read.
         public var partitions = 4
         public var brokers = 1
         public var shards = 2
@@ -51,7 +52,9 @@ public actor TrialWorld {
         redis = try RedisServer()
         broker = try MockBroker(brokers: settings.brokers)
         for topic in Configuration.Topics().all {
-            try broker.createTopic(topic.name, partitions: settings.partitions)
+            // What workers write need not be kept by a trial; the broker keeps 5 MiB of each partition.
+            let isRead = topic.key == "events" || topic.key == "user_state"
+            try broker.createTopic(topic.name, partitions: isRead ? settings.partitions : min(settings.partitions, 16))
         }
         credentials = try DemoCredentials(folder: folder.file("secrets"))
         simulatorLoop = try Loop(name: "simulator")

@@ -11,7 +11,7 @@ struct OutcomeRecord {
     /// The reason as a metric's label: of a closed set.
     var label: String
     var pushID: PushIdentity?
-    var apnsID: String?
+    var apnsID: PushIdentity?
     var status: Int?
     var badge: Int64?
     var attempts = 0
@@ -41,7 +41,7 @@ struct OutcomeRecord {
         writer.member("verdict", verdict.rawValue)
         writer.member("reason", reason)
         if let pushID { writer.member("pid", pushID) }
-        writer.member("apns_id", ifPresent: apnsID)
+        if let apnsID { writer.member("apns_id", apnsID) }
         if let status { writer.member("status", Int64(status)) }
         if let badge { writer.member("badge", badge) }
         writer.member("attempts", Int64(attempts))

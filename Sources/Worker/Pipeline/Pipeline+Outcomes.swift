@@ -113,7 +113,7 @@ struct Ending {
     /// The reason as a metric's label: of a closed set.
     var label: String
     var status: Int?
-    var apnsID: String?
+    var apnsID: PushIdentity?
     var timestampMs: Int64?
     var removesToken = false
 
@@ -122,7 +122,7 @@ struct Ending {
         case .accepted(let id):
             self.init(.accepted, (isForced ? Reason.forced : .ok).rawValue)
             status = 200
-            apnsID = id.description
+            apnsID = PushIdentity(high: id.high, low: id.low)
         case .rejected(let status, let reason, let timestampMs):
             self.init(.rejected, reason.text, label: reason.label)
             self.status = status

@@ -252,8 +252,9 @@ extension Pipeline {
         event.app.metrics.decided(record.verdict, record.label)
         let isFailure = record.verdict == .rejected || record.verdict == .expired
         guard results == .all || (results == .failures && isFailure) else { return }
-        var writer = JSONWriter(reservingCapacity: 384)
-        record.write(to: &writer, app: event.app.id, eventID: event.id, msgID: event.msgID, atMs: Loop.wallMs())
+        recordWriter.clear()
+        record.write(
+            to: &recordWriter, app: event.app.id, eventID: event.id, msgID: event.msgID, atMs: Loop.wallMs())
         let tag: UInt64
         switch holder {
         case .recipient(let job):
@@ -263,7 +264,7 @@ extension Pipeline {
             event.holds += 1
             tag = event.tag(.eventRecord)
         }
-        outbox?.send(topics.results, key: record.uid, value: writer.bytes, tag: tag)
+        outbox?.send(topics.results, key: record.uid, value: recordWriter.bytes, tag: tag)
     }
 
     /// The SMS supplement (mPaaS): only where the sender allowed it, once per user.

@@ -1,5 +1,6 @@
 import APNs
 import EventLoop
+import JSON
 import Kafka
 import PushCore
 import Redis
@@ -48,6 +49,8 @@ final class Pipeline {
     var revoking: Revocation?
     var dueTimer: LoopTimer?
     var tickTimer: LoopTimer?
+    /// One storage for the records of `push.results`, which go out one by one.
+    var recordWriter = JSONWriter(reservingCapacity: 1024)
     private(set) var consumerWatcher: FDWatcher?
     private var producerWatchers: [FDWatcher] = []
     weak var owner: (any PipelineOwner)?

@@ -79,11 +79,11 @@ final class RecipientJob {
     var ref: JobRef { JobRef(slot: slot, generation: generation) }
 
     /// What a repeat of the event has in common with it: app, user, message and kind.
-    var pair: PushIdentity {
+    private(set) lazy var pair: PushIdentity = {
         PushIdentity.make(
             app: event.app.id, uid: recipient.uid, msgID: event.claimID, kind: event.claimKind.rawValue, tokenHex: ""
         )
-    }
+    }()
 
     var isForced: Bool { flags.contains(.forced) }
 

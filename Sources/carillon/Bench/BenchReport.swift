@@ -55,8 +55,8 @@ struct BenchReport {
         if h2load.isEmpty { text += "\nh2load is not installed (nghttp2-client): no ratio\n" }
         if let latency { text += Self.text(latency) }
         if let memory {
-            text += "\nmemory       \(Self.megabytes(memory.bytes)) with \(memory.held) pushes in hand"
-            text += " (\(Self.megabytes(memory.idleBytes)) idle, \(Self.whole(memory.perPush)) bytes each)\n"
+            text += "\nmemory       \(Self.megabytes(memory.bytes)) while APNs answers none of \(memory.waiting) pushes"
+            text += " (\(memory.held) in hand, the rest queued in Kafka; \(Self.megabytes(memory.idleBytes)) idle)\n"
         }
         return text
     }
@@ -127,8 +127,8 @@ struct BenchReport {
             writer.key("memory")
             Self.write(
                 [
-                    ("held", Double(memory.held)), ("bytes", Double(memory.bytes)),
-                    ("idle_bytes", Double(memory.idleBytes)), ("bytes_per_push", memory.perPush),
+                    ("waiting", Double(memory.waiting)), ("held", Double(memory.held)),
+                    ("bytes", Double(memory.bytes)), ("idle_bytes", Double(memory.idleBytes)),
                 ], to: &writer)
         }
         writer.endObject()
