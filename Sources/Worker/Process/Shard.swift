@@ -63,10 +63,6 @@ public actor Shard {
         self.runtime = nil
         return isWell
     }
-
-    /// Ends the thread; after `leave`. Not to be called on the loop.
-    public nonisolated func stop() { loop.stop() }
-
 }
 
 /// When a loop last turned, readable from any thread.

@@ -102,15 +102,6 @@ public actor WorkerProcess {
             return isWell
         }
     }
-
-    /// Ends the threads; after `stop`. Not to be called on a loop.
-    public nonisolated func release(_ shards: [Shard]) {
-        for shard in shards { shard.stop() }
-        loop.stop()
-    }
-
-    /// The shards, for `release`.
-    public var allShards: [Shard] { shards }
 }
 
 extension Configuration {
