@@ -1,6 +1,10 @@
 /// An app's built-in texts per language (contract section 8, `templates`); a plain value that configuration fills.
 public struct Templates: Sendable, Equatable {
-    public var languages: [String: Language]
+    public var languages: [String: Language] {
+        didSet { texts = Self.folded(languages) }
+    }
+    /// The same by folded tag, as they are looked for.
+    private var texts: [String: Language]
     /// Where a language has no text of its own.
     public var defaultLanguage: String
 
@@ -31,6 +35,7 @@ public struct Templates: Sendable, Equatable {
 
     public init(languages: [String: Language] = [:], defaultLanguage: String = "zh-Hans") {
         self.languages = languages
+        texts = Self.folded(languages)
         self.defaultLanguage = defaultLanguage
     }
 
@@ -49,14 +54,54 @@ public struct Templates: Sendable, Equatable {
         return generic(language: language)
     }
 
-    /// `zh-Hans-CN` asks `zh-Hans-CN`, `zh-Hans`, `zh`, then the default language.
-    private func first(_ language: String, _ pick: (Language) -> String?) -> String? {
-        var name = Substring(language)
-        while !name.isEmpty {
-            if let texts = languages[String(name)], let text = pick(texts), !text.isEmpty { return text }
-            guard let dash = name.lastIndex(of: "-") else { break }
-            name = name[..<dash]
+    /// How `count` messages in one alert are told of, in the plural form that the text's own language has for it.
+    ///
+    /// A language without a form for the number uses its `other`; where no language has any, the built-in text stands.
+    public func merged(_ count: Int, language: String) -> String {
+        let text =
+            first(language) { texts, tag in
+                texts.merged[PluralCategory.of(count, language: tag).rawValue] ?? texts.merged["other"]
+            } ?? Self.builtInMerged
+        return Self.filled(text, count)
+    }
+
+    /// What stands where no language has a `merged` text.
+    public static var builtInMerged: String { "你收到{count}条新消息" }
+
+    private static func filled(_ text: String, _ count: Int) -> String {
+        let place = "{count}"
+        var filled = ""
+        var rest = Substring(text)
+        while let brace = rest.firstIndex(of: "{") {
+            filled += rest[..<brace]
+            rest = rest[brace...]
+            if rest.hasPrefix(place) {
+                filled += String(count)
+                rest = rest.dropFirst(place.count)
+            } else {
+                filled.append(rest.removeFirst())
+            }
         }
-        return languages[defaultLanguage].flatMap(pick).flatMap { $0.isEmpty ? nil : $0 }
+        return filled + rest
+    }
+
+    private func first(_ language: String, _ pick: (Language) -> String?) -> String? {
+        first(language) { texts, _ in pick(texts) }
+    }
+
+    /// `zh-Hans-CN` asks `zh-Hans-CN`, `zh-Hans`, `zh`, then the default language in the same way.
+    ///
+    /// - Parameter pick: is given the texts, and the tag they stand under.
+    private func first(_ language: String, _ pick: (Language, String) -> String?) -> String? {
+        for start in [language, defaultLanguage] {
+            for tag in LanguageTag.chain(of: start) {
+                if let texts = texts[tag], let text = pick(texts, tag), !text.isEmpty { return text }
+            }
+        }
+        return nil
+    }
+
+    private static func folded(_ languages: [String: Language]) -> [String: Language] {
+        Dictionary(languages.map { (LanguageTag.folded($0.key), $0.value) }) { first, _ in first }
     }
 }

@@ -38,6 +38,12 @@ extension ConfigurationReader {
         if let id, id.count > EventReader.Limit.id {
             problems.add(section["id"]?.mark ?? section.mark, "\(section.name("id")) is longer than 64 characters")
         }
+        if let id, id.contains(where: { ":{}".contains($0) }) {
+            // `p:{app:uid}`, `gw:` and `g:` are written by others, and could not be told apart.
+            problems.add(
+                section["id"]?.mark ?? section.mark,
+                "\(section.name("id")) must not hold ':', '{' or '}': they divide the parts of Redis keys")
+        }
         if let topic, !topic.utf8.allSatisfy(Self.isBundleByte) {
             problems.add(
                 section["topic"]?.mark ?? section.mark,

@@ -6,6 +6,9 @@ final class TemplatesReader {
     private let problems: ProblemList
     private var known: [String: Templates] = [:]
 
+    /// NIM's number of texts that a token's content key may choose from.
+    private static let contentKeysMax = 100
+
     init(problems: ProblemList) {
         self.problems = problems
     }
@@ -35,26 +38,28 @@ final class TemplatesReader {
             problems.add(section.mark, "languages is missing")
             return Templates()
         }
-        var templates = Templates()
+        var texts: [String: Templates.Language] = [:]
         for entry in languages.all {
-            templates.languages[entry.key] = language(entry.value, path: "languages.\(entry.key)")
+            texts[entry.key] = language(entry.value, path: "languages.\(entry.key)")
         }
-        return templates
+        return Templates(languages: texts)
     }
 
     private func language(_ node: YAMLNode, path: String) -> Templates.Language {
         let section = Section(
             node, path: path, keys: ["generic", "types", "content_keys", "merged"], problems: problems)
-        // Unicode's plural categories.
-        let plurals = ["zero", "one", "two", "few", "many", "other"]
-        let merged = section.section("merged", keys: plurals)
+        let merged = section.section("merged", keys: PluralCategory.allCases.map(\.rawValue))
+        let contentKeys = section.section("content_keys", keys: nil)
+        if let contentKeys, contentKeys.all.count > Self.contentKeysMax {
+            problems.add(contentKeys.mark, "\(contentKeys.path) has more than \(Self.contentKeysMax) texts")
+        }
         if let merged, merged["other"] == nil {
             problems.add(merged.mark, "\(merged.path) needs other: it serves every number without a form of its own")
         }
         return Templates.Language(
             generic: section.string("generic"),
             types: texts(section.section("types", keys: nil)),
-            contentKeys: texts(section.section("content_keys", keys: nil)),
+            contentKeys: texts(contentKeys),
             merged: texts(merged))
     }
 

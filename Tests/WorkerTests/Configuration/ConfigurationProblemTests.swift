@@ -110,6 +110,11 @@ struct ConfigurationProblemTests {
             yaml: good + "  - id: im\n    topic: t\n    credentials: {key_file: k, key_id: i, team_id: t}\n",
             problem: "f:7: two apps have the id \"im\""),
         Row(
+            yaml: good.replacing("- id: im", with: "- id: a:b"),
+            problem: "f:4: apps[0].id must not hold ':', '{' or '}': they divide the parts of Redis keys"),
+        Row(yaml: good.replacing("- id: im", with: "- id: 'a{'"), problem: "f:4: apps[0].id must not hold"),
+        Row(yaml: good.replacing("- id: im", with: "- id: '}'"), problem: "f:4: apps[0].id must not hold"),
+        Row(
             yaml: good.replacing("com.example.im", with: "a b"),
             problem: "f:5: apps[0].topic must be a bundle id: letters, digits, dots and hyphens"),
         Row(
@@ -177,6 +182,17 @@ struct ConfigurationProblemTests {
             return
         }
         #expect(found.description == "/no/such/file: No such file or directory")
+    }
+
+    @Test func moreThanAHundredContentKeysAreToldWithTheirLine() throws {
+        let folder = try TemporaryFolder()
+        for (count, isProblem) in [(100, false), (101, true)] {
+            var file = "languages:\n  en:\n    content_keys:\n"
+            for number in 0..<count { file += "      k\(number): text\n" }
+            let path = try folder.write(Array(file.utf8), to: "\(count).yaml")
+            let found = problems(Self.good + "    templates: \(path)\n")
+            #expect(found == (isProblem ? ["\(path):4: languages.en.content_keys has more than 100 texts"] : []))
+        }
     }
 
     @Test func aCredentialsBrokenFileIsToldWithItsLine() throws {
