@@ -51,43 +51,76 @@ import Testing
         #expect(APNsReason(bytes: "Shutdown".utf8).label == "Shutdown")
     }
 
-    struct Action: Sendable {
-        let status: Int
-        let reason: String
-        let push: AnswerRule.PushStep
-        let credential: AnswerRule.CredentialStep
-        let token: AnswerRule.TokenFate
-    }
+    /// The rule sheet once more, in its own words: status, reason, then what becomes of push, connection, credential,
+    /// pace and token; `!` where an operator has to look. `-` is no reason or no step.
+    static let sheet = """
+        200 - accept - - - -
+        400 BadDeviceToken reject - - - remove
+        400 DeviceTokenNotForTopic reject - - - remove
+        400 BadCollapseId reject - - - - !
+        400 BadExpirationDate reject - - - - !
+        400 BadMessageId reject - - - - !
+        400 BadPriority reject - - - - !
+        400 BadTopic reject - - - - !
+        400 DuplicateHeaders reject - - - - !
+        400 IdleTimeout resend drain - - -
+        400 InvalidPushType reject - - - - !
+        400 MissingDeviceToken reject - - - - !
+        400 MissingTopic reject - - - - !
+        400 PayloadEmpty reject - - - - !
+        400 TopicDisallowed reject - - - - !
+        400 Novel reject - - - -
+        400 - reject - - - -
+        403 BadCertificate awaitCredential drain pause - -
+        403 BadCertificateEnvironment awaitCredential drain pause - -
+        403 BadEnvironmentKeyIdInToken awaitCredential drain pause - -
+        403 BadEnvironmentKeyInToken awaitCredential drain pause - -
+        403 ExpiredProviderToken awaitCredential drain resign - -
+        403 Forbidden awaitCredential - pause - -
+        403 InvalidProviderToken awaitCredential drain pause - -
+        403 MissingProviderToken awaitCredential drain pause - -
+        403 UnrelatedKeyIdInToken awaitCredential drain pauseIfFresh - -
+        403 TopicMismatch reject - - - - !
+        403 FeatureNotEnabled reject - - - - !
+        403 Novel awaitCredential drain pause - -
+        404 BadPath reject - - - - !
+        405 MethodNotAllowed reject - - - - !
+        410 Unregistered reject - - - removeIfOlder
+        410 ExpiredToken reject - - - removeIfOlder
+        410 - reject - - - removeIfOlder
+        413 PayloadTooLarge reject - - - - !
+        429 TooManyRequests retry - - token -
+        429 TooManyProviderTokenUpdates retry drain holdSigning - -
+        429 Novel retry - - token -
+        500 InternalServerError retry - - - -
+        502 - retry - - - -
+        503 ServiceUnavailable retry - - endpoint -
+        503 Shutdown resend drain - - -
+        503 - retry - - endpoint -
+        400 BadChannelId reject - - - -
+        400 ChannelNotRegistered reject - - - -
+        400 MissingChannelId reject - - - - !
+        400 BadRequestParams reject - - - - !
+        500 BadDeviceToken retry - - - -
+        301 - reject - - - -
+        599 - retry - - - -
+        """
 
-    @Test(arguments: [
-        Action(status: 200, reason: "", push: .accept, credential: .keep, token: .keep),
-        Action(status: 400, reason: "BadDeviceToken", push: .reject, credential: .keep, token: .remove),
-        Action(status: 400, reason: "DeviceTokenNotForTopic", push: .reject, credential: .keep, token: .remove),
-        Action(status: 400, reason: "BadTopic", push: .reject, credential: .keep, token: .keep),
-        Action(status: 400, reason: "Never Seen", push: .reject, credential: .keep, token: .keep),
-        Action(status: 400, reason: "IdleTimeout", push: .resend, credential: .keep, token: .keep),
-        Action(status: 403, reason: "ExpiredProviderToken", push: .awaitCredential, credential: .resign, token: .keep),
-        Action(status: 403, reason: "InvalidProviderToken", push: .awaitCredential, credential: .pause, token: .keep),
-        Action(status: 403, reason: "Brand", push: .awaitCredential, credential: .pause, token: .keep),
-        Action(status: 404, reason: "BadPath", push: .reject, credential: .keep, token: .keep),
-        Action(status: 410, reason: "Unregistered", push: .reject, credential: .keep, token: .removeIfOlder),
-        Action(status: 410, reason: "", push: .reject, credential: .keep, token: .removeIfOlder),
-        Action(status: 413, reason: "PayloadTooLarge", push: .reject, credential: .keep, token: .keep),
-        Action(status: 429, reason: "TooManyRequests", push: .retry, credential: .keep, token: .keep),
-        Action(
-            status: 429, reason: "TooManyProviderTokenUpdates", push: .retry, credential: .holdSigning, token: .keep),
-        Action(status: 500, reason: "InternalServerError", push: .retry, credential: .keep, token: .keep),
-        Action(status: 502, reason: "", push: .retry, credential: .keep, token: .keep),
-        Action(status: 503, reason: "Shutdown", push: .resend, credential: .keep, token: .keep),
-        // A known word under a foreign status acts by the status.
-        Action(status: 500, reason: "BadDeviceToken", push: .retry, credential: .keep, token: .keep),
-        Action(status: 301, reason: "", push: .reject, credential: .keep, token: .keep),
-    ])
-    func everyAnswerHasItsAction(row: Action) {
-        let rule = AnswerTable.rule(status: row.status, reason: APNsReason(bytes: row.reason.utf8))
-        #expect(rule.push == row.push, "\(row)")
-        #expect(rule.credential == row.credential, "\(row)")
-        #expect(rule.token == row.token, "\(row)")
+    @Test(arguments: sheet.split(separator: "\n").map(String.init))
+    func everyAnswerHasItsAction(line: String) throws {
+        let words = line.split(separator: " ").map(String.init)
+        let status = try #require(Int(words[0]))
+        let reason = words[1] == "-" ? APNsReason.absent : APNsReason(bytes: words[1].utf8)
+        let rule = AnswerTable.rule(status: status, reason: reason)
+        func word(_ step: some Equatable, _ none: some Equatable) -> String {
+            "\(step)" == "\(none)" ? "-" : "\(step)"
+        }
+        #expect("\(rule.push)" == words[2])
+        #expect(word(rule.connection, AnswerRule.ConnectionStep.keep) == words[3])
+        #expect(word(rule.credential, AnswerRule.CredentialStep.keep) == words[4])
+        #expect(word(rule.pace, AnswerRule.PaceStep.keep) == words[5])
+        #expect(word(rule.token, AnswerRule.TokenFate.keep) == words[6])
+        #expect(rule.needsOperator == (words.last == "!"))
     }
 
     @Test func tableHasNoRowTwice() {

@@ -225,7 +225,10 @@ import Testing
                 #expect(world.client.inFlight == 10)
                 world.client.close()
                 #expect(world.outcomes.count == 50 && world.doubles == 0)
-                #expect(world.outcomes.values.count { $0 == .unknown(.connectionLost) } == 10)
+                let lost = world.outcomes.filter {
+                    $0.value == .unknown(.connectionLost, apnsID: world.push($0.key).id)
+                }
+                #expect(lost.count == 10)
                 #expect(world.outcomes.values.count { $0 == .unprocessed(.closed) } == 39)
                 #expect(world.client.send(world.push(99)) == .closed)
             }

@@ -185,8 +185,32 @@ import Testing
             }
             try await world.allDone()
             await loop.run { _ in
-                #expect(world.outcomes[2] == .unknown(.timeout))
+                #expect(world.outcomes[2] == .unknown(.timeout, apnsID: world.push(2).id))
                 #expect(world.attempts[2] == 3)
+            }
+        }
+    }
+
+    @Test func refusedPushGoesToAnotherConnection() async throws {
+        var limits = World.quick
+        limits.connectionsMax = 2
+        try await withWorld(limits: limits) { loop, world in
+            await loop.run { _ in
+                world.peer.onRequest = { request, connection in
+                    if connection.index == 0, request.stream > 1 {
+                        connection.reset(request.stream, .refusedStream)
+                    } else {
+                        connection.answer(request.stream, 200)
+                    }
+                }
+                world.send(1...40)
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                #expect(world.acceptedCount == 40)
+                #expect(world.peer.connections.count == 2)
+                let elsewhere = Set(world.peer.requests.filter { $0.connection == 1 }.map(\.token))
+                #expect(elsewhere.count >= 39, "\(elsewhere.count)")
             }
         }
     }

@@ -27,12 +27,13 @@ import Testing
         var history = PushHistory()
         var random = SmallRandom(seed: 1)
         #expect(
-            policy.next(after: answer(200, ""), history: &history, id: id, leftMs: 1, random: &random)
+            policy.next(
+                after: answer(200, ""), history: &history, id: id, isRepeatable: true, leftMs: 1, random: &random)
                 == .finish(.accepted(apnsID: id)))
         let gone = policy.next(
             after: .answer(
                 status: 410, reason: APNsReason(bytes: "Unregistered".utf8), timestampMs: 5, retryAfterSeconds: nil),
-            history: &history, id: id, leftMs: 1, random: &random)
+            history: &history, id: id, isRepeatable: true, leftMs: 1, random: &random)
         #expect(
             gone
                 == .finish(
@@ -46,12 +47,14 @@ import Testing
         for _ in 0..<3 {
             #expect(
                 policy.next(
-                    after: .unprocessed(.refused), history: &history, id: id, leftMs: .max, random: &random)
+                    after: .unprocessed(.refused), history: &history, id: id, isRepeatable: true, leftMs: .max,
+                    random: &random)
                     == .resendNow)
         }
         guard
             case .resendAfter = policy.next(
-                after: .unprocessed(.refused), history: &history, id: id, leftMs: .max, random: &random)
+                after: .unprocessed(.refused), history: &history, id: id, isRepeatable: true, leftMs: .max,
+                random: &random)
         else {
             Issue.record("the fourth refusal must wait")
             return
@@ -65,11 +68,25 @@ import Testing
         var history = PushHistory()
         var random = SmallRandom(seed: 1)
         func step() -> NextStep {
-            policy.next(after: .unknown(.timeout), history: &history, id: id, leftMs: .max, random: &random)
+            policy.next(
+                after: .unknown(.timeout), history: &history, id: id, isRepeatable: true, leftMs: .max, random: &random)
         }
         #expect(step() == .resendNow)
         #expect(step() == .resendNow)
-        #expect(step() == .finish(.unknown(.timeout)))
+        #expect(step() == .finish(.unknown(.timeout, apnsID: id)))
+    }
+
+    @Test func whatWouldShowTwiceIsNotTriedAgain() throws {
+        let policy = RetryPolicy(APNsLimits())
+        var history = PushHistory()
+        var random = SmallRandom(seed: 1)
+        #expect(
+            policy.next(
+                after: .unknown(.reset), history: &history, id: id, isRepeatable: false, leftMs: .max, random: &random)
+                == .finish(.unknown(.reset, apnsID: id)))
+        #expect(try !PushHeaders(topic: "a.b", pushType: .alert).isRepeatable)
+        #expect(try PushHeaders(topic: "a.b", pushType: .alert, collapseID: [65]).isRepeatable)
+        #expect(try PushHeaders(topic: "a.b", pushType: .background, priority: .considerate).isRepeatable)
     }
 
     @Test func overloadedServerIsAskedAgainUntilExpiry() {
@@ -78,7 +95,8 @@ import Testing
         var random = SmallRandom(seed: 3)
         guard
             case .resendAfter(let nanos) = policy.next(
-                after: answer(503, "ServiceUnavailable", retryAfter: 7), history: &history, id: id, leftMs: 60_000,
+                after: answer(503, "ServiceUnavailable", retryAfter: 7), history: &history, id: id, isRepeatable: true,
+                leftMs: 60_000,
                 random: &random)
         else {
             Issue.record("503 must be tried again")
@@ -87,7 +105,8 @@ import Testing
         #expect(nanos >= 7_000_000_000)
         #expect(
             policy.next(
-                after: answer(429, "TooManyRequests", retryAfter: 7), history: &history, id: id, leftMs: 6_000,
+                after: answer(429, "TooManyRequests", retryAfter: 7), history: &history, id: id, isRepeatable: true,
+                leftMs: 6_000,
                 random: &random) == .finish(.expired))
     }
 
@@ -99,7 +118,8 @@ import Testing
         var random = SmallRandom(seed: 3)
         guard
             case .finish(.deferred(503, _, let ms)) = policy.next(
-                after: answer(503, "", retryAfter: 60), history: &history, id: id, leftMs: .max, random: &random)
+                after: answer(503, "", retryAfter: 60), history: &history, id: id, isRepeatable: true, leftMs: .max,
+                random: &random)
         else {
             Issue.record("a minute is more than five seconds")
             return
@@ -113,7 +133,8 @@ import Testing
         var random = SmallRandom(seed: 3)
         #expect(
             policy.next(
-                after: answer(403, "InvalidProviderToken"), history: &history, id: id, leftMs: 5, random: &random)
+                after: answer(403, "InvalidProviderToken"), history: &history, id: id, isRepeatable: true, leftMs: 5,
+                random: &random)
                 == .awaitCredential)
     }
 

@@ -5,19 +5,26 @@ public struct AnswerRule: Sendable, Equatable {
     let push: PushStep
     let connection: ConnectionStep
     let credential: CredentialStep
+    /// Whose pace slows down.
+    let pace: PaceStep
     /// What the caller should do with the token; the client itself stores none.
     public let token: TokenFate
+    /// Somebody has to look: the configuration, the sender's program or the client itself is at fault.
+    public let needsOperator: Bool
 
     init(
         _ status: Int, _ reason: String, _ push: PushStep, connection: ConnectionStep = .keep,
-        credential: CredentialStep = .keep, token: TokenFate = .keep
+        credential: CredentialStep = .keep, pace: PaceStep = .keep, token: TokenFate = .keep,
+        needsOperator: Bool = false
     ) {
         self.status = status
         self.reason = reason
         self.push = push
         self.connection = connection
         self.credential = credential
+        self.pace = pace
         self.token = token
+        self.needsOperator = needsOperator
     }
 
     enum PushStep: Sendable, Equatable {
@@ -46,6 +53,17 @@ public struct AnswerRule: Sendable, Equatable {
         case holdSigning
         /// Nobody sends with it until a probe is accepted; the operator is told.
         case pause
+        /// As `pause`, unless the connection had accepted pushes before: then it is bound to another key, and a fresh one
+        /// is not.
+        case pauseIfFresh
+    }
+
+    enum PaceStep: Sendable, Equatable {
+        case keep
+        /// This device token alone: the others go on as before.
+        case token
+        /// The endpoint has too much to do.
+        case endpoint
     }
 
     /// What an answer says of the device token.
@@ -58,27 +76,31 @@ public struct AnswerRule: Sendable, Equatable {
     }
 }
 
-/// Every status and reason Apple documents (and two only seen), each with its action; the one place that knows them.
+/// Every status and reason Apple documents (and three only seen), each with its action; the one place that knows them.
 ///
-/// Source: "Handling notification responses from APNs". A reason that is not here acts by the class of its status.
+/// Sources: "Handling notification responses from APNs" and, for broadcasts and channels, "Handling error responses". A
+/// reason that is not here acts by the class of its status.
 public enum AnswerTable {
     static let accepted = AnswerRule(200, "", .accept)
 
-    static let rules: [AnswerRule] = [
+    static let rules: [AnswerRule] = devices + broadcasts
+
+    private static let devices: [AnswerRule] = [
         AnswerRule(400, "BadDeviceToken", .reject, token: .remove),
         AnswerRule(400, "DeviceTokenNotForTopic", .reject, token: .remove),
-        AnswerRule(400, "BadCollapseId", .reject),
-        AnswerRule(400, "BadExpirationDate", .reject),
-        AnswerRule(400, "BadMessageId", .reject),
-        AnswerRule(400, "BadPriority", .reject),
-        AnswerRule(400, "BadTopic", .reject),
-        AnswerRule(400, "DuplicateHeaders", .reject),
+        // What `Push` and `PushHeaders` check before: seen all the same, the mistake is ours.
+        AnswerRule(400, "BadCollapseId", .reject, needsOperator: true),
+        AnswerRule(400, "BadExpirationDate", .reject, needsOperator: true),
+        AnswerRule(400, "BadMessageId", .reject, needsOperator: true),
+        AnswerRule(400, "BadPriority", .reject, needsOperator: true),
+        AnswerRule(400, "BadTopic", .reject, needsOperator: true),
+        AnswerRule(400, "DuplicateHeaders", .reject, needsOperator: true),
         AnswerRule(400, "IdleTimeout", .resend, connection: .drain),
-        AnswerRule(400, "InvalidPushType", .reject),
-        AnswerRule(400, "MissingDeviceToken", .reject),
-        AnswerRule(400, "MissingTopic", .reject),
-        AnswerRule(400, "PayloadEmpty", .reject),
-        AnswerRule(400, "TopicDisallowed", .reject),
+        AnswerRule(400, "InvalidPushType", .reject, needsOperator: true),
+        AnswerRule(400, "MissingDeviceToken", .reject, needsOperator: true),
+        AnswerRule(400, "MissingTopic", .reject, needsOperator: true),
+        AnswerRule(400, "PayloadEmpty", .reject, needsOperator: true),
+        AnswerRule(400, "TopicDisallowed", .reject, needsOperator: true),
         AnswerRule(403, "BadCertificate", .awaitCredential, connection: .drain, credential: .pause),
         AnswerRule(403, "BadCertificateEnvironment", .awaitCredential, connection: .drain, credential: .pause),
         AnswerRule(403, "BadEnvironmentKeyIdInToken", .awaitCredential, connection: .drain, credential: .pause),
@@ -88,17 +110,35 @@ public enum AnswerTable {
         AnswerRule(403, "Forbidden", .awaitCredential, credential: .pause),
         AnswerRule(403, "InvalidProviderToken", .awaitCredential, connection: .drain, credential: .pause),
         AnswerRule(403, "MissingProviderToken", .awaitCredential, connection: .drain, credential: .pause),
-        AnswerRule(403, "UnrelatedKeyIdInToken", .awaitCredential, connection: .drain, credential: .pause),
-        AnswerRule(404, "BadPath", .reject),
-        AnswerRule(405, "MethodNotAllowed", .reject),
+        AnswerRule(403, "UnrelatedKeyIdInToken", .awaitCredential, connection: .drain, credential: .pauseIfFresh),
+        AnswerRule(404, "BadPath", .reject, needsOperator: true),
+        AnswerRule(405, "MethodNotAllowed", .reject, needsOperator: true),
         AnswerRule(410, "ExpiredToken", .reject, token: .removeIfOlder),
         AnswerRule(410, "Unregistered", .reject, token: .removeIfOlder),
-        AnswerRule(413, "PayloadTooLarge", .reject),
+        AnswerRule(413, "PayloadTooLarge", .reject, needsOperator: true),
         AnswerRule(429, "TooManyProviderTokenUpdates", .retry, connection: .drain, credential: .holdSigning),
-        AnswerRule(429, "TooManyRequests", .retry),
+        AnswerRule(429, "TooManyRequests", .retry, pace: .token),
         AnswerRule(500, "InternalServerError", .retry),
-        AnswerRule(503, "ServiceUnavailable", .retry),
+        AnswerRule(503, "ServiceUnavailable", .retry, pace: .endpoint),
         AnswerRule(503, "Shutdown", .resend, connection: .drain),
+    ]
+
+    /// Answers that only broadcasts and channel requests get; they say nothing of a device token or a credential.
+    private static let broadcasts: [AnswerRule] = [
+        AnswerRule(400, "BadChannelId", .reject),
+        AnswerRule(400, "BadRequestParams", .reject, needsOperator: true),
+        AnswerRule(400, "BadRequestPayload", .reject, needsOperator: true),
+        AnswerRule(400, "CannotCreateChannelConfig", .reject, needsOperator: true),
+        AnswerRule(400, "ChannelNotRegistered", .reject),
+        AnswerRule(400, "FeatureNotEnabled", .reject, needsOperator: true),
+        AnswerRule(400, "MissingChannelId", .reject, needsOperator: true),
+        AnswerRule(400, "MissingChannelQueueSize", .reject, needsOperator: true),
+        AnswerRule(400, "MissingPushType", .reject, needsOperator: true),
+        AnswerRule(403, "FeatureNotEnabled", .reject, needsOperator: true),
+        AnswerRule(403, "TopicMismatch", .reject, needsOperator: true),
+        AnswerRule(404, "ChannelNotRegistered", .reject),
+        AnswerRule(410, "ChannelNotRegistered", .reject),
+        AnswerRule(429, "CannotCreateChannelConfig", .reject, needsOperator: true),
     ]
 
     /// The rule for an answer, by word where known with that status, else by the status alone.
@@ -110,7 +150,10 @@ public enum AnswerTable {
         return switch status {
         case 403: AnswerRule(status, reason.text, .awaitCredential, connection: .drain, credential: .pause)
         case 410: AnswerRule(status, reason.text, .reject, token: .removeIfOlder)
-        case 408, 429, 500...599: AnswerRule(status, reason.text, .retry)
+        case 408: AnswerRule(status, reason.text, .retry)
+        case 429: AnswerRule(status, reason.text, .retry, pace: .token)
+        case 503: AnswerRule(status, reason.text, .retry, pace: .endpoint)
+        case 500...599: AnswerRule(status, reason.text, .retry)
         default: AnswerRule(status, reason.text, .reject)
         }
     }

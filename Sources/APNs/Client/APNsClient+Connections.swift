@@ -9,7 +9,7 @@ extension APNsClient {
         let now = loop.nowNanos
         sweepClosed()
         noteUsable()
-        guard pool.wantsConnection(summary, nowNanos: now) else { return }
+        guard pool.wantsConnection(summary, nowNanos: now) else { return wantsAnother = false }
         guard pacer.mayConnect(nowNanos: now) else { return wakeForConnect(atNanos: pacer.notBeforeNanos) }
         connect(nowNanos: now)
     }
@@ -34,11 +34,13 @@ extension APNsClient {
             }
         }
         summary.waiting = table.waitingCount
+        summary.wantsAnother = wantsAnother
         summary.inFlight = table.inFlightCount
         return summary
     }
 
     private func connect(nowNanos: UInt64) {
+        wantsAnother = false
         pacer.began(nowNanos: nowNanos, random: &random)
         metrics.reconnects.add()
         var rules = rules

@@ -12,10 +12,12 @@ extension APNsClient {
         switch rule.credential {
         case .keep: break
         case .pause: pause(reason)
+        case .pauseIfFresh: if !connection.isProven { pause(reason) }
         case .holdSigning: tokens?.holdSigning(nowMs: Loop.wallMs())
         case .resign: renewToken(version: Int(entry.tokenVersion), reason)
         }
         if rule.connection == .drain { retire(connection, .credential) }
+        if rule.needsOperator { alarm(rule, reason) }
         if status == 200, !connection.isProven { connectionProved(connection) }
         let isProof = status != 403 && status != 429 && status < 500
         guard isProof else { return .unproven }
@@ -43,6 +45,18 @@ extension APNsClient {
             "APNs refuses the credential: check key, team, environment and clock; pushes wait",
             ["host": .string(endpoint.host), "reason": .string(reason.text)])
         delegate?.apns(self, stateChanged: .credentialPaused(reason))
+    }
+
+    /// Tells the operator of an answer that no retry mends; once a minute per reason, whatever the rate.
+    private func alarm(_ rule: AnswerRule, _ reason: APNsReason) {
+        metrics.alarm(reason)
+        let now = loop.nowNanos
+        if let last = told[reason], now &- last < 60_000_000_000 { return }
+        // Known words are few; unknown ones are not kept.
+        if reason.isKnown { told[reason] = now }
+        log.error(
+            "APNs rejects pushes for a reason that is not the device's",
+            ["status": .int(rule.status), "reason": .string(reason.text)])
     }
 
     func count(_ attempt: AttemptEnd, _ entry: PushTable.Entry, nowNanos: UInt64) {

@@ -117,7 +117,9 @@ extension APNsClient {
         guard let push = table.push(slot) else { return }
         var history = entry.history
         let leftMs = push.expiresAtMs == .max ? .max : push.expiresAtMs &- Loop.wallMs()
-        let step = policy.next(after: attempt, history: &history, id: push.id, leftMs: leftMs, random: &random)
+        let step = policy.next(
+            after: attempt, history: &history, id: push.id, isRepeatable: push.headers.isRepeatable, leftMs: leftMs,
+            random: &random)
         table[slot].history = history
         table[slot].avoid = connection.serial
         if isClosed { return finishAtClose(slot, attempt, step) }
@@ -125,7 +127,7 @@ extension APNsClient {
         case .finish(let outcome): finish(slot, outcome)
         case .resendNow:
             countResend(attempt)
-            table.requeue(slot)
+            resendElsewhere(slot, nowNanos: now)
         case .resendAfter(let nanos):
             countResend(attempt)
             table.delay(slot, dueNanos: now &+ nanos)
@@ -134,6 +136,20 @@ extension APNsClient {
             table.requeue(slot)
         }
         if gateStep == .unproven, entry.isProbe { gate.probeLost(nowNanos: now) }
+    }
+
+    /// Ahead of all that wait, where another connection can take it; else a moment later.
+    ///
+    /// What a connection refused it would refuse again, and a push that waits at the head for another one would hold up
+    /// all behind it. The pool opens the other connection meanwhile, within its bounds; where there is none still, the
+    /// same connection gets the push again.
+    private func resendElsewhere(_ slot: PushTable.Slot, nowNanos: UInt64) {
+        let avoid = table[slot].avoid
+        let hasOther = connections.contains { $0.serial != avoid && !$0.machine.isDraining }
+        let isUsable = connections.contains { $0.serial == avoid && $0.machine.isReady }
+        if hasOther || !isUsable { return table.requeue(slot) }
+        wantsAnother = true
+        table.delay(slot, dueNanos: nowNanos &+ random.next(in: 20_000_000...100_000_000))
     }
 
     // MARK: Ends
@@ -152,17 +168,22 @@ extension APNsClient {
 
     /// Ends a push that is not in flight; one that may have arrived by an earlier try is not called unprocessed.
     func finishUnsent(_ slot: PushTable.Slot, _ cause: UnprocessedCause) {
-        finish(slot, table[slot].history.unknowns > 0 ? .unknown(.connectionLost) : .unprocessed(cause))
+        finish(slot, table[slot].history.unknowns > 0 ? lost(slot) : .unprocessed(cause))
+    }
+
+    /// Sent, and nobody knows what became of it.
+    func lost(_ slot: PushTable.Slot, _ cause: UnknownCause = .connectionLost) -> PushOutcome {
+        .unknown(cause, apnsID: table.push(slot)?.id ?? PushID(high: 0, low: 0))
     }
 
     private func finishAtClose(_ slot: PushTable.Slot, _ attempt: AttemptEnd, _ step: NextStep) {
         if case .finish(let outcome) = step { return finish(slot, outcome) }
-        if case .unknown(let cause) = attempt { return finish(slot, .unknown(cause)) }
+        if case .unknown(let cause) = attempt { return finish(slot, lost(slot, cause)) }
         finishUnsent(slot, .closed)
     }
 
     private func expiredOutcome(_ slot: PushTable.Slot) -> PushOutcome {
-        table[slot].history.unknowns > 0 ? .unknown(.connectionLost) : .expired
+        table[slot].history.unknowns > 0 ? lost(slot) : .expired
     }
 
     /// Ends waiting and delayed pushes whose time ran out, once a second.
@@ -179,7 +200,7 @@ extension APNsClient {
         while let slot = table.oldestInFlight, now &- table[slot].submittedNanos >= limits.answerNanos {
             guard let connection = connections.first(where: { $0.serial == table[slot].connection }) else {
                 // Its connection is gone without a word on it: cannot happen, and must not hang if it does.
-                finish(slot, .unknown(.connectionLost))
+                finish(slot, lost(slot))
                 continue
             }
             table[slot].isTimedOut = true

@@ -45,6 +45,10 @@ public final class APNsClient {
     /// Bodies of error answers under way, by slot.
     var bodies: [PushTable.Slot: [UInt8]] = [:]
     var pausedReason: APNsReason?
+    /// A push waits for another connection than the one that refused it.
+    var wantsAnother = false
+    /// Reasons that need an operator and when each was last told.
+    var told: [APNsReason: UInt64] = [:]
     var wasUsable = false
     var wasFull = false
     var lastSweepMs: Int64 = 0
@@ -181,7 +185,7 @@ public final class APNsClient {
         for slot in table.all() where table[slot].place != .inFlight { finishUnsent(slot, .closed) }
         if depth == 1 {
             // Nothing of ours is on the stack, so all streams have been told.
-            for slot in table.all() { finish(slot, .unknown(.connectionLost)) }
+            for slot in table.all() { finish(slot, lost(slot)) }
         }
         leave()
         for timer in [tickTimer, answerTimer, retryTimer, connectTimer] { timer?.cancel() }

@@ -26,6 +26,7 @@ public final class APNsMetrics {
     private let app: String
     private var goaways: [String: Counter] = [:]
     private var retries: [String: Counter] = [:]
+    private var alarms: [String: Counter] = [:]
 
     /// - Parameter app: value of the label `app`; clients of one app are told apart by nothing else, their cells add up.
     public init(registry: MetricsRegistry, app: String) {
@@ -82,6 +83,15 @@ public final class APNsMetrics {
     /// GOAWAYs by reason, a closed set (`APNsReason.label`).
     func goaway(_ reason: APNsReason) {
         counter(&goaways, "carillon_apns_goaway_total", "GOAWAY frames from APNs", reason.label).add()
+    }
+
+    /// Rejections that an operator has to look into, by reason, a closed set.
+    func alarm(_ reason: APNsReason) {
+        counter(
+            &alarms, "carillon_apns_alarms_total",
+            "Rejections whose cause is not the device but configuration or program",
+            reason.label
+        ).add()
     }
 
     func retry(_ reason: String) {

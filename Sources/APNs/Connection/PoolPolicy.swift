@@ -11,6 +11,8 @@ struct PoolPolicy: Equatable {
         var room = 0
         var waiting = 0
         var inFlight = 0
+        /// A push was refused by the only connection there is.
+        var wantsAnother = false
     }
 
     let connectionsMin: Int
@@ -32,6 +34,7 @@ struct PoolPolicy: Equatable {
         guard summary.opening == 0 else { return false }
         // One successor at a time; it may stand beside a full pool until the old one has drained.
         if summary.replacing > 0 { return true }
+        if summary.wantsAnother, summary.live < connectionsMax { return true }
         // More streams would not help where our own cap holds.
         let isCramped = summary.waiting > 0 && summary.room == 0 && summary.inFlight < inFlightMax
         guard isCramped, summary.live < connectionsMax else {

@@ -41,6 +41,17 @@ public final class PushHeaders: Sendable {
         self.priorityBytes = Array(String(priority.rawValue).utf8)
     }
 
+    /// Whether a second copy of such a push does no harm, so that one whose fate is unknown may be sent again.
+    ///
+    /// An alert, a call or a walkie-talkie invitation is shown twice unless a collapse id makes the second replace the
+    /// first; the other types carry states, of which the device keeps the newest.
+    var isRepeatable: Bool {
+        switch pushType {
+        case .alert, .voip, .pushtotalk: collapseID != nil
+        case .background, .complication, .fileprovider, .location, .liveactivity, .widgets, .controls, .mdm: true
+        }
+    }
+
     /// True for what may be sent as `apns-collapse-id`; a caller hashes what may not.
     public static func isCollapseID(_ bytes: [UInt8]) -> Bool {
         guard let first = bytes.first, let last = bytes.last, bytes.count <= 64 else { return false }

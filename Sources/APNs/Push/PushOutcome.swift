@@ -10,8 +10,8 @@ public enum PushOutcome: Sendable, Equatable {
     case deferred(status: Int, reason: APNsReason, retryAfterMs: Int64)
     /// APNs provably never processed it: sending it again cannot make a double.
     case unprocessed(UnprocessedCause)
-    /// It was sent and no answer came: it may or may not have been delivered.
-    case unknown(UnknownCause)
+    /// It was sent and no answer came: it may or may not have been delivered. Whoever sends it again sends the same id.
+    case unknown(UnknownCause, apnsID: PushID)
 }
 
 /// Why a push is known not to have been processed.

@@ -20,7 +20,7 @@ struct PushHistory: Equatable {
 /// What happens to a push after an attempt.
 enum NextStep: Equatable {
     case finish(PushOutcome)
-    /// Ahead of all that wait, on another connection where there is one.
+    /// Ahead of all that wait, on another connection.
     case resendNow
     case resendAfter(nanos: UInt64)
     /// Back to the head of the queue; the credential gate decides when it leaves.
@@ -49,7 +49,8 @@ struct RetryPolicy {
     ///
     /// - Parameter leftMs: time until the push expires, `.max` when it never does.
     func next(
-        after end: AttemptEnd, history: inout PushHistory, id: PushID, leftMs: Int64, random: inout SmallRandom
+        after end: AttemptEnd, history: inout PushHistory, id: PushID, isRepeatable: Bool, leftMs: Int64,
+        random: inout SmallRandom
     ) -> NextStep {
         switch end {
         case .answer(let status, let reason, let timestampMs, let retryAfter):
@@ -57,44 +58,46 @@ struct RetryPolicy {
             switch rule.push {
             case .accept: return .finish(.accepted(apnsID: id))
             case .reject: return .finish(.rejected(status: status, reason: reason, timestampMs: timestampMs))
-            case .awaitCredential: return leftMs > 0 ? .awaitCredential : .finish(.expired)
-            case .resend: return free(history: &history, leftMs: leftMs, random: &random)
+            case .awaitCredential: return leftMs > 0 ? .awaitCredential : .finish(ended(history, id))
+            case .resend: return free(history: &history, id: id, leftMs: leftMs, random: &random)
             case .retry:
                 history.delays &+= 1
                 return delayed(
-                    status: status, reason: reason, retryAfter: retryAfter, delays: history.delays, leftMs: leftMs,
+                    status: status, reason: reason, retryAfter: retryAfter, history: history, id: id, leftMs: leftMs,
                     random: &random)
             }
         case .unprocessed:
-            return free(history: &history, leftMs: leftMs, random: &random)
+            return free(history: &history, id: id, leftMs: leftMs, random: &random)
         case .unknown(let cause):
             history.unknowns &+= 1
-            if Int(history.unknowns) > unknownTries { return .finish(.unknown(cause)) }
             // Too late for another try, and the first may have arrived: unknown, not expired.
-            return leftMs > 0 ? .resendNow : .finish(.unknown(cause))
+            let mayRepeat = isRepeatable && Int(history.unknowns) <= unknownTries && leftMs > 0
+            return mayRepeat ? .resendNow : .finish(.unknown(cause, apnsID: id))
         }
     }
 
-    private func free(history: inout PushHistory, leftMs: Int64, random: inout SmallRandom) -> NextStep {
+    private func free(
+        history: inout PushHistory, id: PushID, leftMs: Int64, random: inout SmallRandom
+    ) -> NextStep {
         history.refusals &+= 1
-        if leftMs <= 0 { return .finish(ended(history)) }
+        if leftMs <= 0 { return .finish(ended(history, id)) }
         if history.refusals <= Self.refusalsAtOnce { return .resendNow }
         let nanos = refusalBackoff.delayNanos(
             failures: Int(history.refusals - Self.refusalsAtOnce), random: &random)
-        return within(leftMs, nanos) ? .resendAfter(nanos: nanos) : .finish(ended(history))
+        return within(leftMs, nanos) ? .resendAfter(nanos: nanos) : .finish(ended(history, id))
     }
 
     private func delayed(
-        status: Int, reason: APNsReason, retryAfter: UInt32?, delays: UInt32, leftMs: Int64,
+        status: Int, reason: APNsReason, retryAfter: UInt32?, history: PushHistory, id: PushID, leftMs: Int64,
         random: inout SmallRandom
     ) -> NextStep {
-        var nanos = retryBackoff.delayNanos(failures: Int(delays), random: &random)
+        var nanos = retryBackoff.delayNanos(failures: Int(history.delays), random: &random)
         if let retryAfter {
             // The named time is the floor; the jitter on top keeps a fleet from coming back in one instant.
             let floor = min(UInt64(retryAfter) &* 1_000_000_000, retryAfterMaxNanos)
             nanos = floor &+ min(nanos, max(floor / 4, 50_000_000))
         }
-        if !within(leftMs, nanos) { return .finish(.expired) }
+        if !within(leftMs, nanos) { return .finish(ended(history, id)) }
         if nanos > holdNanos {
             return .finish(.deferred(status: status, reason: reason, retryAfterMs: Int64(nanos / 1_000_000)))
         }
@@ -102,8 +105,8 @@ struct RetryPolicy {
     }
 
     /// A push that runs out of time while an earlier attempt's fate is open did not simply expire.
-    private func ended(_ history: PushHistory) -> PushOutcome {
-        history.unknowns > 0 ? .unknown(.connectionLost) : .expired
+    private func ended(_ history: PushHistory, _ id: PushID) -> PushOutcome {
+        history.unknowns > 0 ? .unknown(.connectionLost, apnsID: id) : .expired
     }
 
     private func within(_ leftMs: Int64, _ nanos: UInt64) -> Bool {

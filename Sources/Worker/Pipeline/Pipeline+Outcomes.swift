@@ -139,9 +139,10 @@ struct Ending {
             self.status = status
         case .unprocessed:
             self.init(.rejected, "Unprocessed")
-        case .unknown:
+        case .unknown(_, let id):
             // Tried again as often as allowed, with the same apns-id: it may have arrived or not.
             self.init(.rejected, "Unanswered")
+            apnsID = PushIdentity(high: id.high, low: id.low)
         }
     }
 

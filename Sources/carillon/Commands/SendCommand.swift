@@ -174,7 +174,7 @@ struct SendReport {
             self.reason = reason.text
         case .expired: problem = "not accepted within 30 seconds"
         case .unprocessed(let cause): problem = "not processed: \(cause.rawValue)"
-        case .unknown(let cause): problem = "sent \(attempts) times without an answer: \(cause.rawValue)"
+        case .unknown(let cause, _): problem = "sent \(attempts) times without an answer: \(cause.rawValue)"
         }
     }
 

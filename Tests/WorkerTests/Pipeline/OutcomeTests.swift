@@ -109,7 +109,7 @@ import Testing
 
     @Test func whatNeverGotAnAnswerSaysSo() {
         #expect(ending(.expired).verdict == .expired && ending(.expired).reason == "expired")
-        #expect(ending(.unknown(.timeout)).reason == "Unanswered")
+        #expect(ending(.unknown(.timeout, apnsID: PushID(high: 1, low: 2))).reason == "Unanswered")
         #expect(ending(.unprocessed(.notSent)).reason == "Unprocessed")
     }
 }
