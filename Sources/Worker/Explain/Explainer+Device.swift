@@ -111,12 +111,10 @@ struct DeviceContext {
 
     /// Step 15, from what is stored now.
     func lastLook(isOwned: Bool) -> Reason? {
-        guard let message = record.message else {
-            if record.expireAtMs <= record.now { return .expired }
-            return isOwned ? nil : .tokenMoved
-        }
-        return Recheck(read: user.read, isRevoked: mark?.isRevoked ?? false, isTokenOwned: isOwned)
-            .reason(against: message, sentMs: record.event.sentMs, now: record.now)
+        Recheck(
+            isRead: user.read?.covers(seq: record.message?.serverSeq, sentMs: record.event.sentMs) ?? false,
+            isRevoked: mark?.isRevoked ?? false, isTokenOwned: isOwned
+        ).reason(expireAtMs: record.expireAtMs, now: record.now)
     }
 
     func payload(_ token: TokenRecord, id: PushIdentity) -> [UInt8]? {

@@ -4,17 +4,47 @@
 /// Keyed by a hash of the device token: two tokens that share one would only wait for each other. A device that waits
 /// for nothing costs one entry while its push is out.
 struct DeviceLanes<Item> {
-    private var lanes: [UInt64: [Item]] = [:]
+    private var lanes: [UInt64: Queue] = [:]
+    /// Lanes that were left and whose next push has not been given out.
+    private var freed: [UInt64] = []
+    private var isServed = false
 
     /// Devices with a push out.
     var busyCount: Int { lanes.count }
     private(set) var waitingCount = 0
 
+    /// A push whose turn has come, and the lane that it now has.
+    struct Turn {
+        var item: Item
+        fileprivate var lane: UInt64
+    }
+
+    /// First in, first out; what was given out is let go of in blocks, so that a long queue costs no shifting.
+    private struct Queue {
+        private var items: [Item?] = []
+        private var head = 0
+
+        mutating func append(_ item: Item) { items.append(item) }
+
+        mutating func popFirst() -> Item? {
+            guard head < items.count else { return nil }
+            defer {
+                items[head] = nil
+                head += 1
+                if head >= 64, head * 2 >= items.count {
+                    items.removeFirst(head)
+                    head = 0
+                }
+            }
+            return items[head]
+        }
+    }
+
     /// True: the device is free and is now taken by this push. False: the push waits behind the one that is out.
     mutating func enter(_ token: String, _ item: @autoclosure () -> Item) -> Bool {
         let key = Self.key(of: token)
         guard let index = lanes.index(forKey: key) else {
-            lanes[key] = []
+            lanes[key] = Queue()
             return true
         }
         lanes.values[index].append(item())
@@ -22,15 +52,37 @@ struct DeviceLanes<Item> {
         return false
     }
 
-    /// The push that was out has ended: the next one of this device, which now has the lane, or nil.
-    mutating func leave(_ token: String) -> Item? {
-        guard let index = lanes.index(forKey: Self.key(of: token)) else { return nil }
-        if lanes.values[index].isEmpty {
+    /// The push that was out has ended. True: the caller now serves `nextTurn` until there is none.
+    ///
+    /// False: a loop further up the stack serves it. A push may end within its own turn (expired while it waited), and
+    /// so may thousands behind it: each then only notes its lane, instead of starting the next from within.
+    mutating func leave(_ token: String) -> Bool {
+        leave(lane: Self.key(of: token))
+    }
+
+    /// The one whose turn it is has gone meanwhile: the lane goes to the next.
+    mutating func pass(_ turn: Turn) {
+        _ = leave(lane: turn.lane)
+    }
+
+    private mutating func leave(lane: UInt64) -> Bool {
+        freed.append(lane)
+        defer { isServed = true }
+        return !isServed
+    }
+
+    /// The next push whose device is free; nil ends the serving.
+    mutating func nextTurn() -> Turn? {
+        while let lane = freed.popLast() {
+            guard let index = lanes.index(forKey: lane) else { continue }
+            if let item = lanes.values[index].popFirst() {
+                waitingCount -= 1
+                return Turn(item: item, lane: lane)
+            }
             lanes.remove(at: index)
-            return nil
         }
-        waitingCount -= 1
-        return lanes.values[index].removeFirst()
+        isServed = false
+        return nil
     }
 
     /// Eight bytes at a time; tokens are long, and may differ in any of them.

@@ -37,13 +37,14 @@ extension Pipeline {
         guard index < job.devices.count, let token = job.devices[index].token else { return }
         if tag.stage == .lookOwner {
             let isOwned = OwnerReply.allows(reply, uid: job.recipient.uid, token: token)
-            return looked(job, index) { if !isOwned, $0.reason == nil { $0.reason = .tokenMoved } }
+            return looked(job, index) { $0.facts.isTokenOwned = isOwned }
         }
         guard let claim = ClaimReply(reply) else { return looked(job, index) { $0.hasFailed = true } }
         job.devices[index].badge = badge(claim, of: job)
         looked(job, index) { look in
             look.isFinished = claim.state == .finished
-            if claim.isRead { look.reason = .alreadyRead } else if claim.isRevoked { look.reason = .revoked }
+            look.facts.isRead = claim.isRead
+            look.facts.isRevoked = claim.isRevoked
         }
     }
 
@@ -56,8 +57,9 @@ extension Pipeline {
         guard look.awaiting == 0, job.devices[index].state == .pushing else { return }
         if look.hasFailed { return lookLater(job, index) }
         if look.isFinished { return leaveToOther(job, index) }
-        if let reason = look.reason { return stop(job, index, reason) }
-        if job.event.expiresAtMs <= Loop.wallMs() { return stop(job, index, .expired) }
+        if let reason = look.facts.reason(expireAtMs: job.event.expiresAtMs, now: Loop.wallMs()) {
+            return stop(job, index, reason)
+        }
         job.devices[index].checkedNanos = loop.nowNanos
         dispatch(job, index)
     }
@@ -84,6 +86,5 @@ struct LastLook {
     var awaiting = 2
     var hasFailed = false
     var isFinished = false
-    /// Why it is not to be sent after all.
-    var reason: Reason?
+    var facts = Recheck()
 }

@@ -35,10 +35,10 @@ extension Pipeline {
 
     /// Step 15, from what the claim saw a moment ago.
     private func recheck(_ job: RecipientJob, token: Int) -> Reason? {
-        if job.event.expiresAtMs <= Loop.wallMs() { return .expired }
-        if job.claim?.isRead ?? false { return .alreadyRead }
-        if job.claim?.isRevoked ?? false { return .revoked }
-        return job.lostTokens.contains(token) ? .tokenMoved : nil
+        Recheck(
+            isRead: job.claim?.isRead ?? false, isRevoked: job.claim?.isRevoked ?? false,
+            isTokenOwned: !job.lostTokens.contains(token)
+        ).reason(expireAtMs: job.event.expiresAtMs, now: Loop.wallMs())
     }
 
     /// The number beside an alert: capped, and 0 is left out (contract section 5; a 0 would clear the app's alerts).
@@ -156,9 +156,13 @@ extension Pipeline {
 
     /// The device is free: its next push goes.
     func leaveLane(_ token: String) {
-        while let next = lanes.leave(token) {
-            guard let job = job(next.job) else { continue }
-            return submit(job, next.device)
+        guard lanes.leave(token) else { return }
+        while let turn = lanes.nextTurn() {
+            guard let job = job(turn.item.job), job.devices[turn.item.device].state == .pushing else {
+                lanes.pass(turn)
+                continue
+            }
+            submit(job, turn.item.device)
         }
     }
 

@@ -3,29 +3,6 @@ import Testing
 
 @testable import Worker
 
-@Suite struct DeviceLanesTests {
-    @Test func oneIsOutAndTheOthersFollowInOrder() {
-        var lanes = DeviceLanes<Int>()
-        #expect(lanes.enter("a", 1) == true)
-        #expect(lanes.enter("a", 2) == false)
-        #expect(lanes.enter("a", 3) == false)
-        #expect(lanes.enter("b", 4) == true, "another device is free")
-        #expect(lanes.busyCount == 2 && lanes.waitingCount == 2)
-        #expect(lanes.leave("a") == 2)
-        #expect(lanes.leave("a") == 3)
-        #expect(lanes.leave("a") == nil)
-        #expect(lanes.waitingCount == 0)
-        #expect(lanes.busyCount == 1)
-        #expect(lanes.enter("a", 5) == true, "the lane is free again")
-    }
-
-    @Test func leavingALaneThatNobodyHasIsNothing() {
-        var lanes = DeviceLanes<Int>()
-        #expect(lanes.leave("a") == nil)
-        #expect(lanes.busyCount == 0)
-    }
-}
-
 @Suite struct IntakeTests {
     private let second: UInt64 = 1_000_000_000
 
