@@ -2,13 +2,13 @@ import PushCore
 import Testing
 
 @Suite struct DecideTests {
-    @Test(arguments: DecisionTable.rows)
-    func decidesAsTheTableSays(_ row: DecisionRow) {
+    @Test(arguments: DecisionRow.all)
+    func decidesAsTheCasesSay(_ row: DecisionRow) {
         var trace = NoTrace()
-        #expect(row.decide(&trace).words == row.expected)
+        #expect(row.decide(&trace) == row.expected)
     }
 
-    @Test(arguments: DecisionTable.rows)
+    @Test(arguments: DecisionRow.all)
     func tracingChangesNothing(_ row: DecisionRow) {
         var none = NoTrace()
         var recorded = RecordedTrace()
@@ -18,17 +18,20 @@ import Testing
         #expect(steps == steps.sorted())
     }
 
-    @Test func theTableHasNoRowTwice() {
-        let inputs = DecisionTable.rows.map { [$0.message, $0.recipient, $0.app] }
-        // One row may show two rules, but then under two names.
-        #expect(Set(DecisionTable.rows.map(\.name)).count == DecisionTable.rows.count)
-        #expect(Set(inputs).count > 120)
+    @Test func everyCaseHasItsOwnNameAndItsRule() {
+        let rows = DecisionRow.all
+        #expect(Set(rows.map(\.name)).count == rows.count)
+        #expect(rows.count >= 300)
+        let rules = Set(["5c.4", "5c.7"] + (1...34).map { "row \($0)" } + (1...11).map { "B\($0)" })
+        #expect(Set(rows.map(\.source)).isSubset(of: rules))
+        // One case may show two rules, but then under two names.
+        #expect(Set(rows.map { [$0.message, $0.recipient, $0.app] }).count > 300)
     }
 
     @Test func theTraceEndsTheAlertStepsAtTheFirstDeny() {
         var trace = RecordedTrace()
-        let row = DecisionRow("muted | group | mute=5 dnd=00:00-23:59 phone=fg |  | conv_muted +0 phone=quiet")
-        #expect(row.decide(&trace).words == row.expected)
+        let row = DecisionRow("row 6 | muted | group | mute=5 dnd=00:00-23:59 phone=fg |  | conv_muted +0 phone=quiet")
+        #expect(row.decide(&trace) == row.expected)
         #expect(trace.steps.map(\.step) == [.expiry, .read, .veto, .mute, .badge, .routes, .token])
         #expect(trace.steps[3].outcome == "conv_muted")
         #expect(trace.steps[3].input == "level 5 by user, mention none, forced false")
@@ -36,7 +39,7 @@ import Testing
 
     @Test func theTraceNamesNoToken() {
         var trace = RecordedTrace()
-        _ = DecisionRow("two | p2p | alert:phone voip:phone | | allow +1 phone=apns").decide(&trace)
+        _ = DecisionRow("row 26 | two | p2p | alert:phone voip:phone | | allow +1 phone=apns").decide(&trace)
         #expect(!trace.steps.contains { $0.input.contains("aa0") || $0.outcome.contains("aa0") })
     }
 
