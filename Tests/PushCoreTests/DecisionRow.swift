@@ -53,20 +53,24 @@ extension Decision {
     /// `allow|forced|<reason>`, `+1|+0`, then per route `device=…`: `apns` `apns+copy` `alert/<ack ms>` `quiet`
     /// `hold/<ms>` `wait` `<reason>`; at the end `no_token` where nobody is reached.
     var words: String {
-        var words: [String] = []
-        switch alert {
-        case .allow(let forced): words.append(forced ? "forced" : "allow")
-        case .deny(let reason): words.append(reason.rawValue)
-        }
-        words.append(counted ? "+1" : "+0")
+        var words = [alert.word, counted ? "+1" : "+0"]
         for route in routes { words.append("\(route.device)=\(route.way.word)") }
         if reachesNobody { words.append("no_token") }
         return words.joined(separator: " ")
     }
 }
 
+extension Decision.Alert {
+    var word: String {
+        switch self {
+        case .allow(let forced): forced ? "forced" : "allow"
+        case .deny(let reason): reason.rawValue
+        }
+    }
+}
+
 extension Route.Way {
-    fileprivate var word: String {
+    var word: String {
         switch self {
         case .apns(_, let copyTo): copyTo == nil ? "apns" : "apns+copy"
         case .connection(_, let alert, let ack):
