@@ -8,6 +8,7 @@ struct Main {
             CommandEntry(DemoCommand.self),
             CommandEntry(CheckCommand.self),
             CommandEntry(ExplainCommand.self),
+            CommandEntry(TraceCommand.self),
             CommandEntry(SendCommand.self),
             CommandEntry(UserCommand.self),
             CommandEntry(RecordCommand.self),

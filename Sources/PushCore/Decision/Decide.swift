@@ -10,6 +10,17 @@ public func decide(
     return decide(message, sentMs: sentMs, for: recipient, policy: policy, quiet: quiet, now: now, trace: &trace)
 }
 
+/// The same decision, with what each step said kept in codes (`carillon trace`).
+public func decide(
+    _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
+    zones: some ZoneTable, now: Int64, facts: inout DecisionFacts
+) -> Decision {
+    let quiet = QuietHours(recipient, policy: policy, zones: zones, now: now)
+    var trace = FactTrace()
+    defer { facts = trace.facts }
+    return decide(message, sentMs: sentMs, for: recipient, policy: policy, quiet: quiet, now: now, trace: &trace)
+}
+
 /// The same decision, with each step told to `trace` (`explain`).
 public func decide(
     _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
@@ -30,6 +41,7 @@ private func decide<Trace: DecisionTrace>(
         outcome: expired ? Reason.expired.rawValue : "in time")
     if expired {
         // `expire_at_ms`: nothing is sent after it, by no way.
+        trace.keep([.expired])
         return Decision(alert: .deny(.expired), counted: false, routes: [])
     }
     let type = message.conversation.type
@@ -55,6 +67,14 @@ private func decide<Trace: DecisionTrace>(
     // held it (chain). Step 6 has no say: see `Decision.counted`.
     let isHeard = !isVetoed && (passesMute || (windowDecides && passesWindow))
     let counted = counts(message, isHeard: isHeard, for: recipient, now: now, trace: &trace)
+    trace.keep(
+        facts(
+            of: message, sentMs: sentMs, for: recipient, chain, mention, quiet,
+            [
+                isVetoed ? .vetoed : [], passesMute || windowDecides ? [] : .muted,
+                windowDecides ? .windowDecides : [], passesWindow ? [] : .heldByQuiet, isForced ? .forced : [],
+                counted ? .counted : [], recipient.hasMobileInForeground(at: now) ? .inForeground : [],
+            ]))
     let routes = Router(message, policy: policy, allowed: denied == nil, now: now).routes(to: recipient)
     for route in routes {
         trace.record(.routes, input: recipient.facts(of: route, at: now), outcome: route.way.text)
@@ -133,6 +153,22 @@ private func counts(
         input: "wanted \(wanted), neither vetoed nor muted \(isHeard), phone or tablet in foreground \(inForeground)",
         outcome: counted ? "counted unless read or revoked" : "not counted")
     return counted
+}
+
+/// `said`: what the steps have told already.
+private func facts(
+    of message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, _ chain: MuteChain,
+    _ mention: MentionClass, _ quiet: QuietHours, _ said: DecisionFacts
+) -> DecisionFacts {
+    var facts = said.union(.decided)
+    facts.keep(.read, if: recipient.read?.covers(seq: message.serverSeq, sentMs: sentMs) ?? false)
+    facts.keep(.revoked, if: recipient.isRevoked)
+    facts.keep(chain)
+    facts.keep(.mentionsMe, if: mention.me)
+    facts.keep(.mentionsAll, if: mention.all)
+    facts.keep(.quiet, if: quiet.isActive)
+    facts.keep(.countable, if: message.countsForBadge)
+    return facts
 }
 
 extension Message {

@@ -10,12 +10,21 @@ public enum DecisionStep: Int, Sendable, CaseIterable {
     case token = 12
 }
 
-/// Where `decide` tells what each step saw and said; the worker uses `NoTrace`, `explain` uses `RecordedTrace`.
+/// Where `decide` tells what each step saw and said; the worker uses `NoTrace`
+/// or `FactTrace`, `explain` uses `RecordedTrace`.
 ///
 /// The texts are built only when asked for, so that a trace that keeps nothing costs nothing.
 public protocol DecisionTrace {
     mutating func record(
         _ step: DecisionStep, input: @autoclosure () -> String, outcome: @autoclosure () -> String)
+
+    /// All steps at once, in codes; told once per decision.
+    mutating func keep(_ facts: @autoclosure () -> DecisionFacts)
+}
+
+extension DecisionTrace {
+    @inlinable
+    public mutating func keep(_ facts: @autoclosure () -> DecisionFacts) {}
 }
 
 /// Keeps nothing.

@@ -53,7 +53,7 @@ struct ConfigurationReader {
     let problems: ProblemList
 
     static let keys = [
-        "kafka", "redis", "apps", "results", "http", "shards", "log", "window", "drain_s",
+        "kafka", "redis", "apps", "results", "trace", "http", "shards", "log", "window", "drain_s",
     ]
 
     /// Nil where a required part is missing; the problem is in the list then.
@@ -69,6 +69,7 @@ struct ConfigurationReader {
             configuration.results = results
         }
         if let shards = section.int("shards", in: 0...1024) { configuration.shards = shards }
+        trace(section, &configuration.trace)
         http(section, &configuration.http)
         log(section, &configuration.logLevel)
         let window = section.optionalSection("window", keys: ["records", "bytes"])
@@ -76,6 +77,13 @@ struct ConfigurationReader {
         if let bytes = window.int("bytes", in: (1 << 20)...(1 << 40)) { configuration.window.bytes = bytes }
         drain(section, &configuration)
         return configuration
+    }
+
+    private func trace(_ root: Section, _ trace: inout Configuration.Trace) {
+        let section = root.optionalSection("trace", keys: ["sample", "cap", "ttl_h"])
+        if let sample = section.share("sample") { trace.sample = sample }
+        if let cap = section.int("cap", in: 1...10_000) { trace.cap = cap }
+        if let hours = section.int("ttl_h", in: 1...720) { trace.ttlHours = hours }
     }
 
     private func drain(_ section: Section, _ configuration: inout Configuration) {

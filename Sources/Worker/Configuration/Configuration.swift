@@ -14,6 +14,7 @@ public struct Configuration: Sendable {
     public var redis: RedisSection
     public var apps: [App]
     public var results = Results.all
+    public var trace = Trace()
     public var http = HTTPSection()
     /// Threads with an event loop, a group membership and connections of their own; 0: one per core.
     public var shards = 0
@@ -102,6 +103,17 @@ public struct Configuration: Sendable {
     /// What goes to `push.results`.
     public enum Results: String, Sendable, CaseIterable {
         case all, failures, none
+    }
+
+    /// What is kept for `carillon trace`.
+    public struct Trace: Sendable, Equatable {
+        /// The share of users, 0-1; 0: nothing is kept.
+        public var sample: Double = 1
+        /// The newest records of a user and day.
+        public var cap = 200
+        public var ttlHours = 72
+
+        public init() {}
     }
 
     public struct HTTPSection: Sendable, Equatable {

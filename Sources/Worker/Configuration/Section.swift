@@ -98,6 +98,17 @@ struct Section {
         return number
     }
 
+    /// A share of a whole.
+    func share(_ key: String) -> Double? {
+        guard let node = self[key] else { return nil }
+        guard case .scalar(let text, quoted: false) = node.value, let number = Double(text), number >= 0, number <= 1
+        else {
+            problems.add(node.mark, "\(name(key)) must be a number from 0 to 1")
+            return nil
+        }
+        return number
+    }
+
     func bool(_ key: String) -> Bool? {
         guard let node = self[key] else { return nil }
         if case .scalar("true", quoted: false) = node.value { return true }

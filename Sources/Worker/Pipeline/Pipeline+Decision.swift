@@ -12,7 +12,7 @@ extension Pipeline {
         if let message = job.event.message {
             decision = PushCore.decide(
                 message.value, sentMs: job.event.sentMs, for: job.recipient, policy: job.event.app.policy,
-                zones: zones, now: now)
+                zones: zones, now: now, facts: &job.facts)
         } else if let activity = job.event.activity?.value {
             decision = PushCore.decide(
                 activity, sentMs: job.event.sentMs, for: job.recipient, startedMs: job.activityStartMs,
@@ -84,6 +84,7 @@ extension Pipeline {
             return read(job)
         }
         if claim.state != .finished, !takesPair(job) { return }
+        if claim.state == .resume, job.devices.isEmpty { job.flags.insert(.resumed) }
         decided(job)
         guard claim.state == .finished else { return route(job) }
         metrics.duplicates.add()
@@ -206,13 +207,16 @@ extension Pipeline {
             job.event.waitingForDeliveries.append(job.ref)
             return
         }
-        if isUnmarked { done(job) } else { finish(job) }
+        if isUnmarked, job.trace == nil { done(job) } else { finish(job) }
     }
 
     func finish(_ job: RecipientJob) {
         job.step = .finishing
         job.hasFailed = false
-        job.awaiting = 1
+        let isMarked = !job.flags.contains(.unmarked)
+        job.awaiting = (isMarked ? 1 : 0) + (job.trace == nil ? 0 : 1)
+        sendTrace(job)
+        guard isMarked else { return }
         ask(job) { (store) throws(RedisFault) in
             try store.finish(
                 app: job.event.app.id, uid: job.recipient.uid, kind: job.event.claimKind, id: job.event.claimID,

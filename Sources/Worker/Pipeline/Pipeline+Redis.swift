@@ -8,9 +8,11 @@ extension Pipeline: RedisClientDelegate {
         defer { pollKafkaIfReady() }
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks:
+        case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks, .traceLife:
             guard let job = job(tag.ref) else { return }
             take(reply, tag, job)
+        case .trace:
+            if let job = job(tag.ref) { traced(job, count: reply.int64 ?? 0) }
         case .lease:
             guard let query = leaseQueries.find(slot: tag.slot, generation: tag.generation) else { return }
             leases.store(query.gateway, epoch: reply.isNull ? nil : reply.int64, nowNanos: loop.nowNanos)
@@ -55,6 +57,8 @@ extension Pipeline: RedisClientDelegate {
         switch tag.stage {
         case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks:
             if let job = job(tag.ref) { answered(job, failed: true) }
+        case .trace, .traceLife:
+            if let job = job(tag.ref) { traceFailed(job, fault) }
         case .lease:
             guard let query = leaseQueries.find(slot: tag.slot, generation: tag.generation) else { return }
             ended(query, failed: true)

@@ -249,6 +249,7 @@ extension Pipeline {
     }
 
     func write(_ record: OutcomeRecord, of job: RecipientJob) {
+        if !traces.isOff { note(record, of: job) }
         write(record, of: job.event, holder: .recipient(job))
     }
 

@@ -24,6 +24,7 @@ final class Pipeline {
     let log: Log
     let metrics: PipelineMetrics
     let results: Configuration.Results
+    let traces: TracePlan
     /// What each of the consumer's topics carries.
     let inputs: [RecordClass]
     private(set) var apps: [String: AppContext] = [:]
@@ -65,6 +66,7 @@ final class Pipeline {
         log = parts.log
         metrics = parts.metrics
         results = parts.results
+        traces = parts.traces
         inputs = parts.inputs
         reader = EventReader(apps: parts.apps.map(\.policy.id))
         ledger = OffsetLedger(limits: parts.limits.window)
@@ -188,6 +190,7 @@ struct PipelineParts {
     var log: Log
     var metrics: PipelineMetrics
     var results: Configuration.Results
+    var traces: TracePlan
     var inputs: [RecordClass]
 }
 

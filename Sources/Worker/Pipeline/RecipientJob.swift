@@ -35,6 +35,12 @@ final class RecipientJob {
     /// Devices that acknowledged, as of the last look.
     var acknowledged: [String] = []
     var flags: Flags = []
+    /// What the steps of the last decision said.
+    var facts: DecisionFacts = []
+    /// What is to be kept of the outcomes; nil: none yet, or the user is not traced.
+    var trace: TraceBytes?
+    /// The list that it goes to.
+    var traceDay: Int64 = 0
 
     enum Step {
         case reading, leasing, claiming, sending, checkingAcks, finishing
@@ -58,6 +64,8 @@ final class RecipientJob {
         static let accepted = Flags(rawValue: 64)
         /// The alert is allowed although the user muted the conversation.
         static let forced = Flags(rawValue: 512)
+        /// An earlier try began it and did not finish.
+        static let resumed = Flags(rawValue: 1024)
         /// Repeats of this pair wait for its end.
         static let holdsPair = Flags(rawValue: 256)
     }

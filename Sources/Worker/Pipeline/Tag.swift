@@ -13,6 +13,8 @@ struct Tag: Equatable {
         case record, eventRecord, delivery, deadLetter
         /// A last look for one device whose push had to wait: the claim again, and whose the token is.
         case look, lookOwner
+        /// What happened, for `carillon trace`, and the life of its list.
+        case trace, traceLife
     }
 
     /// ≤ 2^24 - 1.

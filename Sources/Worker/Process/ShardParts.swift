@@ -28,7 +28,7 @@ struct ShardParts {
             loop: loop, limits: limits, apps: try apps(), consumer: consumer, producers: producers,
             topics: try OutTopics(topics, producers: producers), store: try store(),
             log: log, metrics: PipelineMetrics(registry),
-            results: configuration.results, inputs: [.events, .userState])
+            results: configuration.results, traces: TracePlan(configuration.trace), inputs: [.events, .userState])
     }
 
     private var limits: PipelineLimits {

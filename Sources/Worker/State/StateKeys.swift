@@ -15,6 +15,7 @@ import Redis
 /// | `c:a:{app:uid}` | hash | Live Activity → when it began | 13 h |
 /// | `c:o:{app:token}` | string | the token's owner and version | none; 30 d once unbound |
 /// | `c:n:{app:token}` | hash | unbinds that came before their bind | 24 h |
+/// | `c:t<n>:{app:uid}<day>` | list | what happened, newest first (`TraceBytes`) | `trace.ttl_h` after its day, ≤ 1.25 `trace.cap` |
 ///
 /// The hash tag is what stands between the first `{` and the next `}`. It begins in our own text, so a brace inside an
 /// identifier shortens the tag in the same way for every key of that user: it can put two users into one slot, never

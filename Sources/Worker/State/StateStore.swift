@@ -12,6 +12,7 @@ public final class StateStore {
     private let claims: RedisOperation
     private let finishes: RedisOperation
     private let changes: RedisOperation
+    let traces: RedisOperation
 
     public init(_ client: RedisClient) {
         self.client = client
@@ -19,6 +20,7 @@ public final class StateStore {
         claims = client.operation("claim")
         finishes = client.operation("finish")
         changes = client.operation("change")
+        traces = client.operation("trace")
     }
 
     // MARK: Reading a recipient

@@ -5,7 +5,9 @@ import Trial
 
 /// The built binary, as a shell sees it.
 struct CommandTests {
-    private static let names = ["run", "check", "explain", "send", "user", "record", "replay", "broker", "simulate"]
+    private static let names = [
+        "run", "check", "explain", "trace", "send", "user", "record", "replay", "broker", "simulate",
+    ]
 
     @Test(arguments: names) func helpTellsEveryOption(_ name: String) throws {
         let run = try CommandRun(name, "--help")
@@ -33,6 +35,7 @@ struct CommandTests {
         let path = try folder.write(Array("kafka: {brkers: x}\n".utf8), to: "c.yaml")
         let calls = [
             ["check", "--offline"], ["explain", "--event", "-"], ["user", "--app", "im", "--user", "u"],
+            ["trace", "--app", "im", "--user", "u"],
             ["send", "--app", "im", "--token", "ab", "--alert", "a"], ["record", "--topic", "t", "--out", "-"],
             ["replay", "--in", path],
         ]

@@ -1,0 +1,103 @@
+/// What the steps of one decision saw and said, in codes: four bytes, without a text or an id, so that they can be kept
+/// of every push (`carillon trace`).
+public struct DecisionFacts: OptionSet, Sendable, Hashable {
+    public var rawValue: UInt32
+
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// Step 2.
+    public static let expired = DecisionFacts(rawValue: 1 << 0)
+    /// Step 6.
+    public static let read = DecisionFacts(rawValue: 1 << 1)
+    public static let revoked = DecisionFacts(rawValue: 1 << 2)
+    /// Step 7.
+    public static let vetoed = DecisionFacts(rawValue: 1 << 3)
+    /// Step 8: the level holds it back, and nothing lifts that.
+    public static let muted = DecisionFacts(rawValue: 1 << 4)
+    /// The quiet window stands above the level (`dnd_mode: chain`).
+    public static let windowDecides = DecisionFacts(rawValue: 1 << 5)
+    /// Step 9.
+    public static let quiet = DecisionFacts(rawValue: 1 << 6)
+    public static let heldByQuiet = DecisionFacts(rawValue: 1 << 7)
+    public static let forced = DecisionFacts(rawValue: 1 << 8)
+    public static let mentionsMe = DecisionFacts(rawValue: 1 << 9)
+    public static let mentionsAll = DecisionFacts(rawValue: 1 << 10)
+    /// Step 10: the message wants to be counted.
+    public static let countable = DecisionFacts(rawValue: 1 << 11)
+    public static let counted = DecisionFacts(rawValue: 1 << 12)
+    public static let inForeground = DecisionFacts(rawValue: 1 << 13)
+    /// Steps 6-10 were taken; absent of a Live Activity, and of what expired before them.
+    public static let decided = DecisionFacts(rawValue: 1 << 14)
+
+    private static let levels: [MuteLevel] = [.unset, .all, .mentions, .mentionsOfMe, .mentionsOfAll, .blocked]
+    private static let links: [MuteChain.Link] = [.none, .user, .group, .app]
+
+    /// The level of step 8 and the link of the chain that set it.
+    mutating func keep(_ chain: MuteChain) {
+        rawValue |= UInt32(Self.levels.firstIndex(of: chain.level) ?? 0) << 16
+        rawValue |= UInt32(Self.links.firstIndex(of: chain.link) ?? 0) << 20
+    }
+
+    mutating func keep(_ fact: DecisionFacts, if holds: Bool) {
+        if holds { rawValue |= fact.rawValue }
+    }
+
+    public var level: MuteLevel {
+        let place = Int(rawValue >> 16 & 0xF)
+        return place < Self.levels.count ? Self.levels[place] : .unset
+    }
+
+    public var link: MuteChain.Link { Self.links[Int(rawValue >> 20 & 3)] }
+
+    /// One step in words: its outcome as `explain` calls it, and what it looked at.
+    public struct Step: Sendable, Equatable {
+        public var step: DecisionStep
+        public var outcome: String
+        public var input: String
+        /// False: this step is why there is no alert, or would be if none before it were.
+        public var passes: Bool
+    }
+
+    /// The steps that were taken, in the contract's order.
+    public var steps: [Step] {
+        func step(_ step: DecisionStep, _ reason: Reason?, _ passed: String, _ input: String = "") -> Step {
+            Step(step: step, outcome: reason?.rawValue ?? passed, input: input, passes: reason == nil)
+        }
+        var steps = [step(.expiry, contains(.expired) ? .expired : nil, "in time")]
+        guard contains(.decided) else { return steps }
+        let readReason: Reason? = contains(.read) ? .alreadyRead : contains(.revoked) ? .revoked : nil
+        steps.append(step(.read, readReason, "unread"))
+        steps.append(step(.veto, contains(.vetoed) ? .msgPushOff : nil, "wanted"))
+        let mention = contains(.mentionsMe) ? "me" : contains(.mentionsAll) ? "all" : "none"
+        let forced = contains(.forced) ? ", forced" : ""
+        steps.append(
+            step(
+                .mute, contains(.muted) ? .convMuted : nil,
+                contains(.windowDecides) ? "the quiet window decides" : "let through",
+                "level \(level.rawValue) by \(link.rawValue), mention \(mention)\(forced)"))
+        steps.append(
+            step(
+                .quietHours, contains(.heldByQuiet) ? .dnd : nil, "let through",
+                contains(.quiet) ? "active window\(forced)" : "no active window"))
+        let why =
+            contains(.inForeground)
+            ? "a phone or tablet in foreground" : contains(.countable) ? "" : "not to be counted"
+        steps.append(step(.badge, nil, contains(.counted) ? "counted" : "not counted", why))
+        return steps
+    }
+}
+
+/// Keeps what the steps said as codes; costs a few instructions.
+public struct FactTrace: DecisionTrace, Sendable {
+    public private(set) var facts: DecisionFacts = []
+
+    public init() {}
+
+    public mutating func record(
+        _ step: DecisionStep, input: @autoclosure () -> String, outcome: @autoclosure () -> String
+    ) {}
+
+    public mutating func keep(_ facts: @autoclosure () -> DecisionFacts) { self.facts = facts() }
+}

@@ -1,0 +1,191 @@
+import PushCore
+
+/// A `TraceRecord` in some hundred bytes: written once per (event, user), on the way of each push.
+///
+/// Version, kind, time, age, facts, `msg_id`, `event_id`; then the devices one after the other to the end. Numbers are
+/// LEB128, texts have their length before them. Reading checks every step: what stands in Redis may be of another version.
+struct TraceBytes {
+    private(set) var bytes: [UInt8] = []
+    private let atMs: Int64
+
+    static let version: UInt8 = 1
+
+    private enum Flag {
+        static let device: UInt8 = 1
+        static let pushID: UInt8 = 2
+        static let status: UInt8 = 4
+        static let badge: UInt8 = 8
+        static let attempts: UInt8 = 16
+    }
+
+    /// The head, without devices.
+    init(
+        atMs: Int64, sentMs: Int64, kind: PairKind, msgID: String, eventID: String, facts: DecisionFacts,
+        isResumed: Bool
+    ) {
+        self.atMs = atMs
+        bytes.reserveCapacity(128)
+        bytes.append(Self.version)
+        bytes.append(kind.letter | (isResumed ? 0x80 : 0))
+        number(atMs)
+        // A producer's clock may be ahead of ours.
+        number(atMs &- sentMs)
+        number(Int64(facts.rawValue))
+        text(msgID)
+        text(eventID)
+    }
+
+    mutating func append(_ outcome: OutcomeRecord, nowMs: Int64) {
+        bytes.append(outcome.verdict.letter)
+        bytes.append(
+            (outcome.device == nil ? 0 : Flag.device) | (outcome.pushID == nil ? 0 : Flag.pushID)
+                | (outcome.status == nil ? 0 : Flag.status) | (outcome.badge == nil ? 0 : Flag.badge)
+                | (outcome.attempts == 0 ? 0 : Flag.attempts))
+        text(outcome.reason)
+        number(nowMs &- atMs)
+        if let device = outcome.device { text(device) }
+        if let id = outcome.pushID {
+            fixed(id.high)
+            fixed(id.low)
+        }
+        if let status = outcome.status { number(Int64(status)) }
+        if let badge = outcome.badge { number(badge) }
+        if outcome.attempts != 0 {
+            number(Int64(outcome.attempts))
+            number(outcome.latencyMs)
+        }
+    }
+
+    /// Sign beside the value (zigzag), seven bits a byte.
+    private mutating func number(_ value: Int64) {
+        var rest = UInt64(bitPattern: value << 1 ^ value >> 63)
+        while rest >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        bytes.append(UInt8(rest))
+    }
+
+    private mutating func text(_ text: String) {
+        number(Int64(text.utf8.count))
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    private mutating func fixed(_ value: UInt64) {
+        withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+}
+
+// MARK: - Reading
+
+extension TraceRecord {
+    /// Nil: of another version, or broken.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        var reader = TraceReader(rest: bytes[...])
+        guard reader.byte() == TraceBytes.version, let mark = reader.byte(), let kind = PairKind(letter: mark & 0x7F),
+            let atMs = reader.number(), let age = reader.number(), let facts = reader.number(),
+            let msgID = reader.text(), let eventID = reader.text()
+        else { return nil }
+        self.init(
+            atMs: atMs, sentMs: atMs &- age, kind: kind, msgID: msgID, eventID: eventID,
+            facts: DecisionFacts(rawValue: UInt32(truncatingIfNeeded: facts)), isResumed: mark & 0x80 != 0)
+        while !reader.rest.isEmpty {
+            guard let device = reader.device(atMs) else { return nil }
+            devices.append(device)
+        }
+    }
+}
+
+private struct TraceReader {
+    var rest: Slice<UnsafeRawBufferPointer>
+
+    mutating func byte() -> UInt8? { rest.popFirst() }
+
+    mutating func number() -> Int64? {
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        while shift < 64 {
+            guard let byte = byte() else { return nil }
+            value |= UInt64(byte & 0x7F) << shift
+            if byte & 0x80 == 0 { return Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1) }
+            shift += 7
+        }
+        return nil
+    }
+
+    mutating func text() -> String? {
+        guard let count = number(), count >= 0, count <= rest.count else { return nil }
+        defer { rest = rest.dropFirst(Int(count)) }
+        return String(decoding: rest.prefix(Int(count)), as: UTF8.self)
+    }
+
+    mutating func fixed() -> UInt64? {
+        var value: UInt64 = 0
+        for _ in 0..<8 {
+            guard let byte = byte() else { return nil }
+            value = value << 8 | UInt64(byte)
+        }
+        return value
+    }
+
+    mutating func device(_ baseMs: Int64) -> TraceRecord.Device? {
+        guard let letter = byte(), let verdict = Verdict(letter: letter), let flags = byte(), let reason = text(),
+            let delta = number()
+        else { return nil }
+        var device = TraceRecord.Device(verdict: verdict, reason: reason, atMs: baseMs &+ delta)
+        if flags & 1 != 0 {
+            guard let name = text() else { return nil }
+            device.device = name
+        }
+        if flags & 2 != 0 {
+            guard let high = fixed(), let low = fixed() else { return nil }
+            device.pushID = PushIdentity(high: high, low: low)
+        }
+        if flags & 4 != 0 {
+            guard let status = number() else { return nil }
+            device.status = Int(truncatingIfNeeded: status)
+        }
+        if flags & 8 != 0 {
+            guard let badge = number() else { return nil }
+            device.badge = badge
+        }
+        if flags & 16 != 0 {
+            guard let attempts = number(), let latency = number() else { return nil }
+            device.attempts = Int(truncatingIfNeeded: attempts)
+            device.latencyMs = latency
+        }
+        return device
+    }
+}
+
+extension PairKind {
+    fileprivate init?(letter: UInt8) {
+        self.init(rawValue: String(Unicode.Scalar(letter)))
+    }
+
+    fileprivate var letter: UInt8 {
+        switch self {
+        case .message: UInt8(ascii: "m")
+        case .revoke: UInt8(ascii: "r")
+        case .liveActivity: UInt8(ascii: "l")
+        }
+    }
+}
+
+extension Verdict {
+    fileprivate init?(letter: UInt8) {
+        guard let verdict = Self.allCases.first(where: { $0.letter == letter }) else { return nil }
+        self = verdict
+    }
+
+    fileprivate var letter: UInt8 {
+        switch self {
+        case .accepted: UInt8(ascii: "a")
+        case .rejected: UInt8(ascii: "r")
+        case .expired: UInt8(ascii: "e")
+        case .suppressed: UInt8(ascii: "s")
+        case .online: UInt8(ascii: "o")
+        case .parked: UInt8(ascii: "p")
+        }
+    }
+}

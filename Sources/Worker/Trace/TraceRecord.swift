@@ -1,0 +1,66 @@
+public import PushCore
+
+/// What happened to one event for one user, as `carillon trace` tells it: ids and codes, never a text or a token.
+public struct TraceRecord: Sendable, Equatable {
+    /// Unix ms: when the first of its outcomes was known.
+    public var atMs: Int64
+    /// The record's own `sent_ms`.
+    public var sentMs: Int64
+    public var kind: PairKind
+    public var msgID: String
+    public var eventID: String
+    /// What the steps of the decision said, the last time that it was taken.
+    public var facts: DecisionFacts
+    /// An earlier try (of this worker or another) had begun and not finished it.
+    public var isResumed: Bool
+    public var devices: [Device] = []
+
+    /// One outcome, as `push.results` has it.
+    public struct Device: Sendable, Equatable {
+        /// Nil: about the user as a whole.
+        public var device: String?
+        public var verdict: Verdict
+        /// One of `Reason`, or APNs' own word.
+        public var reason: String
+        /// `pid`, which is the `apns_id` too; set where a push was made.
+        public var pushID: PushIdentity?
+        /// APNs' HTTP status.
+        public var status: Int?
+        /// What the push carried; nil: no badge.
+        public var badge: Int64?
+        public var attempts = 0
+        /// From the decision to APNs' answer.
+        public var latencyMs: Int64 = 0
+        /// Unix ms.
+        public var atMs: Int64
+
+        public init(
+            device: String? = nil, verdict: Verdict, reason: String, pushID: PushIdentity? = nil, status: Int? = nil,
+            badge: Int64? = nil, attempts: Int = 0, latencyMs: Int64 = 0, atMs: Int64
+        ) {
+            self.device = device
+            self.verdict = verdict
+            self.reason = reason
+            self.pushID = pushID
+            self.status = status
+            self.badge = badge
+            self.attempts = attempts
+            self.latencyMs = latencyMs
+            self.atMs = atMs
+        }
+    }
+
+    public init(
+        atMs: Int64, sentMs: Int64, kind: PairKind, msgID: String, eventID: String, facts: DecisionFacts,
+        isResumed: Bool = false, devices: [Device] = []
+    ) {
+        self.atMs = atMs
+        self.sentMs = sentMs
+        self.kind = kind
+        self.msgID = msgID
+        self.eventID = eventID
+        self.facts = facts
+        self.isResumed = isResumed
+        self.devices = devices
+    }
+}
