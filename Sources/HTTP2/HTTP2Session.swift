@@ -6,8 +6,9 @@ import CNghttp2
 /// `receive`, which answers PING and SETTINGS and returns windows by itself) the owner calls `drainOutput` and writes
 /// what it gets. Body bytes received are acknowledged at once; a consumer that wants less of them resets the stream.
 public final class HTTP2Session {
-    /// Hears the events; not retained. Set it before the first `receive`.
-    public weak var delegate: (any HTTP2SessionDelegate)?
+    /// Hears the events; not retained, and must be alive in every call of this object: the owner itself, as a rule. Set it
+    /// before the first `receive`. (A weak reference would slow down every retain of the delegate, not only its own.)
+    public unowned var delegate: (any HTTP2SessionDelegate)?
     /// Which end this is.
     public let role: HTTP2Role
 
@@ -18,10 +19,7 @@ public final class HTTP2Session {
     private var isDispatching = false
     private var isStopped = false
     private var isAbandoned = false
-    private let block: UnsafeMutableRawBufferPointer
 
-    /// Bytes gathered before they are handed on: one full TLS record (RFC 8446 section 5.1).
-    public static let blockBytes = 16_384
     /// Input is taken in pieces of this size, so that what a hostile peer can make of one read stays small.
     private static let inputSliceBytes = 16_384
 
@@ -37,7 +35,6 @@ public final class HTTP2Session {
         self.role = role
         self.raw = raw
         self.recorder = recorder
-        block = .allocate(byteCount: Self.blockBytes, alignment: 16)
         try submitSettings(configuration.settings)
         // A smaller value than the protocol's start cannot be announced (RFC 9113 section 6.9.2).
         if configuration.connectionWindowBytes > 65_535 {
@@ -50,7 +47,6 @@ public final class HTTP2Session {
         nghttp2_session_del(raw)
         recorder.deinitialize(count: 1)
         recorder.deallocate()
-        block.deallocate()
     }
 
     private static func make(
@@ -94,15 +90,15 @@ public final class HTTP2Session {
         }
     }
 
-    /// Hands on everything that is ready to be sent, in blocks of up to `blockBytes`.
+    /// Hands on everything that is ready to be sent, frame by frame: who sends gathers them into full records.
     ///
     /// - Parameters:
     ///   - limit: stop after about so many bytes; the rest stays for the next call.
-    ///   - sink: gets each block, valid during the call; it must take all of it.
+    ///   - sink: gets each piece, valid during the call; it must take all of it.
     public func drainOutput(
         limit: Int = .max, _ sink: (UnsafeRawBufferPointer) -> Void
     ) throws(HTTP2Fault) {
-        var filled = 0
+        let raw = raw
         var total = 0
         var fault: HTTP2Fault?
         while total < limit {
@@ -113,19 +109,8 @@ public final class HTTP2Session {
                 break
             }
             total += count
-            if filled + count > block.count {
-                if filled > 0 { sink(UnsafeRawBufferPointer(rebasing: block[..<filled])) }
-                filled = 0
-            }
-            if count > block.count {
-                sink(UnsafeRawBufferPointer(start: chunk, count: count))
-            } else {
-                UnsafeMutableRawBufferPointer(rebasing: block[filled..<(filled + count)])
-                    .copyMemory(from: UnsafeRawBufferPointer(start: chunk, count: count))
-                filled += count
-            }
+            sink(UnsafeRawBufferPointer(start: chunk, count: count))
         }
-        if filled > 0 { sink(UnsafeRawBufferPointer(rebasing: block[..<filled])) }
         dispatch()
         if let fault { throw fault }
     }
@@ -159,6 +144,7 @@ public final class HTTP2Session {
 
     /// Reports the recorded facts. Facts recorded by an event's own calls are reported before this returns.
     private func dispatch() {
+        guard !recorder.pointee.inbox.facts.isEmpty else { return }
         // Inside an event: the loop below, further up the stack, goes on to what was recorded now.
         guard !isDispatching else { return }
         isDispatching = true

@@ -83,12 +83,7 @@ public struct HeaderList: ~Copyable {
     /// Replaces the value of field `place`; false, and nothing changed, for a value that may not travel.
     public mutating func set(_ place: Int, _ value: UnsafeRawBufferPointer) -> Bool {
         guard isFit(value, rooms[place].check) else { return false }
-        if value.count > rooms[place].capacity {
-            // Room to grow, so that a longer token later does not move the field again.
-            let wanted = value.count + value.count / 2 + 16
-            rooms[place].start = reserve(wanted)
-            rooms[place].capacity = wanted
-        }
+        if value.count > rooms[place].capacity { makeRoom(place, value.count) }
         let target = bytes + rooms[place].start
         if let source = value.baseAddress {
             UnsafeMutableRawPointer(target).copyMemory(from: source, byteCount: value.count)
@@ -102,6 +97,23 @@ public struct HeaderList: ~Copyable {
     public mutating func set(_ place: Int, _ value: [UInt8]) -> Bool {
         // Not a closure over self: the pointer outlives only this call.
         value.withUnsafeBytes { set(place, $0) }
+    }
+
+    /// Has the value of field `place` written in its own room, `count` bytes that are fit to travel by construction.
+    ///
+    /// For what is written anew with every message out of checked parts, such as hexadecimal digits: nothing is looked at.
+    public mutating func write(_ place: Int, count: Int, _ body: (UnsafeMutableRawPointer) -> Void) {
+        if count > rooms[place].capacity { makeRoom(place, count) }
+        body(bytes + rooms[place].start)
+        fields[place].value = bytes + rooms[place].start
+        fields[place].valuelen = count
+    }
+
+    private mutating func makeRoom(_ place: Int, _ count: Int) {
+        // Room to grow, so that a longer token later does not move the field again.
+        let wanted = count + count / 2 + 16
+        rooms[place].start = reserve(wanted)
+        rooms[place].capacity = wanted
     }
 
     /// Changes whether field `place` may be indexed from now on.

@@ -15,7 +15,7 @@ import Testing
         _ = table.admit(try push(2))
         let third = table.admit(try push(3))
         #expect(third == nil && table.isFull)
-        same(table.remove(first)?.tag, 1)
+        same(table.remove(first), 1)
         let again = table.admit(try push(4))
         #expect(again != nil)
     }
@@ -85,7 +85,7 @@ import Testing
                 places[slot] = .delayed
             default:
                 guard let slot else { continue }
-                let tag = table.remove(slot)?.tag ?? 0
+                let tag = table.remove(slot)
                 #expect(left.insert(tag).inserted, "seed \(seed)")
                 places[slot] = nil
             }

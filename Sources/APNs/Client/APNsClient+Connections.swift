@@ -16,7 +16,7 @@ extension APNsClient {
 
     private var summary: PoolPolicy.Summary {
         var summary = PoolPolicy.Summary()
-        let bytes = table.firstWaiting.flatMap { table.push($0)?.payload.count } ?? 1
+        let bytes = table.firstWaiting.map { table.payloadBytes($0) } ?? 1
         for connection in connections {
             switch connection.machine.phase {
             case .connecting, .waitingSettings:

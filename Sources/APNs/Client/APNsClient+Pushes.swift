@@ -11,12 +11,11 @@ extension APNsClient {
         var favourite: APNsConnection?
         var favouriteLeft = 0
         while allowance > 0, table.inFlightCount < limits.inFlightMax, let slot = table.firstWaiting {
-            guard let push = table.push(slot) else { return }
-            if push.expiresAtMs <= wallMs {
+            if table.expiresAtMs(slot) <= wallMs {
                 finish(slot, expiredOutcome(slot))
                 continue
             }
-            let bytes = push.payload.count
+            let bytes = table.payloadBytes(slot)
             let avoid = table[slot].avoid
             if favouriteLeft == 0 || favourite?.canCarry(bytes) != true || favourite?.serial == avoid {
                 favourite = choose(bytes: bytes, avoid: avoid)
@@ -24,7 +23,11 @@ extension APNsClient {
             }
             guard let connection = favourite else { return }
             favouriteLeft -= 1
-            switch connection.submit(push, slot: slot, tokens: tokens, nowNanos: now, wallMs: wallMs) {
+            let tokens = tokens
+            let submission = table.withPush(slot) {
+                connection.submit($0, slot: slot, tokens: tokens, nowNanos: now, wallMs: wallMs)
+            }
+            switch submission {
             case .sent(let stream):
                 table.submitted(slot, stream: stream, connection: connection.serial, nowNanos: now)
                 table[slot].tokenVersion = Int32(truncatingIfNeeded: connection.token?.token.version ?? 0)
@@ -114,11 +117,12 @@ extension APNsClient {
         let now = loop.nowNanos
         count(attempt, entry, nowNanos: now)
         let gateStep = judgeCredential(attempt, entry, on: connection)
-        guard let push = table.push(slot) else { return }
         var history = entry.history
-        let leftMs = push.expiresAtMs == .max ? .max : push.expiresAtMs &- Loop.wallMs()
+        let expiresAtMs = table.expiresAtMs(slot)
+        let leftMs = expiresAtMs == .max ? .max : expiresAtMs &- Loop.wallMs()
         let step = policy.next(
-            after: attempt, history: &history, id: push.id, isRepeatable: push.headers.isRepeatable, leftMs: leftMs,
+            after: attempt, history: &history, id: table.id(slot), isRepeatable: table.isRepeatable(slot),
+            leftMs: leftMs,
             random: &random)
         table[slot].history = history
         table[slot].avoid = connection.serial
@@ -156,10 +160,11 @@ extension APNsClient {
 
     /// The push leaves the table and its owner hears of it; the only place where that happens.
     func finish(_ slot: PushTable.Slot, _ outcome: PushOutcome) {
-        bodies[slot] = nil
+        guard table.holds(slot) else { return }
+        if !bodies.isEmpty { bodies[slot] = nil }
         let attempts = Int(table[slot].history.attempts)
-        guard let push = table.remove(slot) else { return }
-        delegate?.apns(self, didFinish: push.tag, outcome: outcome, attempts: attempts)
+        let tag = table.remove(slot)
+        delegate?.apns(self, didFinish: tag, outcome: outcome, attempts: attempts)
         if wasFull, table.count <= table.capacity / 4 * 3 {
             wasFull = false
             delegate?.apns(self, stateChanged: .hasRoom)
@@ -173,7 +178,7 @@ extension APNsClient {
 
     /// Sent, and nobody knows what became of it.
     func lost(_ slot: PushTable.Slot, _ cause: UnknownCause = .connectionLost) -> PushOutcome {
-        .unknown(cause, apnsID: table.push(slot)?.id ?? PushID(high: 0, low: 0))
+        .unknown(cause, apnsID: table.id(slot))
     }
 
     private func finishAtClose(_ slot: PushTable.Slot, _ attempt: AttemptEnd, _ step: NextStep) {

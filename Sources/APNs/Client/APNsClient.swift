@@ -23,8 +23,9 @@ public import Telemetry
 public final class APNsClient {
     public let limits: APNsLimits
     public let endpoint: APNsEndpoint
-    /// Told of outcomes and events; held weakly.
-    public weak var delegate: (any APNsClientDelegate)?
+    /// Told of outcomes and events. Not retained, and must live as long as the client does, or be set to nil before it goes:
+    /// it owns the client, as a rule. (A weak reference would slow down every retain of the delegate.)
+    public unowned var delegate: (any APNsClientDelegate)?
 
     let loop: Loop
     let metrics: APNsMetrics

@@ -1,7 +1,8 @@
 /// All pushes of one client, each in exactly one place: waiting, delayed or in flight.
 ///
 /// One slot per push, links inside the slots: moving a push between places allocates nothing, and removing one from the
-/// middle of a list costs the same as from its head. Bounded by `capacity`; a full table refuses, it never drops.
+/// middle of a list costs the same as from its head. Bounded by `capacity`; a full table refuses, it never drops. Its
+/// memory is its own, not an array's, so that a push is looked at where it lies and never retained for it.
 struct PushTable: ~Copyable {
     typealias Slot = Int32
 
@@ -32,9 +33,14 @@ struct PushTable: ~Copyable {
     }
 
     let capacity: Int
-    private var entries: [Entry] = []
-    private var pushes: [Push?] = []
-    private var freeSlots: [Slot] = []
+    private var entries: UnsafeMutablePointer<Entry>
+    /// Initialised where the entry's place is not `free`.
+    private var pushes: UnsafeMutablePointer<Push>
+    /// Slots that memory is there for, and those of them that were in use at any time.
+    private var allocated = 64
+    private var used = 0
+    /// Head of the list of free slots, linked by `next`.
+    private var firstFree: Slot = -1
     private var heap: [Slot] = []
     private var waiting = List()
     private var flying = List()
@@ -47,6 +53,29 @@ struct PushTable: ~Copyable {
 
     init(capacity: Int) {
         self.capacity = capacity
+        entries = .allocate(capacity: allocated)
+        pushes = .allocate(capacity: allocated)
+    }
+
+    deinit {
+        for slot in 0..<used where entries[slot].place != .free { (pushes + slot).deinitialize(count: 1) }
+        entries.deallocate()
+        pushes.deallocate()
+    }
+
+    private mutating func grow() {
+        let larger = allocated * 2
+        let freshEntries = UnsafeMutablePointer<Entry>.allocate(capacity: larger)
+        let freshPushes = UnsafeMutablePointer<Push>.allocate(capacity: larger)
+        freshEntries.moveInitialize(from: entries, count: used)
+        for slot in 0..<used where freshEntries[slot].place != .free {
+            (freshPushes + slot).moveInitialize(from: pushes + slot, count: 1)
+        }
+        entries.deallocate()
+        pushes.deallocate()
+        entries = freshEntries
+        pushes = freshPushes
+        allocated = larger
     }
 
     var waitingCount: Int { waiting.count }
@@ -69,26 +98,34 @@ struct PushTable: ~Copyable {
 
     /// False for slots that name nothing in flight: late events of a stream say nothing about their slot's next push.
     func isInFlight(_ slot: Slot) -> Bool {
-        slot >= 0 && Int(slot) < entries.count && entries[Int(slot)].place == .inFlight
+        slot >= 0 && Int(slot) < used && entries[Int(slot)].place == .inFlight
     }
 
-    func push(_ slot: Slot) -> Push? { pushes[Int(slot)] }
-    func tag(_ slot: Slot) -> UInt64 { pushes[Int(slot)]?.tag ?? 0 }
-    func expiresAtMs(_ slot: Slot) -> Int64 { pushes[Int(slot)]?.expiresAtMs ?? 0 }
+    // Of slots that hold a push.
+    func tag(_ slot: Slot) -> UInt64 { pushes[Int(slot)].tag }
+    func id(_ slot: Slot) -> PushID { pushes[Int(slot)].id }
+    func expiresAtMs(_ slot: Slot) -> Int64 { pushes[Int(slot)].expiresAtMs }
+    func payloadBytes(_ slot: Slot) -> Int { pushes[Int(slot)].payload.count }
+    func isRepeatable(_ slot: Slot) -> Bool { pushes[Int(slot)].headers.isRepeatable }
+
+    /// Lends a push; `slot` must hold one.
+    func withPush<R>(_ slot: Slot, _ body: (borrowing Push) -> R) -> R { body(pushes[Int(slot)]) }
 
     /// Takes a push in, behind all that wait; nil when full.
     mutating func admit(_ push: consuming Push) -> Slot? {
         guard !isFull else { return nil }
         let slot: Slot
-        if let free = freeSlots.popLast() {
-            slot = free
+        if firstFree >= 0 {
+            slot = firstFree
+            firstFree = entries[Int(slot)].next
             entries[Int(slot)] = Entry()
-            pushes[Int(slot)] = push
         } else {
-            slot = Slot(entries.count)
-            entries.append(Entry())
-            pushes.append(push)
+            if used == allocated { grow() }
+            slot = Slot(used)
+            used += 1
+            (entries + Int(slot)).initialize(to: Entry())
         }
+        (pushes + Int(slot)).initialize(to: push)
         link(slot, .waiting, atHead: false)
         return slot
     }
@@ -141,11 +178,14 @@ struct PushTable: ~Copyable {
         return woken
     }
 
-    /// Takes a push out for good; its slot may be used again at once.
-    mutating func remove(_ slot: Slot) -> Push? {
+    /// Takes a push out for good and gives its tag; its slot may be used again at once.
+    mutating func remove(_ slot: Slot) -> UInt64 {
         unlink(slot)
-        freeSlots.append(slot)
-        return pushes[Int(slot)].take()
+        let tag = pushes[Int(slot)].tag
+        (pushes + Int(slot)).deinitialize(count: 1)
+        entries[Int(slot)].next = firstFree
+        firstFree = slot
+        return tag
     }
 
     /// Slots of waiting and delayed pushes that expired by `nowMs`.
@@ -160,9 +200,12 @@ struct PushTable: ~Copyable {
         return found
     }
 
+    /// Whether the slot holds a push.
+    func holds(_ slot: Slot) -> Bool { slot >= 0 && Int(slot) < used && entries[Int(slot)].place != .free }
+
     /// Slots of everything held, in no order.
     func all() -> [Slot] {
-        (0..<Slot(entries.count)).filter { entries[Int($0)].place != .free }
+        (0..<Slot(used)).filter { entries[Int($0)].place != .free }
     }
 
     // MARK: Lists

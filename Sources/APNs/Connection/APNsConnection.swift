@@ -17,6 +17,7 @@ final class APNsConnection {
     var hasFailed = false
 
     private let link: Link
+    private var ear: Ear?
     private let session: HTTP2Session
     private unowned let client: APNsClient
     private let loop: Loop
@@ -37,9 +38,27 @@ final class APNsConnection {
             loop: loop, to: .tcp(host: endpoint.host, port: endpoint.port), tls: tls,
             connectTimeoutNanos: rules.connectTimeoutNanos)
         session = try HTTP2Session(.client)
-        link.delegate = self
+        let ear = Ear(self)
+        self.ear = ear
+        link.delegate = ear
         session.delegate = self
         link.open()
+    }
+
+    /// Stands between the link and the connection: the link's reference is a weak one, and an object to which one points
+    /// pays for it with every retain.
+    private final class Ear: LinkDelegate {
+        private unowned let connection: APNsConnection
+
+        init(_ connection: APNsConnection) {
+            self.connection = connection
+        }
+
+        func linkDidOpen(_ link: Link) { connection.linkDidOpen() }
+
+        func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) { connection.received(bytes) }
+
+        func link(_ link: Link, didClose reason: LinkFault) { connection.linkClosed(reason) }
     }
 
     var remoteAddress: String? { link.remoteAddress }
@@ -52,7 +71,8 @@ final class APNsConnection {
     }
 
     /// Writes a request. After `.sent` the caller records it and then calls `flush`.
-    func submit(_ push: Push, slot: PushTable.Slot, tokens: TokenSource?, nowNanos: UInt64, wallMs: Int64) -> Submission
+    func submit(_ push: borrowing Push, slot: PushTable.Slot, tokens: TokenSource?, nowNanos: UInt64, wallMs: Int64)
+        -> Submission
     {
         refreshToken(tokens, wallMs: wallMs)
         // Signing failed: without its token the request would only pause the credential.
@@ -113,8 +133,9 @@ final class APNsConnection {
     }
 }
 
-extension APNsConnection: LinkDelegate {
-    func linkDidOpen(_ link: Link) {
+// What the link says.
+extension APNsConnection {
+    fileprivate func linkDidOpen() {
         let client = client
         client.enter()
         defer { client.leave() }
@@ -123,7 +144,7 @@ extension APNsConnection: LinkDelegate {
         flush()
     }
 
-    func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) {
+    fileprivate func received(_ bytes: UnsafeRawBufferPointer) {
         let client = client
         client.enter()
         defer { client.leave() }
@@ -138,7 +159,7 @@ extension APNsConnection: LinkDelegate {
         if session.isDone { client.connectionBroke(self, fault: session.complaint ?? "the HTTP/2 session is over") }
     }
 
-    func link(_ link: Link, didClose reason: LinkFault) {
+    fileprivate func linkClosed(_ reason: LinkFault) {
         let client = client
         client.enter()
         defer { client.leave() }

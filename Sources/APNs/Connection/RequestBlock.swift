@@ -24,8 +24,8 @@ final class RequestBlock {
     private let collapseID: Int?
     private var writtenHeaders: PushHeaders?
     private var writtenToken: ProviderToken?
-    private var scratch: [UInt8] = []
     private var isFirst = true
+    private static let prefix: StaticString = "/3/device/"
 
     /// Which of a connection's blocks fits these headers: 0...3.
     static func shape(of headers: PushHeaders) -> Int {
@@ -63,7 +63,7 @@ final class RequestBlock {
     }
 
     /// Submits a push; the headers must have the shape this block was made for.
-    func submit(_ push: Push, token: ProviderToken?, to session: HTTP2Session, tag: UInt64) -> Submission {
+    func submit(_ push: borrowing Push, token: ProviderToken?, to session: HTTP2Session, tag: UInt64) -> Submission {
         guard fill(push, token: token) else { return .unfit }
         do {
             let stream = try session.submitRequest(list, body: push.payload, tag: tag)
@@ -74,14 +74,14 @@ final class RequestBlock {
         }
     }
 
-    private func fill(_ push: Push, token: ProviderToken?) -> Bool {
-        scratch.removeAll(keepingCapacity: true)
-        scratch.append(contentsOf: "/3/device/".utf8)
-        scratch.append(contentsOf: push.token.hex.utf8)
-        var isFit = list.set(path, scratch)
-        scratch.removeAll(keepingCapacity: true)
-        push.id.write(into: &scratch)
-        isFit = list.set(id, scratch) && isFit
+    private func fill(_ push: borrowing Push, token: ProviderToken?) -> Bool {
+        // Hexadecimal digits by construction: neither needs another look.
+        list.write(path, count: Self.prefix.utf8CodeUnitCount + push.token.count) { target in
+            target.copyMemory(from: Self.prefix.utf8Start, byteCount: Self.prefix.utf8CodeUnitCount)
+            push.token.write(to: target + Self.prefix.utf8CodeUnitCount)
+        }
+        list.write(id, count: PushID.writtenCount) { push.id.write(to: $0) }
+        var isFit = true
         if let authorization, let token, token !== writtenToken {
             isFit = list.set(authorization, token.header) && isFit
             writtenToken = token

@@ -9,6 +9,20 @@ public struct DeviceToken: Sendable, Hashable {
     /// Longest written form taken; Live Activity tokens are well below it.
     public static var digitsMax: Int { 400 }
 
+    /// Digits of the written form.
+    var count: Int { hex.utf8.count }
+
+    /// Writes the digits to where there is room for them.
+    func write(to target: UnsafeMutableRawPointer) {
+        let isDone: Void? = hex.utf8.withContiguousStorageIfAvailable { digits in
+            guard let start = digits.baseAddress else { return }
+            target.copyMemory(from: start, byteCount: digits.count)
+        }
+        if isDone == nil {
+            for (at, digit) in hex.utf8.enumerated() { (target + at).storeBytes(of: digit, as: UInt8.self) }
+        }
+    }
+
     /// Checks and keeps the written form; nil when it is empty, odd, too long or not hexadecimal.
     public init?(_ hex: String) {
         var isLower = true

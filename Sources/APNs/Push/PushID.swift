@@ -39,25 +39,32 @@ public struct PushID: Sendable, Hashable {
         self.init(high: words.0, low: words.1)
     }
 
-    /// Appends the 36 characters.
-    public func write(into bytes: inout [UInt8]) {
-        for shift in stride(from: 60, through: 0, by: -4) {
-            if shift == 28 || shift == 12 { bytes.append(UInt8(ascii: "-")) }
-            bytes.append(Hex.digit(UInt8(truncatingIfNeeded: high >> UInt64(shift)) & 15))
-        }
-        for shift in stride(from: 60, through: 0, by: -4) {
-            if shift == 60 || shift == 44 { bytes.append(UInt8(ascii: "-")) }
-            bytes.append(Hex.digit(UInt8(truncatingIfNeeded: low >> UInt64(shift)) & 15))
-        }
+    /// Writes the 36 characters to where there is room for them.
+    func write(to target: UnsafeMutableRawPointer) {
+        let dash = UInt8(ascii: "-")
+        let middle = Hex.digits(UInt32(truncatingIfNeeded: high))
+        let late = Hex.digits(UInt32(truncatingIfNeeded: low >> 32))
+        target.storeBytes(of: Hex.digits(UInt32(truncatingIfNeeded: high >> 32)), as: UInt64.self)
+        target.storeBytes(of: dash, toByteOffset: 8, as: UInt8.self)
+        // The four digits on either side of a dash come from one word.
+        target.storeBytes(of: middle, toByteOffset: 10, as: UInt64.self)
+        target.storeBytes(of: UInt32(truncatingIfNeeded: middle), toByteOffset: 9, as: UInt32.self)
+        target.storeBytes(of: dash, toByteOffset: 13, as: UInt8.self)
+        target.storeBytes(of: dash, toByteOffset: 18, as: UInt8.self)
+        target.storeBytes(of: late, toByteOffset: 20, as: UInt64.self)
+        target.storeBytes(of: UInt32(truncatingIfNeeded: late), toByteOffset: 19, as: UInt32.self)
+        target.storeBytes(of: dash, toByteOffset: 23, as: UInt8.self)
+        target.storeBytes(of: Hex.digits(UInt32(truncatingIfNeeded: low)), toByteOffset: 28, as: UInt64.self)
     }
 }
 
 extension PushID: CustomStringConvertible {
     public var description: String {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(Self.writtenCount)
-        write(into: &bytes)
-        return String(decoding: bytes, as: UTF8.self)
+        withUnsafeTemporaryAllocation(byteCount: Self.writtenCount, alignment: 1) { bytes in
+            guard let start = bytes.baseAddress else { return "" }
+            write(to: start)
+            return String(decoding: bytes, as: UTF8.self)
+        }
     }
 }
 
@@ -70,6 +77,19 @@ enum Hex {
         case UInt8(ascii: "A")...UInt8(ascii: "F"): byte &- UInt8(ascii: "A") &+ 10
         default: nil
         }
+    }
+
+    /// Eight lower-case digits in the order of memory, the highest first.
+    @inline(__always)
+    static func digits(_ value: UInt32) -> UInt64 {
+        // Each step halves the distance between neighbours, until every nibble has a byte of its own.
+        var spread = UInt64(value)
+        spread = (spread << 16 | spread) & 0x0000_FFFF_0000_FFFF
+        spread = (spread << 8 | spread) & 0x00FF_00FF_00FF_00FF
+        spread = (spread << 4 | spread) & 0x0F0F_0F0F_0F0F_0F0F
+        let letters = (spread &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+        // '0' is 0x30; from ten on 'a' - 10 is 0x27 further.
+        return (spread &+ 0x3030_3030_3030_3030 &+ letters &* 0x27).bigEndian
     }
 
     @inline(__always)

@@ -155,13 +155,13 @@ struct BenchReport {
         writer.endObject()
     }
 
-    private static func write(_ members: [(StaticString, Double?)], to writer: inout JSONWriter) {
+    static func write(_ members: [(StaticString, Double?)], to writer: inout JSONWriter) {
         writer.beginObject()
         for (name, value) in members { write(name, value, to: &writer) }
         writer.endObject()
     }
 
-    private static func write(_ name: StaticString, _ value: Double?, to writer: inout JSONWriter) {
+    static func write(_ name: StaticString, _ value: Double?, to writer: inout JSONWriter) {
         guard let value else { return }
         writer.key(name)
         writer.double((value * 1000).rounded() / 1000)

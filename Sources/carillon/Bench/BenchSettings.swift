@@ -15,6 +15,14 @@ struct BenchSettings {
     var usesRedisTCP: Bool
     var printsJSON: Bool
     var keeps: Bool
+    /// The APNs client alone, beside h2load.
+    var isAPNsOnly: Bool
+    /// This process is the client of that: the endpoint, and where its credentials lie.
+    var apnsClient: String?
+    var credentials: String?
+    var connections: Int
+    var streams: Int
+    var window: Int
 
     static let options: [CommandSpec.Option] = [
         .value("events", "N", "messages of the throughput phase, each a push to one device (200000; debug: 10000)"),
@@ -28,6 +36,14 @@ struct BenchSettings {
         .value("held", "N", "pushes held at once in the memory phase (100000); 0 leaves it out"),
         .flag("redis-tcp", "Redis by TCP in place of its unix socket"),
         CommandSpec.json,
+        .flag(
+            "apns",
+            "the APNs client alone beside h2load, in 5 rounds; --events, --rounds and the next three hold for it"),
+        .value("connections", "N", "connections to APNs (1)"),
+        .value("streams", "N", "streams per connection (1000)"),
+        .value("window", "BYTES", "the simulator's window per connection (1048576; APNs has 65535)"),
+        .value("apns-client", "URL", "be the client of --apns, against a simulator with --credentials DIR"),
+        .value("credentials", "DIR", "what that simulator was started with"),
         .flag("keep", "keep the servers and a worker until ctrl-C afterwards"),
     ]
 
@@ -47,7 +63,16 @@ struct BenchSettings {
         guard ["all", "failures", "none"].contains(results) else {
             throw Arguments.UsageError(message: "--results wants all, failures or none")
         }
-        rounds = try arguments.int("rounds", default: 1, in: 1...100)
+        isAPNsOnly = arguments.has("apns")
+        apnsClient = arguments.string("apns-client")
+        credentials = arguments.string("credentials")
+        guard (apnsClient == nil) == (credentials == nil) else {
+            throw Arguments.UsageError(message: "--apns-client and --credentials belong together")
+        }
+        connections = try arguments.int("connections", default: 1, in: 1...64)
+        streams = try arguments.int("streams", default: 1_000, in: 1...100_000)
+        window = try arguments.int("window", default: 1 << 20, in: 65_535...(1 << 30))
+        rounds = try arguments.int("rounds", default: isAPNsOnly ? 5 : 1, in: 1...100)
         held = try arguments.int("held", default: 100_000, in: 0...1_000_000)
         usesRedisTCP = arguments.has("redis-tcp")
         printsJSON = arguments.has("json")

@@ -27,7 +27,7 @@ final class BenchWorker {
         self.port = port
     }
 
-    private static func ownPath() throws(TrialFault) -> String {
+    static func ownPath() throws(TrialFault) -> String {
         var path = [CChar](repeating: 0, count: 4096)
         let count = readlink("/proc/self/exe", &path, path.count)
         guard count > 0 else { throw TrialFault("cannot find this program's own file") }

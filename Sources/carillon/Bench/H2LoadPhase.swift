@@ -14,45 +14,64 @@ struct H2LoadPhase {
 
     static var isPossible: Bool { FinishedProcess.isOnPath("h2load") }
 
+    /// What it sends, and where.
+    struct Requests {
+        var port: UInt16
+        var users: Int
+        var count: Int
+        var connections = 1
+        var streams = 1000
+        var credentials: DemoCredentials
+        var folder: TemporaryFolder
+    }
+
     static func run(_ bench: BenchWorld) throws -> Outcome {
-        let count = bench.settings.events
         let before = bench.simulatorNanos
+        var outcome = try run(
+            Requests(
+                port: bench.world.simulatorPort, users: min(bench.settings.users, 50_000), count: bench.settings.events,
+                credentials: bench.world.credentials, folder: bench.world.folder))
+        outcome.simulatorMicros = Double(bench.simulatorNanos &- before) / 1000 / Double(outcome.requests)
+        return outcome
+    }
+
+    static func run(_ requests: Requests) throws -> Outcome {
         let process = try FinishedProcess.run(
             "h2load",
             [
-                "-c", "1", "-m", "1000", "-t", "1", "-n", String(count), "-i", try addresses(bench),
-                "-d", try bench.world.folder.write(Array(BenchTraffic.samplePayload.utf8), to: "payload.json"),
-            ] + headers(bench).flatMap { ["-H", $0] })
-        let simulator = bench.simulatorNanos &- before
+                "-c", String(requests.connections), "-m", String(requests.streams), "-t", "1",
+                "-n", String(requests.count), "-i", try addresses(requests),
+                "-d", try requests.folder.write(Array(BenchTraffic.samplePayload.utf8), to: "payload.json"),
+            ] + headers(requests.credentials).flatMap { ["-H", $0] })
         guard process.exitCode == 0 else { throw TrialFault("h2load: \(process.output.suffix(600))") }
-        let requests = accepted(in: process.output)
+        let accepted = accepted(in: process.output)
         // What it sends before it hears of the stream limit may be refused; it does not try again.
-        guard requests >= count - count / 100 else {
+        guard accepted >= requests.count - requests.count / 100 else {
             let lines = process.output.split(separator: "\n")
             let told = lines.filter { $0.hasPrefix("requests:") || $0.hasPrefix("status codes:") }
-            throw TrialFault("h2load: \(requests) of \(count) were accepted: \(told.joined(separator: "; "))")
+            throw TrialFault("h2load: \(accepted) of \(requests.count) were accepted: \(told.joined(separator: "; "))")
         }
         return Outcome(
-            requests: requests, perSecond: rate(in: process.output),
-            micros: process.cpuSeconds * 1e6 / Double(requests),
-            simulatorMicros: Double(simulator) / 1000 / Double(requests))
+            requests: accepted, perSecond: rate(in: process.output),
+            micros: process.cpuSeconds * 1e6 / Double(accepted))
     }
 
-    private static func addresses(_ bench: BenchWorld) throws(TrialFault) -> String {
+    private static func addresses(_ requests: Requests) throws(TrialFault) -> String {
+        let traffic = BenchTraffic(users: requests.users, app: "im", topic: BenchWorld.topic)
         var text = ""
-        for user in 0..<min(bench.settings.users, 50_000) {
-            text += "https://localhost:\(bench.world.simulatorPort)/3/device/\(bench.traffic.token(user))\n"
+        for user in 0..<traffic.users {
+            text += "https://localhost:\(requests.port)/3/device/\(traffic.token(user))\n"
         }
-        return try bench.world.folder.write(Array(text.utf8), to: "addresses.txt")
+        return try requests.folder.write(Array(text.utf8), to: "addresses.txt")
     }
 
     /// What the worker's client sends too.
-    private static func headers(_ bench: BenchWorld) throws -> [String] {
+    private static func headers(_ credentials: DemoCredentials) throws -> [String] {
         let nowMs = Loop.wallMs()
         let head = Base64URL.encode(Array(#"{"alg":"ES256","kid":"\#(DemoCredentials.keyID)"}"#.utf8))
         let claims = Base64URL.encode(Array(#"{"iss":"\#(DemoCredentials.teamID)","iat":\#(nowMs / 1000)}"#.utf8))
         let signed = head + [UInt8(ascii: ".")] + claims
-        let token = signed + [UInt8(ascii: ".")] + Base64URL.encode(try bench.world.credentials.key.signES256(signed))
+        let token = signed + [UInt8(ascii: ".")] + Base64URL.encode(try credentials.key.signES256(signed))
         return [
             "authorization: bearer \(String(decoding: token, as: UTF8.self))", "apns-topic: \(BenchWorld.topic)",
             "apns-push-type: alert", "apns-priority: 10", "apns-expiration: \(nowMs / 1000 + 86_400)",

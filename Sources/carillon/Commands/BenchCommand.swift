@@ -15,6 +15,9 @@ struct BenchCommand: Command {
             latency     an even --rate of messages for --seconds
             memory      the simulator answers nothing while --held pushes are in the worker's hands
 
+            With --apns instead: the APNs client alone, in a process of its own, in turns with h2load, against a simulator in a
+            third process; the ratio of the medians.
+
             CPU is the kernel's account of the threads (schedstat), h2load's by wait4. Use a release build.
             """,
         options: BenchSettings.options)
@@ -27,6 +30,13 @@ struct BenchCommand: Command {
 
     func run() async -> ExitCode {
         do {
+            if let endpoint = settings.apnsClient, let credentials = settings.credentials {
+                let client = APNsBenchClient(
+                    endpoint: endpoint, credentials: credentials, pushes: settings.events,
+                    connections: settings.connections, streams: settings.streams)
+                return try await client.run()
+            }
+            if settings.isAPNsOnly { return try APNsBench(settings: settings).run() }
             let signals = try EndSignals()
             let ending = Ending()
             signals.onFirst { ending.resolve(.failed) }
