@@ -48,7 +48,7 @@ public enum RecipientReplies {
         reply.int64.flatMap { Int(exactly: $0) }.flatMap(MuteLevel.init(rawValue:))
     }
 
-    /// `<level> <until or ->`
+    /// `<level> <until or -> <sent_ms>`
     private static func mute(_ bytes: UnsafeRawBufferPointer) -> Recipient.Mute? {
         var text = CompactText(bytes)
         guard let number = text.number(), let level = Int(exactly: number).flatMap(MuteLevel.init(rawValue:)) else {

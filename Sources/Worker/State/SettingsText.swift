@@ -1,6 +1,6 @@
 import PushCore
 
-/// Settings as single fields of the user's hash, so that a change writes only what was given.
+/// Settings as single fields of the user's hash, each with the time of the record that set it: `<sent_ms> <value>`.
 struct SettingsText {
     private(set) var plain = UserSettings()
     private var isOn = false
@@ -20,7 +20,9 @@ struct SettingsText {
 
     mutating func take(field: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
         guard field.count == 2 else { return }
-        let text = Substring(decoding: value, as: UTF8.self)
+        var dated = CompactText(value)
+        guard dated.number() != nil else { return }
+        let text = dated.word(until: 0)
         switch (field[0], field[1]) {
         case (UInt8(ascii: "d"), UInt8(ascii: "n")): isOn = text == "1"
         case (UInt8(ascii: "d"), UInt8(ascii: "s")): start = Int(text)

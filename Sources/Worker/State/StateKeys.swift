@@ -6,7 +6,7 @@ import Redis
 /// | key | type | content | life |
 /// |---|---|---|---|
 /// | `c:u:{app:uid}` | hash | settings (`dn ds de dz dl sd pd ho la`) and tokens (`t` + kind + device) | none |
-/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `m`+conv mute, `r`+conv read marks | none, ≤ 1024 read marks |
+/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
 /// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30-40 d, ≤ 1000 |
 /// | `c:x:{app:uid}` | zset | what a read or recall took off the ledger, by when | 24 h, ≤ 1000 |
 /// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind) | 24 h or until expiry |

@@ -52,11 +52,11 @@ extension StateStore {
     }
 
     func setSettings(
-        _ app: String, _ uid: String, _ settings: UserState.SettingsChange, _ tag: UInt64
+        _ app: String, _ uid: String, _ settings: UserState.SettingsChange, atMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag) { command in
-            command.arg("HSET")
+        try change(tag, StateScripts.settings, keyCount: 1) { command in
             command.key("c:u", app, uid)
+            command.arg(StateKeys.time(atMs))
             for (field, value) in SettingsText.pairs(settings) {
                 command.arg(field)
                 command.arg(value)
@@ -64,19 +64,17 @@ extension StateStore {
         }
     }
 
-    /// Level 0 looks further up the chain, as if it had never been set: the field goes.
     func mute(
-        _ app: String, _ uid: String, _ conversation: String, _ level: MuteLevel, untilMs: Int64?, _ tag: UInt64
+        _ app: String, _ uid: String, _ mute: (conversation: String, level: MuteLevel, untilMs: Int64?), atMs: Int64,
+        nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag) { command in
-            command.arg(level == .unset ? "HDEL" : "HSET")
+        try change(tag, StateScripts.mute, keyCount: 1) { command in
             command.key("c:s", app, uid)
-            command.field("m", conversation)
-            guard level != .unset else { return }
-            command.part(Int64(level.rawValue))
-            command.part(" ")
-            if let untilMs { command.part(untilMs) } else { command.part("-") }
-            command.end()
+            command.field("m", mute.conversation)
+            command.arg(mute.level.rawValue)
+            if let untilMs = mute.untilMs { command.arg(untilMs) } else { command.arg("-") }
+            command.arg(StateKeys.time(atMs))
+            command.arg(StateKeys.time(nowMs))
         }
     }
 

@@ -94,9 +94,9 @@ public struct UserStateTask: Sendable {
         case .openReport(let device, let pid, _):
             due = 2
             try store.reportOpen(app, state.uid, device: device, pid: pid, tag)
-        case .settings(let change): try store.setSettings(app, state.uid, change, tag)
+        case .settings(let change): try store.setSettings(app, state.uid, change, atMs: sentMs, tag)
         case .mute(let conversation, let level, let untilMs):
-            try store.mute(app, state.uid, conversation, level, untilMs: untilMs, tag)
+            try store.mute(app, state.uid, (conversation, level, untilMs), atMs: sentMs, nowMs: nowMs, tag)
         case .read(let conversation, let mark):
             try store.read(app, state.uid, conversation, mark, atMs: sentMs, nowMs: nowMs, tag)
         case .badgeReport(_, let value, let clientMs):
@@ -117,7 +117,9 @@ public struct UserStateTask: Sendable {
             }
             return .done(step == .dropOwn(.repeated) ? .repeated : .applied(.none))
         case .ack: return due > 0 ? .waiting : .done(.applied(.none))
-        case .settings, .mute: return .done(.applied(.none))
+        case .settings, .mute:
+            guard let changed = reply.int64 else { return .done(.ignored(.unusable)) }
+            return .done(changed > 0 ? .applied(.none) : .ignored(.stale))
         case .read, .badgeReport:
             guard let applied = reply[0].int64, let after = reply[1].int64, let before = reply[2].int64 else {
                 return .done(.ignored(.unusable))

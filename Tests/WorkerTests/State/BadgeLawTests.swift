@@ -5,7 +5,7 @@ import Testing
 @testable import Worker
 
 /// A fact about one user's badge, in whatever order it comes.
-private enum Event: Sendable, CustomStringConvertible {
+enum BadgeEvent: Sendable, CustomStringConvertible {
     case message(id: String, conversation: String, sent: Int64, seq: Int64?)
     case revoke(id: String, conversation: String, sent: Int64, target: String)
     case read(conversation: String, mark: UserState.ReadMark, at: Int64)
@@ -35,14 +35,14 @@ private enum Event: Sendable, CustomStringConvertible {
 
 /// The law said a second time, as plainly as possible: what the client reported, less what went after the report and was
 /// in it (never below nothing), and on top all later messages that are still unread.
-private struct NaiveBadge {
+struct NaiveBadge {
     private var reported: Int64 = 0
     private var taken: Int64 = 0
     private var later: Int64 = 0
 
     var value: Int64 { max(0, reported - taken) + later }
 
-    init(_ events: [Event]) {
+    init(_ events: [BadgeEvent]) {
         var report: (Int64, Int64)?
         for case .report(let clientMs, let value) in events where report.map({ $0 < (clientMs, value) }) ?? true {
             report = (clientMs, value)
@@ -67,9 +67,9 @@ private struct NaiveBadge {
 
 @Suite(.timeLimit(.minutes(5)))
 struct BadgeLawTests {
-    private func events(_ random: inout SeededGenerator) -> [Event] {
+    static func events(_ random: inout SeededGenerator) -> [BadgeEvent] {
         let base = StateWorld.base
-        var events: [Event] = []
+        var events: [BadgeEvent] = []
         func time(_ span: Int64) -> Int64 { base + Int64.random(in: 0...span, using: &random) }
         func conversation() -> String { Bool.random(using: &random) ? "a" : "b" }
         for index in 0..<Int.random(in: 1...7, using: &random) {
@@ -96,7 +96,7 @@ struct BadgeLawTests {
         return events
     }
 
-    private func apply(_ event: Event, to uid: String, in world: StateWorld) async throws {
+    static func apply(_ event: BadgeEvent, to uid: String, in world: StateWorld) async throws {
         switch event {
         case .message(let id, let conversation, let sent, let seq):
             _ = try await world.claim(.message(uid, id, conversation, sent: sent, seq: seq))
@@ -116,7 +116,7 @@ struct BadgeLawTests {
         let world = try StateWorld()
         try await world.connect()
         for round in 0..<5 {
-            let events = events(&random)
+            let events = Self.events(&random)
             let naive = NaiveBadge(events)
             var model = BadgeLedger()
             for event in events { model.apply(event.fact) }
@@ -125,7 +125,7 @@ struct BadgeLawTests {
                 let uid = "u\(round)-\(order)"
                 let again = events.filter { _ in Int.random(in: 0..<3, using: &random) == 0 }
                 let told = (events + again).shuffled(using: &random)
-                for event in told { try await apply(event, to: uid, in: world) }
+                for event in told { try await Self.apply(event, to: uid, in: world) }
                 #expect(try await world.badge(uid) == naive.value, "seed \(seed) order \(told)")
             }
         }

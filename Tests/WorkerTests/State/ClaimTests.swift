@@ -164,11 +164,27 @@ struct ClaimTests {
     @Test func readMarksOfAUserAreBounded() async throws {
         let world = try StateWorld()
         try await world.connect()
-        for index in 0..<1500 as Range<Int64> {
+        for index in 0..<2100 as Range<Int64> {
             try await world.change("u", .read(conversation: "c\(index)", upTo: .init(seq: 1)), at: index)
         }
-        #expect(try await world.raw("HLEN", "c:s:{\(StateWorld.app):u}") ?? .max <= 1025)
-        #expect(try await world.recipient("u", conversation: "c1499").recipient.read == .init(seq: 1))
+        #expect(try await world.raw("HLEN", "c:s:{\(StateWorld.app):u}") ?? .max <= 2048)
+        #expect(try await world.recipient("u", conversation: "c2099").recipient.read == .init(seq: 1))
+        #expect(try await world.recipient("u", conversation: "c0").recipient.read == nil)
+        await world.end()
+    }
+
+    @Test func mutesOfAUserAreBoundedAndThoseInForceGoLast() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for index in 0..<2050 as Range<Int64> {
+            let level: MuteLevel = index % 4 == 0 ? .blocked : .unset
+            try await world.change("u", .mute(conversation: "c\(index)", level: level, untilMs: nil), at: index)
+        }
+        #expect(try await world.raw("HLEN", "c:s:{\(StateWorld.app):u}") ?? .max < 800)
+        // 513 in force, none of which had to go for the 1537 that say nothing.
+        for index in [0, 4, 1024, 2048] {
+            #expect(try await world.recipient("u", conversation: "c\(index)").recipient.mute?.level == .blocked)
+        }
         await world.end()
     }
 

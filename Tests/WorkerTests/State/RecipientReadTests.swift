@@ -67,8 +67,8 @@ struct RecipientReadTests {
         #expect(read.groupLevel == .mentionsOfAll)
         #expect(read.presence.map(\.device) == ["phone"])
         #expect(try await world.recipient("v", group: "g").recipient.groupLevel == nil)
-        try await world.change("u", .mute(conversation: "c", level: .unset, untilMs: nil))
-        #expect(try await world.recipient("u", conversation: "c").recipient.mute == nil)
+        try await world.change("u", .mute(conversation: "c", level: .unset, untilMs: nil), at: 1)
+        #expect(try await world.recipient("u", conversation: "c").recipient.mute == .init(level: .unset))
         await world.end()
     }
 

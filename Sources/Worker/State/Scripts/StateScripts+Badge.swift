@@ -148,6 +148,7 @@ extension StateScripts {
     static let read = RedisScript(
         """
         #!lua
+        \(prune)
         local s = redis.call('HMGET', KEYS[1], 'b', ARGV[1])
         local size = redis.call('ZCARD', KEYS[2])
         local base, value, taken, past = -1, 0, 0, 0
@@ -225,16 +226,7 @@ extension StateScripts {
           if extra > 0 then redis.call('ZREMRANGEBYRANK', KEYS[3], 0, extra - 1) end
           redis.call('EXPIRE', KEYS[3], 86400)
         end
-        if fresh == 1 and redis.call('HLEN', KEYS[1]) > 1024 then
-          local all, marks = redis.call('HGETALL', KEYS[1]), {}
-          for i = 1, #all, 2 do
-            if string.sub(all[i], 1, 1) == 'r' then
-              marks[#marks + 1] = {all[i], tonumber(string.match(all[i + 1], '(%d+)$')) or 0}
-            end
-          end
-          table.sort(marks, function(a, b) return a[2] < b[2] end)
-          for i = 1, math.min(256, #marks - 1) do redis.call('HDEL', KEYS[1], marks[i][1]) end
-        end
+        if fresh == 1 then prune(tonumber(ARGV[6])) end
         return {1, size - past + math.max(0, value - taken), before}
         """)
 
