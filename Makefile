@@ -2,7 +2,7 @@
 
 # What is shipped: the static Swift library, and optimised across modules, which takes a quarter off the CPU per push.
 # Not in Package.swift, since a package with such flags cannot be a dependency, and the APNs library is to be one.
-RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization
+RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -Xswiftc -enforce-exclusivity=unchecked
 
 .PHONY: help demo test test-address test-thread bench build release lint clean packages
 

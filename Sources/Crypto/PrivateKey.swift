@@ -9,10 +9,13 @@ public final class PrivateKey: @unchecked Sendable {
 
     /// Reads an unencrypted PEM key (PKCS#8 as in `.p8`, or SEC 1); throws for anything that cannot sign ES256.
     public init(pem: [UInt8]) throws(CryptoFault) {
-        guard let bio = BIO_new_mem_buf(pem, Int32(clamping: pem.count)) else { throw .library("no memory for a key") }
-        defer { BIO_free(bio) }
-        // An empty passphrase is offered so that an encrypted key fails here instead of asking on the terminal.
-        let read = "".withCString { PEM_read_bio_PrivateKey(bio, nil, nil, UnsafeMutableRawPointer(mutating: $0)) }
+        // The BIO reads the array's own bytes, so it lives within the scope that pins them. An empty passphrase is
+        // offered so that an encrypted key fails here instead of asking on the terminal.
+        let read = pem.withUnsafeBytes { pem -> OpaquePointer? in
+            guard let bio = BIO_new_mem_buf(pem.baseAddress, Int32(clamping: pem.count)) else { return nil }
+            defer { BIO_free(bio) }
+            return "".withCString { PEM_read_bio_PrivateKey(bio, nil, nil, UnsafeMutableRawPointer(mutating: $0)) }
+        }
         guard let read else {
             _ = CryptoFault.lastReason()
             throw CryptoFault(

@@ -8,9 +8,13 @@ public final class PublicKey: @unchecked Sendable {
 
     /// Reads a SubjectPublicKeyInfo PEM; throws for anything that is not a P-256 key.
     public init(pem: [UInt8]) throws(CryptoFault) {
-        guard let bio = BIO_new_mem_buf(pem, Int32(clamping: pem.count)) else { throw .library("no memory for a key") }
-        defer { BIO_free(bio) }
-        guard let read = PEM_read_bio_PUBKEY(bio, nil, nil, nil) else {
+        // The BIO reads the array's own bytes, so it lives within the scope that pins them.
+        let read = pem.withUnsafeBytes { pem -> OpaquePointer? in
+            guard let bio = BIO_new_mem_buf(pem.baseAddress, Int32(clamping: pem.count)) else { return nil }
+            defer { BIO_free(bio) }
+            return PEM_read_bio_PUBKEY(bio, nil, nil, nil)
+        }
+        guard let read else {
             _ = CryptoFault.lastReason()
             throw CryptoFault(.notPEM, "no PEM public key")
         }
