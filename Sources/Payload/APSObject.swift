@@ -24,9 +24,15 @@ struct APSObject {
         "alert", "sound", "thread-id", "category", "interruption-level", "mutable-content", "badge",
     ]
 
+    /// What may hold words of the message: the alert, and its parts where a sender put them beside it.
+    private static let textKeys: [String] = [
+        "alert", "title", "subtitle", "body", "loc-key", "loc-args", "title-loc-key", "title-loc-args",
+        "subtitle-loc-key", "subtitle-loc-args", "summary-arg", "url-args",
+    ]
+
     init(_ message: borrowing Message, text: AlertText, isHidden: Bool) {
         if case .object(let members) = message.push.aps {
-            given = isHidden ? members.filter { $0.key != "alert" } : members
+            given = isHidden ? members.filter { !Self.textKeys.contains($0.key) } : members
         } else {
             given = []
         }

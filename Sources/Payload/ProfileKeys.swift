@@ -5,6 +5,8 @@ import PushCore
 struct ProfileKeys {
     private let profile: PayloadProfile
 
+    private static let decreaseKey = "corner_mark_decrease"
+
     init(_ profile: PayloadProfile) {
         self.profile = profile
     }
@@ -89,8 +91,11 @@ struct ProfileKeys {
             .init("from", .string(message.from.uid)),
             .init("msg_id", .string(message.msgID)),
         ]
-        if message.decreasesBadge { own.append(.init("corner_mark_decrease", .bool(true))) }
-        let given = custom.filter { member in !own.contains { $0.key == member.key } }
+        if message.decreasesBadge { own.append(.init(Self.decreaseKey, .bool(true))) }
+        // The clients of WPS take one off the icon for it: a sender must not make them.
+        let given = custom.filter { member in
+            member.key != Self.decreaseKey && !own.contains { $0.key == member.key }
+        }
         writer.member(.init("message", .object([.init("params", .object(own + given))])))
     }
 }

@@ -26,6 +26,19 @@ public struct AppPolicy: Sendable {
         self.id = id
         self.topic = topic
     }
+
+    /// Whether a text may be a bundle id, and so a header: letters, digits, dots, hyphens, underscores.
+    public static func isTopic(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+    }
 }
 
 /// A mute level per type of conversation; used like a dictionary, but without hashing on the way of each message.

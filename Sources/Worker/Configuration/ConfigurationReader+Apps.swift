@@ -44,7 +44,7 @@ extension ConfigurationReader {
                 section["id"]?.mark ?? section.mark,
                 "\(section.name("id")) must not hold ':', '{' or '}': they divide the parts of Redis keys")
         }
-        if let topic, !topic.utf8.allSatisfy(Self.isBundleByte) {
+        if let topic, !AppPolicy.isTopic(topic) {
             problems.add(
                 section["topic"]?.mark ?? section.mark,
                 "\(section.name("topic")) must be a bundle id: letters, digits, dots and hyphens")
@@ -183,14 +183,5 @@ extension ConfigurationReader {
         if let count = section.int("in_flight", in: 1...1_000_000) { limits.inFlight = count }
         if let seconds = section.seconds("answer_s", atMost: 300) { limits.answerSeconds = seconds }
         if let tries = section.int("unknown_tries", in: 0...10) { limits.unknownTries = tries }
-    }
-
-    private static func isBundleByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-            true
-        default: false
-        }
     }
 }

@@ -2,16 +2,23 @@
 ///
 /// Nothing of the record's content is repeated here, so that it may be logged.
 public struct BadRecord: Error, Sendable, Equatable {
-    /// The rule that was broken: a closed set, fit for a metric's label.
+    /// The rule that was broken: a closed set, fit for a metric's label. Each limit has a rule of its own.
     public enum Rule: String, Sendable, CaseIterable {
         case empty
+        /// The record, in bytes.
         case tooLong = "too_long"
+        case tooDeep = "too_deep"
+        case notUTF8 = "not_utf8"
+        /// An escape that is none, a lone surrogate, a string without an end.
+        case brokenString = "broken_string"
         case brokenJSON = "broken_json"
         case missing
         case wrongType = "wrong_type"
         case outOfRange = "out_of_range"
         case longIdentifier = "long_identifier"
         case longList = "long_list"
+        /// `push.payload`, in characters.
+        case longPayload = "long_payload"
         case unknownVersion = "unknown_version"
         case unknownKind = "unknown_kind"
         case unknownApp = "unknown_app"

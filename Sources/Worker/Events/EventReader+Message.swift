@@ -111,7 +111,7 @@ extension EventReader {
             var writer = JSONWriter()
             writer.value(value)
             if writer.bytes.count > Limit.payload, String(decoding: writer.bytes, as: UTF8.self).count > Limit.payload {
-                throw push.fault(.outOfRange, "longer than \(Limit.payload) characters", .payload, object)
+                throw push.fault(.longPayload, "longer than \(Limit.payload) characters", .payload, object)
             }
         }
         return value

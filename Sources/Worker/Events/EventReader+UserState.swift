@@ -67,7 +67,7 @@ extension EventReader {
         let bound = TokenRecord(
             hex: try hexToken(token),
             environment: try token.requiredWord(.env, APNsEnvironment.self, "production, sandbox"),
-            topic: try token.requiredIdentifier(.topic, limit: .max),
+            topic: try topic(token),
             type: try token.requiredWord(.type, TokenRecord.Kind.self, "alert, voip, activity, start"),
             credential: try token.string(.cert),
             contentKey: try token.string(.contentKey),
@@ -76,6 +76,15 @@ extension EventReader {
             activityID: try token.identifier(.activityID, limit: Limit.conversation),
             boundMs: sentMs)
         return UserState.Binding(device: device, token: bound, version: try token.requiredInt(.bindVer))
+    }
+
+    /// A bundle id: it becomes a header of every push, on a connection that others share.
+    private func topic(_ token: FieldScope<TokenKey>) throws(BadRecord) -> String {
+        let topic = try token.requiredIdentifier(.topic, limit: Limit.topic)
+        guard AppPolicy.isTopic(topic) else {
+            throw token.outOfRange(.topic, "must be a bundle id: letters, digits, dots and hyphens")
+        }
+        return topic
     }
 
     private func unbinding(_ record: FieldScope<RecordKey>) throws(BadRecord) -> UserState.Unbinding {

@@ -28,6 +28,8 @@ public final class EventReader {
         static var content: Int { 500 }
         static var forced: Int { 100 }
         static var payload: Int { 2048 }
+        /// Of a header of ours.
+        static var topic: Int { 255 }
         /// Apple gives no length for device tokens; today's have 64 digits, those of Live Activities some 200.
         static var tokenDigits: Int { 512 }
         /// What an event without `expire_at_ms` lives.
@@ -60,7 +62,10 @@ public final class EventReader {
         switch fault.code {
         case .empty: BadRecord(.empty, "empty record")
         case .tooLong: BadRecord(.tooLong, "record longer than \(parser.maxBytes) bytes")
-        default: BadRecord(.brokenJSON, fault.description)
+        case .tooDeep: BadRecord(.tooDeep, fault.description)
+        case .notUTF8: BadRecord(.notUTF8, fault.description)
+        case .badString, .unclosedString: BadRecord(.brokenString, fault.description)
+        case .badNumber, .badStructure, .outOfMemory: BadRecord(.brokenJSON, fault.description)
         }
     }
 

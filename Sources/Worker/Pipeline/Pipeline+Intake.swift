@@ -132,7 +132,7 @@ extension Pipeline: KafkaConsumerDelegate {
 
     /// Bad records go to the dead-letter topic with reason and place; the next record goes on (contract section 0).
     private func reject(_ bad: BadRecord, _ record: borrowing KafkaRecord, _ place: OffsetLedger.Slot) {
-        metrics.deadLetters.add()
+        metrics.deadLetter(bad.rule)
         log.warning(
             "a record went to the dead-letter topic",
             [

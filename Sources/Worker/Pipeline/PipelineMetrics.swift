@@ -5,7 +5,6 @@ import Telemetry
 final class PipelineMetrics {
     let recordsConsumed: Counter
     let recordsSettled: Counter
-    let deadLetters: Counter
     let duplicates: Counter
     let recordFailures: Counter
     let redisRetries: Counter
@@ -25,6 +24,8 @@ final class PipelineMetrics {
     let loopLag: Gauge
     /// From the broker's timestamp of the event to APNs' acceptance.
     let endToEnd: Histogram
+    private let registry: MetricsRegistry
+    private var deadLetters: [BadRecord.Rule: Counter] = [:]
 
     static let boundsSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600]
 
@@ -37,7 +38,7 @@ final class PipelineMetrics {
         }
         recordsConsumed = counter("events_consumed_total", "Records read from the input topics.")
         recordsSettled = counter("events_settled_total", "Records whose every outcome is recorded.")
-        deadLetters = counter("dlq_records_total", "Bad records sent to the dead-letter topic.")
+        self.registry = registry
         duplicates = counter("duplicates_suppressed_total", "Recipients finished by an earlier delivery of the event.")
         recordFailures = counter(
             "record_failures_total", "Records that a broker refused; all but oversized are resent.")
@@ -59,6 +60,16 @@ final class PipelineMetrics {
         endToEnd = registry.histogram(
             "carillon_event_end_to_end_seconds", help: "From Kafka's timestamp to APNs' acceptance.",
             bounds: Self.boundsSeconds, scale: 1e-3, precisionBits: 7)
+    }
+
+    func deadLetter(_ rule: BadRecord.Rule) {
+        let counter =
+            deadLetters[rule]
+            ?? registry.counter(
+                "carillon_dlq_records_total", help: "Bad records sent to the dead-letter topic, by the rule they broke.",
+                labels: [("reason", rule.rawValue)])
+        deadLetters[rule] = counter
+        counter.add()
     }
 
     func accepted(_ kafkaMs: Int64, nowMs: Int64) {
