@@ -14,9 +14,14 @@ public enum CollapseID {
     /// - Parameter original: of a revoke: the collapse id that its target was sent with, if known.
     public static func choose(_ message: borrowing Message, original: String? = nil) -> String {
         if message.kind == .revoke, let original, !original.isEmpty { return fitted(original) }
+        return given(message) ?? hashed(message.revoke?.targetMsgID ?? message.msgID)
+    }
+
+    /// The one that the sender gave, as it is sent; nil: it follows from the message's id.
+    public static func given(_ message: borrowing Message) -> String? {
         if let given = message.push.collapseID, !given.isEmpty { return fitted(given) }
         if let given = message.push.payload?[payloadKey]?.string, !given.isEmpty { return fitted(given) }
-        return hashed(message.revoke?.targetMsgID ?? message.msgID)
+        return nil
     }
 
     /// As given where it may stand in a header, else its SHA-256 in hexadecimal.

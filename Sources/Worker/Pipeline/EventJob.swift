@@ -44,6 +44,8 @@ final class EventJob {
     var unackedDeliveries = 0
     /// Recipients that may be marked finished once the deliveries are acknowledged.
     var waitingForDeliveries: [JobRef] = []
+    /// Of a recall: the collapse id that its target was sent with, where its sender chose one.
+    var originalCollapseID: String?
     /// Encoded once for all recipients that share them.
     private var payloads: EventPayloads?
     private var headers: [(topic: String, value: PushHeaders?)] = []
@@ -125,6 +127,11 @@ final class EventJob {
     /// Whether each recipient's level in the group has to be read: the group's, but given uids.
     var readsLevels: Bool { audience.group == nil && message?.value.conversation.type.hasMembers ?? false }
 
+    var isRecall: Bool { claimKind == .revoke }
+
+    /// The collapse id that the sender chose.
+    var givenCollapseID: String? { message.flatMap { CollapseID.given($0.value) } }
+
     /// The Live Activity whose beginning decides whether it is over; nil: this event is none, or begins it.
     var startedActivityID: String? {
         guard let activity, activity.value.action != .start else { return nil }
@@ -144,7 +151,7 @@ final class EventJob {
     private func makeHeaders(topic: String) -> PushHeaders? {
         let common: EventHeaders
         if let message {
-            common = EventHeaders(message.value)
+            common = EventHeaders(message.value, originalCollapseID: originalCollapseID)
         } else if let activity {
             common = EventHeaders(activity.value, expireAtMs: expiresAtMs)
         } else {

@@ -8,6 +8,7 @@ extension Pipeline {
     func decide(_ job: RecipientJob) {
         voidPresence(of: job)
         let now = Loop.wallMs()
+        noteLiveness(of: job, nowMs: now)
         let decision: Decision
         if let message = job.event.message {
             decision = PushCore.decide(
@@ -191,6 +192,7 @@ extension Pipeline {
         job.devices[index].state = .ended
         job.open -= 1
         if wasPushing { taken(job, index) }
+        if verdict != .accepted { noteFailure(of: job, verdict: verdict, reason: reason) }
         guard isRecorded else { return }
         var record = OutcomeRecord(
             uid: job.recipient.uid, device: job.devices[index].route.device, verdict: verdict, reason: reason)
@@ -202,7 +204,9 @@ extension Pipeline {
     /// All devices ended, all records with the broker, the deliveries too: then the mark that stops a redelivery.
     func concludeIfEnded(_ job: RecipientJob) {
         let isUnmarked = job.flags.contains(.unmarked)
-        guard job.step == .sending, job.open == 0, job.unackedRecords == 0 else { return }
+        guard job.step == .sending, job.open == 0 else { return }
+        offerSMSIfAllFailed(job)
+        guard job.unackedRecords == 0 else { return }
         if job.flags.contains(.hasDelivery), !job.event.areDeliveriesSettled {
             job.event.waitingForDeliveries.append(job.ref)
             return

@@ -127,6 +127,13 @@ extension Pipeline: KafkaConsumerDelegate {
 
     private func start(_ job: EventJob) {
         (job.slot, job.generation) = events.insert(job)
+        if job.isRecall { return readOriginal(of: job) }
+        if let collapseID = job.givenCollapseID {
+            // Best effort: lost with the connection, a recall stands beside its message instead of in its place.
+            try? store.keepCollapseID(
+                app: job.app.id, msgID: job.msgID, collapseID, expireAtMs: job.expiresAtMs, nowMs: Loop.wallMs(),
+                tag: job.tag(.note))
+        }
         expand(job)
     }
 

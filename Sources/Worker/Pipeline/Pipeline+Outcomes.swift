@@ -30,7 +30,6 @@ extension Pipeline: APNsClientDelegate {
             remove(bound, of: job, ending)
         }
         deliverCopy(job, index, accepted: isAccepted, alert: !isAccepted)
-        if job.open == 0, !isAccepted { offerSMSIfAllFailed(job) }
         concludeIfEnded(job)
         leaveLane(bound.record.hex)
     }
@@ -68,16 +67,6 @@ extension Pipeline: APNsClientDelegate {
             try? store.beginActivity(
                 app: app, uid: job.recipient.uid, activityID: activityID, atMs: now, tag: job.tag(.note))
         }
-    }
-
-    /// SMS: every way to the user failed, and no device of his is live.
-    private func offerSMSIfAllFailed(_ job: RecipientJob) {
-        let isReached = job.devices.contains { device in
-            if case .connection = device.route.way { return true }
-            return false
-        }
-        guard !isReached, !job.flags.contains(.accepted) else { return }
-        offerSMS(job, reason: "all_failed")
     }
 
     /// A dead token leaves its user, compared once more in Redis, and the backend is told.

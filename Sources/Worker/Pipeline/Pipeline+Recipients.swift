@@ -66,6 +66,31 @@ extension Pipeline {
         armDue()
     }
 
+    // MARK: - Recalls
+
+    /// A recall takes the place of its target's alert, so it needs the collapse id that went with that one.
+    func readOriginal(of event: EventJob) {
+        guard let target = event.message?.value.revoke?.targetMsgID else { return expand(event) }
+        do throws(RedisFault) {
+            try store.collapseID(app: event.app.id, msgID: target, tag: event.tag(.original))
+        } catch {
+            retryOriginal(event)
+        }
+    }
+
+    func didReadOriginal(_ event: EventJob, _ reply: borrowing RedisReply) {
+        event.originalCollapseID = reply.isNull ? nil : reply.string
+        expand(event)
+    }
+
+    func retryOriginal(_ event: EventJob) {
+        metrics.redisRetries.add()
+        due.insert(
+            .retryOriginal(JobRef(slot: event.slot, generation: event.generation)),
+            dueNanos: loop.nowNanos &+ 500_000_000)
+        armDue()
+    }
+
     /// Slots were freed: the audiences that wait go on, oldest first.
     func expandWaiting() {
         while !expanding.isEmpty, !recipients.isFull {

@@ -19,6 +19,8 @@ extension Pipeline: RedisClientDelegate {
             ended(query, failed: false)
         case .members:
             if let event = event(tag.ref) { didReadMembers(event, reply) }
+        case .original:
+            if let event = event(tag.ref) { didReadOriginal(event, reply) }
         case .change:
             if let change = change(tag.ref) { didReply(change, reply) }
         case .look, .lookOwner:
@@ -64,6 +66,8 @@ extension Pipeline: RedisClientDelegate {
             ended(query, failed: true)
         case .members:
             if let event = event(tag.ref) { retryMembers(event) }
+        case .original:
+            if let event = event(tag.ref) { retryOriginal(event) }
         case .change:
             if let change = change(tag.ref) { didFail(change) }
         case .look, .lookOwner:

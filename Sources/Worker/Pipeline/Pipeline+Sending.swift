@@ -272,23 +272,6 @@ extension Pipeline {
         outbox?.send(topics.results, key: record.uid, value: recordWriter.bytes, tag: tag)
     }
 
-    /// The SMS supplement (mPaaS): only where the sender allowed it, once per user.
-    func offerSMS(_ job: RecipientJob, reason: String) {
-        guard job.event.wantsSMS else { return }
-        var writer = JSONWriter(reservingCapacity: 256)
-        writer.beginObject()
-        writer.member("v", 1)
-        writer.member("app", job.event.app.id)
-        writer.member("event_id", job.event.id)
-        writer.member("msg_id", job.event.msgID)
-        writer.member("uid", job.recipient.uid)
-        writer.member("reason", reason)
-        writer.member("at_ms", Loop.wallMs())
-        writer.endObject()
-        job.unackedRecords += 1
-        outbox?.send(topics.sms, key: job.recipient.uid, value: writer.bytes, tag: job.tag(.record))
-    }
-
     /// The broker has a record (or it was given up by name).
     func recordSettled(_ bits: UInt64) {
         guard let tag = Tag(bits) else { return }

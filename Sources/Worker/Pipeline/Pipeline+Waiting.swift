@@ -35,6 +35,8 @@ extension Pipeline {
             if let job = job(device.job) { dispatch(job, device.device) }
         case .retryMembers(let ref):
             if let event = event(ref) { readMembers(of: event) }
+        case .retryOriginal(let ref):
+            if let event = event(ref) { readOriginal(of: event) }
         case .retryChange(let ref):
             if let change = change(ref) { resume(change) }
         }

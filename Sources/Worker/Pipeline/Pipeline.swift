@@ -225,5 +225,6 @@ enum DueItem {
     /// The app's rate lets the next push go.
     case pace(AppContext)
     case retryMembers(JobRef)
+    case retryOriginal(JobRef)
     case retryChange(JobRef)
 }

@@ -66,7 +66,7 @@ final class PipelineMetrics {
         let counter =
             deadLetters[rule]
             ?? registry.counter(
-                "carillon_dlq_records_total", help: "Bad records sent to the dead-letter topic, by the rule they broke.",
+                "carillon_dlq_records_total", help: "Records sent to the dead-letter topic, by the rule they broke.",
                 labels: [("reason", rule.rawValue)])
         deadLetters[rule] = counter
         counter.add()
@@ -115,6 +115,11 @@ final class AppMetrics {
             labels: [("app", app), ("verdict", verdict.rawValue), ("reason", reason)])
         decisions[label] = counter
         counter.add()
+    }
+
+    /// Pushes that APNs accepted.
+    var accepted: UInt64 {
+        decisions.reduce(0) { $1.key.verdict == .accepted ? $0 &+ $1.value.value : $0 }
     }
 
     func tokenRemoved(_ cause: String) {

@@ -66,6 +66,11 @@ final class RecipientJob {
         static let forced = Flags(rawValue: 512)
         /// An earlier try began it and did not finish.
         static let resumed = Flags(rawValue: 1024)
+        /// A device of the user was live when this round was decided; kept only where an SMS may be asked for.
+        static let live = Flags(rawValue: 2048)
+        /// A push ended without its alert.
+        static let failed = Flags(rawValue: 4096)
+        static let offeredSMS = Flags(rawValue: 8192)
         /// Repeats of this pair wait for its end.
         static let holdsPair = Flags(rawValue: 256)
     }

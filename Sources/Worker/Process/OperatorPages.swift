@@ -54,6 +54,10 @@ final class OperatorPages {
             .map(escape).joined(separator: "<br>")
             rows += "</td></tr>"
         }
+        let apps = snapshot.apps.map { app in
+            let rate = app.openRate.map { ", open rate \(Int(($0 * 100).rounded())) %" } ?? ""
+            return escape("\(app.id): \(app.accepted) pushes accepted, \(app.opened) opened\(rate)")
+        }
         let state = missing.isEmpty ? "ready" : "not ready: " + missing.map(escape).joined(separator: "; ")
         return """
             <!doctype html><html lang="en"><meta charset="utf-8"><title>Carillon</title>
@@ -62,6 +66,7 @@ final class OperatorPages {
             <h1>Carillon</h1><p>\(state)</p>
             <table><tr><th>shard</th><th>partitions</th><th>records in hand</th><th>Redis</th><th>APNs</th></tr>\
             \(rows)</table>
+            <p>\(apps.joined(separator: "<br>"))</p>
             <p><a href="/metrics">metrics</a> · <a href="/statusz">statusz</a> · <a href="/readyz">readyz</a> ·
             <a href="/livez">livez</a></p></html>
 

@@ -10,6 +10,18 @@ public struct ProcessSnapshot: Sendable {
         self.shards = shards
     }
 
+    /// Each app's numbers over all shards, by id.
+    public var apps: [ShardStatus.App] {
+        var sums: [String: ShardStatus.App] = [:]
+        for app in shards.flatMap(\.apps) {
+            var sum = sums[app.id] ?? ShardStatus.App(id: app.id, accepted: 0, opened: 0)
+            sum.accepted &+= app.accepted
+            sum.opened &+= app.opened
+            sums[app.id] = sum
+        }
+        return sums.values.sorted { $0.id < $1.id }
+    }
+
     /// In words, what keeps the process from doing its work; empty: it is ready.
     ///
     /// Ready is: some partition is assigned, Redis answers every shard, and each app has a usable connection somewhere.
@@ -52,6 +64,10 @@ public struct ProcessSnapshot: Sendable {
             writer.double((seconds * 1_000_000).rounded() / 1000)
         }
         writer.endObject()
+        writer.key("apps")
+        writer.beginArray()
+        for app in apps { app.write(to: &writer) }
+        writer.endArray()
         writer.key("shards")
         writer.beginArray()
         for shard in shards { shard.write(to: &writer) }

@@ -60,6 +60,9 @@ final class ShardRuntime: PipelineOwner {
             pausedPartitions: pipeline.consumer.paused.count, isRedisReady: pipeline.store.client.isReady,
             pendingRecords: pipeline.pendingCount, pendingRecipients: pipeline.recipients.count,
             settledRecords: pipeline.metrics.recordsSettled.value, clients: clients,
+            apps: pipeline.apps.values.map { app in
+                ShardStatus.App(id: app.id, accepted: app.metrics.accepted, opened: app.metrics.opens.value)
+            },
             endToEnd: pipeline.metrics.endToEnd)
     }
 

@@ -12,8 +12,39 @@ public struct ShardStatus: Sendable {
     /// Records whose every outcome is recorded, since the start.
     public var settledRecords: UInt64
     public var clients: [Client]
+    public var apps: [App]
     /// From Kafka's timestamp to APNs' acceptance, in ms.
     public var endToEnd: Histogram
+
+    /// One app's pushes since the start.
+    public struct App: Sendable {
+        public var id: String
+        public var accepted: UInt64
+        /// First reports of a device that it opened a push.
+        public var opened: UInt64
+
+        public init(id: String, accepted: UInt64, opened: UInt64) {
+            self.id = id
+            self.accepted = accepted
+            self.opened = opened
+        }
+
+        /// Opened pushes of the accepted ones; nil: none was accepted here. A report may come after a restart or to
+        /// another worker, so only the sum over all workers is exact, and a young process may show more than 1.
+        public var openRate: Double? { accepted == 0 ? nil : Double(opened) / Double(accepted) }
+
+        func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("app", id)
+            writer.member("accepted", Int64(clamping: accepted))
+            writer.member("opened", Int64(clamping: opened))
+            if let openRate {
+                writer.key("open_rate")
+                writer.double((openRate * 10_000).rounded() / 10_000)
+            }
+            writer.endObject()
+        }
+    }
 
     public struct Client: Sendable {
         public var app: String

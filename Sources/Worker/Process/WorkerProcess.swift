@@ -1,4 +1,5 @@
 public import EventLoop
+import PushCore
 public import Telemetry
 
 /// The whole worker: its shards, the operator's pages, and an orderly end.
@@ -10,6 +11,8 @@ public actor WorkerProcess {
     private let configuration: Configuration
     private let log: Log
     private let registry: MetricsRegistry
+    /// By app: a ratio of sums, so it is no shard's to tell.
+    private let openRates: [String: Gauge]
     private var shards: [Shard] = []
     private var pages: OperatorPages?
     private var snapshot = ProcessSnapshot()
@@ -25,6 +28,14 @@ public actor WorkerProcess {
         self.configuration = configuration
         self.log = log
         self.registry = registry
+        openRates = Dictionary(
+            configuration.apps.map { app in
+                let gauge = registry.gauge(
+                    "carillon_open_rate", help: "Opened pushes of the accepted ones since the start.",
+                    labels: [("app", app.policy.id)])
+                return (app.policy.id, gauge)
+            }
+        ) { first, _ in first }
         loop = try Loop(name: "operator")
         loop.start()
     }
@@ -79,6 +90,7 @@ public actor WorkerProcess {
             if let status = await shard.status() { statuses.append(status) }
         }
         snapshot = ProcessSnapshot(shards: statuses)
+        for app in snapshot.apps { openRates[app.id]?.set(app.openRate ?? 0) }
     }
 
     /// Reads no more, finishes what is in hand within `drain_s`, commits, leaves the group. True: nothing was left.

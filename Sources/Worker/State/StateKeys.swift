@@ -14,6 +14,7 @@ import Redis
 /// | `c:p<n>:{app:uid}<pid>` | set | devices that reported a push as opened | 7 d |
 /// | `c:a:{app:uid}` | hash | Live Activity → when it began | 13 h |
 /// | `c:o:{app:token}` | string | the token's owner and version | none; 30 d once unbound |
+/// | `c:i:{app:msg}` | string | the collapse id that a message's sender chose | as the mark |
 /// | `c:n:{app:token}` | hash | unbinds that came before their bind | 24 h |
 /// | `c:t<n>:{app:uid}<day>` | list | what happened, newest first (`TraceBytes`) | `trace.ttl_h` after its day, ≤ 1.25 `trace.cap` |
 ///

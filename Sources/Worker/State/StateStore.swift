@@ -139,6 +139,30 @@ public final class StateStore {
         }
     }
 
+    // MARK: Collapse ids
+
+    /// Remembers the collapse id that a message's sender chose, for its recall.
+    public func keepCollapseID(
+        app: String, msgID: String, _ collapseID: String, expireAtMs: Int64, nowMs: Int64, tag: UInt64
+    ) throws(RedisFault) {
+        let seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
+        try client.command(tag, changes) { command in
+            command.arg("SET")
+            command.key("c:i", app, msgID)
+            command.arg(collapseID)
+            command.arg("EX")
+            command.arg(Int(seconds))
+        }
+    }
+
+    /// What `keepCollapseID` kept: a text, or null.
+    public func collapseID(app: String, msgID: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg("GET")
+            command.key("c:i", app, msgID)
+        }
+    }
+
     // MARK: Acting on a pair
 
     /// Claims a (user, message, kind) and takes the badge's step with it (`ClaimReply`): one script.

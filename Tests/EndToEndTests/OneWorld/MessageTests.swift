@@ -54,10 +54,22 @@ extension OneWorld {
                     .message("m2-a", to: ["m2"], push: #""content":"oops","collapse_id":"oops-1""#),
                     .message("m2-b", to: ["m2"], push: #""content":"plain""#),
                     .revoke("m2-c", of: "m2-b", to: "m2"),
+                    // What its own sender chose goes with the original, wherever the recall's own would lead.
+                    .revoke("m2-d", of: "m2-a", to: "m2"),
+                    .revoke("m2-e", of: "m2-a", to: "m2", push: #""content":"x","collapse_id":"elsewhere""#),
+                    .message("m2-f", to: ["m2"], push: #""content":"y","payload":{"apns-collapse-id":"界"}"#),
+                    .revoke("m2-g", of: "m2-f", to: "m2"),
+                    // Of an original that nobody knows, the recall's own is the best word.
+                    .revoke("m2-h", of: "m2-unknown", to: "m2", push: #""content":"z","collapse_id":"own""#),
                 ])
             let original = try #require(seen.push(of: "m2-b")?.headers["apns-collapse-id"])
             #expect(seen.push(of: "m2-c")?.headers["apns-collapse-id"] == original)
-            #expect(seen.push(of: "m2-a")?.headers["apns-collapse-id"] == "oops-1")
+            for id in ["m2-a", "m2-d", "m2-e"] {
+                #expect(seen.push(of: id)?.headers["apns-collapse-id"] == "oops-1", "\(id)")
+            }
+            let hashed = try #require(seen.push(of: "m2-f")?.headers["apns-collapse-id"])
+            #expect(hashed.count == 64 && seen.push(of: "m2-g")?.headers["apns-collapse-id"] == hashed)
+            #expect(seen.push(of: "m2-h")?.headers["apns-collapse-id"] == "own")
         }
 
         @Test func aSilentPushShowsNothingAndHasPriorityFive() async throws {

@@ -2,6 +2,7 @@ import JSON
 import Support
 import Testing
 import Trial
+import Worker
 
 /// What an operator can ask, and what nobody may read there.
 extension OneWorld {
@@ -41,6 +42,33 @@ extension OneWorld {
                 $0.key.hasPrefix("carillon_decisions_total{") && $0.key.contains(#"verdict="accepted""#)
             }
             #expect(accepted.values.reduce(0, +) >= 1)
+        }
+
+        @Test func openedPushesAreCountedOncePerDeviceAndMakeARate() async throws {
+            let stage = try Stage.here
+            func opened() async throws -> (opened: Int64, accepted: Int64, rate: Double?) {
+                // The pages answer from a snapshot; asking for the status renews it.
+                _ = try await stage.worker.status()
+                let app = try JSONTree(parsing: try await stage.page("/statusz").body)["apps"]?.array?.first
+                #expect(app?["app"]?.string == "im")
+                return (app?["opened"]?.int ?? -1, app?["accepted"]?.int ?? -1, app?["open_rate"]?.double)
+            }
+            let seen = try await stage.play(state: [.bind("o3")], events: [.message("o3-1", to: ["o3"])])
+            let before = try await opened()
+            let pid = try #require(seen.push(of: "o3-1")?.json["pid"]?.string)
+            func report(_ device: String) -> Line {
+                .state("open_report", "o3", #""device":"\#(device)","pid":"\#(pid)","opened_ms":\#(nowMs)"#)
+            }
+            try await stage.play(state: [report("phone"), report("phone"), report("pad"), report("phone")])
+            let after = try await opened()
+            #expect(after.opened == before.opened + 2 && after.accepted == before.accepted)
+            let rate = Double(after.opened) / Double(after.accepted)
+            #expect(abs(try #require(after.rate) - rate) < 0.0001)
+            let metrics = MetricsText(try await stage.page("/metrics").text)
+            #expect(metrics.sum("carillon_open_reports_total", #"app="im""#) == Double(after.opened))
+            #expect(abs(metrics.sum("carillon_open_rate", #"app="im""#) - rate) < 0.0001)
+            #expect(
+                try await stage.page("/").text.contains("\(after.accepted) pushes accepted, \(after.opened) opened"))
         }
 
         @Test func noTokenNoTextAndNoSecretIsEverShown() async throws {
