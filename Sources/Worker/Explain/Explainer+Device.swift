@@ -134,7 +134,7 @@ struct DeviceContext {
     func headers(_ token: TokenRecord, id: PushIdentity) -> [Explanation.Header]? {
         let common: EventHeaders
         switch record.event.body {
-        case .message(let message): common = EventHeaders(message)
+        case .message(let message): common = EventHeaders(message, originalCollapseID: record.originalCollapseID)
         case .liveActivity(let activity): common = EventHeaders(activity, expireAtMs: record.expireAtMs)
         case .userState: return nil
         }

@@ -56,10 +56,13 @@ public actor Explainer {
             case .sent: event.sentMs
             case .at(let ms): ms
             }
-        let context = RecordContext(
+        var context = RecordContext(
             event: event, app: app, now: now,
             first: Explanation.Step(
                 1, "record", input: "\(place), \(bytes.count) bytes, event \(event.id)", outcome: "well formed"))
+        if let target = context.message?.revoke?.targetMsgID {
+            context.originalCollapseID = try await desk.collapseID(app: app.policy.id, msgID: target)
+        }
         return try await explain(context)
     }
 
@@ -145,6 +148,8 @@ struct RecordContext {
     let now: Int64
     /// Step 1.
     let first: Explanation.Step
+    /// Of a recall: what its target was sent with, where its sender chose one.
+    var originalCollapseID: String?
 
     var message: Message? {
         if case .message(let message) = event.body { return message }

@@ -59,6 +59,13 @@ extension RedisDesk {
             { OwnerReply.allows($0, uid: uid, token: token) })
     }
 
+    /// The collapse id that a message's sender chose; nil: it follows from the message's id, or is not known.
+    func collapseID(app: String, msgID: String) async throws(RedisFault) -> String? {
+        try await ask(
+            { (store, tag) throws(RedisFault) in try store.collapseID(app: app, msgID: msgID, tag: tag) },
+            { $0.isNull ? nil : $0.string })
+    }
+
     func activityStart(app: String, uid: String, activityID: String) async throws(RedisFault) -> Int64? {
         try await ask(
             { (store, tag) throws(RedisFault) in
