@@ -262,7 +262,9 @@ public final class RedisClient {
         guard lost === connection else { return }
         connection = nil
         metrics.depth.set(0)
-        if lost.isReady, loop.nowNanos &- lost.readyNanos >= limits.backoffMaxNanos { backoff.reset() }
+        // A replica was well enough to be read: the next look at who answers there need not wait.
+        let wasWell = fault.code == .readOnly || loop.nowNanos &- lost.readyNanos >= limits.backoffMaxNanos
+        if lost.isReady, wasWell { backoff.reset() }
         let isClosed = state == .closed
         if !isClosed { state = .waiting(fault) }
         // Told one by one: each call may send, and learns that there is no connection, or close.

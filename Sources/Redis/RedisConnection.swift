@@ -20,6 +20,8 @@ final class RedisConnection: LinkDelegate {
     private var reader: ReplyReader
     private var kept = ByteQueue()
     private var timer: LoopTimer?
+    /// Runs since the first READONLY.
+    private var readOnlyTimer: LoopTimer?
     private var writtenBytes: UInt64 = 0
     private var isLive = true
     /// An error reply showed that this connection is of no more use; it ends when the replies at hand are told.
@@ -129,6 +131,7 @@ final class RedisConnection: LinkDelegate {
             return
         }
         if Self.endsConnection(fault) { endingFault = fault }
+        if fault.code == .readOnly { endSoon(client) }
         client.failed(entry.tag, fault)
     }
 
@@ -159,10 +162,19 @@ final class RedisConnection: LinkDelegate {
         client.becameReady(self)
     }
 
+    /// A replica refuses writes only: reads go on for a while, then a new connection may meet the new master.
+    private func endSoon(_ client: RedisClient) {
+        guard readOnlyTimer == nil else { return }
+        readOnlyTimer = LoopTimer(loop: loop) { [unowned self] in
+            end(RedisFault(.readOnly, "the server is a replica"))
+        }
+        readOnlyTimer?.arm(afterNanos: client.limits.readOnlyNanos)
+    }
+
     /// After these the server will refuse what follows as well; a new connection may meet another one, or log in anew.
     private static func endsConnection(_ fault: RedisFault) -> Bool {
         switch fault.code {
-        case .readOnly, .loading: true
+        case .loading: true
         // NOPERM, of the same code, is about one command: another login would be told the same.
         case .authentication: fault.isLoggedOut
         default: false
@@ -184,6 +196,7 @@ final class RedisConnection: LinkDelegate {
         guard isLive else { return }
         isLive = false
         timer = nil
+        readOnlyTimer = nil
         link.close()
         client.ended(self, fault)
     }

@@ -83,6 +83,27 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
+    /// The server answers and reads, but took not this write: it is full, a replica, or refuses this very command.
+    public var refusesWrite: Bool {
+        switch code {
+        case .outOfMemory, .readOnly, .wrongType, .refused: true
+        case .authentication: !isLoggedOut
+        default: false
+        }
+    }
+
+    /// The server answers, and this very key or command is what it refuses: others of the same connection go well.
+    public var isAboutOneKey: Bool {
+        switch code {
+        case .wrongType, .refused, .moved, .clusterDown: true
+        case .authentication: !isLoggedOut
+        default: false
+        }
+    }
+
+    /// No waiting mends it: the key holds something of another kind, or the command is one that this server never takes.
+    public var isLasting: Bool { code == .wrongType || code == .refused }
+
     /// NOAUTH: the connection counts as nobody's, and nothing at all was carried out.
     var isLoggedOut: Bool { code == .authentication && text.hasPrefix("NOAUTH") }
 

@@ -10,6 +10,8 @@ public struct RedisLimits: Sendable, Equatable {
     public var outputBytesMax = 32 << 20
     /// Memory of one reply; a larger one is a protocol fault.
     public var replyBytesMax = 64 << 20
+    /// How long a server that turned into a replica is still read from, before another connection may meet the master.
+    public var readOnlyNanos: UInt64 = 1_000_000_000
     /// Wait before the first reconnect, at least.
     public var backoffMinNanos: UInt64 = 50_000_000
     /// Wait before any reconnect, at most.

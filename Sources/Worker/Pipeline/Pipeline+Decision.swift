@@ -64,6 +64,8 @@ extension Pipeline {
     func claim(_ job: RecipientJob) {
         job.step = .claiming
         job.hasFailed = false
+        job.flags.remove(.unclaimed)
+        job.owed = nil
         job.lostTokens.removeAll(keepingCapacity: true)
         let tokens = (job.decision?.routes ?? []).compactMap(\.pushedToken)
         job.awaiting = 1 + tokens.count
@@ -78,6 +80,7 @@ extension Pipeline {
     }
 
     func didClaim(_ job: RecipientJob) {
+        if job.flags.contains(.unclaimed) { recallUnclaimed(job) }
         guard let claim = job.claim else { return }
         if claim.tokenVersion != job.tokenVersion, claim.state != .finished, !job.flags.contains(.reread) {
             // A token was bound or unbound a moment ago: the routes may be wrong. Claiming again counts nothing.
@@ -218,6 +221,7 @@ extension Pipeline {
         job.step = .finishing
         job.hasFailed = false
         let isMarked = !job.flags.contains(.unmarked)
+        if isMarked, job.flags.contains(.unclaimed) { return payOwed(job) }
         job.awaiting = (isMarked ? 1 : 0) + (job.trace == nil ? 0 : 1)
         sendTrace(job)
         guard isMarked else { return }
@@ -230,6 +234,7 @@ extension Pipeline {
 
     /// The recipient is finished; the slot is free for another.
     func done(_ job: RecipientJob) {
+        if job.flags.contains(.owing) { owing -= 1 }
         leavePair(job)
         recipients.remove(slot: job.slot)
         release(job.event)

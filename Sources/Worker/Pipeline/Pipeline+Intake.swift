@@ -12,7 +12,7 @@ extension Pipeline: KafkaConsumerDelegate {
     /// What would only wait there is better left in Kafka: here it costs memory and falls out of the processor's caches.
     var hasRoom: Bool {
         recipients.count < limits.recipientsMax - limits.pollBatch && expanding.isEmpty
-            && changes.count < limits.changesMax - limits.pollBatch
+            && (changes.count < limits.changesMax - limits.pollBatch || !heldTopics.isEmpty)
             && events.count < limits.recipientsMax - limits.pollBatch
             && store.client.pipelineDepth < limits.redisDepthMax
             && pushesAhead < limits.pushesAheadMax
@@ -48,6 +48,7 @@ extension Pipeline: KafkaConsumerDelegate {
         perform(intake.tick(hasRoom: hasRoom, nowNanos: loop.nowNanos))
         for partition in fullPartitions { relieve(partition) }
         completeRevocationIfDrained()
+        holdChangesIfRefused()
         sample()
         owner?.pipelineDidTick()
         tickTimer?.arm(afterNanos: Intake.tickNanos)
@@ -61,7 +62,7 @@ extension Pipeline: KafkaConsumerDelegate {
             consumer.pause(consumer.assignment)
             log.warning("intake is paused: the work in hand is at its bound", ["recipients": .int(recipients.count)])
         case .resumeAndPoll:
-            consumer.resume(consumer.paused.subtracting(fullPartitions))
+            consumer.resume(consumer.paused.subtracting(fullPartitions).filter { !heldTopics.contains($0.topic) })
             log.info("intake goes on")
         }
         consumerWatcher?.resume()
@@ -168,7 +169,7 @@ extension Pipeline: KafkaConsumerDelegate {
             consumer.pause([partition])
         case .resume:
             fullPartitions.remove(partition)
-            if !intake.isPaused { consumer.resume([partition]) }
+            if !intake.isPaused, !heldTopics.contains(partition.topic) { consumer.resume([partition]) }
         }
     }
 
@@ -216,7 +217,8 @@ extension Pipeline: KafkaConsumerDelegate {
         case .assigned(let partitions):
             for partition in partitions { ledger.assign(partition) }
             // New ones begin unpaused, whatever holds the others.
-            if intake.isPaused || intake.isClosing { consumer.pause(partitions) }
+            let isHeld = intake.isPaused || intake.isClosing
+            consumer.pause(isHeld ? partitions : partitions.filter { heldTopics.contains($0.topic) })
             metrics.assignedPartitions.set(consumer.assignment.count)
             log.info("partitions assigned", ["count": .int(partitions.count)])
         case .revoked(let partitions, let lost):

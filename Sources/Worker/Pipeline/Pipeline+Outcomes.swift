@@ -57,7 +57,8 @@ extension Pipeline: APNsClientDelegate {
     private func noteAccepted(_ job: RecipientJob, _ index: Int) {
         let now = Loop.wallMs()
         let app = job.event.app.id
-        if job.open > 0 || job.flags.contains(.unmarked) {
+        // Without a claim there is no mark that this could be written to.
+        if job.open > 0 || job.flags.contains(.unmarked), !job.flags.contains(.unclaimed) {
             try? store.accepted(
                 app: app, uid: job.recipient.uid, kind: job.event.claimKind, id: job.event.claimID,
                 device: job.devices[index].route.device, expireAtMs: job.event.expiresAtMs, nowMs: now,

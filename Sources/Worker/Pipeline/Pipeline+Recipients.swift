@@ -58,6 +58,14 @@ extension Pipeline {
         expand(event)
     }
 
+    /// A key that is no hash has no members; anything else is tried again.
+    func didFailMembers(_ event: EventJob, _ fault: RedisFault) {
+        guard fault.code == .wrongType else { return retryMembers(event) }
+        tell(fault, "a group's members are of the wrong type: nobody is told")
+        event.audience.take([], cursor: 0)
+        expand(event)
+    }
+
     func retryMembers(_ event: EventJob) {
         metrics.redisRetries.add()
         due.insert(
@@ -189,7 +197,7 @@ extension Pipeline {
         case .leasing: decide(job)
         case .claiming: didClaim(job)
         case .checkingAcks: didReadAcks(job)
-        case .finishing: done(job)
+        case .finishing: didFinish(job)
         case .sending: break
         }
     }

@@ -9,6 +9,7 @@ extension Pipeline: RedisClientDelegate {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
         case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks, .traceLife:
+            if refusal != nil, tag.stage == .finish { noteWritten() }
             guard let job = job(tag.ref) else { return }
             take(reply, tag, job)
         case .trace:
@@ -22,6 +23,7 @@ extension Pipeline: RedisClientDelegate {
         case .original:
             if let event = event(tag.ref) { didReadOriginal(event, reply) }
         case .change:
+            if refusal != nil { noteWritten() }
             if let change = change(tag.ref) { didReply(change, reply) }
         case .look, .lookOwner:
             if let job = job(tag.ref) { didLook(job, tag, reply) }
@@ -57,19 +59,32 @@ extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks:
+        case .claim where fault.refusesWrite:
+            if let job = job(tag.ref) { claimRefused(job, fault) }
+        case .finish where fault.isLasting:
+            if let job = job(tag.ref) { job.flags.insert(.unmarked); answered(job, failed: false) }
+        case .look where fault.refusesWrite:
+            if let job = job(tag.ref) { lookRefused(job, Int(tag.index), fault) }
+        case .presence, .group, .activity:
+            // Nothing is known of it: then nobody is live there, and no level is set.
+            if let job = job(tag.ref) { answered(job, failed: !isAbsent(fault)) }
+        case .user, .conversation, .claim, .owner, .finish, .acks:
+            if tag.stage == .finish, fault.refusesWrite { noteRefusal(fault) }
             if let job = job(tag.ref) { answered(job, failed: true) }
         case .trace, .traceLife:
             if let job = job(tag.ref) { traceFailed(job, fault) }
         case .lease:
             guard let query = leaseQueries.find(slot: tag.slot, generation: tag.generation) else { return }
-            ended(query, failed: true)
+            let isUnheld = isAbsent(fault)
+            if isUnheld { leases.store(query.gateway, epoch: nil, nowNanos: loop.nowNanos) }
+            ended(query, failed: !isUnheld)
         case .members:
-            if let event = event(tag.ref) { retryMembers(event) }
+            if let event = event(tag.ref) { didFailMembers(event, fault) }
         case .original:
             if let event = event(tag.ref) { retryOriginal(event) }
         case .change:
-            if let change = change(tag.ref) { didFail(change) }
+            if fault.refusesWrite { noteRefusal(fault) }
+            if let change = change(tag.ref) { didFail(change, fault) }
         case .look, .lookOwner:
             if let job = job(tag.ref) { looked(job, Int(tag.index)) { $0.hasFailed = true } }
         case .note, .push, .record, .eventRecord, .delivery, .deadLetter:

@@ -41,7 +41,12 @@ extension Pipeline {
         }
     }
 
-    func didFail(_ job: ChangeJob) {
+    func didFail(_ job: ChangeJob, _ fault: RedisFault) {
+        if fault.isLasting {
+            // Tried again it would fail again, and hold up its partition for ever.
+            job.app?.metrics.applied(.ignored(.unusable))
+            return done(job)
+        }
         // Several commands of one step may fail together; the step is sent again once.
         guard !job.isWaitingForRetry else { return }
         retryLater(job)

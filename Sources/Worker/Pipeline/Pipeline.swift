@@ -44,6 +44,15 @@ final class Pipeline {
     /// What is in work here, and who waits for its end: repeats of it that came meanwhile.
     var pairs: [PushIdentity: [JobRef]] = [:]
     var due = DueQueue<DueItem>()
+    /// Since when, and how, Redis takes no writes; nil: it does.
+    var refusal: WriteRefusal?
+    /// Topics paused because what they carry waits for Redis to take writes.
+    var heldTopics: Set<Int> = []
+    /// Recipients who are done but for a claim that Redis refused.
+    var owing = 0
+    var unclaimedEnds = UnclaimedEnds<PushIdentity>()
+    /// When a refused key was last told of in the log.
+    var toldNanos: UInt64 = 0
     var intake = Intake()
     /// Partitions whose window is full.
     var fullPartitions: Set<TopicPartition> = []
@@ -173,6 +182,8 @@ struct PipelineLimits {
     var memberPage = 256
     /// Targets in one record of `im.deliveries`.
     var deliveryTargetsMax = 500
+    /// Recipients kept for a claim that Redis refused; beyond it they end without having been counted.
+    var owingMax = 5_000
     /// How long partitions that another member wants may be drained.
     var revokeDrainNanos: UInt64 = 5_000_000_000
     var window = OffsetLedger.Limits()

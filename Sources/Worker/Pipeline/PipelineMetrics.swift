@@ -8,6 +8,8 @@ final class PipelineMetrics {
     let duplicates: Counter
     let recordFailures: Counter
     let redisRetries: Counter
+    let unclaimed: Counter
+    let uncounted: Counter
     let rebalances: Counter
     let assignmentsLost: Counter
     let commits: Counter
@@ -43,6 +45,10 @@ final class PipelineMetrics {
         recordFailures = counter(
             "record_failures_total", "Records that a broker refused; all but oversized are resent.")
         redisRetries = counter("redis_step_retries_total", "Steps taken again because Redis did not answer.")
+        unclaimed = counter(
+            "redis_unclaimed_total", "Recipients decided while Redis took no writes: pushed without a badge.")
+        uncounted = counter(
+            "redis_uncounted_total", "Recipients of these who ended uncounted: more than can be kept until it does.")
         rebalances = counter("kafka_rebalances_total", "Revocations of partitions.")
         assignmentsLost = counter("kafka_assignment_lost_total", "Partitions lost without notice.")
         commits = counter("kafka_commits_total", "Offset commits.", [("result", "ok")])

@@ -41,6 +41,8 @@ final class RecipientJob {
     var trace: TraceBytes?
     /// The list that it goes to.
     var traceDay: Int64 = 0
+    /// The claim that Redis refused, to be made up for once it takes writes again.
+    var owed: ClaimRequest?
 
     enum Step {
         case reading, leasing, claiming, sending, checkingAcks, finishing
@@ -71,6 +73,10 @@ final class RecipientJob {
         /// A push ended without its alert.
         static let failed = Flags(rawValue: 4096)
         static let offeredSMS = Flags(rawValue: 8192)
+        /// Redis refused the claim of this round: what is pushed carries no badge.
+        static let unclaimed = Flags(rawValue: 16384)
+        /// Everything is done but the claim that Redis refused.
+        static let owing = Flags(rawValue: 32768)
         /// Repeats of this pair wait for its end.
         static let holdsPair = Flags(rawValue: 256)
     }

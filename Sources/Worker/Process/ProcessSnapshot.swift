@@ -29,7 +29,13 @@ public struct ProcessSnapshot: Sendable {
         guard !shards.isEmpty else { return ["starting"] }
         var missing: [String] = []
         if shards.allSatisfy({ $0.assignedPartitions == 0 }) { missing.append("no Kafka partition is assigned") }
-        for shard in shards where !shard.isRedisReady { missing.append("shard \(shard.index): no connection to Redis") }
+        for shard in shards {
+            if !shard.isRedisReady {
+                missing.append("shard \(shard.index): no connection to Redis")
+            } else if let why = shard.redisRefusal {
+                missing.append("shard \(shard.index): Redis takes no writes: \(why)")
+            }
+        }
         var usable: [String: Bool] = [:]
         var paused: [String: String] = [:]
         for client in shards.flatMap(\.clients) {

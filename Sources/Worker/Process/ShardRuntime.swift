@@ -58,6 +58,7 @@ final class ShardRuntime: PipelineOwner {
         return ShardStatus(
             index: index, assignedPartitions: pipeline.consumer.assignment.count,
             pausedPartitions: pipeline.consumer.paused.count, isRedisReady: pipeline.store.client.isReady,
+            redisRefusal: pipeline.refusal?.code, owedClaims: pipeline.owing,
             pendingRecords: pipeline.pendingCount, pendingRecipients: pipeline.recipients.count,
             settledRecords: pipeline.metrics.recordsSettled.value, clients: clients,
             apps: pipeline.apps.values.map { app in

@@ -7,6 +7,10 @@ public struct ShardStatus: Sendable {
     public var assignedPartitions: Int
     public var pausedPartitions: Int
     public var isRedisReady: Bool
+    /// How Redis refuses writes; nil: it takes them.
+    public var redisRefusal: String?
+    /// Recipients that wait for it to take them.
+    public var owedClaims: Int
     public var pendingRecords: Int
     public var pendingRecipients: Int
     /// Records whose every outcome is recorded, since the start.
@@ -63,6 +67,8 @@ public struct ShardStatus: Sendable {
         writer.member("assigned_partitions", Int64(assignedPartitions))
         writer.member("paused_partitions", Int64(pausedPartitions))
         writer.member("redis_ready", isRedisReady)
+        writer.member("redis_refuses_writes", ifPresent: redisRefusal)
+        writer.member("owed_claims", Int64(owedClaims))
         writer.member("pending_records", Int64(pendingRecords))
         writer.member("pending_recipients", Int64(pendingRecipients))
         writer.member("settled_records", Int64(clamping: settledRecords))

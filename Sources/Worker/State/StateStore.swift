@@ -208,6 +208,17 @@ public final class StateStore {
         }
     }
 
+    /// What a claim would see (`ClaimReply`), changing nothing and without a badge: for a server that takes no writes.
+    public func peek(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
+        try client.evaluate(tag, reads, StateScripts.peek, keyCount: 2) { command in
+            command.key("c:d", request.app, request.uid, request.kind.rawValue, request.id)
+            command.key("c:s", request.app, request.uid)
+            command.field("r", request.conversation)
+            command.arg(StateKeys.time(request.sentMs))
+            command.optional(request.seq.flatMap { $0 < 0 ? nil : $0 })
+        }
+    }
+
     /// Marks the pair finished: a redelivery then writes nothing. One command; the reply is `OK`.
     public func finish(
         app: String, uid: String, kind: PairKind, id: String, expireAtMs: Int64, nowMs: Int64, tag: UInt64

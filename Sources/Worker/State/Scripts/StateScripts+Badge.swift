@@ -141,6 +141,33 @@ extension StateScripts {
         return {bits, size - past, s[1], rest}
         """)
 
+    /// What `claim` would see, changing nothing: for a server that takes no writes. It says no badge.
+    ///
+    /// KEYS mark, state. ARGV 1 field of the conversation; 2 sent; 3 seq or empty. Answer: as `claim`, the badge false.
+    static let peek = RedisScript(
+        """
+        #!lua flags=no-writes
+        local old = redis.call('GET', KEYS[1])
+        local bits, rest = 0, ''
+        if old then
+          local kind = string.sub(old, 1, 1)
+          if kind == 'f' then return {2, false, false} end
+          local tail = string.match(old, '^.[xk]%d*;()')
+          if tail then bits = 8 end
+          if kind ~= 't' then bits = bits + 1 end
+          rest = string.sub(old, tail or 2)
+        end
+        local s = redis.call('HMGET', KEYS[2], 'v', ARGV[1])
+        if s[2] then
+          local q, rs, rm = ARGV[3], string.match(s[2], '^(%d*) (%d*)')
+          if (rm ~= '' and tonumber(ARGV[2]) <= tonumber(rm)) or
+              (q ~= '' and (#q < #rs or (#q == #rs and q <= rs))) then
+            bits = bits + 4
+          end
+        end
+        return {bits, false, s[1], rest}
+        """)
+
     /// A read receipt: what it covers is taken off once, at the time of the first read that covers it.
     ///
     /// KEYS state, ledger, gone. ARGV 1 field of the conversation; 2 digest; 3 seq or empty; 4 ms or empty; 5 the

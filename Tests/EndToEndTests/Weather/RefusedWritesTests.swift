@@ -1,0 +1,84 @@
+import JSON
+import Simulator
+import Support
+import Testing
+import Trial
+
+/// A Redis that answers and takes no writes: pushes go without a badge, and once it takes them the number is exact.
+@Suite struct RefusedWritesTests {
+    @Test func aFullRedisIsReadFromAndCountsLater() async throws {
+        try await Stage.with { stage in
+            try await play(
+                stage, user: "f1", refuse: ["CONFIG SET maxmemory 1"], accept: ["CONFIG SET maxmemory 0"],
+                code: "out_of_memory")
+        }
+    }
+
+    @Test func aReplicaIsReadFromAndCountsLater() async throws {
+        try await Stage.with { stage in
+            try await play(
+                stage, user: "f2", refuse: ["REPLICAOF 127.0.0.1 1"], accept: ["REPLICAOF NO ONE"], code: "read_only")
+        }
+    }
+
+    private func play(
+        _ stage: Stage, user: String, refuse: [String], accept: [String], code: String
+    ) async throws {
+        let phone = token(user, "phone")
+        var seen = try await stage.play(
+            state: [.bind(user), .bind(user, "pad")], events: [.message("\(user)-0", to: [user], seq: 1)])
+        #expect(seen.outcomes(of: "\(user)-0") == ["\(user)/pad accepted ok 1", "\(user)/phone accepted ok 1"])
+        try await stage.redis(refuse)
+        // A message twice (its repeat is looked at too, and waits for the end of the first), and a recall.
+        try await stage.writeEvents([
+            .message("\(user)-1", to: [user], seq: 2), .message("\(user)-2", to: [user], seq: 3),
+            .message("\(user)-1", to: [user], seq: 2, event: "\(user)-1-again"),
+            .revoke("\(user)-r", of: "\(user)-0", to: user),
+        ])
+        try await until("three pushes are out on each device") {
+            let seen = try await stage.look()
+            return seen.accepted(phone).count == 4 && seen.accepted(token(user, "pad")).count == 4
+        }
+        seen = try await stage.look()
+        for message in ["\(user)-1", "\(user)-2", "\(user)-r"] {
+            #expect(seen.outcomes(of: message) == ["\(user)/pad accepted ok", "\(user)/phone accepted ok"])
+            #expect(try seen.payload(of: message)?["aps"]?["badge"] == nil)
+        }
+        let page = try await stage.page("/readyz")
+        #expect(page.status == 503 && page.text.contains("Redis takes no writes: \(code)"))
+        let status = try JSONTree(parsing: Array(try await stage.page("/statusz").text.utf8))
+        #expect(status["shards"]?.array?.compactMap { $0["owed_claims"]?.int }.reduce(0, +) == 3)
+        #expect(try await stage.page("/metrics").text.contains("carillon_redis_unclaimed_total 4"))
+
+        try await stage.redis(accept)
+        try await stage.settle()
+        // 1 + 2 - 1 recalled, and now one more.
+        seen = try await stage.play(events: [.message("\(user)-3", to: [user], seq: 4)])
+        #expect(seen.outcomes(of: "\(user)-3") == ["\(user)/pad accepted ok 3", "\(user)/phone accepted ok 3"])
+        #expect(seen.doubled.isEmpty && seen.accepted(phone).count == 5)
+        try await until("/readyz is well again") { try await stage.page("/readyz").status == 200 }
+    }
+
+    /// Keys of the wrong type hold up nobody, neither others' nor our own.
+    @Test func aBrokenKeyHoldsUpNobody() async throws {
+        try await Stage.with { stage in
+            try await stage.play(state: ["f3", "f4", "f5"].map { .bind($0) })
+            try await stage.redis([
+                "SET p:{im:f3} broken", "SET c:l:{im:f4} broken", "SET g:{im:group-f5} broken", "DEL c:l:{im:f5}",
+                "SADD gw:{gw-f5} x", Gateway.presence("f5", "phone", gateway: "gw-f5"),
+            ])
+            let seen = try await stage.play(
+                state: [.read("f4", #""up_to_seq":1"#)],
+                events: [
+                    .message("f3-1", to: ["f3"]), .message("f4-1", to: ["f4"]), .message("f5-1", to: ["f5"]),
+                    .message("f5-2", to: nil, conv: "group-f5", type: "group"),
+                    .message("f4-1", to: ["f4"], event: "f4-1-again"),
+                ])
+            #expect(seen.outcomes(of: "f3-1") == ["f3/phone accepted ok 1"])
+            #expect(seen.outcomes(of: "f4-1") == ["f4/phone accepted ok"], "open to push, without a number")
+            #expect(seen.outcomes(of: "f5-1") == ["f5/phone accepted ok 1"], "no lease that can be read is none")
+            #expect(seen.outcomes(of: "f5-2").isEmpty)
+            #expect(seen.accepted(token("f4", "phone")).count == 1)
+        }
+    }
+}
