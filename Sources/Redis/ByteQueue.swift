@@ -5,11 +5,13 @@ struct ByteQueue: ~Copyable {
 
     var count: Int { bytes.count - head }
 
-    mutating func append(_ slice: ArraySlice<UInt8>) { bytes.append(contentsOf: slice) }
+    mutating func append(_ more: UnsafeRawBufferPointer) { bytes.append(contentsOf: more) }
 
-    /// Copies the first `length` bytes to the end of `target`.
-    func copyPrefix(_ length: Int, to target: inout [UInt8]) {
-        target.append(contentsOf: bytes[head..<min(bytes.count, head + max(0, length))])
+    /// The first `length` bytes, for the time of `body`.
+    func withPrefix<Result>(_ length: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        bytes.withUnsafeBytes { bytes in
+            body(UnsafeRawBufferPointer(rebasing: bytes[head..<min(bytes.count, head + max(0, length))]))
+        }
     }
 
     mutating func drop(_ length: Int) {

@@ -20,8 +20,8 @@ struct Pipeline: ~Copyable {
         var deadlineNanos: UInt64 = 0
         /// The command's last byte, counted from the start of the connection.
         var endOffset: UInt64 = 0
-        /// Arguments of a script call: how many in the whole command, and their encoded length.
-        var argumentCount = 0
+        /// Arguments of a script call from the number of its keys on: how many, and their encoded length.
+        var argumentCount: Int32 = 0
         var keptBytes = 0
     }
 

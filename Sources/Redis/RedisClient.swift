@@ -23,8 +23,11 @@ public final class RedisClient {
     static let lastGreeting: UInt64 = 2
     private static let scriptsMax = 64
 
-    /// Hears all replies; held weakly. Set it before `start()`.
-    public weak var delegate: (any RedisClientDelegate)?
+    /// Hears all replies; not held: it lives as long as the client, or takes itself out before it goes. Set it before
+    /// `start()`.
+    ///
+    /// Not weak, since an object that is ever referred to weakly is counted by a slower way from then on.
+    public unowned var delegate: (any RedisClientDelegate)?
 
     public let endpoint: RedisEndpoint
     public let limits: RedisLimits
@@ -38,7 +41,6 @@ public final class RedisClient {
     private var backoff: Backoff
     private var retryTimer: LoopTimer?
     private var builder: RedisCommand?
-    private var wire: [UInt8] = []
     private var scripts: [RedisScript] = []
 
     /// A client that `start()` connects. Throws when the endpoint wants TLS and its authorities cannot be read.
@@ -56,7 +58,6 @@ public final class RedisClient {
         tls =
             endpoint.usesTLS
             ? try TLSClientContext(trust: endpoint.caFile.map { .file($0) } ?? .system) : nil
-        wire.reserveCapacity(4096)
     }
 
     // MARK: Life
@@ -102,10 +103,8 @@ public final class RedisClient {
         build(&command)
         let count = command.finish()
         precondition(count > 0, "RedisClient: a command without arguments")
-        beginWire(count)
-        command.encodeArguments(to: &wire)
+        connection.send(command, .command, operation.index, tag, timeoutNanos: limits.commandTimeoutNanos)
         builder = consume command
-        connection.send(wire, .command, operation.index, tag, timeoutNanos: limits.commandTimeoutNanos)
     }
 
     /// Runs a script: `build` gives its keys, `keyCount` of them, and then its other arguments.
@@ -118,31 +117,23 @@ public final class RedisClient {
     ) throws(RedisFault) {
         let connection = try admit()
         let index = index(of: script)
+        let isLoaded = index < Self.scriptsMax && connection.loadedScripts & (1 << UInt64(index)) != 0
         var command = takeBuilder()
+        command.arg(isLoaded ? "EVALSHA" : "EVAL")
+        command.arg(isLoaded ? script.digest : script.source)
+        let keptFrom = command.encodedCount
         command.arg(keyCount)
         build(&command)
-        let count = command.finish() + 2
-        let isLoaded = index < Self.scriptsMax && connection.loadedScripts & (1 << UInt64(index)) != 0
-        beginWire(count)
-        if isLoaded {
-            Self.appendText("EVALSHA", to: &wire)
-            RedisCommand.appendBulk(script.digest[...], to: &wire)
-        } else {
-            Self.appendText("EVAL", to: &wire)
-            RedisCommand.appendBulk(script.source[...], to: &wire)
-        }
-        let keptFrom = wire.count
-        command.encodeArguments(to: &wire)
-        builder = consume command
+        _ = command.finish()
         let timeout = limits.commandTimeoutNanos
         if isLoaded {
             connection.sendScript(
-                wire, index: index, argumentCount: count, keptFrom: keptFrom, operation.index, tag,
-                timeoutNanos: timeout)
+                command, index: index, keptFrom: keptFrom, operation.index, tag, timeoutNanos: timeout)
         } else {
             if index < Self.scriptsMax { connection.markLoaded(index) }
-            connection.send(wire, .command, operation.index, tag, timeoutNanos: timeout)
+            connection.send(command, .command, operation.index, tag, timeoutNanos: timeout)
         }
+        builder = consume command
     }
 
     /// As the other `evaluate`, for callers that have their keys and arguments in arrays.
@@ -175,15 +166,6 @@ public final class RedisClient {
         var command = builder.take() ?? RedisCommand()
         command.reset()
         return command
-    }
-
-    private func beginWire(_ count: Int) {
-        wire.removeAll(keepingCapacity: wire.capacity <= 1 << 20)
-        RedisCommand.appendHead(count, to: &wire)
-    }
-
-    private static func appendText(_ text: String, to wire: inout [UInt8]) {
-        RedisCommand.appendBulk(Array(text.utf8)[...], to: &wire)
     }
 
     /// The script's place in the table; beyond the table's end scripts always travel in full.
@@ -223,13 +205,14 @@ public final class RedisClient {
         }
         if endpoint.database != 0 { steps.append((1, ["SELECT", String(endpoint.database)])) }
         steps.append((Self.lastGreeting, ["PING"]))
+        var command = takeBuilder()
         for step in steps {
-            beginWire(step.words.count)
-            for word in step.words { Self.appendText(word, to: &wire) }
-            connection.send(wire, .handshake, 0, step.tag, timeoutNanos: limits.connectTimeoutNanos)
-            // The password does not stay in the buffer that later commands share.
-            for index in wire.indices { wire[index] = 0 }
+            for word in step.words { command.arg(word) }
+            connection.send(command, .handshake, 0, step.tag, timeoutNanos: limits.connectTimeoutNanos)
+            // The password does not stay in the storage that later commands share.
+            command.wipe()
         }
+        builder = consume command
     }
 
     func becameReady(_ connection: RedisConnection) {
@@ -239,22 +222,29 @@ public final class RedisClient {
         change(to: .ready)
     }
 
-    func observe(_ entry: Pipeline.Entry, depth: Int) {
-        metrics.observe(entry.operation, nanos: loop.nowNanos &- entry.sentNanos)
-        metrics.depth.set(depth)
+    func observe(_ entry: Pipeline.Entry, nowNanos: UInt64) {
+        metrics.observe(entry.operation, nanos: nowNanos &- entry.sentNanos)
     }
+
+    func observe(depth: Int) { metrics.depth.set(depth) }
 
     func failed(_ tag: UInt64, _ fault: RedisFault) {
         metrics.count(fault.code)
         delegate?.redis(self, didFail: tag, fault: fault)
     }
 
-    /// The full form of a script call up to its arguments; false for a script that is not in the table.
-    func encodeFull(script index: Int, argumentCount: Int, to wire: inout [UInt8]) -> Bool {
+    /// Sends a script call of the same connection again in its full form; false for a script that is not in the table.
+    func sendFull(
+        script index: Int, arguments: UnsafeRawBufferPointer, count: Int, of entry: Pipeline.Entry,
+        on connection: RedisConnection
+    ) -> Bool {
         guard index < scripts.count else { return false }
-        RedisCommand.appendHead(argumentCount, to: &wire)
-        Self.appendText("EVAL", to: &wire)
-        RedisCommand.appendBulk(scripts[index].source[...], to: &wire)
+        var command = takeBuilder()
+        command.arg("EVAL")
+        command.arg(scripts[index].source)
+        command.append(encoded: arguments, arguments: count)
+        connection.send(command, .command, entry.operation, entry.tag, timeoutNanos: limits.commandTimeoutNanos)
+        builder = consume command
         return true
     }
 

@@ -1,17 +1,26 @@
-/// Builds one command in storage that is used again for the next one.
+/// Builds one command, as it goes over the wire, in storage that is used again for the next one.
 ///
-/// Arguments are bytes: no text in one can end it early or add another (RESP counts bytes, it does not quote).
+/// Arguments are bytes: no text in one can end it early or add another (RESP counts bytes, it does not quote). Each is
+/// written once, at its place: before it stays room for the head of a bulk string of 10 to 99 bytes, and the few that
+/// are shorter or longer are moved by the difference when they end.
 public struct RedisCommand: ~Copyable {
-    private var scratch: [UInt8] = []
-    private var ends: [Int] = []
+    /// `$`, two digits and the line's end.
+    private static let bulkHeadBytes = 5
+    /// Twenty digits, a letter before them and the line's end behind.
+    private static let headBytesMax = 23
 
-    init() {
-        scratch.reserveCapacity(1024)
-        ends.reserveCapacity(32)
-    }
+    private var base: UnsafeMutableRawPointer
+    private var capacity = 4096
+    private var filled = headBytesMax
+    /// Where the open argument's bytes begin; 0 when none is open.
+    private var open = 0
 
     /// How many arguments are complete, the command's name included.
-    public var count: Int { ends.count }
+    public private(set) var count = 0
+
+    init() { base = .allocate(byteCount: capacity, alignment: 1) }
+
+    deinit { base.deallocate() }
 
     /// Adds a whole argument.
     public mutating func arg(_ text: String) {
@@ -42,124 +51,144 @@ public struct RedisCommand: ~Copyable {
 
     /// Adds to an argument that `end()` will complete: a key is put together without a String for it.
     public mutating func part(_ text: String) {
-        if text.utf8.withContiguousStorageIfAvailable({ scratch.append(contentsOf: $0) }) == nil {
-            scratch.append(contentsOf: text.utf8)
-        }
+        var text = text
+        text.withUTF8 { part(UnsafeRawBufferPointer($0)) }
     }
 
     /// Adds to an argument that `end()` will complete.
-    public mutating func part(_ bytes: [UInt8]) { scratch.append(contentsOf: bytes) }
+    public mutating func part(_ bytes: [UInt8]) { bytes.withUnsafeBytes { part($0) } }
 
     /// Adds to an argument that `end()` will complete.
-    public mutating func part(_ bytes: UnsafeRawBufferPointer) { scratch.append(contentsOf: bytes) }
+    public mutating func part(_ bytes: UnsafeRawBufferPointer) {
+        beginArgument(bytes.count)
+        if let start = bytes.baseAddress { (base + filled).copyMemory(from: start, byteCount: bytes.count) }
+        filled &+= bytes.count
+    }
 
     /// Adds a number in decimal to an argument that `end()` will complete.
     public mutating func part(_ number: Int64) {
-        if number < 0 { scratch.append(UInt8(ascii: "-")) }
-        Self.appendDecimal(number.magnitude, to: &scratch)
+        beginArgument(20)
+        if number < 0 {
+            base.storeBytes(of: UInt8(ascii: "-"), toByteOffset: filled, as: UInt8.self)
+            filled &+= 1
+        }
+        filled &+= Self.writeDecimal(number.magnitude, to: base + filled)
     }
 
     /// Completes the argument that `part` began; without parts it is empty.
-    public mutating func end() { ends.append(scratch.count) }
+    public mutating func end() {
+        beginArgument(0)
+        let length = filled &- open
+        let head = length < 10 ? 4 : length < 100 ? Self.bulkHeadBytes : 3 &+ Self.digitCount(UInt64(length))
+        let shift = head &- Self.bulkHeadBytes
+        if shift != 0 {
+            makeRoom(shift &+ 2)
+            (base + open + shift).copyMemory(from: base + open, byteCount: length)
+            filled &+= shift
+        }
+        let start = base + open - Self.bulkHeadBytes
+        start.storeBytes(of: UInt8(ascii: "$"), as: UInt8.self)
+        Self.writeLineEnd(to: start + 1 + Self.writeDecimal(UInt64(length), to: start + 1))
+        Self.writeLineEnd(to: base + filled)
+        filled &+= 2
+        open = 0
+        count &+= 1
+    }
+
+    /// Adds `arguments` whole arguments that another builder encoded.
+    mutating func append(encoded bytes: UnsafeRawBufferPointer, arguments: Int) {
+        makeRoom(bytes.count)
+        if let start = bytes.baseAddress { (base + filled).copyMemory(from: start, byteCount: bytes.count) }
+        filled &+= bytes.count
+        count &+= arguments
+    }
 
     mutating func reset() {
         // A giant command's storage is given back; an ordinary one is kept.
-        scratch.removeAll(keepingCapacity: scratch.capacity <= 1 << 20)
-        ends.removeAll(keepingCapacity: ends.capacity <= 1 << 16)
+        if capacity > 1 << 20 { resize(to: 4096) }
+        filled = Self.headBytesMax
+        open = 0
+        count = 0
+    }
+
+    /// Overwrites what the storage holds: it may have been a password.
+    mutating func wipe() {
+        reset()
+        base.initializeMemory(as: UInt8.self, repeating: 0, count: capacity)
     }
 
     /// Completes an argument that was left open and says how many there are.
     mutating func finish() -> Int {
-        if (ends.last ?? 0) < scratch.count { end() }
-        return ends.count
+        if open != 0 { end() }
+        return count
     }
 
-    /// Appends all arguments as RESP bulk strings.
-    ///
-    /// Five or six commands of up to twenty arguments go out per push: written through one pointer, not byte by byte
-    /// through an array that checks itself for each.
-    func encodeArguments(to wire: inout [UInt8]) {
-        let before = wire.count
-        let most = scratch.count + ends.count * Self.bulkOverheadMax
-        wire.append(contentsOf: repeatElement(0, count: most))
-        let after = wire.withUnsafeMutableBytes { wire in
-            scratch.withUnsafeBytes { scratch in
-                var end = before
-                var start = 0
-                for stop in ends {
-                    let argument = UnsafeRawBufferPointer(rebasing: scratch[start..<stop])
-                    end = Self.writeBulk(argument, into: wire, at: end)
-                    start = stop
-                }
-                return end
-            }
-        }
-        wire.removeLast(before + most - after)
+    /// Bytes of the complete arguments so far.
+    var encodedCount: Int { filled &- Self.headBytesMax }
+
+    /// The encoded arguments from byte `offset` on, for the time of `body`.
+    func withArguments<Result>(from offset: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        let start = Self.headBytesMax &+ min(max(0, offset), encodedCount)
+        return body(UnsafeRawBufferPointer(start: base + start, count: filled &- start))
     }
 
-    /// `$`, twenty digits, and twice the line's end.
-    private static let bulkOverheadMax = 25
+    /// The whole command, its head included, for the time of `body`.
+    func withWire<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        // The head stands before the arguments, against them: its length is known only now.
+        let length = 3 &+ Self.digitCount(UInt64(count))
+        let start = base + (Self.headBytesMax &- length)
+        start.storeBytes(of: UInt8(ascii: "*"), as: UInt8.self)
+        Self.writeLineEnd(to: start + 1 + Self.writeDecimal(UInt64(count), to: start + 1))
+        return body(UnsafeRawBufferPointer(start: start, count: filled &- Self.headBytesMax &+ length))
+    }
 
-    /// Writes one bulk string and gives the place behind it; the caller has made room.
-    private static func writeBulk(
-        _ bytes: UnsafeRawBufferPointer, into wire: UnsafeMutableRawBufferPointer, at place: Int
-    ) -> Int {
-        var end = place
-        wire[end] = UInt8(ascii: "$")
-        end += 1
-        var digits = 1
-        var rest = bytes.count
+    // MARK: Storage
+
+    /// Opens an argument unless one is open, with room for so many bytes more, a long head and both line ends.
+    private mutating func beginArgument(_ bytes: Int) {
+        makeRoom(bytes &+ Self.bulkHeadBytes &+ 32)
+        guard open == 0 else { return }
+        filled &+= Self.bulkHeadBytes
+        open = filled
+    }
+
+    private mutating func makeRoom(_ bytes: Int) {
+        if bytes > capacity &- filled { resize(to: max(capacity &* 2, filled &+ bytes)) }
+    }
+
+    private mutating func resize(to wanted: Int) {
+        let other = UnsafeMutableRawPointer.allocate(byteCount: wanted, alignment: 1)
+        other.copyMemory(from: base, byteCount: min(filled, wanted))
+        base.deallocate()
+        base = other
+        capacity = wanted
+    }
+
+    private static func writeLineEnd(to place: UnsafeMutableRawPointer) {
+        place.storeBytes(of: UInt8(ascii: "\r"), as: UInt8.self)
+        place.storeBytes(of: UInt8(ascii: "\n"), toByteOffset: 1, as: UInt8.self)
+    }
+
+    private static func digitCount(_ value: UInt64) -> Int {
+        var count = 1
+        var rest = value
         while rest >= 10 {
             rest /= 10
-            digits += 1
+            count &+= 1
         }
-        rest = bytes.count
-        for index in stride(from: end + digits - 1, through: end, by: -1) {
-            wire[index] = 48 &+ UInt8(truncatingIfNeeded: rest % 10)
+        return count
+    }
+
+    /// Writes the digits, at most twenty, and says how many.
+    private static func writeDecimal(_ value: UInt64, to place: UnsafeMutableRawPointer) -> Int {
+        let count = digitCount(value)
+        var rest = value
+        var index = count
+        while index > 0 {
+            index &-= 1
+            place.storeBytes(of: 48 &+ UInt8(truncatingIfNeeded: rest % 10), toByteOffset: index, as: UInt8.self)
             rest /= 10
         }
-        end += digits
-        wire[end] = UInt8(ascii: "\r")
-        wire[end + 1] = UInt8(ascii: "\n")
-        end += 2
-        UnsafeMutableRawBufferPointer(rebasing: wire[end..<end + bytes.count]).copyMemory(from: bytes)
-        end += bytes.count
-        wire[end] = UInt8(ascii: "\r")
-        wire[end + 1] = UInt8(ascii: "\n")
-        return end + 2
-    }
-
-    /// `*<count>\r\n`, the head of a command.
-    static func appendHead(_ count: Int, to wire: inout [UInt8]) {
-        wire.append(UInt8(ascii: "*"))
-        appendDecimal(UInt64(count), to: &wire)
-        appendLineEnd(to: &wire)
-    }
-
-    /// `$<length>\r\n<bytes>\r\n`
-    static func appendBulk(_ bytes: ArraySlice<UInt8>, to wire: inout [UInt8]) {
-        wire.append(UInt8(ascii: "$"))
-        appendDecimal(UInt64(bytes.count), to: &wire)
-        appendLineEnd(to: &wire)
-        wire.append(contentsOf: bytes)
-        appendLineEnd(to: &wire)
-    }
-
-    private static func appendLineEnd(to wire: inout [UInt8]) {
-        wire.append(UInt8(ascii: "\r"))
-        wire.append(UInt8(ascii: "\n"))
-    }
-
-    private static func appendDecimal(_ value: UInt64, to bytes: inout [UInt8]) {
-        if value < 10 {
-            bytes.append(48 &+ UInt8(truncatingIfNeeded: value))
-            return
-        }
-        var divisor: UInt64 = 10
-        while value / divisor >= 10 { divisor &*= 10 }
-        while divisor > 0 {
-            bytes.append(48 &+ UInt8(truncatingIfNeeded: value / divisor % 10))
-            divisor /= 10
-        }
+        return count
     }
 }

@@ -43,32 +43,42 @@ final class RedisConnection: LinkDelegate {
     // MARK: Sending
 
     /// Writes one command; its reply will be told as `tag`.
-    func send(_ wire: [UInt8], _ purpose: Pipeline.Purpose, _ operation: UInt8, _ tag: UInt64, timeoutNanos: UInt64) {
-        append(wire, Pipeline.Entry(purpose: purpose, operation: operation, tag: tag), timeoutNanos)
+    func send(
+        _ command: borrowing RedisCommand, _ purpose: Pipeline.Purpose, _ operation: UInt8, _ tag: UInt64,
+        timeoutNanos: UInt64
+    ) {
+        append(command, Pipeline.Entry(purpose: purpose, operation: operation, tag: tag), timeoutNanos)
     }
 
     /// Writes an EVALSHA, whose encoded arguments from `keptFrom` on are kept until its reply.
     func sendScript(
-        _ wire: [UInt8], index: Int, argumentCount: Int, keptFrom: Int, _ operation: UInt8, _ tag: UInt64,
+        _ command: borrowing RedisCommand, index: Int, keptFrom: Int, _ operation: UInt8, _ tag: UInt64,
         timeoutNanos: UInt64
     ) {
-        let slice = wire[min(keptFrom, wire.count)...]
-        kept.append(slice)
+        let keptBytes = command.withArguments(from: keptFrom) { bytes in
+            kept.append(bytes)
+            return bytes.count
+        }
         append(
-            wire,
+            command,
             Pipeline.Entry(
                 purpose: .script(index: UInt8(truncatingIfNeeded: index)), operation: operation, tag: tag,
-                argumentCount: argumentCount, keptBytes: slice.count), timeoutNanos)
+                // Without the command's name and the digest.
+                argumentCount: Int32(truncatingIfNeeded: command.count - 2), keptBytes: keptBytes), timeoutNanos)
     }
 
     func markLoaded(_ index: Int) { loadedScripts |= 1 << UInt64(index) }
 
-    private func append(_ wire: [UInt8], _ unfinished: Pipeline.Entry, _ timeoutNanos: UInt64) {
-        link.write(wire)
-        writtenBytes &+= UInt64(wire.count)
+    private func append(_ command: borrowing RedisCommand, _ unfinished: Pipeline.Entry, _ timeoutNanos: UInt64) {
+        let length = command.withWire { wire in
+            link.write(wire)
+            return wire.count
+        }
+        writtenBytes &+= UInt64(length)
+        let now = loop.nowNanos
         var entry = unfinished
-        entry.sentNanos = loop.nowNanos
-        entry.deadlineNanos = loop.nowNanos &+ timeoutNanos
+        entry.sentNanos = now
+        entry.deadlineNanos = now &+ timeoutNanos
         entry.endOffset = writtenBytes
         pipeline.append(entry)
         if let timer, !timer.isArmed { timer.arm(afterNanos: timeoutNanos) }
@@ -83,7 +93,7 @@ final class RedisConnection: LinkDelegate {
 
     func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) {
         withExtendedLifetime(self) {
-            // Taken once per batch: an object that is referred to weakly is costly to retain.
+            // Taken once per batch.
             let client = client
             let delegate = client.delegate
             var rest = bytes[...]
@@ -92,6 +102,7 @@ final class RedisConnection: LinkDelegate {
                 rest = rest.dropFirst(Self.feedBytes)
                 takeReplies(client, delegate)
             }
+            client.observe(depth: pipeline.count)
             if isLive, let endingFault { end(endingFault) }
         }
     }
@@ -126,7 +137,7 @@ final class RedisConnection: LinkDelegate {
         case .command: break
         }
         guard let fault else {
-            client.observe(entry, depth: pipeline.count)
+            client.observe(entry, nowNanos: loop.nowNanos)
             delegate?.redis(client, didReply: entry.tag, reply: reply)
             return
         }
@@ -140,13 +151,13 @@ final class RedisConnection: LinkDelegate {
     /// EVALSHA of an unknown script does nothing, so nothing runs twice. The call now stands behind the commands sent
     /// since, and has the whole time for commands again.
     private func resend(_ entry: Pipeline.Entry, index: Int) {
-        var wire: [UInt8] = []
-        let isKnown = client.encodeFull(script: index, argumentCount: entry.argumentCount, to: &wire)
-        kept.copyPrefix(entry.keptBytes, to: &wire)
-        kept.drop(entry.keptBytes)
-        guard isKnown else { return client.failed(entry.tag, RedisFault(.noScript)) }
         markLoaded(index)
-        send(wire, .command, entry.operation, entry.tag, timeoutNanos: client.limits.commandTimeoutNanos)
+        let isKnown = kept.withPrefix(entry.keptBytes) { arguments in
+            client.sendFull(
+                script: index, arguments: arguments, count: Int(entry.argumentCount), of: entry, on: self)
+        }
+        kept.drop(entry.keptBytes)
+        if !isKnown { client.failed(entry.tag, RedisFault(.noScript)) }
     }
 
     private func greeted(step: UInt64, _ fault: RedisFault?) {

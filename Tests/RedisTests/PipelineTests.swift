@@ -94,12 +94,11 @@ struct PipelineTests {
                 let piece = (0..<Int.random(in: 0..<400, using: &random)).map { _ in
                     UInt8.random(in: 0...255, using: &random)
                 }
-                queue.append(piece[...])
+                piece.withUnsafeBytes { queue.append($0) }
                 model += piece
             } else {
                 let length = Int.random(in: 0...min(500, model.count), using: &random)
-                var out: [UInt8] = []
-                queue.copyPrefix(length, to: &out)
+                let out = queue.withPrefix(length) { Array($0) }
                 queue.drop(length)
                 #expect(out == Array(model.prefix(length)), "seed \(seed)")
                 model.removeFirst(length)

@@ -8,10 +8,8 @@ struct RedisCommandTests {
     private func encoded(_ build: (inout RedisCommand) -> Void) -> [UInt8] {
         var command = RedisCommand()
         build(&command)
-        var wire: [UInt8] = []
-        RedisCommand.appendHead(command.finish(), to: &wire)
-        command.encodeArguments(to: &wire)
-        return wire
+        _ = command.finish()
+        return command.withWire { Array($0) }
     }
 
     /// What hiredis' own formatter makes of the same arguments.

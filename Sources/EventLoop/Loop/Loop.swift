@@ -34,6 +34,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
 
     // Only on the loop's thread.
     private var turnNanos: UInt64 = 0
+    private var turnWallMs: Int64 = 0
     private var batch: [Inbox.Work] = []
     private var pending = TurnWork()
     private var spare = TurnWork()
@@ -126,7 +127,14 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         return turnNanos
     }
 
-    /// CLOCK_REALTIME in Unix milliseconds.
+    /// CLOCK_REALTIME in Unix milliseconds, read once per turn; from another thread a fresh reading.
+    public var wallMs: Int64 {
+        guard isCurrent else { return Self.wallMs() }
+        if turnWallMs == 0 { turnWallMs = Self.wallMs() }
+        return turnWallMs
+    }
+
+    /// CLOCK_REALTIME in Unix milliseconds, read now.
     public static func wallMs() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
@@ -229,6 +237,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         let took = Self.monotonicNanos() &- began
         if took > longestTurnNanos.load(ordering: .relaxed) { longestTurnNanos.store(took, ordering: .relaxed) }
         turnNanos = 0
+        turnWallMs = 0
     }
 
     /// Once per process, before the first base: locks for libevent, and a broken pipe as an error instead of a signal.

@@ -11,7 +11,7 @@ public struct Event: Sendable {
     public var body: Body
 
     public enum Body: Sendable {
-        case message(Message)
+        case message(SharedMessage)
         case liveActivity(LiveActivity)
         case userState(UserState)
     }
@@ -21,6 +21,15 @@ public struct Event: Sendable {
         self.id = id
         self.sentMs = sentMs
         self.body = body
+    }
+}
+
+/// A message that travels by reference: it has so many parts that each copy of it would cost a dozen retains.
+public final class SharedMessage: Sendable {
+    public let value: Message
+
+    public init(_ message: consuming Message) {
+        value = message
     }
 }
 

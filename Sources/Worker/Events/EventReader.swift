@@ -97,8 +97,8 @@ public final class EventReader {
                 .wrongTopic, "this kind belongs on the \(name) topic", .kind, try record.required(.kind))
         }
         switch kind {
-        case "message": return .message(try message(record, .message, sentMs: sentMs))
-        case "revoke": return .message(try message(record, .revoke, sentMs: sentMs))
+        case "message": return .message(SharedMessage(try message(record, .message, sentMs: sentMs)))
+        case "revoke": return .message(SharedMessage(try message(record, .revoke, sentMs: sentMs)))
         case "live_activity": return .liveActivity(try liveActivity(record))
         default: return .userState(try userState(record, kind: kind, sentMs: sentMs))
         }

@@ -119,7 +119,8 @@ struct DeviceContext {
 
     func payload(_ token: TokenRecord, id: PushIdentity) -> [UInt8]? {
         switch record.event.body {
-        case .message(let message):
+        case .message(let shared):
+            let message = shared.value
             var payloads = EventPayloads(message, policy: record.app.policy)
             return payloads.template(variant(message, token), of: message, templates: record.app.templates)?
                 .render(badge: badge, pid: id, receiver: user.uid)
@@ -134,7 +135,7 @@ struct DeviceContext {
     func headers(_ token: TokenRecord, id: PushIdentity) -> [Explanation.Header]? {
         let common: EventHeaders
         switch record.event.body {
-        case .message(let message): common = EventHeaders(message, originalCollapseID: record.originalCollapseID)
+        case .message(let message): common = EventHeaders(message.value, originalCollapseID: record.originalCollapseID)
         case .liveActivity(let activity): common = EventHeaders(activity, expireAtMs: record.expireAtMs)
         case .userState: return nil
         }

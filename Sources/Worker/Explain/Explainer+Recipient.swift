@@ -82,7 +82,7 @@ extension Explainer {
         case .message(let message):
             var trace = RecordedTrace()
             let decision = PushCore.decide(
-                message, sentMs: context.event.sentMs, for: user.recipient, policy: context.app.policy,
+                message.value, sentMs: context.event.sentMs, for: user.recipient, policy: context.app.policy,
                 zones: zones, now: context.now, trace: &trace)
             for entry in trace.steps {
                 let step = Explanation.Step(entry)

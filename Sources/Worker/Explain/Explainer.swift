@@ -124,7 +124,7 @@ public actor Explainer {
         case .userState:
             return ([], false)
         case .message(let message):
-            var audience = Audience(of: message)
+            var audience = Audience(of: message.value)
             while true {
                 while let member = audience.pop() {
                     if audience.group != nil, members.count == membersMax { return (members, true) }
@@ -152,7 +152,7 @@ struct RecordContext {
     var originalCollapseID: String?
 
     var message: Message? {
-        if case .message(let message) = event.body { return message }
+        if case .message(let message) = event.body { return message.value }
         return nil
     }
 
@@ -168,9 +168,9 @@ struct RecordContext {
 
     var title: String {
         switch event.body {
-        case .message(let message):
-            "\(message.kind.rawValue) \(message.msgID) in \(message.conversation.type.rawValue) "
-                + "\(message.conversation.id) of app \(event.app)"
+        case .message(let shared):
+            "\(shared.value.kind.rawValue) \(shared.value.msgID) in \(shared.value.conversation.type.rawValue) "
+                + "\(shared.value.conversation.id) of app \(event.app)"
         case .liveActivity(let activity):
             "live_activity \(activity.action.rawValue) \(activity.activityID) of app \(event.app)"
         case .userState(let state):

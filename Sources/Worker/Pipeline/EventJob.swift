@@ -24,7 +24,7 @@ final class EventJob {
     /// The Live Activity that this event begins.
     let begunActivityID: String?
     /// Of a message or a revoke; nil of a Live Activity, and once everyone is on the way to APNs.
-    private(set) var message: MessageJob?
+    private(set) var message: SharedMessage?
     private(set) var activity: ActivityJob?
     /// The record as it came, for deliveries.
     private(set) var raw: [UInt8]
@@ -51,8 +51,9 @@ final class EventJob {
     private var headers: [(topic: String, value: PushHeaders?)] = []
 
     init(
-        _ message: Message, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin
+        _ shared: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin
     ) {
+        let message = shared.value
         id = event.id
         sentMs = event.sentMs
         self.app = app
@@ -67,7 +68,7 @@ final class EventJob {
         begunActivityID = nil
         audience = Audience(of: message)
         payloads = EventPayloads(message, policy: app.policy)
-        self.message = MessageJob(message)
+        self.message = shared
         activity = nil
     }
 
@@ -176,15 +177,6 @@ final class EventJob {
                 .render(badge: badge, pid: id, receiver: uid)
         }
         return activity?.payload
-    }
-}
-
-/// A message in work. A class, since a message has so many parts that each copy of it would cost a dozen retains.
-final class MessageJob {
-    let value: Message
-
-    init(_ message: Message) {
-        value = message
     }
 }
 

@@ -7,7 +7,7 @@ import Telemetry
 extension Pipeline {
     func decide(_ job: RecipientJob) {
         voidPresence(of: job)
-        let now = Loop.wallMs()
+        let now = loop.wallMs
         noteLiveness(of: job, nowMs: now)
         let decision: Decision
         if let message = job.event.message {
@@ -69,7 +69,7 @@ extension Pipeline {
         job.lostTokens.removeAll(keepingCapacity: true)
         let tokens = (job.decision?.routes ?? []).compactMap(\.pushedToken)
         job.awaiting = 1 + tokens.count
-        ask(job) { (store) throws(RedisFault) in try store.claim(ClaimRequest(job), tag: job.tag(.claim)) }
+        ask(job) { (store) throws(RedisFault) in try store.claim(ClaimRequest(job, nowMs: loop.wallMs), tag: job.tag(.claim)) }
         for token in tokens {
             ask(job) { (store) throws(RedisFault) in
                 try store.owner(
@@ -228,7 +228,7 @@ extension Pipeline {
         ask(job) { (store) throws(RedisFault) in
             try store.finish(
                 app: job.event.app.id, uid: job.recipient.uid, kind: job.event.claimKind, id: job.event.claimID,
-                expireAtMs: job.event.expiresAtMs, nowMs: Loop.wallMs(), tag: job.tag(.finish))
+                expireAtMs: job.event.expiresAtMs, nowMs: loop.wallMs, tag: job.tag(.finish))
         }
     }
 
@@ -244,13 +244,13 @@ extension Pipeline {
 }
 
 extension ClaimRequest {
-    init(_ job: RecipientJob) {
+    init(_ job: RecipientJob, nowMs: Int64) {
         let event = job.event
         self.init(
             app: event.app.id, uid: job.recipient.uid, kind: event.claimKind, id: event.claimID,
             conversation: event.conversationID, sentMs: event.sentMs, seq: event.message?.value.serverSeq,
             counted: job.decision?.counted ?? false, revoke: event.message?.value.revoke, expireAtMs: event.expiresAtMs,
-            nowMs: Loop.wallMs())
+            nowMs: nowMs)
     }
 }
 

@@ -20,7 +20,7 @@ extension Pipeline {
         guard let token = job.devices[index].token else { return }
         job.devices[index].look = LastLook()
         do throws(RedisFault) {
-            try store.claim(ClaimRequest(job), tag: job.tag(.look, index))
+            try store.claim(ClaimRequest(job, nowMs: loop.wallMs), tag: job.tag(.look, index))
         } catch {
             job.devices[index].look = nil
             return lookLater(job, index)
@@ -57,7 +57,7 @@ extension Pipeline {
         guard look.awaiting == 0, job.devices[index].state == .pushing else { return }
         if look.hasFailed { return lookLater(job, index) }
         if look.isFinished { return leaveToOther(job, index) }
-        if let reason = look.facts.reason(expireAtMs: job.event.expiresAtMs, now: Loop.wallMs()) {
+        if let reason = look.facts.reason(expireAtMs: job.event.expiresAtMs, now: loop.wallMs) {
             return stop(job, index, reason)
         }
         job.devices[index].checkedNanos = loop.nowNanos

@@ -25,7 +25,7 @@ extension Pipeline: APNsClientDelegate {
         if isAccepted {
             job.flags.insert(.accepted)
             noteAccepted(job, index)
-            metrics.accepted(job.event.origin.kafkaMs, nowMs: Loop.wallMs())
+            metrics.accepted(job.event.origin.kafkaMs, nowMs: loop.wallMs)
         } else if ending.removesToken {
             remove(bound, of: job, ending)
         }
@@ -55,7 +55,7 @@ extension Pipeline: APNsClientDelegate {
     /// While other devices of the user are open, a crash must not push this one again; and a started Live Activity
     /// runs from now. Best effort: what is lost with the connection costs at most one push too many.
     private func noteAccepted(_ job: RecipientJob, _ index: Int) {
-        let now = Loop.wallMs()
+        let now = loop.wallMs
         let app = job.event.app.id
         // Without a claim there is no mark that this could be written to.
         if job.open > 0 || job.flags.contains(.unmarked), !job.flags.contains(.unclaimed) {
@@ -89,7 +89,7 @@ extension Pipeline: APNsClientDelegate {
         writer.member("cause", ending.reason)
         if let timestampMs = ending.timestampMs { writer.member("timestamp_ms", timestampMs) }
         writer.member("bound_ms", token.record.boundMs)
-        writer.member("at_ms", Loop.wallMs())
+        writer.member("at_ms", loop.wallMs)
         writer.endObject()
         job.unackedRecords += 1
         outbox?.send(topics.feedback, key: token.record.hex, value: writer.bytes, tag: job.tag(.record))

@@ -31,7 +31,7 @@ extension Pipeline {
 
     /// A group's message that nobody may get any more: one record with an empty uid (contract section 3).
     private func expiresUnread(_ event: EventJob) -> Bool {
-        guard event.audience.isUnread, event.expiresAtMs <= Loop.wallMs() else { return false }
+        guard event.audience.isUnread, event.expiresAtMs <= loop.wallMs else { return false }
         write(OutcomeRecord(uid: "", verdict: .expired, reason: .expired), of: event, holder: .event(event))
         release(event)
         return true

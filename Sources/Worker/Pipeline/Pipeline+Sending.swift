@@ -38,7 +38,7 @@ extension Pipeline {
         Recheck(
             isRead: job.claim?.isRead ?? false, isRevoked: job.claim?.isRevoked ?? false,
             isTokenOwned: !job.lostTokens.contains(token)
-        ).reason(expireAtMs: job.event.expiresAtMs, now: Loop.wallMs())
+        ).reason(expireAtMs: job.event.expiresAtMs, now: loop.wallMs)
     }
 
     /// The number beside an alert: capped, and 0 is left out (contract section 5; a 0 would clear the app's alerts).
@@ -50,7 +50,7 @@ extension Pipeline {
     /// The device's turn has come.
     func submit(_ job: RecipientJob, _ index: Int) {
         guard job.devices[index].state == .pushing else { return }
-        guard job.event.expiresAtMs > Loop.wallMs() else {
+        guard job.event.expiresAtMs > loop.wallMs else {
             return stop(job, index, .expired)
         }
         let app = job.event.app
@@ -175,7 +175,7 @@ extension Pipeline {
         add(
             DeliveryTarget(
                 uid: job.recipient.uid, device: target.device, connectionEpoch: target.connectionEpoch, alert: alert,
-                pushed: false, ackByMs: ackWithinMs.map { Loop.wallMs() &+ $0 }), gateway: target.gateway, of: job)
+                pushed: false, ackByMs: ackWithinMs.map { loop.wallMs &+ $0 }), gateway: target.gateway, of: job)
         if let ackWithinMs {
             let dueNanos = loop.nowNanos &+ UInt64(max(0, ackWithinMs)) &* 1_000_000
             job.devices[index].state = .awaitingAck(dueNanos: dueNanos)
@@ -259,7 +259,7 @@ extension Pipeline {
         guard results == .all || (results == .failures && isFailure) else { return }
         recordWriter.clear()
         record.write(
-            to: &recordWriter, app: event.app.id, eventID: event.id, msgID: event.msgID, atMs: Loop.wallMs())
+            to: &recordWriter, app: event.app.id, eventID: event.id, msgID: event.msgID, atMs: loop.wallMs)
         let tag: UInt64
         switch holder {
         case .recipient(let job):

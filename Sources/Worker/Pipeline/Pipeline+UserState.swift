@@ -7,7 +7,7 @@ import Telemetry
 /// Records of `im.user-state`: they change what Redis holds, and alert nobody.
 extension Pipeline {
     func apply(_ state: UserState, of event: Event, app: AppContext, place: OffsetLedger.Slot) {
-        let task = UserStateTask(app: event.app, sentMs: event.sentMs, nowMs: Loop.wallMs(), state: state)
+        let task = UserStateTask(app: event.app, sentMs: event.sentMs, nowMs: loop.wallMs, state: state)
         let job = ChangeJob(place: place, task: task, app: app)
         insert(job)
         if task.isEmpty { done(job) } else { perform(job) }

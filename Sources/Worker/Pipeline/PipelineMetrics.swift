@@ -91,14 +91,10 @@ final class AppMetrics {
     let opens: Counter
     private let app: String
     private let registry: MetricsRegistry
-    private var decisions: [DecisionLabel: Counter] = [:]
+    /// Searched one by one: there are few, and nearly all pushes end as the first.
+    private var decisions: [(verdict: Verdict, reason: String, count: Counter)] = []
     private var removals: [String: Counter] = [:]
     private var changes: [String: Counter] = [:]
-
-    private struct DecisionLabel: Hashable {
-        var verdict: Verdict
-        var reason: String
-    }
 
     init(_ registry: MetricsRegistry, app: String) {
         self.registry = registry
@@ -114,12 +110,11 @@ final class AppMetrics {
 
     /// - Parameter reason: from a closed set; what APNs invents counts as `other`.
     func decided(_ verdict: Verdict, _ reason: String) {
-        let label = DecisionLabel(verdict: verdict, reason: reason)
-        if let counter = decisions[label] { return counter.add() }
+        for known in decisions where known.verdict == verdict && known.reason == reason { return known.count.add() }
         let counter = registry.counter(
             "carillon_decisions_total", help: "Ended (event, device) pairs by verdict and reason.",
             labels: [("app", app), ("verdict", verdict.rawValue), ("reason", reason)])
-        decisions[label] = counter
+        decisions.append((verdict, reason, counter))
         counter.add()
     }
 

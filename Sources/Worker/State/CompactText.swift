@@ -1,43 +1,97 @@
 /// Reads the compact records that hashes hold: numbers, words, and texts with their length before them.
 ///
-/// Every read is checked: what stands in Redis may be of another version or broken, and then reads as nil.
+/// Every read is checked: what stands in Redis may be of another version or broken, and then reads as nil. Looks into the
+/// bytes it was made of, which must outlive it.
 struct CompactText {
-    private var rest: Slice<UnsafeRawBufferPointer>
+    private let bytes: UnsafeRawBufferPointer
+    private var next = 0
 
-    init(_ bytes: UnsafeRawBufferPointer) { rest = bytes[...] }
+    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-    var isEmpty: Bool { rest.isEmpty }
+    var isEmpty: Bool { next >= bytes.count }
 
     /// Takes one byte if it is this one.
     mutating func skip(_ byte: UInt8) -> Bool {
-        guard rest.first == byte else { return false }
-        rest = rest.dropFirst()
+        guard next < bytes.count, bytes[next] == byte else { return false }
+        next += 1
         return true
     }
 
-    mutating func byte() -> UInt8? { rest.popFirst() }
-
-    /// The bytes up to a separator, which is taken too; all that is left where there is none.
-    mutating func word(until separator: UInt8 = UInt8(ascii: " ")) -> Substring {
-        let word = rest.prefix { $0 != separator }
-        rest = rest.dropFirst(word.count)
-        _ = skip(separator)
-        return Substring(decoding: word, as: UTF8.self)
+    /// Takes these bytes if they are what comes next.
+    mutating func skip(_ text: StaticString) -> Bool {
+        let count = text.utf8CodeUnitCount
+        guard count <= bytes.count - next else { return false }
+        for index in 0..<count where bytes[next + index] != text.utf8Start[index] { return false }
+        next += count
+        return true
     }
 
-    mutating func number(until separator: UInt8 = UInt8(ascii: " ")) -> Int64? { Int64(word(until: separator)) }
+    /// Takes so many bytes if they are this text's.
+    mutating func skip(_ count: Int64, ifTheyAre text: String) -> Bool {
+        guard count == text.utf8.count, count <= bytes.count - next else { return false }
+        for byte in text.utf8 {
+            guard bytes[next] == byte else { return false }
+            next += 1
+        }
+        return true
+    }
+
+    mutating func byte() -> UInt8? {
+        guard next < bytes.count else { return nil }
+        defer { next += 1 }
+        return bytes[next]
+    }
+
+    /// The bytes up to a separator, which is taken too; all that is left where there is none.
+    mutating func word(until separator: UInt8 = UInt8(ascii: " ")) -> UnsafeRawBufferPointer {
+        let start = next
+        while next < bytes.count, bytes[next] != separator { next += 1 }
+        let word = UnsafeRawBufferPointer(rebasing: bytes[start..<next])
+        if next < bytes.count { next += 1 }
+        return word
+    }
+
+    /// A word as text, broken UTF-8 repaired.
+    mutating func text(until separator: UInt8 = UInt8(ascii: " ")) -> String {
+        String(decoding: word(until: separator), as: UTF8.self)
+    }
+
+    /// A word that is a decimal number; the word is taken whether it is one or not.
+    mutating func number(until separator: UInt8 = UInt8(ascii: " ")) -> Int64? {
+        let word = word(until: separator)
+        let isNegative = word.first == UInt8(ascii: "-")
+        guard let magnitude = Self.decimal(isNegative ? UnsafeRawBufferPointer(rebasing: word.dropFirst()) : word)
+        else { return nil }
+        return isNegative ? Int64(exactly: magnitude).map { -$0 } : Int64(exactly: magnitude)
+    }
+
+    /// Decimal digits and nothing else; nil also for what does not fit.
+    static func decimal(_ digits: UnsafeRawBufferPointer) -> UInt64? {
+        guard !digits.isEmpty, digits.count <= 20 else { return nil }
+        var value: UInt64 = 0
+        for digit in digits {
+            let number = digit &- 48
+            guard number < 10 else { return nil }
+            let (scaled, first) = value.multipliedReportingOverflow(by: 10)
+            let (sum, second) = scaled.addingReportingOverflow(UInt64(number))
+            guard !first, !second else { return nil }
+            value = sum
+        }
+        return value
+    }
 
     /// `<length>:<bytes>`
     mutating func string() -> String? {
         guard let count = number(until: UInt8(ascii: ":")) else { return nil }
-        return bytes(count)
+        return string(count)
     }
 
     /// So many bytes, if they are there.
-    mutating func bytes(_ count: Int64) -> String? {
-        guard count >= 0, count <= rest.count else { return nil }
-        defer { rest = rest.dropFirst(Int(count)) }
-        return String(decoding: rest.prefix(Int(count)), as: UTF8.self)
+    mutating func string(_ count: Int64) -> String? {
+        guard count >= 0, count <= bytes.count - next else { return nil }
+        let start = next
+        next += Int(count)
+        return String(decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<next]), as: UTF8.self)
     }
 
     /// As `string`, or `-` for none.

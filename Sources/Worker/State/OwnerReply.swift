@@ -11,17 +11,21 @@ public struct OwnerReply: Sendable, Equatable {
     public init?(_ reply: borrowing RedisReply) {
         guard !reply.isNull else { return nil }
         var text = CompactText(reply.bytes)
-        guard text.word() == "1", let version = StateKeys.version(of: text.word()) else { return nil }
-        isBound = text.word() == "b"
-        guard let count = text.number(), let uid = text.bytes(count) else { return nil }
+        guard text.skip("1 "), let version = StateKeys.version(of: text.word()) else { return nil }
+        isBound = text.skip("b ")
+        if !isBound { _ = text.word() }
+        guard let count = text.number(), let uid = text.string(count) else { return nil }
         self.uid = uid
         self.version = version
     }
 
     /// Whether a push may go to this token of this user; anything else is `token_moved`.
     public static func allows(_ reply: borrowing RedisReply, uid: String, token: borrowing BoundToken) -> Bool {
-        guard let owner = OwnerReply(reply) else { return false }
-        return owner.isBound && owner.uid == uid && owner.version == token.version
+        var text = CompactText(reply.bytes)
+        guard text.skip("1 "), StateKeys.version(of: text.word()) == token.version, text.skip("b "),
+            let count = text.number()
+        else { return false }
+        return text.skip(count, ifTheyAre: uid)
     }
 }
 

@@ -8,17 +8,17 @@ enum PresenceText {
     static func entry(device: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> DevicePresence? {
         let comma = UInt8(ascii: ",")
         var text = CompactText(value)
-        guard let state = DevicePresence.State(rawValue: String(text.word(until: comma))),
-            let platform = DevicePresence.Platform(rawValue: String(text.word(until: comma)))
+        guard let state = DevicePresence.State(rawValue: text.text(until: comma)),
+            let platform = DevicePresence.Platform(rawValue: text.text(until: comma))
         else { return nil }
-        let gateway = String(text.word(until: comma))
+        let gateway = text.text(until: comma)
         guard !gateway.isEmpty, gateway != "-", let gatewayEpoch = text.number(until: comma),
             let connectionEpoch = text.number(until: comma), let lastMs = text.number(until: comma)
         else { return nil }
-        let since = text.word(until: comma)
+        let since = text.text(until: comma)
         let backgroundSince = Int64(since)
         guard since == "-" || backgroundSince != nil else { return nil }
-        let tail = text.word(until: 0)
+        let tail = text.text(until: 0)
         guard let split = tail.lastIndex(of: ",") else { return nil }
         let active = tail[..<split]
         let flags = tail[tail.index(after: split)...]

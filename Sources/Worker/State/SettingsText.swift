@@ -22,17 +22,17 @@ struct SettingsText {
         guard field.count == 2 else { return }
         var dated = CompactText(value)
         guard dated.number() != nil else { return }
-        let text = dated.word(until: 0)
+        let text = dated.text(until: 0)
         switch (field[0], field[1]) {
         case (UInt8(ascii: "d"), UInt8(ascii: "n")): isOn = text == "1"
         case (UInt8(ascii: "d"), UInt8(ascii: "s")): start = Int(text)
         case (UInt8(ascii: "d"), UInt8(ascii: "e")): end = Int(text)
-        case (UInt8(ascii: "d"), UInt8(ascii: "z")): zone = String(text)
+        case (UInt8(ascii: "d"), UInt8(ascii: "z")): zone = text
         case (UInt8(ascii: "d"), UInt8(ascii: "l")): level = Int(text) ?? 5
         case (UInt8(ascii: "s"), UInt8(ascii: "d")): plain.showDetail = text != "0"
         case (UInt8(ascii: "p"), UInt8(ascii: "d")): plain.pushWhenDesktopOnline = text != "0"
         case (UInt8(ascii: "h"), UInt8(ascii: "o")): plain.holdSeconds = min(max(0, Int(text) ?? 0), 600)
-        case (UInt8(ascii: "l"), UInt8(ascii: "a")): plain.language = String(text)
+        case (UInt8(ascii: "l"), UInt8(ascii: "a")): plain.language = text
         default: break
         }
     }

@@ -40,9 +40,14 @@ enum StateKeys {
     }
 
     /// The number that `version(_:)` wrote; nil for any other text.
-    static func version(of text: Substring) -> Int64? {
-        guard text.utf8.count == 20, let bits = UInt64(text) else { return nil }
+    static func version(of text: UnsafeRawBufferPointer) -> Int64? {
+        guard text.count == 20, let bits = CompactText.decimal(text) else { return nil }
         return Int64(bitPattern: bits ^ (1 << 63))
+    }
+
+    static func version(of text: String) -> Int64? {
+        var text = text
+        return text.withUTF8 { version(of: UnsafeRawBufferPointer($0)) }
     }
 
     /// How long a mark lives: at least a day, and as long as its message may still be sent.

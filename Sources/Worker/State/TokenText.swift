@@ -38,11 +38,11 @@ enum TokenText {
         guard name.skip(UInt8(ascii: "t")), let letter = name.byte(), let kind = kind(letter),
             let device = name.string()
         else { return nil }
-        let activity = name.isEmpty ? nil : String(name.word(until: 0))
+        let activity = name.isEmpty ? nil : name.text(until: 0)
         var text = CompactText(record)
-        guard text.word() == "1", let version = StateKeys.version(of: text.word()), let boundMs = text.number()
+        guard text.skip("1 "), let version = StateKeys.version(of: text.word()), let boundMs = text.number()
         else { return nil }
-        let hex = String(text.word())
+        let hex = text.text()
         guard let environment = text.byte(), text.skip(UInt8(ascii: " ")), let topic = text.optional() else {
             return nil
         }

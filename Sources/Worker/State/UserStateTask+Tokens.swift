@@ -60,7 +60,7 @@ extension UserState.Binding {
             switch answer.code {
             case 0: return .step(.dropOwn(.ignored(.stale)))
             case 1:
-                guard answer.texts.count == 2, let version = StateKeys.version(of: answer.texts[1][...]) else {
+                guard answer.texts.count == 2, let version = StateKeys.version(of: answer.texts[1]) else {
                     return .step(.settle(repeated: false))
                 }
                 return .step(.retireReplaced(token: answer.texts[0], version: version, repeated: false))

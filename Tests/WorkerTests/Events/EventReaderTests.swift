@@ -9,7 +9,8 @@ struct EventReaderTests {
 
     private func message(_ extra: String) throws -> Message {
         let event = try read(BadRecordTests.message(extra))
-        guard case .message(let message) = event.body else { throw Mismatch() }
+        guard case .message(let shared) = event.body else { throw Mismatch() }
+        let message = shared.value
         return message
     }
 
@@ -106,7 +107,8 @@ struct EventReaderTests {
         let record =
             BadRecordTests.head
             + #""kind":"revoke","msg_id":"m","conv":{"id":"c","type":"group"},"from":{"uid":"a"},"revoke":{"target_msg_id":"t","badge":"count"}}"#
-        guard case .message(let message) = try read(record).body else { throw Mismatch() }
+        guard case .message(let shared) = try read(record).body else { throw Mismatch() }
+        let message = shared.value
         #expect(message.kind == .revoke)
         #expect(message.revoke == Message.Revoke(targetMsgID: "t", badge: .count))
     }
