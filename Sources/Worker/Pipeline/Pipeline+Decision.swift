@@ -67,10 +67,14 @@ extension Pipeline {
         job.flags.remove(.unclaimed)
         job.owed = nil
         job.lostTokens.removeAll(keepingCapacity: true)
-        let tokens = (job.decision?.routes ?? []).compactMap(\.pushedToken)
-        job.awaiting = 1 + tokens.count
-        ask(job) { (store) throws(RedisFault) in try store.claim(ClaimRequest(job, nowMs: loop.wallMs), tag: job.tag(.claim)) }
-        for token in tokens {
+        let routes = job.decision?.routes ?? []
+        job.awaiting = 1
+        for route in routes where route.pushedToken != nil { job.awaiting += 1 }
+        ask(job) { (store) throws(RedisFault) in
+            try store.claim(ClaimRequest(job, nowMs: loop.wallMs), tag: job.tag(.claim))
+        }
+        for route in routes {
+            guard let token = route.pushedToken else { continue }
             ask(job) { (store) throws(RedisFault) in
                 try store.owner(
                     app: job.event.app.id, token: job.recipient.tokens[token].record.hex,

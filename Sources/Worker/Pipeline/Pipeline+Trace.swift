@@ -7,7 +7,7 @@ import Telemetry
 extension Pipeline {
     /// Adds an outcome to the recipient's trace.
     func note(_ outcome: OutcomeRecord, of job: RecipientJob) {
-        let nowMs = Loop.wallMs()
+        let nowMs = loop.wallMs
         if job.trace == nil {
             guard traces.covers(app: job.event.app.id, uid: job.recipient.uid) else { return }
             job.trace = TraceBytes(
@@ -40,7 +40,7 @@ extension Pipeline {
             ask(job) { (store) throws(RedisFault) in
                 try store.expireTrace(
                     app: app, uid: job.recipient.uid, day: job.traceDay,
-                    seconds: traces.keySeconds(day: job.traceDay, nowMs: Loop.wallMs()), tag: job.tag(.traceLife))
+                    seconds: traces.keySeconds(day: job.traceDay, nowMs: loop.wallMs), tag: job.tag(.traceLife))
             }
         }
         answered(job, failed: false)
