@@ -132,7 +132,7 @@ extension Pipeline: KafkaConsumerDelegate {
         if let collapseID = job.givenCollapseID {
             // Best effort: lost with the connection, a recall stands beside its message instead of in its place.
             try? store.keepCollapseID(
-                app: job.app.id, msgID: job.msgID, collapseID, expireAtMs: job.expiresAtMs, nowMs: Loop.wallMs(),
+                app: job.app.id, msgID: job.msgID, collapseID, expireAtMs: job.expiresAtMs, nowMs: loop.wallMs,
                 tag: job.tag(.note))
         }
         expand(job)

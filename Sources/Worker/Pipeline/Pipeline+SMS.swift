@@ -38,7 +38,7 @@ extension Pipeline {
     /// Once per (event, user), in time, and not while a device is live.
     func offerSMS(_ job: RecipientJob, reason: String) {
         guard job.event.wantsSMS, job.flags.isDisjoint(with: [.live, .offeredSMS]),
-            job.event.expiresAtMs > Loop.wallMs()
+            job.event.expiresAtMs > loop.wallMs
         else { return }
         job.flags.insert(.offeredSMS)
         var writer = JSONWriter(reservingCapacity: 256)
@@ -49,7 +49,7 @@ extension Pipeline {
         writer.member("msg_id", job.event.msgID)
         writer.member("uid", job.recipient.uid)
         writer.member("reason", reason)
-        writer.member("at_ms", Loop.wallMs())
+        writer.member("at_ms", loop.wallMs)
         writer.endObject()
         job.unackedRecords += 1
         outbox?.send(topics.sms, key: job.recipient.uid, value: writer.bytes, tag: job.tag(.record))

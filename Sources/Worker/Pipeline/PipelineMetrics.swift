@@ -120,7 +120,7 @@ final class AppMetrics {
 
     /// Pushes that APNs accepted.
     var accepted: UInt64 {
-        decisions.reduce(0) { $1.key.verdict == .accepted ? $0 &+ $1.value.value : $0 }
+        decisions.reduce(0) { $1.verdict == .accepted ? $0 &+ $1.count.value : $0 }
     }
 
     func tokenRemoved(_ cause: String) {
