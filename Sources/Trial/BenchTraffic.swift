@@ -64,6 +64,34 @@ public struct BenchTraffic: Sendable {
         return (conversation, value)
     }
 
+    /// Message `number` of a series to a group of `group` members, who are read from Redis; the sender is none of them.
+    public func groupMessage(
+        _ number: Int, group: Int, series: String, atMs: Int64
+    ) -> (key: String, value: String) {
+        let conversation = "g-\(number % groups(of: group))"
+        let value = """
+            {"v":1,"kind":"message","app":"\(app)","event_id":"e-\(series)-\(number)","sent_ms":\(atMs),\
+            "msg_id":"m-\(series)-\(number)","server_seq":\(number + 1),"conv":{"id":"\(conversation)","type":"group"},\
+            "from":{"uid":"speaker","nick":"\(Self.nicks[number % Self.nicks.count])"},\
+            "type_name":"RC:TxtMsg","push":{"content":"\(Self.texts[number % Self.texts.count])",\
+            "payload":{"jump":"chat","room":\(number % 1000)}}}
+            """
+        return (conversation, value)
+    }
+
+    /// As many groups as the users make; each user is in one.
+    public func groups(of size: Int) -> Int { max(1, users / size) }
+
+    /// The Redis commands that make the groups, some hundred members each, all at one mute level.
+    public func groupCommands(size: Int, level: Int) -> [String] {
+        (0..<groups(of: size)).flatMap { group in
+            stride(from: 0, to: size, by: 200).map { first in
+                let members = (first..<min(size, first + 200)).map { "\(uid(group * size + $0)) \(level)" }
+                return "HSET g:{\(app):g-\(group)} " + members.joined(separator: " ")
+            }
+        }
+    }
+
     /// A payload as the worker renders them, for a client beside it.
     public static let samplePayload = """
         {"aps":{"alert":{"body":"Alice: \(texts[1])"},"badge":3,"mutable-content":1,"sound":"default",\

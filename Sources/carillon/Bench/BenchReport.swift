@@ -19,7 +19,7 @@ struct BenchReport {
 
     /// Every message was pushed once.
     var isComplete: Bool {
-        throughput.allSatisfy { $0.pushes == settings.events && $0.acceptedByServer == settings.events }
+        throughput.allSatisfy { $0.pushes == settings.pushes && $0.acceptedByServer == settings.pushes }
     }
 
     static func median(_ values: [Double]) -> Double? {
@@ -34,10 +34,12 @@ struct BenchReport {
     var text: String {
         var text = "\nbinds        \(Self.whole(bindsPerSecond)) records/s (\(settings.users) users)\n"
         for (round, outcome) in throughput.enumerated() {
-            text += "\nthroughput   \(Self.whole(outcome.perSecond)) pushes/s"
-            text += " (\(outcome.pushes) in \(Self.tenths(outcome.seconds)) s)"
+            let what = settings.isMuted ? "members" : "pushes"
+            text += "\nthroughput   \(Self.whole(outcome.perSecond)) \(what)/s"
+            text += " (\(outcome.recipients) in \(Self.tenths(outcome.seconds)) s"
+            text += settings.group.map { ", groups of \($0))" } ?? ")"
             text += throughput.count > 1 ? ", round \(round + 1)\n" : "\n"
-            text += "  CPU per push, µs\n"
+            text += "  CPU per \(what.dropLast(settings.isMuted ? 1 : 2)), µs\n"
             text += Self.row("worker", outcome.workerMicros)
             for thread in outcome.workerThreads where outcome.micros(thread.nanos) >= 0.05 {
                 text += Self.row("  " + thread.name, outcome.micros(thread.nanos))
@@ -46,8 +48,8 @@ struct BenchReport {
             text += Self.row("simulator", outcome.micros(outcome.simulatorNanos))
             if h2load.indices.contains(round) { text += Self.row("h2load", h2load[round].micros) }
             text += "  worker's memory, peak: \(Self.megabytes(outcome.peakBytes))\n"
-            if outcome.acceptedByServer != outcome.pushes || outcome.pushes != settings.events {
-                text += "  ✗ \(settings.events) messages, \(outcome.pushes) accepted, "
+            if outcome.acceptedByServer != outcome.pushes || outcome.pushes != settings.pushes {
+                text += "  ✗ \(settings.pushes) pushes wanted, \(outcome.pushes) accepted, "
                 text += "\(outcome.acceptedByServer) at the server\n"
             }
         }
@@ -95,6 +97,8 @@ struct BenchReport {
         writer.member("events", Int64(settings.events))
         writer.member("users", Int64(settings.users))
         writer.member("shards", Int64(settings.shards))
+        if let group = settings.group { writer.member("group", Int64(group)) }
+        writer.member("muted", settings.isMuted)
         writer.member("in_flight", Int64(settings.inFlight))
         writer.member("results", settings.results)
         writer.member("complete", isComplete)
@@ -138,6 +142,7 @@ struct BenchReport {
     private static func write(_ outcome: ThroughputPhase.Outcome, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("pushes", Int64(outcome.pushes))
+        writer.member("recipients", Int64(outcome.recipients))
         writer.member("accepted_by_server", Int64(outcome.acceptedByServer))
         write("seconds", outcome.seconds, to: &writer)
         write("per_s", outcome.perSecond, to: &writer)

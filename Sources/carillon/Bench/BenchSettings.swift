@@ -14,6 +14,18 @@ struct BenchSettings {
     var held: Int
     var usesRedisTCP: Bool
     var printsJSON: Bool
+    /// Decision and rendering alone.
+    var isDecideOnly: Bool
+    /// Members of the groups that the throughput phase writes to; nil: its messages are 1:1.
+    var group: Int?
+    /// They muted their groups: nothing is sent.
+    var isMuted: Bool
+
+    /// Records of the throughput phase.
+    var records: Int { group.map { max(1, events / $0) } ?? events }
+    /// Recipients of them.
+    var recipients: Int { group.map { records * $0 } ?? events }
+    var pushes: Int { isMuted ? 0 : recipients }
     var keeps: Bool
     /// The APNs client alone, beside h2load.
     var isAPNsOnly: Bool
@@ -44,6 +56,9 @@ struct BenchSettings {
         .value("window", "BYTES", "the simulator's window per connection (1048576; APNs has 65535)"),
         .value("apns-client", "URL", "be the client of --apns, against a simulator with --credentials DIR"),
         .value("credentials", "DIR", "what that simulator was started with"),
+        .flag("decide", "decision and rendering alone, in this process: CPU per recipient"),
+        .value("group", "N", "messages go to groups of N members, each event a push to every one (none: 1:1)"),
+        .flag("muted", "with --group: every member muted it, so nothing is sent; what a member costs before sending"),
         .flag("keep", "keep the servers and a worker until ctrl-C afterwards"),
     ]
 
@@ -69,10 +84,17 @@ struct BenchSettings {
         guard (apnsClient == nil) == (credentials == nil) else {
             throw Arguments.UsageError(message: "--apns-client and --credentials belong together")
         }
+        isDecideOnly = arguments.has("decide")
+        group = arguments.has("group") ? try arguments.int("group", default: 1_000, in: 2...100_000) : nil
+        isMuted = arguments.has("muted")
+        guard !isMuted || group != nil else { throw Arguments.UsageError(message: "--muted needs --group") }
+        guard group == nil || group ?? 0 <= users else {
+            throw Arguments.UsageError(message: "--group wants no more members than there are --users")
+        }
         connections = try arguments.int("connections", default: 1, in: 1...64)
         streams = try arguments.int("streams", default: 1_000, in: 1...100_000)
         window = try arguments.int("window", default: 1 << 20, in: 65_535...(1 << 30))
-        rounds = try arguments.int("rounds", default: isAPNsOnly ? 5 : 1, in: 1...100)
+        rounds = try arguments.int("rounds", default: isAPNsOnly || isDecideOnly ? 5 : 1, in: 1...100)
         held = try arguments.int("held", default: 100_000, in: 0...1_000_000)
         usesRedisTCP = arguments.has("redis-tcp")
         printsJSON = arguments.has("json")

@@ -69,6 +69,15 @@ struct BenchWorld: Sendable {
         return Double(traffic.users - first) / seconds
     }
 
+    /// Writes the members of the groups, as the IM backend would.
+    func makeGroups() throws {
+        guard let group = settings.group else { return }
+        for command in traffic.groupCommands(size: group, level: settings.isMuted ? 5 : 0) {
+            let answer = try world.redis.command(command)
+            if answer.hasPrefix("-") { throw TrialFault("redis-server: \(answer)") }
+        }
+    }
+
     /// Looks at the worker's numbers until they are as wanted; a minute without any change is a fault.
     @discardableResult
     func wait(

@@ -8,6 +8,8 @@ import Worker
 struct ThroughputPhase {
     struct Outcome: Sendable {
         var pushes = 0
+        /// What costs are shared among: pushes, or members where none is pushed.
+        var recipients = 0
         /// What the simulator accepted meanwhile; equal, or something is wrong.
         var acceptedByServer = 0
         /// From the last look without a record read to the first with all settled.
@@ -18,9 +20,9 @@ struct ThroughputPhase {
         var simulatorNanos: UInt64 = 0
         var peakBytes = 0
 
-        var perSecond: Double { Double(pushes) / max(seconds, 1e-9) }
+        var perSecond: Double { Double(recipients) / max(seconds, 1e-9) }
         var workerMicros: Double { micros(workerNanos) }
-        func micros(_ nanos: UInt64) -> Double { Double(nanos) / 1000 / Double(max(1, pushes)) }
+        func micros(_ nanos: UInt64) -> Double { Double(nanos) / 1000 / Double(max(1, recipients)) }
     }
 
     private struct Mark {
@@ -32,10 +34,14 @@ struct ThroughputPhase {
     }
 
     static func run(_ bench: BenchWorld, round: Int) async throws -> Outcome {
-        let count = bench.settings.events
+        let count = bench.settings.records
         let nowMs = Loop.wallMs()
-        try bench.fill(Configuration.Topics().events, count) {
-            bench.traffic.message($0, series: "t\(round)-\(nowMs)", atMs: nowMs)
+        try bench.fill(Configuration.Topics().events, count) { number in
+            let series = "t\(round)-\(nowMs)"
+            guard let group = bench.settings.group else {
+                return bench.traffic.message(number, series: series, atMs: nowMs)
+            }
+            return bench.traffic.groupMessage(number, group: group, series: series, atMs: nowMs)
         }
         let worker = try BenchWorker(configuration: try bench.world.writeConfiguration())
         var start = await mark(bench, worker)
@@ -50,6 +56,7 @@ struct ThroughputPhase {
         let end = await mark(bench, worker)
         var outcome = Outcome()
         outcome.pushes = metrics.accepted
+        outcome.recipients = bench.settings.recipients
         outcome.acceptedByServer = end.accepted - start.accepted
         outcome.seconds = Double(end.nanos - start.nanos) / 1e9
         outcome.workerNanos = end.worker.cpuNanos &- start.worker.cpuNanos

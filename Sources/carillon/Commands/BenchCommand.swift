@@ -18,6 +18,9 @@ struct BenchCommand: Command {
             With --apns instead: the APNs client alone, in a process of its own, in turns with h2load, against a simulator in a
             third process; the ratio of the medians.
 
+            With --decide instead: decision and rendering alone on one thread, without servers. With --group N the throughput
+            phase writes to groups of N members; --muted leaves out all that follows a deny, such as the sending.
+
             CPU is the kernel's account of the threads (schedstat), h2load's by wait4. Use a release build.
             """,
         options: BenchSettings.options)
@@ -36,6 +39,7 @@ struct BenchCommand: Command {
                     connections: settings.connections, streams: settings.streams)
                 return try await client.run()
             }
+            if settings.isDecideOnly { return try DecideBench(settings: settings).run() }
             if settings.isAPNsOnly { return try APNsBench(settings: settings).run() }
             let signals = try EndSignals()
             let ending = Ending()
@@ -66,9 +70,10 @@ struct BenchCommand: Command {
         var report = BenchReport(settings: settings)
         say("binding \(settings.users) users …\n")
         report.bindsPerSecond = try await bench.bindUsers()
+        try bench.makeGroups()
         for round in 1...settings.rounds {
             let which = settings.rounds > 1 ? ", round \(round) of \(settings.rounds)" : ""
-            say("pushing \(settings.events) messages\(which) …\n")
+            say("pushing \(settings.records) messages\(which) …\n")
             report.throughput.append(try await ThroughputPhase.run(bench, round: round))
             guard H2LoadPhase.isPossible else { continue }
             say("h2load\(which) …\n")
