@@ -30,9 +30,10 @@ struct APSObject {
         "subtitle-loc-key", "subtitle-loc-args", "summary-arg", "url-args",
     ]
 
-    init(_ message: borrowing Message, text: AlertText, isHidden: Bool) {
+    /// - Parameter isReplaced: the sender's own `alert` is not to be seen: details are hidden, or it is one of several.
+    init(_ message: borrowing Message, text: AlertText, isReplaced: Bool) {
         if case .object(let members) = message.push.aps {
-            given = isHidden ? members.filter { !Self.textKeys.contains($0.key) } : members
+            given = isReplaced ? members.filter { !Self.textKeys.contains($0.key) } : members
         } else {
             given = []
         }

@@ -24,6 +24,14 @@ public enum CollapseID {
         return nil
     }
 
+    /// Of a push that tells of several messages of a conversation, beginning with this one: it replaces none of theirs.
+    public static func merged(conversation: String, oldest msgID: String) -> String {
+        var hash = SipHash128(key0: 0x636f_6c6c_6170_7365, key1: 0x6275_7273_7473_3031)
+        hash.update(lengthThen: conversation)
+        hash.update(lengthThen: msgID)
+        return hash.finishHex()
+    }
+
     /// As given where it may stand in a header, else its SHA-256 in hexadecimal.
     static func fitted(_ text: String) -> String {
         let utf8 = text.utf8

@@ -37,7 +37,9 @@ public struct PayloadTemplate: Sendable {
             writer.member("content-available", 1)
         } else {
             let text = AlertText(message, variant: variant, templates: templates)
-            body = APSObject(message, text: text, isHidden: variant.isHidden).write(to: &writer)
+            body = APSObject(
+                message, text: text, isReplaced: variant.isHidden || variant.mergedCount > 1
+            ).write(to: &writer)
         }
         let apsEnd = writer.bytes.count
         writer.endObject()

@@ -10,6 +10,8 @@ public struct PayloadVariant: Sendable, Hashable {
     /// Of the token; nil unless details are hidden, since nothing else looks at it.
     public var contentKey: String?
     public var isForced: Bool
+    /// How many messages the push tells of together; 0: of its own only.
+    public var mergedCount = 0
 
     public init(language: String, isHidden: Bool = false, contentKey: String? = nil, isForced: Bool = false) {
         self.language = language

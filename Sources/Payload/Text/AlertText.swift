@@ -11,10 +11,21 @@ struct AlertText {
     init(_ message: borrowing Message, variant: PayloadVariant, templates: Templates) {
         if variant.isHidden {
             // Title, name, content and the sender's `aps.alert` are all replaced.
-            body = Array(templates.hidden(contentKey: variant.contentKey, language: variant.language).utf8)
+            body = Array(
+                templates.hidden(
+                    contentKey: variant.contentKey, language: variant.language, mergedCount: variant.mergedCount
+                ).utf8)
             return
         }
         title = message.push.title.flatMap(Self.shown)
+        if variant.mergedCount > 1 {
+            // The number is of them all; a name may stand above it only where all have the same sender.
+            if title == nil, message.conversation.type == .p2p, message.push.prefix {
+                title = message.from.nick.map(PlainText.name).flatMap { $0.isEmpty ? nil : $0 }
+            }
+            body = Array(templates.merged(variant.mergedCount, language: variant.language).utf8)
+            return
+        }
         let text: String
         if variant.isForced, let forced = message.push.force.content.flatMap({ Self.shown($0) }) {
             text = forced

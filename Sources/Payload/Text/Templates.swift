@@ -49,9 +49,12 @@ public struct Templates: Sendable, Equatable {
     }
 
     /// What one who hides details reads instead of title, name and content.
-    public func hidden(contentKey: String?, language: String) -> String {
+    ///
+    /// - Parameter mergedCount: messages that the alert tells of; their number gives nothing away. The text of a content
+    ///   key stands for any number.
+    public func hidden(contentKey: String?, language: String, mergedCount: Int = 0) -> String {
         if let contentKey, let text = first(language, { $0.contentKeys[contentKey] }) { return text }
-        return generic(language: language)
+        return mergedCount > 1 ? merged(mergedCount, language: language) : generic(language: language)
     }
 
     /// How `count` messages in one alert are told of, in the plural form that the text's own language has for it.

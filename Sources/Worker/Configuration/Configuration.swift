@@ -140,6 +140,8 @@ public struct Configuration: Sendable {
         public var endpoints = Endpoints()
         public var templates = Templates()
         public var limits = Limits()
+        /// `coalesce.window_s`: what follows an alert of the same conversation so soon goes as one push; 0: off.
+        public var coalesceSeconds: Double = 0
         /// `environment`: for what does not say which it is.
         public var environment = APNsEnvironment.production
 

@@ -98,12 +98,15 @@ struct Section {
         return number
     }
 
-    /// A share of a whole.
-    func share(_ key: String) -> Double? {
+    /// A number with or without a fraction.
+    func number(_ key: String, in range: ClosedRange<Double>, _ unit: String = "") -> Double? {
         guard let node = self[key] else { return nil }
-        guard case .scalar(let text, quoted: false) = node.value, let number = Double(text), number >= 0, number <= 1
+        guard case .scalar(let text, quoted: false) = node.value, let number = Double(text), range.contains(number)
         else {
-            problems.add(node.mark, "\(name(key)) must be a number from 0 to 1")
+            let of = unit.isEmpty ? "" : " of \(unit)"
+            problems.add(
+                node.mark,
+                "\(name(key)) must be a number\(of) from \(Int(range.lowerBound)) to \(Int(range.upperBound))")
             return nil
         }
         return number

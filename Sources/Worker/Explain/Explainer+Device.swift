@@ -73,6 +73,7 @@ extension Explainer {
             Explanation.Step(
                 14, "size", input: payload.map { "\($0.count) bytes" } ?? "too large however much is cut",
                 outcome: isSendable ? "fits" : Reason.payloadTooLarge.rawValue, passes: isSendable))
+        if let step = device.burstStep { steps.append(step) }
         steps.append(
             Explanation.Step(
                 15, "last look", input: "token owned \(isOwned), revoked \(device.mark?.isRevoked ?? false)",
@@ -175,6 +176,26 @@ struct DeviceContext {
                 ? "silent"
                 : (badge.map { "badge \($0)" } ?? "no badge")
                     + (message.decreasesBadge ? ", less one if the recalled message is counted and unread" : ""))
+    }
+
+    /// Nil: the app does not coalesce. Windows are in workers' memories, so it cannot be said whether one is open.
+    var burstStep: Explanation.Step? {
+        guard record.app.coalesceSeconds > 0, let message = record.message else { return nil }
+        return Explanation.Step(
+            15, "coalescing", input: "window \(record.app.coalesceSeconds) s per conversation",
+            outcome: burstBypass(message).map { "goes at once: \($0)" }
+                ?? "goes at once; within a window that another alert opened it waits and is merged")
+    }
+
+    /// Why a push never waits in a burst.
+    private func burstBypass(_ message: Message) -> String? {
+        if message.kind == .revoke { return "a recall" }
+        if message.push.voip { return "voip" }
+        if message.push.silent { return "silent" }
+        if isForced { return "forced" }
+        if MentionClass(message.mention, of: user.uid).isMention { return "a mention" }
+        if case .apns(_, .some) = route.way { return "strategy 4 to a live device" }
+        return nil
     }
 
     func sendStep(_ token: TokenRecord) -> Explanation.Step {

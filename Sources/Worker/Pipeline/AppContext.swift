@@ -12,6 +12,8 @@ final class AppContext {
     let policy: AppPolicy
     let templates: Templates
     let metrics: AppMetrics
+    /// A burst's window; 0: every alert goes at once.
+    let coalesceNanos: UInt64
     private(set) var clients: [Client] = []
     var rate: RateBucket
     /// Devices whose push the rate holds back, oldest first.
@@ -37,12 +39,16 @@ final class AppContext {
     }
 
     /// - Parameter rate: pushes per second of this shard; 0: no limit.
-    init(policy: AppPolicy, templates: Templates, metrics: AppMetrics, rate: Double, clients: [Client]) {
+    init(
+        policy: AppPolicy, templates: Templates, metrics: AppMetrics, rate: Double, coalesceNanos: UInt64,
+        clients: [Client]
+    ) {
         self.rate = RateBucket(perSecond: rate)
         id = policy.id
         self.policy = policy
         self.templates = templates
         self.metrics = metrics
+        self.coalesceNanos = coalesceNanos
         self.clients = clients
     }
 

@@ -142,21 +142,27 @@ final class EventJob {
     // MARK: - Bytes
 
     /// Nil where the event makes headers that cannot be sent (a topic with bytes that no header may have).
-    func headers(for token: TokenRecord) -> PushHeaders? {
+    ///
+    /// - Parameter merged: the messages that the push tells of; their collapse id is not this event's.
+    func headers(for token: TokenRecord, _ merged: MergedPush? = nil) -> PushHeaders? {
+        if let merged { return makeHeaders(topic: token.topic, merged) }
         for entry in headers where entry.topic == token.topic { return entry.value }
         let value = makeHeaders(topic: token.topic)
         headers.append((token.topic, value))
         return value
     }
 
-    private func makeHeaders(topic: String) -> PushHeaders? {
-        let common: EventHeaders
+    private func makeHeaders(topic: String, _ merged: MergedPush? = nil) -> PushHeaders? {
+        var common: EventHeaders
         if let message {
             common = EventHeaders(message.value, originalCollapseID: originalCollapseID)
         } else if let activity {
             common = EventHeaders(activity.value, expireAtMs: expiresAtMs)
         } else {
             return nil
+        }
+        if let merged {
+            common.collapseID = CollapseID.merged(conversation: conversationID, oldest: merged.oldestID)
         }
         guard let type = PushType(rawValue: common.pushType.rawValue),
             let priority = PushPriority(rawValue: common.priority)
@@ -168,11 +174,13 @@ final class EventJob {
 
     /// The bytes for one device; nil: too large however much is cut (`payload_too_large`).
     func payload(
-        uid: String, settings: UserSettings, token: TokenRecord, isForced: Bool, badge: Int64?, id: PushIdentity
+        uid: String, settings: UserSettings, token: TokenRecord, isForced: Bool, badge: Int64?, id: PushIdentity,
+        mergedCount: Int = 0
     ) -> [UInt8]? {
         if let message {
-            let variant = PayloadVariant(
+            var variant = PayloadVariant(
                 message.value, token: token, settings: settings, isForced: isForced, policy: app.policy)
+            variant.mergedCount = mergedCount
             return payloads?.template(variant, of: message.value, templates: app.templates)?
                 .render(badge: badge, pid: id, receiver: uid)
         }

@@ -156,6 +156,7 @@ extension Pipeline {
 
     /// A route that a later round replaces.
     func supersede(_ job: RecipientJob, _ index: Int) {
+        if job.devices[index].isMerging { job.event.unsent -= 1 }
         job.devices[index].state = .superseded
         job.open -= 1
     }
@@ -195,11 +196,13 @@ extension Pipeline {
         _ fill: (inout OutcomeRecord) -> Void = { _ in }
     ) {
         guard job.devices[index].state != .ended else { return }
-        let wasPushing = job.devices[index].state == .pushing
+        let wasPushing = job.devices[index].state == .pushing || job.devices[index].isMerging
         job.devices[index].state = .ended
         job.open -= 1
         if wasPushing { taken(job, index) }
         if verdict != .accepted { noteFailure(of: job, verdict: verdict, reason: reason) }
+        let merged = job.devices[index].merged.take()
+        defer { if let merged { follow(merged, verdict) } }
         guard isRecorded else { return }
         var record = OutcomeRecord(
             uid: job.recipient.uid, device: job.devices[index].route.device, verdict: verdict, reason: reason)
@@ -227,6 +230,7 @@ extension Pipeline {
         let isMarked = !job.flags.contains(.unmarked)
         if isMarked, job.flags.contains(.unclaimed) { return payOwed(job) }
         job.awaiting = (isMarked ? 1 : 0) + (job.trace == nil ? 0 : 1)
+        guard job.awaiting > 0 else { return done(job) }
         sendTrace(job)
         guard isMarked else { return }
         ask(job) { (store) throws(RedisFault) in

@@ -182,6 +182,7 @@ extension Pipeline: KafkaConsumerDelegate {
         if lost { metrics.assignmentsLost.add() }
         guard !lost, !intake.isClosing, !isDrained(partitions) else { return .complete }
         // What is in flight may end and be stored; the next owner would do it a second time.
+        endAllBursts()
         revoking = Revocation(partitions: partitions, deadlineNanos: loop.nowNanos &+ limits.revokeDrainNanos)
         return .deferred
     }

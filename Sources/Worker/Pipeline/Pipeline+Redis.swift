@@ -12,6 +12,8 @@ extension Pipeline: RedisClientDelegate {
             if refusal != nil, tag.stage == .finish { noteWritten() }
             guard let job = job(tag.ref) else { return }
             take(reply, tag, job)
+        case .burst:
+            if let job = job(tag.ref) { didLookInBurst(job, ClaimReply(reply)) }
         case .trace:
             if let job = job(tag.ref) { traced(job, count: reply.int64 ?? 0) }
         case .lease:
@@ -71,6 +73,8 @@ extension Pipeline: RedisClientDelegate {
         case .user, .conversation, .claim, .owner, .finish, .acks:
             if tag.stage == .finish, fault.refusesWrite { noteRefusal(fault) }
             if let job = job(tag.ref) { answered(job, failed: true) }
+        case .burst:
+            if let job = job(tag.ref) { didLookInBurst(job, nil) }
         case .trace, .traceLife:
             if let job = job(tag.ref) { traceFailed(job, fault) }
         case .lease:

@@ -19,16 +19,25 @@ extension Pipeline {
             return leaveToConnection(job, index, reason)
         }
         let bound = job.recipient.tokens[token]
+        if job.event.app.coalesceNanos > 0 {
+            job.devices[index].token = bound
+            if joinsBurst(job, index) { return }
+        }
+        push(job, index, bound, isChecked: true)
+    }
+
+    /// - Parameter isChecked: the claim has just said that nothing stands against it; else it looks once more first.
+    func push(_ job: RecipientJob, _ index: Int, _ bound: BoundToken, isChecked: Bool) {
         job.devices[index].pushID = PushIdentity.make(
             app: job.event.app.id, uid: job.recipient.uid, msgID: job.event.claimID,
             kind: job.event.claimKind.rawValue,
             tokenHex: bound.record.hex)
         job.devices[index].token = bound
         job.devices[index].badge = job.claim.flatMap { badge($0, of: job) }
+        if !job.devices[index].isMerging { job.event.unsent += 1 }
         job.devices[index].state = .pushing
-        job.event.unsent += 1
         job.devices[index].startedNanos = loop.nowNanos
-        job.devices[index].checkedNanos = loop.nowNanos
+        job.devices[index].checkedNanos = isChecked ? loop.nowNanos : 0
         let device = DeviceRef(job: job.ref, device: index)
         if lanes.enter(bound.record.hex, device) { submit(job, index) }
     }
@@ -123,10 +132,11 @@ extension Pipeline {
     private func makePush(
         _ job: RecipientJob, _ index: Int, _ token: TokenRecord, _ device: DeviceToken
     ) -> Push? {
-        guard let id = job.devices[index].pushID, let headers = job.event.headers(for: token),
+        let merged = job.devices[index].merged
+        guard let id = job.devices[index].pushID, let headers = job.event.headers(for: token, merged),
             let payload = job.event.payload(
                 uid: job.recipient.uid, settings: job.recipient.settings, token: token, isForced: job.isForced,
-                badge: job.devices[index].badge, id: id)
+                badge: job.devices[index].badge, id: id, mergedCount: merged?.count ?? 0)
         else { return nil }
         return Push(
             tag: job.tag(.push, index), token: device, headers: headers,

@@ -17,7 +17,7 @@ extension Pipeline {
         noteRefusal(fault)
         if !job.flags.contains(.unclaimed) { metrics.unclaimed.add() }
         job.flags.insert(.unclaimed)
-        let request = ClaimRequest(job)
+        let request = ClaimRequest(job, nowMs: loop.wallMs)
         job.owed = fault.isLasting ? nil : request
         ask(job) { (store) throws(RedisFault) in try store.peek(request, tag: job.tag(.claim)) }
     }
@@ -26,7 +26,7 @@ extension Pipeline {
     func lookRefused(_ job: RecipientJob, _ index: Int, _ fault: RedisFault) {
         noteRefusal(fault)
         do throws(RedisFault) {
-            try store.peek(ClaimRequest(job), tag: job.tag(.look, index))
+            try store.peek(ClaimRequest(job, nowMs: loop.wallMs), tag: job.tag(.look, index))
         } catch {
             looked(job, index) { $0.hasFailed = true }
         }
@@ -56,7 +56,7 @@ extension Pipeline {
         job.awaiting = 1
         ask(job) { (store) throws(RedisFault) in
             var request = request
-            request.nowMs = Loop.wallMs()
+            request.nowMs = loop.wallMs
             try store.claim(request, tag: job.tag(.finish))
         }
     }

@@ -31,6 +31,7 @@ extension Pipeline {
             guard let job = job(ref), job.step != .finishing else { return }
             if job.step == .sending { endHold(job) } else { postpone(item) }
         case .pace(let app): goOn(app)
+        case .burst(let key, let window): endBurst(key, window)
         case .look(let device):
             if let job = job(device.job) { dispatch(job, device.device) }
         case .retryMembers(let ref):

@@ -43,6 +43,7 @@ final class Pipeline {
     var lanes = DeviceLanes<DeviceRef>()
     /// What is in work here, and who waits for its end: repeats of it that came meanwhile.
     var pairs: [PushIdentity: [JobRef]] = [:]
+    var bursts: BurstTable<JobRef>
     var due = DueQueue<DueItem>()
     /// Since when, and how, Redis takes no writes; nil: it does.
     var refusal: WriteRefusal?
@@ -82,6 +83,7 @@ final class Pipeline {
         events = SlotTable(capacity: parts.limits.recipientsMax)
         recipients = SlotTable(capacity: parts.limits.recipientsMax)
         changes = SlotTable(capacity: parts.limits.changesMax)
+        bursts = BurstTable(waitingMax: parts.limits.recipientsMax / 2)
         leaseQueries = SlotTable(capacity: parts.limits.recipientsMax)
         for app in parts.apps { apps[app.policy.id] = app }
         outbox = Outbox(
@@ -112,6 +114,7 @@ final class Pipeline {
     /// Reads no more; work in hand goes on.
     func stopIntake() {
         intake.isClosing = true
+        endAllBursts()
         consumer.pause(consumer.assignment)
         consumerWatcher?.resume()
     }
@@ -233,6 +236,8 @@ enum DueItem {
     case hold(JobRef)
     /// A last look that Redis could not answer.
     case look(DeviceRef)
+    /// The end of a burst's window.
+    case burst(PushIdentity, UInt32)
     /// The app's rate lets the next push go.
     case pace(AppContext)
     case retryMembers(JobRef)

@@ -89,6 +89,7 @@ final class AppMetrics {
     let deliveries: Counter
     let ackTimeouts: Counter
     let opens: Counter
+    let coalesced: Counter
     private let app: String
     private let registry: MetricsRegistry
     /// Searched one by one: there are few, and nearly all pushes end as the first.
@@ -104,6 +105,8 @@ final class AppMetrics {
             "carillon_deliveries_total", help: "Devices sent to by the long connection.", labels: labels)
         ackTimeouts = registry.counter(
             "carillon_delivery_ack_timeouts_total", help: "Deliveries without an ack in time.", labels: labels)
+        coalesced = registry.counter(
+            "carillon_coalesced_total", help: "Messages to a device that a later push told of.", labels: labels)
         opens = registry.counter(
             "carillon_open_reports_total", help: "Pushes opened, first report of each device.", labels: labels)
     }

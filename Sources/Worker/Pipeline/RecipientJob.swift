@@ -37,6 +37,8 @@ final class RecipientJob {
     var flags: Flags = []
     /// What the steps of the last decision said.
     var facts: DecisionFacts = []
+    /// Where it waits to be told together with others; nil: it does not.
+    var burst: BurstPlace?
     /// What is to be kept of the outcomes; nil: none yet, or the user is not traced.
     var trace: TraceBytes?
     /// The list that it goes to.
@@ -49,7 +51,7 @@ final class RecipientJob {
     }
 
     struct Flags: OptionSet {
-        var rawValue: UInt16
+        var rawValue: UInt32
         /// The event's deliveries wait for it no more.
         static let decided = Flags(rawValue: 1)
         /// No mark says that it is finished: nothing was done, or the rest is left to the partition's next owner.
@@ -77,6 +79,8 @@ final class RecipientJob {
         static let unclaimed = Flags(rawValue: 16384)
         /// Everything is done but the claim that Redis refused.
         static let owing = Flags(rawValue: 32768)
+        /// Its alert opened a burst's window: all its devices are pushed at once.
+        static let leadsBurst = Flags(rawValue: 65536)
         /// Repeats of this pair wait for its end.
         static let holdsPair = Flags(rawValue: 256)
     }
@@ -163,11 +167,16 @@ struct DeviceWork {
     var checkedNanos: UInt64 = 0
     /// A last look under way.
     var look: LastLook?
+    /// The messages that its push tells of beside its own.
+    var merged: MergedPush?
 
-    /// On its way to nowhere yet: an ack or a desktop is waited for.
+    /// Waits for the end of its burst's window.
+    var isMerging: Bool { state == .merging }
+
+    /// On its way to nowhere yet: an ack, a desktop or the end of a burst is waited for.
     var isWaiting: Bool {
         switch state {
-        case .idle, .awaitingAck, .held: true
+        case .idle, .awaitingAck, .held, .merging: true
         case .pushing, .superseded, .ended: false
         }
     }
@@ -180,6 +189,8 @@ struct DeviceWork {
         case awaitingAck(dueNanos: UInt64)
         /// Waits for a desktop.
         case held
+        /// Waits for the end of its burst's window, or for the outcome of the push that tells of it.
+        case merging
         /// A later round has another route for it.
         case superseded
         case ended

@@ -15,6 +15,8 @@ struct Tag: Equatable {
         case record, eventRecord, delivery, deadLetter
         /// A last look for one device whose push had to wait: the claim again, and whose the token is.
         case look, lookOwner
+        /// The claim again, of one whose burst's window is over.
+        case burst
         /// What happened, for `carillon trace`, and the life of its list.
         case trace, traceLife
     }

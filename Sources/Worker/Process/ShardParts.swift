@@ -81,7 +81,8 @@ struct ShardParts {
                 AppContext(
                     policy: app.policy, templates: app.templates,
                     metrics: AppMetrics(registry, app: app.policy.id),
-                    rate: Double(app.limits.rate) / Double(configuration.shardCount), clients: clients))
+                    rate: Double(app.limits.rate) / Double(configuration.shardCount),
+                    coalesceNanos: UInt64(app.coalesceSeconds * 1_000_000_000), clients: clients))
         }
         return contexts
     }

@@ -20,7 +20,7 @@ import Worker
         return binary
     }
 
-    private static func start(_ file: String) async throws -> ServerProcess {
+    static func start(_ file: String) async throws -> ServerProcess {
         let path = try binary()
         return try await offPool { try ServerProcess(path, ["run", "--config", file], readyLine: #""msg":"started""#) }
     }

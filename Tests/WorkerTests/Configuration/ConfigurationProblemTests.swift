@@ -46,6 +46,15 @@ struct ConfigurationProblemTests {
         Row(yaml: "x: *a", problem: "f:1: aliases (*name) are not supported"),
     ]
 
+    static let why: [Row] = [
+        app(
+            "coalesce: {window_s: -1}", "apps[0].coalesce.window_s must be a number of seconds from 0 to 600"),
+        app("coalesce: 10", "apps[0].coalesce must be a mapping of keys to values"),
+        top("trace: {sample: 1.5}", "trace.sample must be a number from 0 to 1"),
+        top("trace: {cap: 0}", "trace.cap must be a whole number from 1 to 10000"),
+        top("trace: {ttl: 3}", "unknown key \"ttl\"; known are sample, cap, ttl_h"),
+    ]
+
     static let stores: [Row] = [
         Row(
             yaml: "redis: {}\nkafka:\n  brokerz: x\n",
@@ -155,7 +164,7 @@ struct ConfigurationProblemTests {
         #expect(!found.contains { $0.contains("hush") }, "a secret must not be repeated")
     }
 
-    @Test(arguments: apps + others)
+    @Test(arguments: apps + others + why)
     func isTheOnlyProblem(row: Row) {
         let found = problems(row.yaml)
         #expect(found.count == 1 && found.first?.hasPrefix(row.problem) == true, "\(found)")

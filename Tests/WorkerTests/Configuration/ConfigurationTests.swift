@@ -82,8 +82,10 @@ struct ConfigurationTests {
             badge_cap: 99
             default_language: ja
             default_tz: Asia/Tokyo
+            coalesce: {window_s: 2.5}
             limits: {rate: 7, in_flight: 3, answer_s: 0.5, unknown_tries: 0}
         results: failures
+        trace: {sample: 0.25, cap: 9, ttl_h: 24}
         http: {listen: "[::1]:0"}
         shards: 3
         log: {level: debug}
@@ -101,6 +103,8 @@ struct ConfigurationTests {
         #expect(configuration.redis.endpoint?.database == 3 && configuration.redis.endpoint?.usesTLS == true)
         #expect(configuration.redis.limits.commandTimeoutNanos == 50_000_000)
         #expect(configuration.results == .failures)
+        #expect(configuration.trace.sample == 0.25 && configuration.trace.cap == 9)
+        #expect(configuration.trace.ttlHours == 24)
         #expect(configuration.http.host == "::1" && configuration.http.port == 0)
         #expect(configuration.shards == 3 && configuration.logLevel == .debug)
         #expect(configuration.window.records == 5 && configuration.window.bytes == 1_048_576)
@@ -124,6 +128,7 @@ struct ConfigurationTests {
         #expect(app.policy.defaultLanguage == "ja" && app.templates.defaultLanguage == "ja")
         #expect(app.policy.defaultZone == "Asia/Tokyo")
         #expect(app.limits.client.answerNanos == 500_000_000 && app.limits.client.inFlightMax == 3)
+        #expect(app.coalesceSeconds == 2.5)
         #expect(app.limits.rate == 7 && app.limits.unknownTries == 0)
     }
 
