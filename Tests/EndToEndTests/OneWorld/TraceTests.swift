@@ -34,31 +34,31 @@ extension OneWorld {
         @Test func aPushIsToldWithItsAnswerAndItsSteps() async throws {
             let stage = try Stage.here
             let seen = try await stage.play(
-                state: [.bind("t1"), .bind("t1", "pad", as: token("t1", "pad", TokenPrefix.gone))],
-                events: [.message("t1-1", to: ["t1"], push: #""content":"secret words""#)])
-            let told = try await trace("t1", "--msg", "t1-1")
+                state: [.bind("tr1"), .bind("tr1", "pad", as: token("tr1", "pad", TokenPrefix.gone))],
+                events: [.message("tr1-1", to: ["tr1"], push: #""content":"secret words""#)])
+            let told = try await trace("tr1", "--msg", "tr1-1")
             #expect(told.run.code == 0)
             let record = try #require(told.records.first)
             #expect(told.records.count == 1 && record["kind"]?.string == "message")
-            #expect(record["msg_id"]?.string == "t1-1" && record["event_id"]?.string == "e-t1-1")
+            #expect(record["msg_id"]?.string == "tr1-1" && record["event_id"]?.string == "e-tr1-1")
             #expect(outcomes(record) == ["pad rejected ExpiredToken", "phone accepted ok"])
             let phone = record["outcomes"]?.array?.first { $0["device"]?.string == "phone" }
-            let result = seen.results.first { $0["msg_id"]?.string == "t1-1" && $0["device"]?.string == "phone" }
+            let result = seen.results.first { $0["msg_id"]?.string == "tr1-1" && $0["device"]?.string == "phone" }
             #expect(phone?["apns_id"]?.string == result?["apns_id"]?.string && phone?["apns_id"] != nil)
             #expect(phone?["status"]?.int == 200 && phone?["badge"]?.int == 1 && phone?["attempts"]?.int == 1)
             #expect(phone?["latency_ms"]?.int == result?["latency_ms"]?.int)
             let pad = record["outcomes"]?.array?.first { $0["device"]?.string == "pad" }
             #expect(pad?["status"]?.int == 410)
             #expect((record["steps"]?.array ?? []).compactMap { $0["step"]?.int } == [2, 6, 7, 8, 9, 10])
-            let text = try await people("t1", "--msg", "t1-1")
-            for shown in ["t1-1", "phone", "accepted", "ok", "status 200", "badge 1", "ExpiredToken", "let through"] {
+            let text = try await people("tr1", "--msg", "tr1-1")
+            for shown in ["tr1-1", "phone", "accepted", "ok", "status 200", "badge 1", "ExpiredToken", "let through"] {
                 #expect(text.output.contains(shown), "\(shown)")
             }
             for output in [text.output, told.run.output] {
-                #expect(!output.contains("secret words") && !output.contains(token("t1", "phone")))
+                #expect(!output.contains("secret words") && !output.contains(token("tr1", "phone")))
             }
-            let stored = try await stage.redisText("LRANGE c:t2:{im:t1}\(nowMs / 86_400_000) 0 -1")
-            #expect(!stored.contains("secret words") && !stored.contains(token("t1", "phone")))
+            let stored = try await stage.redisText("LRANGE c:t3:{im:tr1}\(nowMs / 86_400_000) 0 -1")
+            #expect(!stored.contains("secret words") && !stored.contains(token("tr1", "phone")))
         }
 
         @Test func whoGotNothingIsToldWhy() async throws {
@@ -66,24 +66,25 @@ extension OneWorld {
             let off = nowMs - 60_000
             try await stage.play(
                 state: [
-                    .bind("t2"), .state("mute", "t2", #""conv_id":"c-muted","level":5"#),
-                    .read("t2", conv: "c-read", #""up_to_seq":9"#),
+                    .bind("tr2"), .state("mute", "tr2", #""conv_id":"c-muted","level":5"#),
+                    .read("tr2", conv: "c-read", #""up_to_seq":9"#),
                 ],
                 events: [
-                    .message("t2-muted", to: ["t2"], conv: "c-muted"),
-                    .message("t2-read", to: ["t2"], conv: "c-read", seq: 9),
-                    .message("t2-veto", to: ["t2"], push: #""content":"x","enabled":false"#),
-                    .message("t2-late", to: ["t2"], sentMs: off, #","expire_at_ms":\#(off + 1)"#),
-                    .message("t2-forced", to: ["t2"], conv: "c-muted", push: #""content":"x","force":{"mode":"all"}"#),
-                    .message("t3-none", to: ["t3"]),
+                    .message("tr2-muted", to: ["tr2"], conv: "c-muted"),
+                    .message("tr2-read", to: ["tr2"], conv: "c-read", seq: 9),
+                    .message("tr2-veto", to: ["tr2"], push: #""content":"x","enabled":false"#),
+                    .message("tr2-late", to: ["tr2"], sentMs: off, #","expire_at_ms":\#(off + 1)"#),
+                    .message(
+                        "tr2-forced", to: ["tr2"], conv: "c-muted", push: #""content":"x","force":{"mode":"all"}"#),
+                    .message("tr3-none", to: ["tr3"]),
                 ])
-            let told = try await trace("t2")
+            let told = try await trace("tr2")
             func record(_ id: String) throws -> JSONTree {
                 try #require(told.records.first { $0["msg_id"]?.string == id }, "\(id)")
             }
             let rows: [(String, String, Int64)] = [
-                ("t2-muted", "conv_muted", 8), ("t2-read", "already_read", 6), ("t2-veto", "msg_push_off", 7),
-                ("t2-late", "expired", 2),
+                ("tr2-muted", "conv_muted", 8), ("tr2-read", "already_read", 6), ("tr2-veto", "msg_push_off", 7),
+                ("tr2-late", "expired", 2),
             ]
             for (id, reason, step) in rows {
                 let verdict = reason == "expired" ? "expired" : "suppressed"
@@ -91,64 +92,64 @@ extension OneWorld {
                 let denied = try record(id)["steps"]?.array?.first { $0["outcome"]?.string == reason }
                 #expect(denied?["step"]?.int == step, "\(id)")
             }
-            #expect(try outcomes(record("t2-forced")) == ["phone accepted forced"])
-            let mute = try record("t2-forced")["steps"]?.array?.first { $0["step"]?.int == 8 }
+            #expect(try outcomes(record("tr2-forced")) == ["phone accepted forced"])
+            let mute = try record("tr2-forced")["steps"]?.array?.first { $0["step"]?.int == 8 }
             #expect(mute?["input"]?.string == "level 5 by user, mention none, forced")
             #expect(told.records.count == 5)
-            let nobody = try await trace("t3", "--msg", "t3-none")
+            let nobody = try await trace("tr3", "--msg", "tr3-none")
             #expect(nobody.records.map(outcomes) == [["suppressed no_token"]])
         }
 
         @Test func recallsActivitiesAndConnectionsAreToldToo() async throws {
             let stage = try Stage.here
             try await stage.redis([
-                Gateway.lease("gw-t4"), Gateway.presence("t4", "pc", platform: "pc", gateway: "gw-t4"),
+                Gateway.lease("gw-tr4"), Gateway.presence("tr4", "pc", platform: "pc", gateway: "gw-tr4"),
             ])
             try await stage.play(
-                state: [.bind("t4"), .bind("t4", type: "start"), .ack("t4", "pc", ["t4-1", "t4-r"])],
-                events: [.message("t4-1", to: ["t4"])])
+                state: [.bind("tr4"), .bind("tr4", type: "start"), .ack("tr4", "pc", ["tr4-1", "tr4-r"])],
+                events: [.message("tr4-1", to: ["tr4"])])
             try await stage.play(events: [
-                .revoke("t4-r", of: "t4-1", to: "t4"),
+                .revoke("tr4-r", of: "tr4-1", to: "tr4"),
                 .activity(
-                    "t4-a", to: "t4",
+                    "tr4-a", to: "tr4",
                     #""activity_id":"o","event":"start","state":{},"attributes_type":"O","attributes":{}"#),
             ])
-            let records = try await trace("t4").records
+            let records = try await trace("tr4").records
             #expect(records.map { $0["kind"]?.string }.filter { $0 == "message" }.count == 1)
-            let message = try #require(records.first { $0["msg_id"]?.string == "t4-1" })
+            let message = try #require(records.first { $0["msg_id"]?.string == "tr4-1" })
             #expect(outcomes(message) == ["pc online acked", "phone accepted ok"])
             let revoke = try #require(records.first { $0["kind"]?.string == "revoke" })
             #expect(outcomes(revoke) == ["pc online acked", "phone accepted ok"])
             let activity = try #require(records.first { $0["kind"]?.string == "live_activity" })
-            #expect(activity["event_id"]?.string == "e-t4-a" && outcomes(activity) == ["phone accepted ok"])
+            #expect(activity["event_id"]?.string == "e-tr4-a" && outcomes(activity) == ["phone accepted ok"])
         }
 
         @Test func aRepeatLeavesTheTraceAsItWas() async throws {
             let stage = try Stage.here
-            let line = Line.message("t5-1", to: ["t5"])
-            try await stage.play(state: [.bind("t5")], events: [line])
+            let line = Line.message("tr5-1", to: ["tr5"])
+            try await stage.play(state: [.bind("tr5")], events: [line])
             try await stage.play(events: [line, line])
-            #expect(try await trace("t5").records.count == 1)
+            #expect(try await trace("tr5").records.count == 1)
         }
 
         @Test func whatIsNotThereIsExplained() async throws {
             let stage = try Stage.here
-            let nobody = try await people("t6")
+            let nobody = try await people("tr6")
             #expect(nobody.code == 1 && nobody.errors.contains("no event named this user"))
-            let never = try await people("t6", "--msg", "t6-never")
+            let never = try await people("tr6", "--msg", "tr6-never")
             #expect(never.code == 1 && never.errors.contains("no worker has taken it up"))
-            try await stage.redis(["SET c:d2:{im:t6}mt6-begun c"])
-            let begun = try await people("t6", "--msg", "t6-begun")
+            try await stage.redis(["SET c:d3:{im:tr6}mtr6-begun c"])
+            let begun = try await people("tr6", "--msg", "tr6-begun")
             #expect(begun.code == 1 && begun.errors.contains("in work"))
-            try await stage.redis(["SET c:d2:{im:t6}mt6-done f"])
-            let done = try await people("t6", "--msg", "t6-done")
+            try await stage.redis(["SET c:d3:{im:tr6}mtr6-done f"])
+            let done = try await people("tr6", "--msg", "tr6-done")
             #expect(done.code == 1 && done.errors.contains("it was finished"))
         }
 
         @Test func aListLivesNoLongerThanIsWanted() async throws {
             let stage = try Stage.here
-            try await stage.play(state: [.bind("t7")], events: [.message("t7-1", to: ["t7"])])
-            let life = try await stage.redisText("TTL c:t2:{im:t7}\(nowMs / 86_400_000)")
+            try await stage.play(state: [.bind("tr7")], events: [.message("tr7-1", to: ["tr7"])])
+            let life = try await stage.redisText("TTL c:t3:{im:tr7}\(nowMs / 86_400_000)")
             let seconds = try #require(Int64(life.filter { $0.isNumber }))
             #expect((72 * 3600...96 * 3600).contains(seconds), "\(life)")
         }
