@@ -88,7 +88,7 @@ struct DecideBench {
         while served < settings.events {
             for (event, recipients) in events {
                 guard case .message(let message) = event.body else { continue }
-                bytes += Self.serve(message, event.sentMs, recipients, parts, stage)
+                bytes += Self.serve(message.value, event.sentMs, recipients, parts, stage)
                 served += recipients.count
             }
         }
