@@ -32,7 +32,7 @@ import Testing
         var trace = RecordedTrace()
         let row = DecisionRow("row 6 | muted | group | mute=5 dnd=00:00-23:59 phone=fg |  | conv_muted +0 phone=quiet")
         #expect(row.decide(&trace) == row.expected)
-        #expect(trace.steps.map(\.step) == [.expiry, .read, .veto, .mute, .badge, .routes, .token])
+        #expect(trace.steps.map(\.step) == [.expiry, .read, .veto, .mute, .quietHours, .badge, .routes, .token])
         #expect(trace.steps[3].outcome == "conv_muted")
         #expect(trace.steps[3].input == "level 5 by user, mention none, forced false")
     }

@@ -55,12 +55,13 @@ private func decide<Trace: DecisionTrace>(
     let isVetoed = isVetoed(message)
     let passesWindow = quiet.allows(mention, in: type) || (isForced && policy.forceOverridesDND)
 
-    let denied =
-        denyForRead(message, sentMs: sentMs, of: recipient, trace: &trace)
-        ?? denyForVeto(message, isVetoed: isVetoed, trace: &trace)
-        ?? denyForMute(
-            chain, mention, isForced: isForced, passes: passesMute, windowDecides: windowDecides, trace: &trace)
-        ?? denyForQuietHours(quiet, isForced: isForced, passes: passesWindow, policy: policy, trace: &trace)
+    // All are asked, so that each is told of; the first deny is the verdict.
+    let read = denyForRead(message, sentMs: sentMs, of: recipient, trace: &trace)
+    let veto = denyForVeto(message, isVetoed: isVetoed, trace: &trace)
+    let mute = denyForMute(
+        chain, mention, isForced: isForced, passes: passesMute, windowDecides: windowDecides, trace: &trace)
+    let window = denyForQuietHours(quiet, isForced: isForced, passes: passesWindow, policy: policy, trace: &trace)
+    let denied = read ?? veto ?? mute ?? window
     let alert = denied.map(Decision.Alert.deny) ?? .allow(forced: isForced)
 
     // Held by the window alone counts; a muted conversation's ordinary message does not, even where the window alone
@@ -69,12 +70,8 @@ private func decide<Trace: DecisionTrace>(
     let counted = counts(message, isHeard: isHeard, for: recipient, now: now, trace: &trace)
     trace.keep(
         facts(
-            of: message, sentMs: sentMs, for: recipient, chain, mention, quiet,
-            [
-                isVetoed ? .vetoed : [], passesMute || windowDecides ? [] : .muted,
-                windowDecides ? .windowDecides : [], passesWindow ? [] : .heldByQuiet, isForced ? .forced : [],
-                counted ? .counted : [], recipient.hasMobileInForeground(at: now) ? .inForeground : [],
-            ]))
+            of: message, for: recipient, chain, mention, quiet, denials: (read, veto, mute, window), counted: counted,
+            isForced: isForced, windowDecides: windowDecides, now: now))
     let routes = Router(message, policy: policy, allowed: denied == nil, now: now).routes(to: recipient)
     for route in routes {
         trace.record(.routes, input: recipient.facts(of: route, at: now), outcome: route.way.text)
@@ -155,19 +152,27 @@ private func counts(
     return counted
 }
 
-/// `said`: what the steps have told already.
+/// What the steps have told, in codes.
 private func facts(
-    of message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, _ chain: MuteChain,
-    _ mention: MentionClass, _ quiet: QuietHours, _ said: DecisionFacts
+    of message: borrowing Message, for recipient: borrowing Recipient, _ chain: MuteChain, _ mention: MentionClass,
+    _ quiet: QuietHours, denials: (read: Reason?, veto: Reason?, mute: Reason?, window: Reason?), counted: Bool,
+    isForced: Bool, windowDecides: Bool, now: Int64
 ) -> DecisionFacts {
-    var facts = said.union(.decided)
-    facts.keep(.read, if: recipient.read?.covers(seq: message.serverSeq, sentMs: sentMs) ?? false)
-    facts.keep(.revoked, if: recipient.isRevoked)
-    facts.keep(chain)
+    var facts = DecisionFacts.decided
+    facts.keep(.read, if: denials.read == .alreadyRead)
+    facts.keep(.revoked, if: denials.read == .revoked)
+    facts.keep(.vetoed, if: denials.veto != nil)
+    facts.keep(.muted, if: denials.mute != nil)
+    facts.keep(.windowDecides, if: windowDecides)
+    facts.keep(.quiet, if: quiet.isActive)
+    facts.keep(.heldByQuiet, if: denials.window != nil)
+    facts.keep(.forced, if: isForced)
     facts.keep(.mentionsMe, if: mention.me)
     facts.keep(.mentionsAll, if: mention.all)
-    facts.keep(.quiet, if: quiet.isActive)
     facts.keep(.countable, if: message.countsForBadge)
+    facts.keep(.counted, if: counted)
+    facts.keep(.inForeground, if: recipient.hasMobileInForeground(at: now))
+    facts.keep(chain)
     return facts
 }
 

@@ -13,21 +13,43 @@ extension LiveActivity {
 public func decide(
     _ activity: borrowing LiveActivity, sentMs: Int64, for recipient: borrowing Recipient, startedMs: Int64?, now: Int64
 ) -> Decision {
+    var trace = NoTrace()
+    return decide(activity, sentMs: sentMs, for: recipient, startedMs: startedMs, now: now, trace: &trace)
+}
+
+/// The same decision, with each step told to `trace` (`explain`).
+public func decide(
+    _ activity: borrowing LiveActivity, sentMs: Int64, for recipient: borrowing Recipient, startedMs: Int64?,
+    now: Int64, trace: inout some DecisionTrace
+) -> Decision {
     let (age, isBeyond) = now.subtractingReportingOverflow(sentMs)
-    if isBeyond || age >= LiveActivity.lifetimeMs {
-        return Decision(alert: .deny(.expired), counted: false, routes: [])
-    }
+    let expired = isBeyond || age >= LiveActivity.lifetimeMs
+    trace.record(
+        .expiry, input: "sent \(sentMs), now \(now), lifetime \(LiveActivity.lifetimeMs) ms",
+        outcome: expired ? Reason.expired.rawValue : "in time")
+    if expired { return Decision(alert: .deny(.expired), counted: false, routes: []) }
     let wanted: TokenRecord.Kind = activity.action == .start ? .start : .activity
     let usable = recipient.tokens.indices.filter { index in
         let record = recipient.tokens[index].record
         return record.type == wanted && (wanted == .start || record.activityID == activity.activityID)
     }
     let started = startedMs ?? usable.map { recipient.tokens[$0].record.boundMs }.min()
-    if activity.action != .start, let started {
-        let limit = activity.action == .end ? LiveActivity.endsEndMs : LiveActivity.updatesEndMs
-        let (running, isBeyond) = now.subtractingReportingOverflow(started)
-        if isBeyond || running >= limit { return Decision(alert: .deny(.activityOver), counted: false, routes: []) }
-    }
+    let isOver = activity.isOver(startedMs: started, now: now)
+    trace.record(
+        .token,
+        input: "\(activity.action.rawValue) wants a \(wanted.rawValue) token: \(usable.count) of "
+            + "\(recipient.tokens.count); began \(started.map { String($0) } ?? "-")",
+        outcome: isOver ? Reason.activityOver.rawValue : usable.isEmpty ? Reason.noToken.rawValue : "reached")
+    if isOver { return Decision(alert: .deny(.activityOver), counted: false, routes: []) }
     let routes = usable.map { Route(device: recipient.tokens[$0].device, way: .apns(token: $0, copyTo: nil)) }
     return Decision(alert: .allow(forced: false), counted: false, routes: routes)
+}
+
+extension LiveActivity {
+    /// A start begins one anew; an end is still of use for some hours after the last update.
+    fileprivate func isOver(startedMs: Int64?, now: Int64) -> Bool {
+        guard action != .start, let startedMs else { return false }
+        let (running, isBeyond) = now.subtractingReportingOverflow(startedMs)
+        return isBeyond || running >= (action == .end ? Self.endsEndMs : Self.updatesEndMs)
+    }
 }

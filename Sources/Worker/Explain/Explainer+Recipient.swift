@@ -25,6 +25,7 @@ extension Explainer {
         }
         var user = try await recipient(member, context)
         let decision = try await decide(context, &user, &steps)
+        if let step = try await recallStep(member.uid, context) { steps.append(step) }
         return try await explain(decision, of: user, context, mark, steps)
     }
 
@@ -84,31 +85,52 @@ extension Explainer {
             let decision = PushCore.decide(
                 message.value, sentMs: context.event.sentMs, for: user.recipient, policy: context.app.policy,
                 zones: zones, now: context.now, trace: &trace)
-            for entry in trace.steps {
-                let step = Explanation.Step(entry)
-                switch entry.step {
-                case .routes: user.routeSteps.append(step)
-                case .token: user.tokenStep = step
-                // The contract's order: the time before the audience.
-                case .expiry: steps.insert(step, at: min(1, steps.count))
-                default: steps.append(step)
-                }
-            }
+            take(trace, &user, &steps)
             return decision
         case .liveActivity(let activity):
             let started = try await desk.activityStart(
                 app: context.event.app, uid: user.recipient.uid, activityID: activity.activityID)
+            var trace = RecordedTrace()
             let decision = PushCore.decide(
-                activity, sentMs: context.event.sentMs, for: user.recipient, startedMs: started, now: context.now)
-            let reason = decision.finalReason
-            let start = started.map { "began \($0)" } ?? "no start known but the oldest token's bind"
-            user.tokenStep = Explanation.Step(
-                12, "token", input: "\(user.recipient.tokens.count) tokens; \(start); now \(context.now)",
-                outcome: reason?.rawValue ?? "reached", passes: reason == nil)
+                activity, sentMs: context.event.sentMs, for: user.recipient, startedMs: started, now: context.now,
+                trace: &trace)
+            take(trace, &user, &steps)
             return decision
         case .userState:
             return Decision(alert: .deny(.ok), counted: false, routes: [])
         }
+    }
+
+    private func take(_ trace: RecordedTrace, _ user: inout RecipientFacts, _ steps: inout [Explanation.Step]) {
+        for entry in trace.steps {
+            let step = Explanation.Step(entry)
+            switch entry.step {
+            case .routes: user.routeSteps.append(step)
+            case .token: user.tokenStep = step
+            // The contract's order: the time before the audience.
+            case .expiry: steps.insert(step, at: min(1, steps.count))
+            default: steps.append(step)
+            }
+        }
+    }
+
+    /// What a recall does to the badge, whatever becomes of its alert; nil: the record is none, or leaves it alone.
+    private func recallStep(_ uid: String, _ context: RecordContext) async throws(RedisFault) -> Explanation.Step? {
+        guard let revoke = context.message?.revoke else { return nil }
+        let target = try await desk.mark(
+            app: context.event.app, uid: uid, kind: .message, id: revoke.targetMsgID)
+        let known =
+            target.map { $0.isRevoked ? "recalled before" : $0.state == nil ? "not come yet" : "taken up" }
+            ?? "not known"
+        let outcome: String
+        switch revoke.badge {
+        case .decrease: outcome = "less one if it was counted and is unread"
+        case .keep: outcome = "the badge stays"
+        case .count: outcome = "counted as a message of its own"
+        }
+        return Explanation.Step(
+            10, "recall", input: "of \(revoke.targetMsgID), which is \(known); badge \(revoke.badge.rawValue)",
+            outcome: outcome)
     }
 
     // MARK: - Devices
@@ -121,10 +143,15 @@ extension Explainer {
         let last = user.tokenStep.map { [$0] } ?? []
         if let reason = decision.finalReason {
             let verdict: Verdict = reason == .expired ? .expired : .suppressed
+            var own = steps + (reason == .noToken || reason == .activityOver ? last : [])
+            if reason == .noToken, context.message?.push.sms == true {
+                own.append(
+                    Explanation.Step(
+                        17, "sms", input: "push.sms", outcome: "an SMS is asked for on push.sms"))
+            }
             explanations.append(
                 Explanation(
-                    uid: user.recipient.uid, verdict: verdict.rawValue, reason: reason.rawValue,
-                    steps: steps + (reason == .noToken || reason == .activityOver ? last : [])))
+                    uid: user.recipient.uid, verdict: verdict.rawValue, reason: reason.rawValue, steps: own))
         }
         let badge = try await badge(decision, user.recipient.uid, context, mark)
         for (index, route) in decision.routes.enumerated() {

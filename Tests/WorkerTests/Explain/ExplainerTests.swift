@@ -33,12 +33,14 @@ struct ExplainerTests {
           - {id: im, topic: com.example.im, credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}}
         """
 
-    private func open(membersMax: Int = 20) async throws -> Desk {
+    private func open(membersMax: Int = 20, app more: String = "") async throws -> Desk {
         let world = try StateWorld()
         try await world.connect()
         let desk = try RedisDesk(endpoint: RedisEndpoint(url: world.server.url))
         try await desk.open()
-        let configuration = try Configuration.read(Array(Self.configuration.utf8), source: "f").get()
+        let text = Self.configuration.replacing(
+            "topic: com.example.im,", with: "topic: com.example.im, \(more)")
+        let configuration = try Configuration.read(Array(text.utf8), source: "f").get()
         return Desk(
             world: world, desk: desk, explainer: Explainer(configuration, desk: desk, membersMax: membersMax))
     }
@@ -109,6 +111,104 @@ struct ExplainerTests {
             #expect(told.first?.device == nil && told.first?.payload == nil)
             #expect(told.first?.steps.first { !$0.passes }?.number == step, "\(record)")
         }
+        await world.end()
+    }
+
+    /// Every kind of record: verdict and reason of each line, and the numbers of the steps that led to the first.
+    @Test func everyKindOfRecordIsExplained() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        for (type, device, activity) in [("start", "phone", nil), ("activity", "phone", "order")]
+            as [(String, String, String?)]
+        {
+            let kind = try #require(TokenRecord.Kind(rawValue: type))
+            let record = TokenRecord(
+                hex: "cc\(type.utf8.count)0", environment: .production, topic: "com.example.im", type: kind,
+                activityID: activity, boundMs: StateWorld.base)
+            try await world.world.change("bob", .bind(.init(device: device, token: record, version: 1)))
+        }
+        try await world.world.raw("HSET", "g:{im:c}", "bob", "0", "alice", "0")
+        let all = [1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
+        let activity = [1, 2, 5, 12, 13, 14, 15, 16]
+        var rows: [(String, [String], [Int])] = [
+            (message(), ["accepted ok"], all),
+            (message(to: "", type: "group"), ["accepted ok", "suppressed sender"], all),
+            (message(to: "", type: "ultra"), ["accepted ok", "suppressed sender"], all),
+            (message(type: "system"), ["accepted ok"], all),
+            (message(push: #"{"silent":true}"#), ["accepted ok"], all),
+            (
+                message(push: #"{"content":"x","voip":true,"sms":true}"#), ["suppressed no_token"],
+                Array(all.prefix(9)) + [12, 17]
+            ),
+            (
+                event(
+                    "revoke",
+                    #""msg_id":"r","conv":{"id":"c","type":"p2p"},"from":{"uid":"alice"},"to":{"uids":["bob"]},"revoke":{"target_msg_id":"m"}"#
+                ),
+                ["accepted ok"], Array(all.prefix(9)) + [10] + all.suffix(6)
+            ),
+            (live("start"), ["accepted ok"], activity), (live("update"), ["accepted ok"], activity),
+            (live("end"), ["accepted ok"], activity),
+            (
+                event(
+                    "live_activity", #""to":{"uids":["bob"]},"la":{"activity_id":"other","event":"update","state":{}}"#),
+                ["suppressed no_token"], [1, 2, 5, 12]
+            ),
+            (#"{"v":1,"kind":"dance"}"#, ["dead_letter bad_event"], [1]),
+        ]
+        let states: [(String, String)] = [
+            (
+                "bind",
+                #""token":{"device":"d","token":"aa","env":"production","topic":"t","type":"alert","bind_ver":1}"#
+            ),
+            ("unbind", #""token":{"device":"d","token":"aa","bind_ver":1}"#), ("settings", #""lang":"en""#),
+            ("mute", #""conv_id":"c","level":5"#), ("read", #""conv_id":"c","up_to_seq":1"#),
+            ("badge_report", #""device":"d","value":1,"client_ms":1"#),
+            ("ack", #""device":"d","conn_epoch":1,"msg_ids":["m"]"#),
+            ("open_report", #""device":"d","pid":"0000","opened_ms":1"#),
+        ]
+        for (kind, fields) in states {
+            rows.append((event(kind, #""uid":"bob",\#(fields)"#), ["state_change ok"], [1, 3]))
+        }
+        for (record, ends, steps) in rows {
+            let told = try await world.explain(record)
+            #expect(told.map { "\($0.verdict) \($0.reason)" }.sorted() == ends, "\(record)")
+            let first = told.first { "\($0.verdict) \($0.reason)" == ends[0] }
+            #expect(first?.steps.map(\.number) == steps, "\(record)")
+            #expect(told.allSatisfy { ($0.payload != nil) == ($0.route == .apns) }, "\(record)")
+        }
+        await world.end()
+    }
+
+    private func event(_ kind: String, _ fields: String) -> String {
+        #"{"v":1,"kind":"\#(kind)","app":"im","event_id":"e-\#(kind)","sent_ms":\#(StateWorld.base),\#(fields)}"#
+    }
+
+    private func live(_ action: String) -> String {
+        event(
+            "live_activity", #""to":{"uids":["bob"]},"la":{"activity_id":"order","event":"\#(action)","state":{"n":1}}"#
+        )
+    }
+
+    @Test func whatCoalescesIsToldAsSuch() async throws {
+        let world = try await open(app: "coalesce: {window_s: 5},")
+        try await bind(world.world, "bob")
+        let told = try #require(try await world.explain(message()).first)
+        let step = try #require(told.steps.first { $0.name == "coalescing" })
+        #expect(step.number == 15 && step.input.contains("5.0 s") && step.outcome.contains("is merged"))
+        let forced = try #require(
+            try await world.explain(message(push: #"{"content":"x","force":{"mode":"all"}}"#)).first)
+        #expect(forced.steps.first { $0.name == "coalescing" }?.outcome == "goes at once: forced")
+        await world.end()
+    }
+
+    @Test func aDeniedMessageIsToldOfEveryStepThatDenies() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        try await world.world.change("bob", .mute(conversation: "c", level: .blocked, untilMs: nil))
+        let told = try #require(try await world.explain(message(push: #"{"content":"x","enabled":false}"#)).first)
+        #expect(told.reason == "msg_push_off")
+        #expect(told.steps.filter { !$0.passes }.map(\.outcome) == ["msg_push_off", "conv_muted"])
         await world.end()
     }
 
