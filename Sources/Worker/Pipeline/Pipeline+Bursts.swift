@@ -25,6 +25,7 @@ extension Pipeline {
             armDue()
         }
         job.devices[index].state = .merging
+        noteWait(job, index, .burst)
         job.event.unsent += 1
         return true
     }

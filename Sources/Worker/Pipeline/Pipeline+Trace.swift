@@ -18,6 +18,15 @@ extension Pipeline {
         job.trace?.append(outcome, nowMs: nowMs)
     }
 
+    /// What a device waits for, or waited for in vain: told in the trace alone, since nothing has ended.
+    func noteWait(_ job: RecipientJob, _ index: Int, _ why: TraceWait) {
+        if traces.isOff { return }
+        note(
+            OutcomeRecord(
+                uid: job.recipient.uid, device: job.devices[index].route.device, verdict: .parked,
+                reason: why.rawValue), of: job)
+    }
+
     /// One of the commands of the present step.
     func sendTrace(_ job: RecipientJob) {
         guard let trace = job.trace else { return }
@@ -58,4 +67,14 @@ extension Pipeline {
             answered(job, failed: true)
         }
     }
+}
+
+/// Reasons that only a trace has.
+enum TraceWait: String {
+    /// Delivered by a connection that did not acknowledge in time; the decision was taken again.
+    case noAck = "no_ack"
+    /// The user's desktop comes first.
+    case desktopFirst = "desktop_first"
+    /// The window of a burst is open.
+    case burst
 }

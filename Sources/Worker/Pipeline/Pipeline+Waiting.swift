@@ -98,6 +98,7 @@ extension Pipeline {
         job.suspects.append(
             RecipientJob.Suspect(device: target.device, connectionEpoch: target.epoch))
         supersede(job, index)
+        noteWait(job, index, .noAck)
         job.event.app.metrics.ackTimeouts.add()
     }
 
@@ -107,6 +108,7 @@ extension Pipeline {
     func hold(_ job: RecipientJob, _ index: Int, token: Int, holdMs: Int64?) {
         if job.flags.contains(.holdOver) { return startPush(job, index, token: token) }
         job.devices[index].state = .held
+        noteWait(job, index, .desktopFirst)
         guard let holdMs, !job.flags.contains(.holdArmed) else { return }
         job.flags.insert(.holdArmed)
         due.insert(.hold(job.ref), dueNanos: loop.nowNanos &+ UInt64(max(0, holdMs)) &* 1_000_000)

@@ -124,6 +124,18 @@ extension OneWorld {
             #expect(activity["event_id"]?.string == "e-tr4-a" && outcomes(activity) == ["phone accepted ok"])
         }
 
+        @Test func aDeliveryWithoutAnAckIsToldBeforeThePush() async throws {
+            let stage = try Stage.here
+            try await stage.redis([
+                Gateway.lease("gw-tr8"),
+                Gateway.presence("tr8", "phone", state: "bg", gateway: "gw-tr8", flags: "l", since: nowMs),
+            ])
+            try await stage.play(state: [.bind("tr8")], events: [.message("tr8-1", to: ["tr8"])])
+            let record = try #require(try await trace("tr8").records.first)
+            let told = (record["outcomes"]?.array ?? []).compactMap { $0["reason"]?.string }
+            #expect(told == ["no_ack", "ok"])
+        }
+
         @Test func aRepeatLeavesTheTraceAsItWas() async throws {
             let stage = try Stage.here
             let line = Line.message("tr5-1", to: ["tr5"])
