@@ -103,17 +103,25 @@ public indirect enum JSONTree: Sendable, Equatable {
 }
 
 extension JSONCursor.Members {
+    private static var searchedMax: Int { 16 }
+
     /// Names with their values, of a repeated name the last value at the place of the first.
     public func lastOfEachKey() -> [(name: String, value: JSONCursor)] {
+        // Few members are searched one by one; the many of a hostile object would take the square of their number.
         var result: [(name: String, value: JSONCursor)] = []
         var places: [String: Int] = [:]
         for (key, value) in self {
             let name = key.string ?? ""
-            if let place = places[name] {
-                result[place].value = value
-            } else {
-                places[name] = result.count
-                result.append((name, value))
+            let known = places.isEmpty ? result.firstIndex { $0.name == name } : places[name]
+            if let known {
+                result[known].value = value
+                continue
+            }
+            result.append((name, value))
+            if !places.isEmpty {
+                places[name] = result.count - 1
+            } else if result.count == Self.searchedMax {
+                for (place, entry) in result.enumerated() { places[entry.name] = place }
             }
         }
         return result

@@ -24,11 +24,20 @@ public struct JSONWriter {
 
     /// A key known to need no escape.
     public mutating func key(_ name: StaticString) {
-        comma()
-        bytes.append(UInt8(ascii: "\""))
-        name.withUTF8Buffer { bytes.append(contentsOf: $0) }
-        bytes.append(UInt8(ascii: "\""))
-        bytes.append(UInt8(ascii: ":"))
+        // One append: each of them asks whether the array is shared and large enough.
+        let count = name.utf8CodeUnitCount
+        guard count <= 28 else { return key(escaping: name.description) }
+        var text = InlineArray<32, UInt8>(repeating: UInt8(ascii: "\""))
+        var at = 1
+        if needsComma {
+            text[0] = UInt8(ascii: ",")
+            at = 2
+        }
+        for index in 0..<count { text[at &+ index] = name.utf8Start[index] }
+        at &+= count
+        text[at] = UInt8(ascii: "\"")
+        text[at &+ 1] = UInt8(ascii: ":")
+        text.span.withUnsafeBufferPointer { bytes.append(contentsOf: UnsafeBufferPointer(rebasing: $0[..<(at &+ 2)])) }
         needsComma = false
     }
 

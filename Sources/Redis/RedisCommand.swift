@@ -51,8 +51,8 @@ public struct RedisCommand: ~Copyable {
 
     /// Adds to an argument that `end()` will complete: a key is put together without a String for it.
     public mutating func part(_ text: String) {
-        var text = text
-        text.withUTF8 { part(UnsafeRawBufferPointer($0)) }
+        let isDone: Void? = text.utf8.withContiguousStorageIfAvailable { part(UnsafeRawBufferPointer($0)) }
+        if isDone == nil { part(Array(text.utf8)) }
     }
 
     /// Adds to an argument that `end()` will complete.

@@ -11,7 +11,8 @@ public struct RedisOperation: Sendable, Equatable {
 /// The client's numbers; without a registry they are counted and shown nowhere.
 struct RedisMetrics {
     private let registry: MetricsRegistry?
-    private var operations: [(name: String, seconds: Histogram)] = []
+    private var names: [String] = []
+    private var seconds: [Histogram] = []
     private var errors: [String: Counter] = [:]
     let depth: Gauge
     let connects: Counter
@@ -28,20 +29,21 @@ struct RedisMetrics {
 
     /// The operation of that name; beyond 255 names all are `other`.
     mutating func operation(_ name: String) -> RedisOperation {
-        if let known = operations.firstIndex(where: { $0.name == name }) { return RedisOperation(index: UInt8(known)) }
-        guard operations.count < 255 else { return .other }
+        if let known = names.firstIndex(of: name) { return RedisOperation(index: UInt8(known)) }
+        guard names.count < 255 else { return .other }
         let bounds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2]
         let cell =
             registry?.histogram(
                 "carillon_redis_command_seconds", help: "Time from command to reply, by kind of command.",
                 labels: [("op", name)], bounds: bounds) ?? Histogram(bounds: bounds)
-        operations.append((name, cell))
-        return RedisOperation(index: UInt8(operations.count - 1))
+        names.append(name)
+        seconds.append(cell)
+        return RedisOperation(index: UInt8(names.count - 1))
     }
 
     func observe(_ operation: UInt8, nanos: UInt64) {
         let index = Int(operation)
-        if index < operations.count { operations[index].seconds.observe(nanos) }
+        if index < seconds.count { seconds[index].observe(nanos) }
     }
 
     mutating func count(_ code: RedisFault.Code) {

@@ -25,12 +25,11 @@ public struct DeviceToken: Sendable, Hashable {
 
     /// Checks and keeps the written form; nil when it is empty, odd, too long or not hexadecimal.
     public init?(_ hex: String) {
+        let count = hex.utf8.count
         var isLower = true
-        var count = 0
-        for byte in hex.utf8 {
-            guard Hex.value(of: byte) != nil else { return nil }
-            if byte < UInt8(ascii: "a"), byte >= UInt8(ascii: "A") { isLower = false }
-            count += 1
+        for byte in hex.utf8 where !(byte &- 48 < 10 || byte &- 97 < 6) {
+            guard byte &- 65 < 6 else { return nil }
+            isLower = false
         }
         guard count > 0, count % 2 == 0, count <= Self.digitsMax else { return nil }
         self.hex = isLower ? hex : hex.lowercased()

@@ -31,6 +31,9 @@ public final class SharedMessage: Sendable {
     public init(_ message: consuming Message) {
         value = message
     }
+
+    /// The message for the time of `body`, where `value` would be copied part by part.
+    public func read<Result>(_ body: (borrowing Message) -> Result) -> Result { body(value) }
 }
 
 /// Where a message belongs.

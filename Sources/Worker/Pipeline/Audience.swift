@@ -30,7 +30,7 @@ struct Audience {
     }
 
     /// Given recipients, else the members of the group of that conversation (contract section 2, `to.uids`).
-    init(of message: Message) {
+    init(of message: borrowing Message) {
         if let uids = message.to.uids {
             self.init(uids: uids)
         } else {

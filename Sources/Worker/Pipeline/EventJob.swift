@@ -20,7 +20,15 @@ final class EventJob {
     let claimID: String
     /// Unix ms.
     let expiresAtMs: Int64
+    /// Per conversation, rising; nil: there is none to compare.
+    let serverSeq: Int64?
+    /// Of a recall.
+    let revoke: Message.Revoke?
     let wantsSMS: Bool
+    /// Its alerts carry the badge's number.
+    let showsBadge: Bool
+    /// Its conversation's members have levels.
+    private let hasMembers: Bool
     /// The Live Activity that this event begins.
     let begunActivityID: String?
     /// Of a message or a revoke; nil of a Live Activity, and once everyone is on the way to APNs.
@@ -51,24 +59,27 @@ final class EventJob {
     private var headers: [(topic: String, value: PushHeaders?)] = []
 
     init(
-        _ shared: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin
+        _ message: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin
     ) {
-        let message = shared.value
         id = event.id
         sentMs = event.sentMs
         self.app = app
         self.origin = origin
         self.raw = raw
-        msgID = message.msgID
-        claimKind = message.kind == .revoke ? .revoke : .message
-        conversationID = message.conversation.id
-        claimID = message.msgID
-        expiresAtMs = message.expireAtMs
-        wantsSMS = message.push.sms
+        msgID = message.value.msgID
+        claimKind = message.value.kind == .revoke ? .revoke : .message
+        conversationID = message.value.conversation.id
+        claimID = message.value.msgID
+        expiresAtMs = message.value.expireAtMs
+        serverSeq = message.value.serverSeq
+        revoke = message.value.revoke
+        wantsSMS = message.value.push.sms
+        showsBadge = !message.value.push.silent
+        hasMembers = message.value.conversation.type.hasMembers
         begunActivityID = nil
-        audience = Audience(of: message)
-        payloads = EventPayloads(message, policy: app.policy)
-        self.message = shared
+        audience = message.read { Audience(of: $0) }
+        payloads = message.read { EventPayloads($0, policy: app.policy) }
+        self.message = message
         activity = nil
     }
 
@@ -83,7 +94,11 @@ final class EventJob {
         conversationID = ""
         claimID = event.id
         expiresAtMs = event.sentMs &+ LiveActivity.lifetimeMs
+        serverSeq = nil
+        revoke = nil
         wantsSMS = false
+        showsBadge = false
+        hasMembers = false
         begunActivityID = activity.action == .start ? activity.activityID : nil
         audience = Audience(uids: activity.uids)
         message = nil
@@ -126,12 +141,12 @@ final class EventJob {
     // MARK: - What the event says, whatever its kind
 
     /// Whether each recipient's level in the group has to be read: the group's, but given uids.
-    var readsLevels: Bool { audience.group == nil && message?.value.conversation.type.hasMembers ?? false }
+    var readsLevels: Bool { audience.group == nil && hasMembers }
 
     var isRecall: Bool { claimKind == .revoke }
 
     /// The collapse id that the sender chose.
-    var givenCollapseID: String? { message.flatMap { CollapseID.given($0.value) } }
+    var givenCollapseID: String? { message.flatMap { $0.read { CollapseID.given($0) } } }
 
     /// The Live Activity whose beginning decides whether it is over; nil: this event is none, or begins it.
     var startedActivityID: String? {
@@ -155,7 +170,7 @@ final class EventJob {
     private func makeHeaders(topic: String, _ merged: MergedPush? = nil) -> PushHeaders? {
         var common: EventHeaders
         if let message {
-            common = EventHeaders(message.value, originalCollapseID: originalCollapseID)
+            common = message.read { EventHeaders($0, originalCollapseID: originalCollapseID) }
         } else if let activity {
             common = EventHeaders(activity.value, expireAtMs: expiresAtMs)
         } else {
@@ -164,8 +179,14 @@ final class EventJob {
         if let merged {
             common.collapseID = CollapseID.merged(conversation: conversationID, oldest: merged.oldestID)
         }
-        guard let type = PushType(rawValue: common.pushType.rawValue),
-            let priority = PushPriority(rawValue: common.priority)
+        let type: PushType =
+            switch common.pushType {
+            case .alert: .alert
+            case .background: .background
+            case .voip: .voip
+            case .liveactivity: .liveactivity
+            }
+        guard let priority = PushPriority(rawValue: common.priority)
         else { return nil }
         return try? PushHeaders(
             topic: topic + type.topicSuffix, pushType: type, priority: priority,
@@ -177,14 +198,14 @@ final class EventJob {
         uid: String, settings: UserSettings, token: TokenRecord, isForced: Bool, badge: Int64?, id: PushIdentity,
         mergedCount: Int = 0
     ) -> [UInt8]? {
-        if let message {
+        guard let message else { return activity?.payload }
+        let template = message.read { message in
             var variant = PayloadVariant(
-                message.value, token: token, settings: settings, isForced: isForced, policy: app.policy)
+                message, token: token, settings: settings, isForced: isForced, policy: app.policy)
             variant.mergedCount = mergedCount
-            return payloads?.template(variant, of: message.value, templates: app.templates)?
-                .render(badge: badge, pid: id, receiver: uid)
+            return payloads?.template(variant, of: message, templates: app.templates)
         }
-        return activity?.payload
+        return template?.render(badge: badge, pid: id, receiver: uid)
     }
 }
 

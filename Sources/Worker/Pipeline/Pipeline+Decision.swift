@@ -11,9 +11,11 @@ extension Pipeline {
         noteLiveness(of: job, nowMs: now)
         let decision: Decision
         if let message = job.event.message {
-            decision = PushCore.decide(
-                message.value, sentMs: job.event.sentMs, for: job.recipient, policy: job.event.app.policy,
-                zones: zones, now: now, facts: &job.facts)
+            decision = message.read { message in
+                PushCore.decide(
+                    message, sentMs: job.event.sentMs, for: job.recipient, policy: job.event.app.policy,
+                    zones: zones, now: now, facts: &job.facts)
+            }
         } else if let activity = job.event.activity?.value {
             decision = PushCore.decide(
                 activity, sentMs: job.event.sentMs, for: job.recipient, startedMs: job.activityStartMs,
@@ -256,8 +258,8 @@ extension ClaimRequest {
         let event = job.event
         self.init(
             app: event.app.id, uid: job.recipient.uid, kind: event.claimKind, id: event.claimID,
-            conversation: event.conversationID, sentMs: event.sentMs, seq: event.message?.value.serverSeq,
-            counted: job.decision?.counted ?? false, revoke: event.message?.value.revoke, expireAtMs: event.expiresAtMs,
+            conversation: event.conversationID, sentMs: event.sentMs, seq: event.serverSeq,
+            counted: job.decision?.counted ?? false, revoke: event.revoke, expireAtMs: event.expiresAtMs,
             nowMs: nowMs)
     }
 }

@@ -39,7 +39,7 @@ extension Pipeline {
 
     /// The sender is always left out, and whom the event excludes; neither gets a result (contract, step 4).
     private func isWanted(_ uid: String, by event: EventJob) -> Bool {
-        event.message?.value.isMeant(for: uid) ?? true
+        event.message?.read { $0.isMeant(for: uid) } ?? true
     }
 
     func readMembers(of event: EventJob) {
@@ -78,7 +78,7 @@ extension Pipeline {
 
     /// A recall takes the place of its target's alert, so it needs the collapse id that went with that one.
     func readOriginal(of event: EventJob) {
-        guard let target = event.message?.value.revoke?.targetMsgID else { return expand(event) }
+        guard let target = event.revoke?.targetMsgID else { return expand(event) }
         do throws(RedisFault) {
             try store.collapseID(app: event.app.id, msgID: target, tag: event.tag(.original))
         } catch {

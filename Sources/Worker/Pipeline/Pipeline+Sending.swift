@@ -52,7 +52,7 @@ extension Pipeline {
 
     /// The number beside an alert: capped, and 0 is left out (contract section 5; a 0 would clear the app's alerts).
     func badge(_ claim: ClaimReply, of job: RecipientJob) -> Int64? {
-        guard let message = job.event.message, !message.value.push.silent, let badge = claim.badge else { return nil }
+        guard job.event.showsBadge, let badge = claim.badge else { return nil }
         return BadgeRule.besideAlert(badge, cap: job.event.app.policy.badgeCap)
     }
 
