@@ -180,6 +180,8 @@ public struct Configuration: Sendable {
         public var answerSeconds: Double = 5
         /// Resends of a push whose fate is unknown.
         public var unknownTries = 2
+        /// When a spike of dead tokens stops their removal, per shard.
+        public var removals = RemovalBrake.Limits()
 
         public init() {}
 

@@ -180,10 +180,20 @@ extension ConfigurationReader {
     }
 
     private func limits(_ app: Section, _ limits: inout Configuration.Limits) {
-        let section = app.optionalSection("limits", keys: ["rate", "in_flight", "answer_s", "unknown_tries"])
+        let section = app.optionalSection(
+            "limits", keys: ["rate", "in_flight", "answer_s", "unknown_tries", "removals"])
         if let rate = section.int("rate", in: 0...10_000_000) { limits.rate = rate }
         if let count = section.int("in_flight", in: 1...1_000_000) { limits.inFlight = count }
         if let seconds = section.seconds("answer_s", atMost: 300) { limits.answerSeconds = seconds }
         if let tries = section.int("unknown_tries", in: 0...10) { limits.unknownTries = tries }
+        removals(section, &limits.removals)
+    }
+
+    private func removals(_ limits: Section, _ brake: inout RemovalBrake.Limits) {
+        let section = limits.optionalSection("removals", keys: ["window_s", "minimum", "share", "cool_down_s"])
+        if let seconds = section.seconds("window_s", atMost: 86_400) { brake.windowMs = Int64(seconds * 1000) }
+        if let count = section.int("minimum", in: 1...1_000_000) { brake.minimum = count }
+        if let share = section.number("share", in: 0...1) { brake.share = share }
+        if let seconds = section.seconds("cool_down_s", atMost: 604_800) { brake.coolDownMs = Int64(seconds * 1000) }
     }
 }

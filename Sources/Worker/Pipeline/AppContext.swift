@@ -16,6 +16,7 @@ final class AppContext {
     let coalesceNanos: UInt64
     private(set) var clients: [Client] = []
     var rate: RateBucket
+    var brake: RemovalBrake
     /// Devices whose push the rate holds back, oldest first.
     var paced: [DeviceRef] = []
 
@@ -41,9 +42,11 @@ final class AppContext {
     /// - Parameter rate: pushes per second of this shard; 0: no limit.
     init(
         policy: AppPolicy, templates: Templates, metrics: AppMetrics, rate: Double, coalesceNanos: UInt64,
+        removals: RemovalBrake.Limits,
         clients: [Client]
     ) {
         self.rate = RateBucket(perSecond: rate)
+        brake = RemovalBrake(removals)
         id = policy.id
         self.policy = policy
         self.templates = templates

@@ -49,6 +49,7 @@ extension Pipeline: KafkaConsumerDelegate {
         for partition in fullPartitions { relieve(partition) }
         completeRevocationIfDrained()
         holdChangesIfRefused()
+        releaseBrakes()
         sample()
         owner?.pipelineDidTick()
         tickTimer?.arm(afterNanos: Intake.tickNanos)

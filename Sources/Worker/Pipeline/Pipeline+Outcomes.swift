@@ -26,9 +26,8 @@ extension Pipeline: APNsClientDelegate {
             job.flags.insert(.accepted)
             noteAccepted(job, index)
             metrics.accepted(job.event.origin.kafkaMs, nowMs: loop.wallMs)
-        } else if ending.removesToken {
-            remove(bound, of: job, ending)
         }
+        weigh(ending, of: bound, job)
         deliverCopy(job, index, accepted: isAccepted, alert: !isAccepted)
         concludeIfEnded(job)
         leaveLane(bound.record.hex)
@@ -70,6 +69,37 @@ extension Pipeline: APNsClientDelegate {
         }
     }
 
+    /// A dead token goes, unless so many go for the same cause that the cause is more likely ours.
+    private func weigh(_ ending: Ending, of token: BoundToken, _ job: RecipientJob) {
+        let app = job.event.app
+        let nowMs = Int64(loop.nowNanos / 1_000_000)
+        guard let cause = ending.removal else {
+            if ending.status != nil { app.brake.answered(nowMs: nowMs) }
+            return
+        }
+        guard case .withhold(let isFirst) = app.brake.refused(cause, nowMs: nowMs) else {
+            return remove(token, of: job, ending)
+        }
+        app.metrics.removalWithheld(cause.label)
+        guard isFirst else { return }
+        app.metrics.brake(cause.label, isEngaged: true)
+        log.error(
+            "so many tokens are dead for one cause that none is removed: is the topic, environment or key right?",
+            ["app": .string(app.id), "cause": .string(cause.label)])
+    }
+
+    /// Once a second: removals that may go on.
+    func releaseBrakes() {
+        let nowMs = Int64(loop.nowNanos / 1_000_000)
+        for app in apps.values {
+            for cause in app.brake.release(nowMs: nowMs) {
+                app.metrics.brake(cause.label, isEngaged: false)
+                log.warning(
+                    "dead tokens are removed again", ["app": .string(app.id), "cause": .string(cause.label)])
+            }
+        }
+    }
+
     /// A dead token leaves its user, compared once more in Redis, and the backend is told.
     private func remove(_ token: BoundToken, of job: RecipientJob, _ ending: Ending) {
         let app = job.event.app
@@ -105,7 +135,8 @@ struct Ending {
     var status: Int?
     var apnsID: PushIdentity?
     var timestampMs: Int64?
-    var removesToken = false
+    /// Why the token goes; nil: it stays.
+    var removal: RemovalBrake.Cause?
 
     init(_ outcome: PushOutcome, token: TokenRecord, isForced: Bool) {
         switch outcome {
@@ -118,9 +149,9 @@ struct Ending {
             self.status = status
             self.timestampMs = timestampMs
             switch outcome.tokenFate {
-            case .keep: removesToken = false
-            case .remove: removesToken = true
-            case .removeIfOlder: removesToken = token.isDead(sinceMs: timestampMs)
+            case .keep: break
+            case .remove: removal = reason.text == "DeviceTokenNotForTopic" ? .notForTopic : .badDeviceToken
+            case .removeIfOlder: removal = token.isDead(sinceMs: timestampMs) ? .gone : nil
             }
         case .expired:
             self.init(.expired, Reason.expired.rawValue)

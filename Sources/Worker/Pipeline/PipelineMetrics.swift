@@ -95,6 +95,8 @@ final class AppMetrics {
     /// Searched one by one: there are few, and nearly all pushes end as the first.
     private var decisions: [(verdict: Verdict, reason: String, count: Counter)] = []
     private var removals: [String: Counter] = [:]
+    private var withheld: [String: Counter] = [:]
+    private var brakes: [String: Gauge] = [:]
     private var changes: [String: Counter] = [:]
 
     init(_ registry: MetricsRegistry, app: String) {
@@ -129,6 +131,22 @@ final class AppMetrics {
     func tokenRemoved(_ cause: String) {
         count(
             &removals, cause, "carillon_tokens_invalidated_total", "Tokens removed because of APNs' answer.", "reason")
+    }
+
+    func removalWithheld(_ cause: String) {
+        count(
+            &withheld, cause, "carillon_token_removals_withheld_total",
+            "Dead tokens that were kept because too many died of one cause.", "reason")
+    }
+
+    func brake(_ cause: String, isEngaged: Bool) {
+        let gauge =
+            brakes[cause]
+            ?? registry.gauge(
+                "carillon_token_removal_brake", help: "1: tokens dead of this cause are kept.",
+                labels: [("app", app), ("reason", cause)], combine: .max)
+        brakes[cause] = gauge
+        gauge.set(isEngaged ? 1 : 0)
     }
 
     func applied(_ outcome: StateOutcome) {

@@ -25,9 +25,10 @@ final class OperatorPages {
                 : HTTPResponse(status: 503, text: "a shard has not turned for \(Int(oldest)) s\n")
         }
         server.get("/readyz") { _ in
-            let missing = snapshot().missing
+            let snapshot = snapshot()
+            let missing = snapshot.missing
             return missing.isEmpty
-                ? HTTPResponse(text: "ok\n")
+                ? HTTPResponse(text: (["ok"] + snapshot.notes).joined(separator: "\n") + "\n")
                 : HTTPResponse(status: 503, text: missing.joined(separator: "\n") + "\n")
         }
         server.get("/statusz") { _ in
@@ -58,7 +59,9 @@ final class OperatorPages {
             let rate = app.openRate.map { ", open rate \(Int(($0 * 100).rounded())) %" } ?? ""
             return escape("\(app.id): \(app.accepted) pushes accepted, \(app.opened) opened\(rate)")
         }
-        let state = missing.isEmpty ? "ready" : "not ready: " + missing.map(escape).joined(separator: "; ")
+        let state =
+            (missing.isEmpty ? "ready" : "not ready: " + missing.map(escape).joined(separator: "; "))
+            + snapshot.notes.map { "; " + escape($0) }.joined()
         return """
             <!doctype html><html lang="en"><meta charset="utf-8"><title>Carillon</title>
             <style>body{font:15px/1.5 system-ui;margin:2em auto;max-width:60em}td,th{padding:.3em .8em;text-align:left;\

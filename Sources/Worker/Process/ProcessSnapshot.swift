@@ -49,6 +49,16 @@ public struct ProcessSnapshot: Sendable {
         return missing
     }
 
+    /// What somebody should look at although the process does its work.
+    public var notes: [String] {
+        var notes: [String] = []
+        for brake in shards.flatMap(\.brakes) {
+            let note = "app \(brake.app): dead tokens are kept, too many by one cause: \(brake.cause)"
+            if !notes.contains(note) { notes.append(note) }
+        }
+        return notes
+    }
+
     /// `/statusz`.
     public var json: [UInt8] {
         var writer = JSONWriter(reservingCapacity: 2048)
@@ -58,6 +68,10 @@ public struct ProcessSnapshot: Sendable {
         writer.key("missing")
         writer.beginArray()
         for text in missing { writer.string(text) }
+        writer.endArray()
+        writer.key("notes")
+        writer.beginArray()
+        for text in notes { writer.string(text) }
         writer.endArray()
         writer.member("kafka_library", KafkaConfiguration.libraryVersion)
         writer.key("end_to_end_ms")

@@ -45,7 +45,11 @@ final class ShardRuntime: PipelineOwner {
 
     func status() -> ShardStatus {
         var clients: [ShardStatus.Client] = []
+        var brakes: [ShardStatus.Brake] = []
         for app in pipeline.apps.values.sorted(by: { $0.policy.id < $1.policy.id }) {
+            for cause in RemovalBrake.Cause.allCases where app.brake.isEngaged(cause) {
+                brakes.append(ShardStatus.Brake(app: app.id, cause: cause.label))
+            }
             for client in app.clients {
                 let counts = client.apns.connectionCounts
                 clients.append(
@@ -63,7 +67,7 @@ final class ShardRuntime: PipelineOwner {
             settledRecords: pipeline.metrics.recordsSettled.value, clients: clients,
             apps: pipeline.apps.values.map { app in
                 ShardStatus.App(id: app.id, accepted: app.metrics.accepted, opened: app.metrics.opens.value)
-            },
+            }, brakes: brakes,
             endToEnd: pipeline.metrics.endToEnd)
     }
 

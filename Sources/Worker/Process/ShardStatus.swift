@@ -17,6 +17,8 @@ public struct ShardStatus: Sendable {
     public var settledRecords: UInt64
     public var clients: [Client]
     public var apps: [App]
+    /// Apps and causes whose dead tokens are kept, since there are so many.
+    public var brakes: [Brake]
     /// From Kafka's timestamp to APNs' acceptance, in ms.
     public var endToEnd: Histogram
 
@@ -61,6 +63,11 @@ public struct ShardStatus: Sendable {
         public var queued: Int
     }
 
+    public struct Brake: Sendable, Equatable {
+        public var app: String
+        public var cause: String
+    }
+
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("shard", Int64(index))
@@ -72,6 +79,15 @@ public struct ShardStatus: Sendable {
         writer.member("pending_records", Int64(pendingRecords))
         writer.member("pending_recipients", Int64(pendingRecipients))
         writer.member("settled_records", Int64(clamping: settledRecords))
+        writer.key("removal_brakes")
+        writer.beginArray()
+        for brake in brakes {
+            writer.beginObject()
+            writer.member("app", brake.app)
+            writer.member("cause", brake.cause)
+            writer.endObject()
+        }
+        writer.endArray()
         writer.key("apns")
         writer.beginArray()
         for client in clients {

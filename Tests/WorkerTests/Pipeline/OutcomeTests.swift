@@ -79,25 +79,25 @@ import Testing
         #expect(ending(.accepted(apnsID: id)).reason == "ok")
         let forced = ending(.accepted(apnsID: id), isForced: true)
         #expect(forced.reason == "forced" && forced.verdict == .accepted && forced.status == 200)
-        #expect(forced.apnsID?.description == id.description && !forced.removesToken)
+        #expect(forced.apnsID?.description == id.description && forced.removal == nil)
     }
 
     @Test func aTokenGoesOnlyForWhatIsItsOwnFault() {
-        let rows: [(Ending, Bool)] = [
-            (rejected(410, "Unregistered", 1001), true),
-            (rejected(410, "Unregistered", 1000), false),
-            (rejected(410, "Unregistered", 999), false),
-            (rejected(410, "ExpiredToken"), true),
-            (rejected(400, "BadDeviceToken"), true),
-            (rejected(400, "DeviceTokenNotForTopic"), true),
-            (rejected(400, "BadTopic"), false),
-            (rejected(400, "PayloadEmpty"), false),
-            (rejected(405, "MethodNotAllowed"), false),
-            (rejected(413, "PayloadTooLarge"), false),
-            (rejected(400, "SomethingNew"), false),
+        let rows: [(Ending, RemovalBrake.Cause?)] = [
+            (rejected(410, "Unregistered", 1001), .gone),
+            (rejected(410, "Unregistered", 1000), nil),
+            (rejected(410, "Unregistered", 999), nil),
+            (rejected(410, "ExpiredToken"), .gone),
+            (rejected(400, "BadDeviceToken"), .badDeviceToken),
+            (rejected(400, "DeviceTokenNotForTopic"), .notForTopic),
+            (rejected(400, "BadTopic"), nil),
+            (rejected(400, "PayloadEmpty"), nil),
+            (rejected(405, "MethodNotAllowed"), nil),
+            (rejected(413, "PayloadTooLarge"), nil),
+            (rejected(400, "SomethingNew"), nil),
         ]
-        for (ending, removes) in rows {
-            #expect(ending.removesToken == removes, "\(ending.reason) \(ending.timestampMs ?? -1)")
+        for (ending, removal) in rows {
+            #expect(ending.removal == removal, "\(ending.reason) \(ending.timestampMs ?? -1)")
             #expect(ending.verdict == .rejected)
         }
     }

@@ -1,0 +1,107 @@
+/// Stops removing tokens when one cause takes too large a share of an app's pushes.
+///
+/// A wrong topic, environment or key of ours looks exactly like dead tokens: without the brake one bad deployment would
+/// delete every token of the app (contract section 5, Outcomes). A machine without a clock: `nowMs` comes from outside
+/// and should rise; a clock that goes back only makes the window longer.
+public struct RemovalBrake: Sendable {
+    public struct Limits: Sendable, Equatable {
+        /// How far back answers count.
+        public var windowMs: Int64 = 300_000
+        /// Fewer removals of one cause within the window never engage it: a small app has bad luck too.
+        public var minimum = 50
+        /// Removals of one cause among all answers, 0-1, that engage it; above 1 nothing ever does.
+        public var share = 0.3
+        /// It stays engaged until so long after the last answer that would have engaged it.
+        public var coolDownMs: Int64 = 600_000
+
+        public init() {}
+    }
+
+    /// What a token is removed for.
+    public enum Cause: Int, Sendable, CaseIterable {
+        /// 410, with either of its reasons.
+        case gone
+        case badDeviceToken
+        case notForTopic
+
+        /// For logs and labels.
+        public var label: String {
+            switch self {
+            case .gone: "410"
+            case .badDeviceToken: "BadDeviceToken"
+            case .notForTopic: "DeviceTokenNotForTopic"
+            }
+        }
+    }
+
+    public enum Answer: Sendable, Equatable {
+        case remove
+        /// The token is kept; `isFirst` once each time that the brake engages.
+        case withhold(isFirst: Bool)
+    }
+
+    private static let slicesMax = 10
+
+    private struct Slice {
+        var index: Int64 = .min
+        var answers = 0
+        var removals: InlineArray<3, Int> = .init(repeating: 0)
+    }
+
+    private let limits: Limits
+    private let sliceMs: Int64
+    private var slices: [Slice]
+    private var engagedUntilMs: InlineArray<3, Int64> = .init(repeating: .min)
+
+    public init(_ limits: Limits = Limits()) {
+        self.limits = limits
+        sliceMs = max(1, limits.windowMs / Int64(Self.slicesMax))
+        slices = Array(repeating: Slice(), count: Self.slicesMax)
+    }
+
+    /// APNs answered a push without a reason to remove its token.
+    public mutating func answered(nowMs: Int64) {
+        slices[slice(nowMs)].answers += 1
+    }
+
+    /// APNs gave a reason to remove a token.
+    public mutating func refused(_ cause: Cause, nowMs: Int64) -> Answer {
+        let slice = slice(nowMs)
+        slices[slice].answers += 1
+        slices[slice].removals[cause.rawValue] += 1
+        let wasEngaged = isEngaged(cause)
+        var answers = 0
+        var removals = 0
+        let oldest = slices[slice].index &- Int64(Self.slicesMax)
+        for slice in slices where slice.index > oldest {
+            answers += slice.answers
+            removals += slice.removals[cause.rawValue]
+        }
+        if removals >= max(1, limits.minimum), Double(removals) >= limits.share * Double(answers) {
+            engagedUntilMs[cause.rawValue] = nowMs &+ limits.coolDownMs
+        }
+        return isEngaged(cause) ? .withhold(isFirst: !wasEngaged) : .remove
+    }
+
+    /// Whether removals of this cause are withheld, as of the last `release`.
+    public func isEngaged(_ cause: Cause) -> Bool { engagedUntilMs[cause.rawValue] != .min }
+
+    /// To be called now and then: lets go where the cool-down is over, and tells of which causes.
+    public mutating func release(nowMs: Int64) -> [Cause] {
+        var released: [Cause] = []
+        for cause in Cause.allCases where isEngaged(cause) && engagedUntilMs[cause.rawValue] <= nowMs {
+            engagedUntilMs[cause.rawValue] = .min
+            released.append(cause)
+        }
+        return released
+    }
+
+    /// The place of the present slice, emptied if its last use was a window ago.
+    private mutating func slice(_ nowMs: Int64) -> Int {
+        let index = nowMs / sliceMs
+        let place = Int(
+            truncatingIfNeeded: ((index % Int64(Self.slicesMax)) + Int64(Self.slicesMax)) % Int64(Self.slicesMax))
+        if slices[place].index != index { slices[place] = Slice(index: index) }
+        return place
+    }
+}
