@@ -17,9 +17,10 @@ struct InWorld: SuiteTrait, TestScoping {
 }
 
 extension Trait where Self == InWorld {
-    static func inWorld(scenario: Scenario) -> InWorld {
+    static func inWorld(scenario: Scenario, appLines: String = "") -> InWorld {
         var settings = TrialWorld.Settings()
         settings.scenario = scenario
+        settings.appLines = appLines
         return InWorld(settings: settings)
     }
 

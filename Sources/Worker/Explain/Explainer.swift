@@ -78,8 +78,13 @@ public actor Explainer {
 
     private func explain(_ context: RecordContext) async throws(RedisFault) -> RecordExplanation {
         if case .userState(let state) = context.event.body {
+            var tellsBadge = false
+            if case .read = state.change { tellsBadge = context.app.policy.clearOnRead }
             let step = Explanation.Step(
-                3, "user state", input: state.change.kind, outcome: "changes state only, alerts nobody")
+                3, "user state", input: state.change.kind,
+                outcome: tellsBadge
+                    ? "changes state; a lower badge is sent to the devices that were pushed"
+                    : "changes state only, alerts nobody")
             return RecordExplanation(
                 title: context.title,
                 explanations: [

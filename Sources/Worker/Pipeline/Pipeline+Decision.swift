@@ -72,6 +72,7 @@ extension Pipeline {
         let routes = job.decision?.routes ?? []
         job.awaiting = 1
         for route in routes where route.pushedToken != nil { job.awaiting += 1 }
+        noteDevices(job)
         ask(job) { (store) throws(RedisFault) in
             try store.claim(ClaimRequest(job, nowMs: loop.wallMs), tag: job.tag(.claim))
         }

@@ -7,7 +7,9 @@ import Telemetry
 /// Step 17: what APNs said, and what follows for the token, the user and the operator.
 extension Pipeline: APNsClientDelegate {
     func apns(_ client: APNsClient, didFinish tag: UInt64, outcome: PushOutcome, attempts: Int) {
-        guard let tag = Tag(tag), let job = job(tag.ref) else { return }
+        guard let tag = Tag(tag) else { return }
+        if tag.stage == .clearPush { return didFinishClear(tag, outcome, attempts: attempts) }
+        guard let job = job(tag.ref) else { return }
         let index = Int(tag.index)
         guard index < job.devices.count, job.devices[index].state == .pushing, let bound = job.devices[index].token
         else { return }
@@ -44,9 +46,7 @@ extension Pipeline: APNsClientDelegate {
             for waiting in app.clients where waiting.apns === client {
                 let devices = waiting.stalled
                 waiting.stalled = []
-                for device in devices {
-                    if let job = job(device.job) { dispatch(job, device.device) }
-                }
+                for device in devices { dispatch(device) }
             }
         }
     }

@@ -29,7 +29,8 @@ extension Pipeline: RedisClientDelegate {
             if let change = change(tag.ref) { didReply(change, reply) }
         case .look, .lookOwner:
             if let job = job(tag.ref) { didLook(job, tag, reply) }
-        case .note, .push, .record, .eventRecord, .delivery, .deadLetter:
+        case .clearUser, .clearDevices, .clearBase, .clearSize, .clearOwner: didReplyClear(tag, reply)
+        case .note, .push, .record, .eventRecord, .delivery, .deadLetter, .clearPush, .clearRecord:
             break
         }
     }
@@ -91,7 +92,8 @@ extension Pipeline: RedisClientDelegate {
             if let change = change(tag.ref) { didFail(change, fault) }
         case .look, .lookOwner:
             if let job = job(tag.ref) { looked(job, Int(tag.index)) { $0.hasFailed = true } }
-        case .note, .push, .record, .eventRecord, .delivery, .deadLetter:
+        case .clearUser, .clearDevices, .clearBase, .clearSize, .clearOwner: didFailClear(tag)
+        case .note, .push, .record, .eventRecord, .delivery, .deadLetter, .clearPush, .clearRecord:
             break
         }
     }

@@ -63,11 +63,27 @@ extension Pipeline {
             return stop(job, index, .expired)
         }
         let app = job.event.app
+        // The common case goes straight on.
+        if app.paced.isEmpty, app.rate.isUnlimited { return dispatch(job, index) }
+        admit(DeviceRef(job: job.ref, device: index), of: app)
+    }
+
+    /// As fast as `limits.rate` lets it.
+    func admit(_ device: DeviceRef, of app: AppContext) {
         if app.paced.isEmpty {
-            guard let dueNanos = app.rate.take(nowNanos: loop.nowNanos) else { return dispatch(job, index) }
+            guard let dueNanos = app.rate.take(nowNanos: loop.nowNanos) else { return dispatch(device) }
             pace(app, dueNanos)
         }
-        app.paced.append(DeviceRef(job: job.ref, device: index))
+        app.paced.append(device)
+    }
+
+    /// On with a device, whatever it is that goes there.
+    func dispatch(_ device: DeviceRef) {
+        if device.isClear {
+            if let job = clearJob(device.job) { look(job, device.device) }
+        } else if let job = job(device.job) {
+            dispatch(job, device.device)
+        }
     }
 
     /// Several go at once: each pause is long enough for a handful.
@@ -84,9 +100,8 @@ extension Pipeline {
                 pace(app, dueNanos)
                 break
             }
-            let device = app.paced[gone]
             gone += 1
-            if let job = job(device.job) { dispatch(job, device.device) }
+            dispatch(app.paced[gone - 1])
         }
         app.paced.removeFirst(gone)
     }
@@ -168,6 +183,10 @@ extension Pipeline {
     func leaveLane(_ token: String) {
         guard lanes.leave(token) else { return }
         while let turn = lanes.nextTurn() {
+            if turn.item.isClear {
+                if let job = clearJob(turn.item.job) { submit(job, turn.item.device) } else { lanes.pass(turn) }
+                continue
+            }
             guard let job = job(turn.item.job), job.devices[turn.item.device].state == .pushing else {
                 lanes.pass(turn)
                 continue
@@ -263,10 +282,15 @@ extension Pipeline {
         write(record, of: job.event, holder: .recipient(job))
     }
 
+    /// Whether the configuration wants it.
+    func isWritten(_ record: OutcomeRecord) -> Bool {
+        let isFailure = record.verdict == .rejected || record.verdict == .expired
+        return results == .all || (results == .failures && isFailure)
+    }
+
     func write(_ record: OutcomeRecord, of event: EventJob, holder: RecordHolder) {
         event.app.metrics.decided(record.verdict, record.label)
-        let isFailure = record.verdict == .rejected || record.verdict == .expired
-        guard results == .all || (results == .failures && isFailure) else { return }
+        guard isWritten(record) else { return }
         recordWriter.clear()
         record.write(
             to: &recordWriter, app: event.app.id, eventID: event.id, msgID: event.msgID, atMs: loop.wallMs)
@@ -296,6 +320,8 @@ extension Pipeline {
         case .delivery:
             guard let event = event(tag.ref) else { return }
             deliverySettled(event)
+        case .clearRecord:
+            if let job = clearJob(tag.ref) { clearRecordSettled(job) }
         case .deadLetter:
             guard let change = change(tag.ref) else { return }
             done(change)

@@ -7,8 +7,10 @@ import Telemetry
 /// Records of `im.user-state`: they change what Redis holds, and alert nobody.
 extension Pipeline {
     func apply(_ state: UserState, of event: Event, app: AppContext, place: OffsetLedger.Slot) {
-        let task = UserStateTask(app: event.app, sentMs: event.sentMs, nowMs: loop.wallMs, state: state)
-        let job = ChangeJob(place: place, task: task, app: app)
+        let task = UserStateTask(
+            app: event.app, sentMs: event.sentMs, nowMs: loop.wallMs, state: state,
+            clearsOnRead: app.policy.clearOnRead)
+        let job = ChangeJob(place: place, task: task, app: app, eventID: event.id)
         insert(job)
         if task.isEmpty { done(job) } else { perform(job) }
     }
@@ -37,7 +39,7 @@ extension Pipeline {
         case .done(let outcome):
             job.app?.metrics.applied(outcome)
             if case .applied = outcome, case .openReport = job.task?.state.change { job.app?.metrics.opens.add() }
-            done(job)
+            if job.task?.owesClear ?? false { clear(after: job) } else { done(job) }
         }
     }
 
@@ -82,14 +84,16 @@ extension Pipeline {
 final class ChangeJob {
     let place: OffsetLedger.Slot
     let app: AppContext?
+    let eventID: String
     var task: UserStateTask?
     var slot = 0
     var generation: UInt32 = 0
     var retries = 0
     var isWaitingForRetry = false
 
-    init(place: OffsetLedger.Slot, task: UserStateTask, app: AppContext) {
+    init(place: OffsetLedger.Slot, task: UserStateTask, app: AppContext, eventID: String) {
         self.place = place
+        self.eventID = eventID
         self.task = task
         self.app = app
     }
@@ -98,6 +102,7 @@ final class ChangeJob {
     init(rejected place: OffsetLedger.Slot) {
         self.place = place
         app = nil
+        eventID = ""
     }
 
     func tag(_ stage: Tag.Stage) -> UInt64 { Tag(slot: slot, generation: generation, stage: stage).bits }

@@ -34,6 +34,9 @@ extension Pipeline {
         case .burst(let key, let window): endBurst(key, window)
         case .look(let device):
             if let job = job(device.job) { dispatch(job, device.device) }
+        case .clear(let ref):
+            if let job = clearJob(ref) { beginClear(job) }
+        case .turn(let device): dispatch(device)
         case .retryMembers(let ref):
             if let event = event(ref) { readMembers(of: event) }
         case .retryOriginal(let ref):

@@ -34,6 +34,9 @@ final class Pipeline {
     var events: SlotTable<EventJob>
     var recipients: SlotTable<RecipientJob>
     var changes: SlotTable<ChangeJob>
+    /// Lowered badges that are being told, and of each user the one that more reads may join.
+    var clears: SlotTable<ClearJob>
+    var clearOf: [ClearJob.Owner: ClearJob] = [:]
     var leases = LeaseCache()
     var leaseQueries: SlotTable<LeaseQuery>
     /// The open query of each gateway.
@@ -84,6 +87,7 @@ final class Pipeline {
         recipients = SlotTable(capacity: parts.limits.recipientsMax)
         changes = SlotTable(capacity: parts.limits.changesMax)
         bursts = BurstTable(waitingMax: parts.limits.recipientsMax / 2)
+        clears = SlotTable(capacity: parts.limits.changesMax)
         leaseQueries = SlotTable(capacity: parts.limits.recipientsMax)
         for app in parts.apps { apps[app.policy.id] = app }
         outbox = Outbox(
@@ -143,7 +147,7 @@ final class Pipeline {
     }
 
     /// Work in hand: records read whose offsets are not settled.
-    var pendingCount: Int { events.count + changes.count }
+    var pendingCount: Int { events.count + changes.count + clears.count }
 
     func job(_ ref: JobRef) -> RecipientJob? { recipients.find(slot: ref.slot, generation: ref.generation) }
     func event(_ ref: JobRef) -> EventJob? { events.find(slot: ref.slot, generation: ref.generation) }
@@ -224,6 +228,8 @@ protocol PipelineOwner: AnyObject {
 struct DeviceRef {
     var job: JobRef
     var device: Int
+    /// Of a `ClearJob`, not of a recipient.
+    var isClear = false
 }
 
 /// What is looked at again when its time comes.
@@ -238,6 +244,10 @@ enum DueItem {
     case look(DeviceRef)
     /// The end of a burst's window.
     case burst(PushIdentity, UInt32)
+    /// Lowered badges have waited for one another.
+    case clear(JobRef)
+    /// A device's turn that Redis could not be asked about.
+    case turn(DeviceRef)
     /// The app's rate lets the next push go.
     case pace(AppContext)
     case retryMembers(JobRef)

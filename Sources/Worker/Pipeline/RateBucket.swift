@@ -14,6 +14,9 @@ struct RateBucket {
         burstNanos = max(intervalNanos, 100_000_000)
     }
 
+    /// Nothing ever has to wait.
+    var isUnlimited: Bool { intervalNanos == 0 }
+
     /// Nil: go, and the push is counted. Else the time at which to ask again.
     mutating func take(nowNanos: UInt64) -> UInt64? {
         guard intervalNanos > 0 else { return nil }

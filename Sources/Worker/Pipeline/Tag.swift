@@ -17,6 +17,10 @@ struct Tag: Equatable {
         case look, lookOwner
         /// The claim again, of one whose burst's window is over.
         case burst
+        /// A lowered badge that is told: whom, then per device the number and whose the token is, and what came of it.
+        case clearUser, clearDevices
+        case clearBase, clearSize, clearOwner
+        case clearPush, clearRecord
         /// What happened, for `carillon trace`, and the life of its list.
         case trace, traceLife
     }

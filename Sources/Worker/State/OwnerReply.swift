@@ -35,6 +35,9 @@ public struct BadgeReading: Sendable, Equatable {
     private var taken: Int64 = 0
     private var past: Int64 = 0
 
+    /// Of a user who has none.
+    init() {}
+
     /// The first reply: the client's last report and what has been taken off it since; none is all zero.
     public init(base: borrowing RedisReply) {
         var text = CompactText(base.bytes)

@@ -6,12 +6,13 @@ import Redis
 /// | key | type | content | life |
 /// |---|---|---|---|
 /// | `c:u:{app:uid}` | hash | settings (`dn ds de dz dl sd pd ho la`) and tokens (`t` + kind + device) | none |
-/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
+/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `w` a lower badge is still to be told, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
 /// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30-40 d, ≤ 1000 |
 /// | `c:x:{app:uid}` | zset | what a read or recall took off the ledger, by when | 24 h, ≤ 1000 |
 /// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind) | 24 h or until expiry |
 /// | `c:k<n>:{app:uid}<msg>` | set | devices that acknowledged a delivery | 10 min |
 /// | `c:p<n>:{app:uid}<pid>` | set | devices that reported a push as opened | 7 d |
+/// | `c:b:{app:uid}` | set | with `clear_on_read`: devices that pushes were made for | none; those without a token go |
 /// | `c:a:{app:uid}` | hash | Live Activity → when it began | 13 h |
 /// | `c:o:{app:token}` | string | the token's owner and version | none; 30 d once unbound |
 /// | `c:i:{app:msg}` | string | the collapse id that a message's sender chose | as the mark |

@@ -80,7 +80,7 @@ extension StateStore {
 
     func read(
         _ app: String, _ uid: String, _ conversation: String, _ mark: UserState.ReadMark, atMs: Int64, nowMs: Int64,
-        _ tag: UInt64
+        clears: Bool, _ tag: UInt64
     ) throws(RedisFault) {
         try change(tag, StateScripts.read, keyCount: 3) { command in
             command.key("c:s", app, uid)
@@ -93,6 +93,7 @@ extension StateStore {
             command.optional(mark.ms.flatMap { $0 < 0 ? nil : StateKeys.time($0) })
             command.arg(StateKeys.time(atMs))
             command.arg(StateKeys.time(nowMs))
+            if clears { command.arg("1") }
         }
     }
 

@@ -130,6 +130,14 @@ public final class StateStore {
         }
     }
 
+    /// The devices that `notePushed` named (`StateStore.devices`).
+    public func pushedDevices(app: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg("SMEMBERS")
+            command.key("c:b", app, uid)
+        }
+    }
+
     /// When a Live Activity began (first bind or start): an integer in ms, or null.
     public func activityStart(app: String, uid: String, activityID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
@@ -283,6 +291,35 @@ public final class StateStore {
             command.arg("EXPIRE")
             command.key("c:a", app, uid)
             command.arg(StateKeys.activitySeconds)
+        }
+    }
+
+    // MARK: Lowered badges (`clear_on_read`)
+
+    /// Remembers whom a lower badge is to be told to. The reply is an integer.
+    public func notePushed(app: String, uid: String, devices: [String], tag: UInt64) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg("SADD")
+            command.key("c:b", app, uid)
+            for device in devices { command.arg(device) }
+        }
+    }
+
+    /// Devices that left the user. The reply is an integer.
+    public func forgetPushed(app: String, uid: String, devices: [String], tag: UInt64) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg("SREM")
+            command.key("c:b", app, uid)
+            for device in devices { command.arg(device) }
+        }
+    }
+
+    /// The lowered badge was told: a repeated read tells it no more. The reply is an integer.
+    public func badgeTold(app: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg("HDEL")
+            command.key("c:s", app, uid)
+            command.arg("w")
         }
     }
 

@@ -62,8 +62,13 @@ public struct UserStateTask: Sendable {
     private(set) var step = Step.start
     /// Replies of this step that are still to come.
     private var due = 0
+    private let clearsOnRead: Bool
+    /// A read lowered the badge, this one or an earlier one, and its devices have not been told.
+    public private(set) var owesClear = false
 
-    public init(app: String, sentMs: Int64, nowMs: Int64, state: UserState) {
+    /// - Parameter clearsOnRead: the app's `clear_on_read`.
+    public init(app: String, sentMs: Int64, nowMs: Int64, state: UserState, clearsOnRead: Bool = false) {
+        self.clearsOnRead = clearsOnRead
         self.app = app
         self.sentMs = sentMs
         self.nowMs = nowMs
@@ -98,7 +103,8 @@ public struct UserStateTask: Sendable {
         case .mute(let conversation, let level, let untilMs):
             try store.mute(app, state.uid, (conversation, level, untilMs), atMs: sentMs, nowMs: nowMs, tag)
         case .read(let conversation, let mark):
-            try store.read(app, state.uid, conversation, mark, atMs: sentMs, nowMs: nowMs, tag)
+            try store.read(
+                app, state.uid, conversation, mark, atMs: sentMs, nowMs: nowMs, clears: clearsOnRead, tag)
         case .badgeReport(_, let value, let clientMs):
             try store.report(app, state.uid, value: value, clientMs: clientMs, tag)
         }
@@ -124,6 +130,7 @@ public struct UserStateTask: Sendable {
             guard let applied = reply[0].int64, let after = reply[1].int64, let before = reply[2].int64 else {
                 return .done(.ignored(.unusable))
             }
+            owesClear = clearsOnRead && reply.count > 3 && reply[3].int64 == 1
             return .done(applied == 1 ? .applied(.badge(after, before: before)) : .ignored(.stale))
         }
     }

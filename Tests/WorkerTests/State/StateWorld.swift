@@ -105,6 +105,16 @@ actor StateWorld {
         return nil
     }
 
+    /// A read where `clear_on_read` is on: whether devices are to be told.
+    func owesClear(_ uid: String, _ change: UserState.Change, at ms: Int64) async throws -> Bool {
+        var runner = TaskRunner(
+            task: UserStateTask(
+                app: Self.app, sentMs: Self.base + ms, nowMs: Self.base + 1000,
+                state: UserState(uid: uid, change: change), clearsOnRead: true))
+        _ = try await step(&runner)
+        return runner.task.owesClear
+    }
+
     private struct Taken: Sendable {
         var progress: UserStateTask.Progress
         var task: UserStateTask

@@ -171,7 +171,8 @@ extension StateScripts {
     /// A read receipt: what it covers is taken off once, at the time of the first read that covers it.
     ///
     /// KEYS state, ledger, gone. ARGV 1 field of the conversation; 2 digest; 3 seq or empty; 4 ms or empty; 5 the
-    /// record's time; 6 now. Answer: `{1 applied | 0 known, badge, badge before}`.
+    /// record's time; 6 now; 7 `1` where a lower badge is told to devices. Answer: `{1 applied | 0 known, badge, badge
+    /// before, with ARGV 7: 1 if the badge is lower and that was not told yet}`.
     static let read = RedisScript(
         """
         #!lua
@@ -195,7 +196,9 @@ extension StateScripts {
           if reaches(rm, topMs) then topMs = rm end
           for hs, hm, ha in string.gmatch(string.sub(s[2], tail), '[|;](%d*) (%d*) (%d+)') do
             ha = tonumber(ha)
-            if ha <= at and reaches(hs, seq) and reaches(hm, ms) then return {0, before, before} end
+            if ha <= at and reaches(hs, seq) and reaches(hm, ms) then
+              return {0, before, before, ARGV[7] and redis.call('HEXISTS', KEYS[1], 'w')}
+            end
             if not (at <= ha and reaches(seq, hs) and reaches(ms, hm)) then kept[#kept + 1] = {hs, hm, ha} end
           end
         end
@@ -254,7 +257,10 @@ extension StateScripts {
           redis.call('EXPIRE', KEYS[3], 86400)
         end
         if fresh == 1 then prune(tonumber(ARGV[6])) end
-        return {1, size - past + math.max(0, value - taken), before}
+        local after = size - past + math.max(0, value - taken)
+        if not ARGV[7] then return {1, after, before} end
+        if after < before then redis.call('HSET', KEYS[1], 'w', 1) end
+        return {1, after, before, redis.call('HEXISTS', KEYS[1], 'w')}
         """)
 
     /// A client's own total becomes the base: what was sent after `client_ms` still counts.
