@@ -81,6 +81,9 @@ extension KafkaConfiguration {
                 // The Java client's partitioner: the same key meets the same partition whoever writes.
                 ("partitioner", "murmur2_random"),
                 ("linger.ms", "5"),
+                // A single record; batches keep to `batch.size`. The broker's own limit decides what a topic takes, so
+                // that a large record gets to the dead-letter topic where that topic allows it.
+                ("message.max.bytes", "16777216"),
                 ("queue.buffering.max.messages", "100000"),
                 ("queue.buffering.max.kbytes", "65536"),
             ]

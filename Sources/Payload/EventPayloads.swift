@@ -6,7 +6,7 @@ public struct EventPayloads: Sendable {
     private var entries: [(variant: PayloadVariant, template: PayloadTemplate?)] = []
 
     /// Variants kept; more are encoded each time. They are searched one by one, which is cheap for so few.
-    private static let entriesMax = 32
+    private static let entriesMax = 128
 
     public init(_ message: borrowing Message, policy: borrowing AppPolicy) {
         profile = message.push.profile ?? policy.profile
@@ -16,9 +16,28 @@ public struct EventPayloads: Sendable {
     public mutating func template(
         _ variant: PayloadVariant, of message: borrowing Message, templates: Templates
     ) -> PayloadTemplate? {
-        for entry in entries where entry.variant == variant { return entry.template }
-        let template = PayloadTemplate(message, variant: variant, profile: profile, templates: templates)
-        if entries.count < Self.entriesMax { entries.append((variant, template)) }
+        if let known = find(variant) { return known }
+        // Receivers name languages and keys as they like; what reads the same is encoded once. The first is taken as it
+        // is: most events have no second.
+        let plain = entries.isEmpty ? variant : variant.plain(templates)
+        let template: PayloadTemplate?
+        if let known = find(plain) {
+            template = known
+        } else {
+            template = PayloadTemplate(message, variant: plain, profile: profile, templates: templates)
+            keep(plain, template, upTo: Self.entriesMax)
+        }
+        if plain != variant { keep(variant, template, upTo: Self.entriesMax / 2) }
         return template
+    }
+
+    /// Spellings may not take the place of what is encoded.
+    private mutating func keep(_ variant: PayloadVariant, _ template: PayloadTemplate?, upTo count: Int) {
+        if entries.count < count { entries.append((variant, template)) }
+    }
+
+    private func find(_ variant: PayloadVariant) -> PayloadTemplate?? {
+        for entry in entries where entry.variant == variant { return .some(entry.template) }
+        return nil
     }
 }

@@ -34,6 +34,8 @@ public actor TrialWorld {
         public var templates: String?
         /// YAML lines added to the app's entry, each with its own indentation of four spaces.
         public var appLines = ""
+        /// More of librdkafka's own properties for the workers.
+        public var kafkaOptions: [String: String] = [:]
         /// YAML lines added at the top level.
         public var lines = ""
         public var scenario = Scenario()
@@ -81,6 +83,7 @@ public actor TrialWorld {
 
     /// A configuration file of a worker in this world.
     public nonisolated var configurationText: String {
+        let options = settings.kafkaOptions.sorted { $0.key < $1.key }.map { "    \($0.key): \($0.value)\n" }.joined()
         let templates = settings.templates.map { "    templates: \($0)\n" } ?? ""
         return """
             kafka:
@@ -89,7 +92,7 @@ public actor TrialWorld {
               options:
                 session.timeout.ms: 6000
                 fetch.wait.max.ms: 10
-            redis:
+            \(options)redis:
               url: \(settings.usesRedisSocket ? redis.socketURL : redis.url)
             apps:
               - id: \(settings.app)

@@ -94,12 +94,30 @@ import Testing
         #expect(try JSONTree(parsing: quoted)["rc"]?["rId"]?.string == #"q"\"#)
     }
 
-    @Test func anEventEncodesAVariantOnce() {
+    /// Each template is asked for by what it says: languages and keys are the receivers' own words, and there may be
+    /// thousands of them in a group.
+    @Test(.timeLimit(.minutes(1))) func receiversWordsThatReadTheSameShareOneTemplate() throws {
         let message = PayloadWorld.message()
         var payloads = EventPayloads(message, policy: AppPolicy(id: "im", topic: "t"))
-        for number in 0..<100 {
-            let variant = PayloadVariant(language: "l\(number % 50)", isHidden: number % 2 == 0)
-            #expect(payloads.template(variant, of: message, templates: PayloadWorld.templates) != nil)
+        for number in 0..<2_000 {
+            let language = ["en-\(number)", "EN", "zh-Hans-\(number)", "xx-\(number)"][number % 4]
+            let variant = PayloadVariant(
+                language: language, isHidden: number % 3 == 0, contentKey: number % 2 == 0 ? "work" : "k\(number)")
+            let shared = payloads.template(variant, of: message, templates: PayloadWorld.templates)
+            let template = try #require(shared, "\(language)")
+            let bytes = try #require(template.render(badge: 1, pid: PayloadWorld.pid, receiver: "ben"))
+            let alone = try #require(PayloadWorld.template(message, variant, profile: .nim))
+            #expect(bytes == alone.render(badge: 1, pid: PayloadWorld.pid, receiver: "ben"), "\(variant)")
+        }
+        // Too large is remembered as well: encoding a megabyte for each of a thousand receivers would hold up all others.
+        let huge = PayloadWorld.message { message in
+            message.push.aps = .object([.init("k", .string(String(repeating: "x", count: 1 << 20)))])
+        }
+        payloads = EventPayloads(huge, policy: AppPolicy(id: "im", topic: "t"))
+        // Encoded each time it would be minutes.
+        for number in 0..<20_000 {
+            let variant = PayloadVariant(language: "en-\(number)", isHidden: true, contentKey: "k\(number)")
+            #expect(payloads.template(variant, of: huge, templates: PayloadWorld.templates) == nil)
         }
     }
 }

@@ -88,6 +88,19 @@ public struct Templates: Sendable, Equatable {
         return filled + rest
     }
 
+    /// The nearest language that there are texts of, in the spelling in which they are looked for; the default one where
+    /// there is none.
+    func nearest(_ language: String) -> String {
+        for start in [language, defaultLanguage] {
+            for tag in LanguageTag.chain(of: start) where texts[tag] != nil { return tag }
+        }
+        return defaultLanguage
+    }
+
+    func knows(contentKey: String, language: String) -> Bool {
+        first(language) { $0.contentKeys[contentKey] } != nil
+    }
+
     private func first(_ language: String, _ pick: (Language) -> String?) -> String? {
         first(language) { texts, _ in pick(texts) }
     }

@@ -15,7 +15,7 @@ public struct MentionClass: Sendable, Equatable {
             self.init(me: false, all: false)
             return
         }
-        self.init(me: mention.uids.contains(uid), all: mention.all)
+        self.init(me: mention.names(uid), all: mention.all)
     }
 
     var text: String {

@@ -20,7 +20,7 @@ extension Message {
     public var decreasesBadge: Bool { kind == .revoke && revoke?.badge == .decrease }
 
     /// Step 4: the sender and the excluded get nothing, and leave no result.
-    public func isMeant(for uid: String) -> Bool { uid != from.uid && !to.exclude.contains(uid) }
+    public func isMeant(for uid: String) -> Bool { uid != from.uid && !to.excludes(uid) }
 }
 
 extension Recipient {

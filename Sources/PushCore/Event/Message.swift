@@ -38,23 +38,35 @@ public struct Message: Sendable {
     public struct Audience: Sendable, Equatable {
         /// Given recipients; nil for a group or ultra group whose members are read from Redis.
         public var uids: [String]?
-        public var exclude: [String]
+        public var exclude: [String] {
+            didSet { index = LongList.index(exclude) }
+        }
+        private var index: Set<String>?
 
         public init(uids: [String]? = nil, exclude: [String] = []) {
             self.uids = uids
             self.exclude = exclude
+            index = LongList.index(exclude)
         }
+
+        public func excludes(_ uid: String) -> Bool { index?.contains(uid) ?? exclude.contains(uid) }
     }
 
     /// `@`; me and all may both hold.
     public struct Mention: Sendable, Equatable {
         public var all: Bool
-        public var uids: [String]
+        public var uids: [String] {
+            didSet { index = LongList.index(uids) }
+        }
+        private var index: Set<String>?
 
         public init(all: Bool = false, uids: [String] = []) {
             self.all = all
             self.uids = uids
+            index = LongList.index(uids)
         }
+
+        public func names(_ uid: String) -> Bool { index?.contains(uid) ?? uids.contains(uid) }
     }
 
     public struct Revoke: Sendable, Equatable {
@@ -89,4 +101,11 @@ public struct Message: Sendable {
         self.push = push
         self.revoke = revoke
     }
+}
+
+/// A list that each recipient is looked for in. A record of one MiB can name a hundred thousand: searched one by one for
+/// the members of a large group, they would hold up every other user of the shard.
+private enum LongList {
+    /// Nil for a list that is searched faster as it stands.
+    static func index(_ uids: [String]) -> Set<String>? { uids.count > 32 ? Set(uids) : nil }
 }

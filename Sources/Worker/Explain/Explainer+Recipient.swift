@@ -31,7 +31,7 @@ extension Explainer {
 
     private static func leftOut(_ uid: String, by message: borrowing Message) -> String? {
         if uid == message.from.uid { return "sender" }
-        return message.to.exclude.contains(uid) ? "excluded" : nil
+        return message.to.excludes(uid) ? "excluded" : nil
     }
 
     private func suppressed(_ uid: String, reason: String, _ steps: [Explanation.Step]) -> Explanation {

@@ -68,11 +68,18 @@ final class Outbox {
         producer.pollReports(max: max) { report in
             guard let error = report.error else { return didSettle(report.opaque) }
             failures.add()
-            guard let record = report.failedRecord, !error.isTooLarge, let handle = producer.topic(record.topic) else {
+            guard let record = report.failedRecord, let handle = producer.topic(record.topic) else {
                 log.error(
                     "a record was given up: the broker can never take it",
                     ["topic": .string(report.failedRecord?.topic ?? ""), "error": .string(error.name)])
                 return didSettle(report.opaque)
+            }
+            if error.isTooLarge {
+                let topic = OutTopic(handle: handle, producer: producer)
+                return tooLarge(
+                    Waiting(
+                        topic: topic, key: record.key, value: record.value, headers: record.headers,
+                        tag: report.opaque))
             }
             log.warning(
                 "a record was refused and is sent again",
@@ -101,15 +108,26 @@ final class Outbox {
     private func hold(_ record: Waiting, after outcome: ProduceOutcome) {
         if case .refused(let error) = outcome {
             failures.add()
-            guard !error.isTooLarge else {
-                log.error(
-                    "a record was given up: it is over message.max.bytes",
-                    ["topic": .string(record.topic.handle.name), "bytes": .int(record.value?.count ?? 0)])
-                return didSettle(record.tag)
-            }
+            if error.isTooLarge { return tooLarge(record) }
         }
         waiting.append(record)
         retry?.arm(afterNanos: Self.retryNanos)
+    }
+
+    /// Over the topic's limit. A dead letter goes without its bytes then, since its headers say where they lie; another
+    /// record is given up.
+    private func tooLarge(_ record: Waiting) {
+        let isCut = !record.headers.isEmpty && record.value != nil
+        log.error(
+            isCut
+                ? "a dead letter goes without its bytes: they are over the topic's max.message.bytes"
+                : "a record was given up: it is over the topic's max.message.bytes",
+            ["topic": .string(record.topic.handle.name), "bytes": .int(record.value?.count ?? 0)])
+        guard isCut else { return didSettle(record.tag) }
+        var record = record
+        record.value = nil
+        let outcome = produce(record)
+        if outcome != .queued { hold(record, after: outcome) }
     }
 
     private func produce(_ record: Waiting) -> ProduceOutcome {
