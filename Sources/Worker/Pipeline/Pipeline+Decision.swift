@@ -73,6 +73,11 @@ extension Pipeline {
         job.awaiting = 1
         for route in routes where route.pushedToken != nil { job.awaiting += 1 }
         noteDevices(job)
+        // Whoever acknowledged after the deadline has the message and needs no push.
+        if !job.suspects.isEmpty {
+            job.awaiting += 1
+            askAcks(job)
+        }
         ask(job) { (store) throws(RedisFault) in
             try store.claim(ClaimRequest(job, nowMs: loop.wallMs), tag: job.tag(.claim))
         }
@@ -95,7 +100,14 @@ extension Pipeline {
             return read(job)
         }
         if claim.state != .finished, !takesPair(job) { return }
-        if claim.state == .resume, job.devices.isEmpty { job.flags.insert(.resumed) }
+        if claim.state == .resume, job.devices.isEmpty {
+            job.flags.insert(.resumed)
+            // What an earlier try delivered may be acknowledged: a second delivery would alert twice.
+            if !job.flags.contains(.knowsAcks), job.event.message != nil {
+                job.awaiting = 1
+                return askAcks(job)
+            }
+        }
         decided(job)
         guard claim.state == .finished else { return route(job) }
         metrics.duplicates.add()
@@ -150,7 +162,10 @@ extension Pipeline {
             job.devices.append(DeviceWork(route: route))
         }
         job.open += job.devices.count - first
-        for index in first..<job.devices.count { begin(job, index) }
+        for index in first..<job.devices.count where !endAcknowledged(job, index) { begin(job, index) }
+        for index in first..<job.devices.count where job.devices[index].isAcknowledged {
+            endPhonesBehindDesktop(job, index)
+        }
         dropWhatIsSent(job)
         scheduleAckLook(job)
         flushDeliveries(of: job.event)
@@ -170,6 +185,21 @@ extension Pipeline {
         job.flags.insert(.recordedWithoutDevice)
         write(OutcomeRecord(uid: job.recipient.uid, verdict: .suppressed, reason: reason), of: job)
         if reason == .noToken { offerSMS(job, reason: "no_token") }
+    }
+
+    /// True: the device has the message, as it said itself.
+    private func endAcknowledged(_ job: RecipientJob, _ index: Int) -> Bool {
+        if job.acknowledged.isEmpty { return false }
+        guard job.acknowledged.contains(job.devices[index].route.device) else { return false }
+        switch job.devices[index].route.way {
+        case .connection(let presence, _, .some):
+            job.devices[index].connection = LiveConnection(job.recipient.presence[presence])
+        case .apns, .hold: break
+        case .connection(_, _, nil), .none: return false
+        }
+        job.devices[index].isAcknowledged = true
+        end(job, index, verdict: .online, reason: Reason.acked.rawValue)
+        return true
     }
 
     private func begin(_ job: RecipientJob, _ index: Int) {

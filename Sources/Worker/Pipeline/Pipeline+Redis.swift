@@ -53,7 +53,9 @@ extension Pipeline: RedisClientDelegate {
             {
                 job.lostTokens.append(token)
             }
-        case .acks: job.acknowledged = StateStore.devices(reply)
+        case .acks:
+            job.acknowledged = StateStore.devices(reply)
+            job.flags.insert(.knowsAcks)
         default: break
         }
         answered(job, failed: failed)

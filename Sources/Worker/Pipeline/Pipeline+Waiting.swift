@@ -64,6 +64,11 @@ extension Pipeline {
         job.step = .checkingAcks
         job.hasFailed = false
         job.awaiting = 1
+        askAcks(job)
+    }
+
+    /// One of the commands of the present step.
+    func askAcks(_ job: RecipientJob) {
         job.acknowledged.removeAll(keepingCapacity: true)
         ask(job) { (store) throws(RedisFault) in
             try store.acks(
@@ -125,7 +130,7 @@ extension Pipeline {
     }
 
     /// `hold_s` 0: the desktop's ack is the end for the phones.
-    private func endPhonesBehindDesktop(_ job: RecipientJob, _ index: Int) {
+    func endPhonesBehindDesktop(_ job: RecipientJob, _ index: Int) {
         guard job.devices[index].connection?.isDesktop ?? false else { return }
         for phone in job.devices.indices where job.devices[phone].state == .held {
             guard case .hold(_, nil) = job.devices[phone].route.way else { continue }

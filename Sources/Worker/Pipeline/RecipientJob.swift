@@ -81,6 +81,8 @@ final class RecipientJob {
         static let owing = Flags(rawValue: 32768)
         /// Its alert opened a burst's window: all its devices are pushed at once.
         static let leadsBurst = Flags(rawValue: 65536)
+        /// Redis was asked who acknowledged.
+        static let knowsAcks = Flags(rawValue: 131_072)
         /// Repeats of this pair wait for its end.
         static let holdsPair = Flags(rawValue: 256)
     }
@@ -158,6 +160,8 @@ struct DeviceWork {
     var connection: LiveConnection?
     /// Set when the push is made; the same for every attempt.
     var pushID: PushIdentity?
+    /// It had acknowledged before it was sent to: in an earlier try, or after its deadline.
+    var isAcknowledged = false
     /// The APNs client has its push, or none will come.
     var isSent = false
     /// The number that the push carries.

@@ -61,6 +61,76 @@ extension OneWorld {
             #expect(seen.targets(of: "n2-1").count == 1, "the suspect connection gets it once")
         }
 
+        /// As a crash left it: claimed, delivered, acknowledged, not finished. The phone is suspended by now, the pad live.
+        @Test func whoAcknowledgedAnEarlierTryGetsNothingMore() async throws {
+            let stage = try Stage.here
+            try await stage.redis(foreground("n20", "pad"))
+            try await stage.play(state: [.bind("n20"), .bind("n20", "pad"), .bind("n20", "watch")])
+            try await stage.redis([
+                "SET c:d3:{im:n20}mn20-1 c", "SADD c:k3:{im:n20}n20-1 phone pad",
+            ])
+            let seen = try await stage.play(events: [.message("n20-1", to: ["n20"])])
+            #expect(
+                seen.outcomes(of: "n20-1") == [
+                    "n20/pad online acked", "n20/phone online acked", "n20/watch accepted ok",
+                ])
+            #expect(seen.targets(of: "n20-1").isEmpty)
+            #expect(seen.pushes(to: token("n20", "phone")).isEmpty && seen.pushes(to: token("n20", "pad")).isEmpty)
+        }
+
+        /// A desktop of an earlier try acknowledged: the phones behind it are done as well.
+        @Test func anEarlierAckOfADesktopIsFinalToo() async throws {
+            let stage = try Stage.here
+            try await stage.redis(foreground("n21", "pc", platform: "pc"))
+            try await stage.play(state: [
+                .bind("n21"), .state("settings", "n21", #""push_when_desktop_online":false,"hold_s":0"#),
+            ])
+            try await stage.redis(["SET c:d3:{im:n21}mn21-1 c", "SADD c:k3:{im:n21}n21-1 pc"])
+            let seen = try await stage.play(events: [.message("n21-1", to: ["n21"])])
+            #expect(seen.outcomes(of: "n21-1") == ["n21/pc online acked", "n21/phone suppressed desktop_online"])
+        }
+
+        /// One record per gateway, with everyone behind it; a group's members on two gateways, one without a lease of
+        /// its epoch.
+        @Test func membersBehindOneGatewayShareARecord() async throws {
+            let stage = try Stage.here
+            let members = (0..<6).map { "n22-\($0)" }
+            try await stage.redis([
+                "HSET g:{im:n22} " + members.map { "\($0) 0" }.joined(separator: " "), Gateway.lease("gw-n22-a"),
+                Gateway.lease("gw-n22-b"), Gateway.lease("gw-n22-old", epoch: 2),
+            ])
+            for (index, member) in members.enumerated() {
+                let gateway = ["gw-n22-a", "gw-n22-b", "gw-n22-old"][index % 3]
+                try await stage.redis([Gateway.presence(member, "phone", gateway: gateway)])
+            }
+            try await stage.play(state: members.flatMap { [.bind($0), .ack($0, "phone", ["n22-1"])] })
+            let seen = try await stage.play(events: [.message("n22-1", to: nil, conv: "n22", type: "group")])
+            let records = seen.deliveries.filter { $0["event"]?["msg_id"]?.string == "n22-1" }
+            #expect(records.compactMap { $0["gateway"]?.string }.sorted() == ["gw-n22-a", "gw-n22-b"])
+            for record in records { #expect(record["to"]?.array?.count == 2) }
+            for (index, member) in members.enumerated() {
+                let ways = seen.outcomes(of: "n22-1").filter { $0.hasPrefix(member) }
+                #expect(ways == [index % 3 == 2 ? "\(member)/phone accepted ok 1" : "\(member)/phone online acked"])
+            }
+        }
+
+        /// The connection that did not acknowledge is suspect, not the device: its next connection is live again, and a
+        /// message that comes later goes there.
+        @Test func aNewConnectionIsNotSuspect() async throws {
+            let stage = try Stage.here
+            try await stage.redis(background("n23"))
+            var seen = try await stage.play(state: [.bind("n23")], events: [.message("n23-1", to: ["n23"])])
+            #expect(seen.outcomes(of: "n23-1") == ["n23/phone accepted ok 1"])
+            #expect(seen.targets(of: "n23-1").count == 1)
+            try await stage.redis([
+                "HSET p:{im:n23} phone bg,ios,gw-n23,1,2,\(nowMs),\(nowMs),-,l"
+            ])
+            seen = try await stage.play(
+                state: [.ack("n23", "phone", ["n23-2"])], events: [.message("n23-2", to: ["n23"])])
+            #expect(seen.outcomes(of: "n23-2") == ["n23/phone online acked"])
+            #expect(seen.targets(of: "n23-2").first?["conn_epoch"]?.int == 2)
+        }
+
         @Test func whatIsMutedOrOpenOnTheScreenIsDeliveredWithoutAnAlert() async throws {
             let stage = try Stage.here
             try await stage.redis(foreground("n5"))

@@ -44,8 +44,11 @@ import Trial
             #expect(seen.outcomes(of: message) == ["\(user)/pad accepted ok", "\(user)/phone accepted ok"])
             #expect(try seen.payload(of: message)?["aps"]?["badge"] == nil)
         }
-        let page = try await stage.page("/readyz")
-        #expect(page.status == 503 && page.text.contains("Redis takes no writes: \(code)"))
+        // A replica is left once a second, for a moment without a connection.
+        try await until("/readyz tells of it") {
+            let page = try await stage.page("/readyz")
+            return page.status == 503 && page.text.contains("Redis takes no writes: \(code)")
+        }
         let status = try JSONTree(parsing: Array(try await stage.page("/statusz").text.utf8))
         #expect(status["shards"]?.array?.compactMap { $0["owed_claims"]?.int }.reduce(0, +) == 3)
         #expect(try await stage.page("/metrics").text.contains("carillon_redis_unclaimed_total 4"))
