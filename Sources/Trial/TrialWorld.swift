@@ -32,6 +32,8 @@ public actor TrialWorld {
         public var shards = 2
         /// A templates file; nil: the built-in text.
         public var templates: String?
+        /// Names of credential sets, all of the same key; empty: one set without a name.
+        public var credentialNames: [String] = []
         /// YAML lines added to the app's entry, each with its own indentation of four spaces.
         public var appLines = ""
         /// More of librdkafka's own properties for the workers.
@@ -85,6 +87,11 @@ public actor TrialWorld {
     public nonisolated var configurationText: String {
         let options = settings.kafkaOptions.sorted { $0.key < $1.key }.map { "    \($0.key): \($0.value)\n" }.joined()
         let templates = settings.templates.map { "    templates: \($0)\n" } ?? ""
+        let key =
+            "key_file: \(credentials.keyFile), key_id: \(DemoCredentials.keyID), team_id: \(DemoCredentials.teamID)"
+        let sets =
+            settings.credentialNames.isEmpty
+            ? "{\(key)}" : "{" + settings.credentialNames.map { "\($0): {\(key)}" }.joined(separator: ", ") + "}"
         return """
             kafka:
               brokers: \(broker.bootstrap)
@@ -100,10 +107,7 @@ public actor TrialWorld {
                 environment: production
                 endpoint: https://localhost:\(simulatorPort)
                 ca_file: \(credentials.authorityFile)
-                credentials:
-                  key_file: \(credentials.keyFile)
-                  key_id: \(DemoCredentials.keyID)
-                  team_id: \(DemoCredentials.teamID)
+                credentials: \(sets)
             \(templates)\(settings.appLines)http:
               listen: 127.0.0.1:0
             shards: \(settings.shards)
