@@ -37,6 +37,18 @@ public struct QuietHours: Sendable, Equatable {
         !isActive || (level == 1 && type.hasMembers && mention.isMention)
     }
 
+    /// When the recipient's window ends, Unix ms; nil: none holds now. A change of the clocks in between is not foreseen.
+    public static func endMs(
+        for recipient: borrowing Recipient, policy: borrowing AppPolicy, zones: some ZoneTable, now: Int64
+    ) -> Int64? {
+        let quiet = QuietHours(recipient, policy: policy, zones: zones, now: now)
+        guard quiet.isActive, let window = recipient.settings.dnd else { return nil }
+        let left = (window.end - quiet.minute + 1440) % 1440
+        // The minute that has begun counts whole.
+        let begun = now - (now % 60_000 + 60_000) % 60_000
+        return begun + Int64(left == 0 ? 1440 : left) * 60_000
+    }
+
     /// The minute of the local day, 0-1439, also before 1970.
     public static func minuteOfDay(_ ms: Int64, offset seconds: Int) -> Int {
         let second = ms >= 0 ? ms / 1000 : (ms + 1) / 1000 - 1

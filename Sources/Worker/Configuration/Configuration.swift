@@ -142,6 +142,8 @@ public struct Configuration: Sendable {
         public var limits = Limits()
         /// `coalesce.window_s`: what follows an alert of the same conversation so soon goes as one push; 0: off.
         public var coalesceSeconds: Double = 0
+        /// `dnd_digest`: what quiet hours held back is told in one push at their end.
+        public var sendsDigest = false
         /// `environment`: for what does not say which it is.
         public var environment = APNsEnvironment.production
 

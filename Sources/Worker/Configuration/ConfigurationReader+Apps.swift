@@ -7,7 +7,7 @@ extension ConfigurationReader {
     private static let appKeys = [
         "id", "topic", "environment", "endpoint", "ca_file", "credentials", "profile", "strategy", "default_levels",
         "dnd_mode", "force_overrides_dnd", "clear_on_read", "badge_cap", "default_language", "default_tz", "templates",
-        "limits", "coalesce",
+        "limits", "coalesce", "dnd_digest",
     ]
 
     func apps(_ root: Section) -> [Configuration.App] {
@@ -56,6 +56,7 @@ extension ConfigurationReader {
         }
         endpoints(section, &app.endpoints)
         limits(section, &app.limits)
+        if let sends = section.bool("dnd_digest") { app.sendsDigest = sends }
         let coalesce = section.optionalSection("coalesce", keys: ["window_s"])
         if let seconds = coalesce.number("window_s", in: 0...600, "seconds") { app.coalesceSeconds = seconds }
         if let path = section.string("templates"), let node = section["templates"] {

@@ -149,6 +149,7 @@ extension Explainer {
                     Explanation.Step(
                         17, "sms", input: "push.sms", outcome: "an SMS is asked for on push.sms"))
             }
+            if reason == .dnd, let step = digestStep(decision, of: user.recipient, context) { own.append(step) }
             explanations.append(
                 Explanation(
                     uid: user.recipient.uid, verdict: verdict.rawValue, reason: reason.rawValue, steps: own))
@@ -167,6 +168,17 @@ extension Explainer {
             explanations.append(try await explain(device, own))
         }
         return explanations
+    }
+
+    /// Nil: the app sends no digests, or this message is not told in one.
+    private func digestStep(
+        _ decision: Decision, of recipient: Recipient, _ context: RecordContext
+    ) -> Explanation.Step? {
+        guard context.app.sendsDigest, decision.counted, context.message?.kind == .message,
+            let endMs = QuietHours.endMs(for: recipient, policy: context.app.policy, zones: zones, now: context.now)
+        else { return nil }
+        return Explanation.Step(
+            17, "digest", input: "quiet hours end \(endMs)", outcome: "told in the digest then, if still unread")
     }
 
     /// The number that a push would carry: the claim's step taken in thought.

@@ -14,6 +14,8 @@ final class AppContext {
     let metrics: AppMetrics
     /// A burst's window; 0: every alert goes at once.
     let coalesceNanos: UInt64
+    /// `dnd_digest`.
+    let sendsDigest: Bool
     private(set) var clients: [Client] = []
     var rate: RateBucket
     var brake: RemovalBrake
@@ -42,8 +44,7 @@ final class AppContext {
     /// - Parameter rate: pushes per second of this shard; 0: no limit.
     init(
         policy: AppPolicy, templates: Templates, metrics: AppMetrics, rate: Double, coalesceNanos: UInt64,
-        removals: RemovalBrake.Limits,
-        clients: [Client]
+        sendsDigest: Bool, removals: RemovalBrake.Limits, clients: [Client]
     ) {
         self.rate = RateBucket(perSecond: rate)
         brake = RemovalBrake(removals)
@@ -52,6 +53,7 @@ final class AppContext {
         self.templates = templates
         self.metrics = metrics
         self.coalesceNanos = coalesceNanos
+        self.sendsDigest = sendsDigest
         self.clients = clients
     }
 

@@ -11,7 +11,10 @@ final class EventJob {
     let id: String
     let sentMs: Int64
     let app: AppContext
-    let origin: Origin
+    /// Nil of a digest, which no record brought.
+    let origin: Origin?
+    /// What a digest tells of.
+    var digest: DigestJob?
     /// `msg_id` of the records written about it.
     let msgID: String
     let claimKind: PairKind
@@ -59,7 +62,7 @@ final class EventJob {
     private var headers: [(topic: String, value: PushHeaders?)] = []
 
     init(
-        _ message: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin
+        _ message: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?
     ) {
         id = event.id
         sentMs = event.sentMs
@@ -131,6 +134,11 @@ final class EventJob {
     struct GatewayBatch {
         var gateway: String
         var targets: [DeliveryTarget]
+    }
+
+    /// Whether its record came from one of these.
+    func isOf(_ partitions: Set<TopicPartition>) -> Bool {
+        origin.map { partitions.contains($0.partition) } ?? false
     }
 
     func tag(_ stage: Tag.Stage) -> UInt64 { Tag(slot: slot, generation: generation, stage: stage).bits }

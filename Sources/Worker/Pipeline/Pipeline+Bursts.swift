@@ -33,7 +33,7 @@ extension Pipeline {
     /// What bypasses: mentions, forced, voip and silent pushes, recalls; and a live device's push by strategy 4, whose
     /// message would have to wait with it. All devices of a message do the same.
     private func mayWait(_ job: RecipientJob, _ index: Int) -> Bool {
-        guard !intake.isClosing, !job.flags.contains(.leadsBurst),
+        guard !intake.isClosing, job.event.digest == nil, !job.flags.contains(.leadsBurst),
             job.facts.isDisjoint(with: [.forced, .mentionsMe, .mentionsAll]),
             let message = job.event.message?.value, message.kind == .message, !message.push.voip, !message.push.silent
         else { return false }

@@ -10,7 +10,10 @@ extension Pipeline {
         let now = loop.wallMs
         noteLiveness(of: job, nowMs: now)
         let decision: Decision
-        if let message = job.event.message {
+        if let digest = job.event.digest {
+            guard let told = decideDigest(digest, of: job) else { return leaveUndone(job) }
+            decision = told
+        } else if let message = job.event.message {
             decision = message.read { message in
                 PushCore.decide(
                     message, sentMs: job.event.sentMs, for: job.recipient, policy: job.event.app.policy,
@@ -27,6 +30,14 @@ extension Pipeline {
         if decision.alert == .allow(forced: true) { job.flags.insert(.forced) } else { job.flags.remove(.forced) }
         // Expired: nothing was done, so there is nothing to mark.
         if decision.alert == .deny(.expired) { expire(job) } else { claim(job) }
+    }
+
+    /// Nothing is to be done and nothing to be recorded.
+    private func leaveUndone(_ job: RecipientJob) {
+        decided(job)
+        job.step = .sending
+        job.flags.insert(.unmarked)
+        concludeIfEnded(job)
     }
 
     /// No lease or another epoch: every presence on that gateway is void. And a connection that did not acknowledge.
@@ -156,6 +167,7 @@ extension Pipeline {
         guard let decision = job.decision else { return }
         for index in job.devices.indices where job.devices[index].state == .held { supersede(job, index) }
         if let reason = decision.finalReason { recordWithoutDevice(job, reason) }
+        noteHeldBack(job)
         let first = job.devices.count
         // A device's index travels in a byte of its tags; nobody has so many devices.
         for route in decision.routes where !job.isTaken(route.device) && job.devices.count < 255 {
@@ -262,9 +274,10 @@ extension Pipeline {
         job.hasFailed = false
         let isMarked = !job.flags.contains(.unmarked)
         if isMarked, job.flags.contains(.unclaimed) { return payOwed(job) }
-        job.awaiting = (isMarked ? 1 : 0) + (job.trace == nil ? 0 : 1)
+        job.awaiting = (isMarked ? 1 : 0) + (job.trace == nil ? 0 : 1) + (job.held == nil ? 0 : 2)
         guard job.awaiting > 0 else { return done(job) }
         sendTrace(job)
+        sendHeldBack(job)
         guard isMarked else { return }
         ask(job) { (store) throws(RedisFault) in
             try store.finish(

@@ -50,6 +50,7 @@ extension Pipeline: KafkaConsumerDelegate {
         completeRevocationIfDrained()
         holdChangesIfRefused()
         releaseBrakes()
+        pollDigests()
         sample()
         owner?.pipelineDidTick()
         tickTimer?.arm(afterNanos: Intake.tickNanos)
@@ -127,7 +128,7 @@ extension Pipeline: KafkaConsumerDelegate {
         }
     }
 
-    private func start(_ job: EventJob) {
+    func start(_ job: EventJob) {
         (job.slot, job.generation) = events.insert(job)
         if job.isRecall { return readOriginal(of: job) }
         if let collapseID = job.givenCollapseID {
@@ -198,10 +199,10 @@ extension Pipeline: KafkaConsumerDelegate {
     /// What of these partitions is not out yet is left to their next owner; what is out ends here, and is marked.
     private func abandon(_ partitions: Set<TopicPartition>) {
         events.forEach { event in
-            if partitions.contains(event.origin.partition) { event.audience.abandon() }
+            if event.isOf(partitions) { event.audience.abandon() }
         }
         recipients.forEach { job in
-            guard partitions.contains(job.event.origin.partition), job.step != .finishing else { return }
+            guard job.event.isOf(partitions), job.step != .finishing else { return }
             if job.step != .sending || job.devices.contains(where: \.isWaiting) { job.flags.insert(.unmarked) }
             supersedeWaiting(job)
             if job.open == 0, job.unackedRecords == 0 { done(job) } else { job.step = .sending }

@@ -27,7 +27,7 @@ extension Pipeline: APNsClientDelegate {
         if isAccepted {
             job.flags.insert(.accepted)
             noteAccepted(job, index)
-            metrics.accepted(job.event.origin.kafkaMs, nowMs: loop.wallMs)
+            metrics.accepted(job.event.origin?.kafkaMs ?? 0, nowMs: loop.wallMs)
         }
         weigh(ending, of: bound, job)
         deliverCopy(job, index, accepted: isAccepted, alert: !isAccepted)

@@ -8,12 +8,14 @@ extension Pipeline: RedisClientDelegate {
         defer { pollKafkaIfReady() }
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks, .traceLife:
+        case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks, .traceLife, .heldBack:
             if refusal != nil, tag.stage == .finish { noteWritten() }
             guard let job = job(tag.ref) else { return }
             take(reply, tag, job)
         case .burst:
             if let job = job(tag.ref) { didLookInBurst(job, ClaimReply(reply)) }
+        case .due: didClaimDue(tag, reply)
+        case .digest: didTakeDigest(tag, count: reply[0].int64, oldestMs: reply[1].int64 ?? 0)
         case .trace:
             if let job = job(tag.ref) { traced(job, count: reply.int64 ?? 0) }
         case .lease:
@@ -78,8 +80,10 @@ extension Pipeline: RedisClientDelegate {
             if let job = job(tag.ref) { answered(job, failed: true) }
         case .burst:
             if let job = job(tag.ref) { didLookInBurst(job, nil) }
-        case .trace, .traceLife:
+        case .trace, .traceLife, .heldBack:
             if let job = job(tag.ref) { traceFailed(job, fault) }
+        case .due: break
+        case .digest: didTakeDigest(tag, count: nil, oldestMs: 0)
         case .lease:
             guard let query = leaseQueries.find(slot: tag.slot, generation: tag.generation) else { return }
             let isUnheld = isAbsent(fault)

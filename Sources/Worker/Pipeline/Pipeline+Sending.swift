@@ -151,7 +151,7 @@ extension Pipeline {
         guard let id = job.devices[index].pushID, let headers = job.event.headers(for: token, merged),
             let payload = job.event.payload(
                 uid: job.recipient.uid, settings: job.recipient.settings, token: token, isForced: job.isForced,
-                badge: job.devices[index].badge, id: id, mergedCount: merged?.count ?? 0)
+                badge: job.devices[index].badge, id: id, mergedCount: merged?.count ?? job.event.digest?.count ?? 0)
         else { return nil }
         return Push(
             tag: job.tag(.push, index), token: device, headers: headers,

@@ -47,6 +47,13 @@ final class Pipeline {
     /// What is in work here, and who waits for its end: repeats of it that came meanwhile.
     var pairs: [PushIdentity: [JobRef]] = [:]
     var bursts: BurstTable<JobRef>
+    var digests: SlotTable<DigestJob>
+    /// Some app sends digests.
+    let sendsDigests: Bool
+    var nextDueBucket = 0
+    /// The ends of the leases that were asked for last, by the number of their round.
+    var dueLeases: [(round: UInt32, leaseMs: Int64)] = []
+    var nextDueRound: UInt32 = 0
     var due = DueQueue<DueItem>()
     /// Since when, and how, Redis takes no writes; nil: it does.
     var refusal: WriteRefusal?
@@ -88,6 +95,8 @@ final class Pipeline {
         changes = SlotTable(capacity: parts.limits.changesMax)
         bursts = BurstTable(waitingMax: parts.limits.recipientsMax / 2)
         clears = SlotTable(capacity: parts.limits.changesMax)
+        digests = SlotTable(capacity: parts.limits.recipientsMax)
+        sendsDigests = parts.apps.contains(where: \.sendsDigest)
         leaseQueries = SlotTable(capacity: parts.limits.recipientsMax)
         for app in parts.apps { apps[app.policy.id] = app }
         outbox = Outbox(
@@ -160,7 +169,8 @@ final class Pipeline {
         event.holds -= 1
         guard event.holds == 0 else { return }
         events.remove(slot: event.slot)
-        settle(event.origin.place)
+        if let origin = event.origin { settle(origin.place) }
+        if let digest = event.digest { ended(digest) }
     }
 
     func settle(_ place: OffsetLedger.Slot) {

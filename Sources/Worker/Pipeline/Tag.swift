@@ -15,6 +15,8 @@ struct Tag: Equatable {
         case record, eventRecord, delivery, deadLetter
         /// A last look for one device whose push had to wait: the claim again, and whose the token is.
         case look, lookOwner
+        /// What quiet hours held back, and the digest of it.
+        case heldBack, due, digest
         /// The claim again, of one whose burst's window is over.
         case burst
         /// A lowered badge that is told: whom, then per device the number and whose the token is, and what came of it.

@@ -17,6 +17,8 @@ import Redis
 /// | `c:o:{app:token}` | string | the token's owner and version | none; 30 d once unbound |
 /// | `c:i:{app:msg}` | string | the collapse id that a message's sender chose | as the mark |
 /// | `c:n:{app:token}` | hash | unbinds that came before their bind | 24 h |
+/// | `c:g:{app:uid}`, `c:h:…` | set | ledger members that quiet hours held back, and those of a digest in hand | 48 h, ≤ 1000 |
+/// | `c:q:{q<n>}` | zset | users whose digest is due, by when; under a lease, by its end | until done |
 /// | `c:t<n>:{app:uid}<day>` | list | what happened, newest first (`TraceBytes`) | `trace.ttl_h` after its day, ≤ 1.25 `trace.cap` |
 ///
 /// The hash tag is what stands between the first `{` and the next `}`. It begins in our own text, so a brace inside an

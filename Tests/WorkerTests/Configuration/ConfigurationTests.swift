@@ -83,6 +83,7 @@ struct ConfigurationTests {
             default_language: ja
             default_tz: Asia/Tokyo
             coalesce: {window_s: 2.5}
+            dnd_digest: true
             limits: {rate: 7, in_flight: 3, answer_s: 0.5, unknown_tries: 0}
         results: failures
         trace: {sample: 0.25, cap: 9, ttl_h: 24}
@@ -128,7 +129,7 @@ struct ConfigurationTests {
         #expect(app.policy.defaultLanguage == "ja" && app.templates.defaultLanguage == "ja")
         #expect(app.policy.defaultZone == "Asia/Tokyo")
         #expect(app.limits.client.answerNanos == 500_000_000 && app.limits.client.inFlightMax == 3)
-        #expect(app.coalesceSeconds == 2.5)
+        #expect(app.coalesceSeconds == 2.5 && app.sendsDigest)
         #expect(app.limits.rate == 7 && app.limits.unknownTries == 0)
     }
 

@@ -202,6 +202,22 @@ struct ExplainerTests {
         await world.end()
     }
 
+    @Test func whatQuietHoursHoldBackIsToldInTheDigest() async throws {
+        let world = try await open(app: "dnd_digest: true,")
+        try await bind(world.world, "bob")
+        var settings = UserState.SettingsChange()
+        settings.dndOn = true
+        settings.dndStart = 0
+        settings.dndEnd = 1439
+        settings.dndZone = "UTC"
+        try await world.world.change("bob", .settings(settings))
+        let told = try #require(try await world.explain(message()).first)
+        let minute = (StateWorld.base / 86_400_000 + 1) * 86_400_000 - 60_000
+        #expect(told.reason == "dnd" && told.steps.last?.name == "digest")
+        #expect(told.steps.last?.input == "quiet hours end \(minute)")
+        await world.end()
+    }
+
     @Test func aDeniedMessageIsToldOfEveryStepThatDenies() async throws {
         let world = try await open()
         try await bind(world.world, "bob")

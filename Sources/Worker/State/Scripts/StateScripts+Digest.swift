@@ -1,0 +1,59 @@
+import Redis
+
+/// What quiet hours held back, until their end.
+extension StateScripts {
+    /// Remembers a counted message that was held back.
+    ///
+    /// KEYS held, ledger. ARGV 1 ledger member; 2 seconds of life. Answer: 1, or 0 for what is read or recalled already.
+    static let holdForDigest = RedisScript(
+        """
+        #!lua
+        if not redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 0 end
+        if redis.call('SCARD', KEYS[1]) >= 1000 then redis.call('SPOP', KEYS[1]) end
+        redis.call('SADD', KEYS[1], ARGV[1])
+        redis.call('EXPIRE', KEYS[1], ARGV[2])
+        return 1
+        """)
+
+    /// What was held moves to what is in hand, where it stays until the digest is out; of it counts what is unread and
+    /// younger than the client's own last report.
+    ///
+    /// KEYS held, in hand, ledger, state. ARGV 1 seconds of life. Answer: `{count, sent_ms of the oldest in hand}`.
+    static let takeDigest = RedisScript(
+        """
+        #!lua
+        if redis.call('EXISTS', KEYS[1]) == 1 then
+          redis.call('SUNIONSTORE', KEYS[2], KEYS[1], KEYS[2])
+          redis.call('DEL', KEYS[1])
+          redis.call('EXPIRE', KEYS[2], ARGV[1])
+        end
+        local b, base, count, oldest = redis.call('HGET', KEYS[4], 'b'), -1, 0, nil
+        if b then base = tonumber(string.match(b, '^%d+')) end
+        for _, m in ipairs(redis.call('SMEMBERS', KEYS[2])) do
+          local sent = tonumber(string.match(m, '^%d+', 9))
+          if not oldest or sent < oldest then oldest = sent end
+          if sent > base and redis.call('ZSCORE', KEYS[3], m) then count = count + 1 end
+        end
+        return {count, oldest or 0}
+        """)
+
+    /// Takes what is due under a lease: who does not end it in time leaves it to another.
+    ///
+    /// KEYS queue. ARGV 1 now; 2 the lease's end; 3 how many at most. Answer: the members.
+    static let claimDue = RedisScript(
+        """
+        #!lua
+        local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])
+        for _, m in ipairs(due) do redis.call('ZADD', KEYS[1], ARGV[2], m) end
+        return due
+        """)
+
+    /// Ends a lease, unless the work was planned anew meanwhile. KEYS queue. ARGV 1 member; 2 the lease's end.
+    static let endDue = RedisScript(
+        """
+        #!lua
+        local at = redis.call('ZSCORE', KEYS[1], ARGV[1])
+        if at and tonumber(at) == tonumber(ARGV[2]) then return redis.call('ZREM', KEYS[1], ARGV[1]) end
+        return 0
+        """)
+}

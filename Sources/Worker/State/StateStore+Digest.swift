@@ -1,0 +1,110 @@
+import PushCore
+import Redis
+
+/// A user in the queues of those whose digest is due.
+public struct DueUser: Sendable, Equatable {
+    public let app: String
+    public let uid: String
+    /// Which queue; a user is always in the same one.
+    public let bucket: Int
+    /// How he stands in it.
+    public let member: [UInt8]
+
+    /// Queues, so that no slot of a cluster holds them all.
+    static let buckets = 16
+
+    public init(app: String, uid: String) {
+        self.app = app
+        self.uid = uid
+        var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x6469_6765_7374_3031)
+        hash.update(lengthThen: app)
+        hash.update(lengthThen: uid)
+        bucket = Int(hash.finish().0 % UInt64(Self.buckets))
+        member = Array("\(app.utf8.count):\(app)\(uid)".utf8)
+    }
+
+    /// Reads `member`; nil for anything else.
+    init?(member: UnsafeRawBufferPointer) {
+        var text = CompactText(member)
+        guard let app = text.string() else { return nil }
+        self.init(app: app, uid: text.text(until: 0))
+    }
+}
+
+/// The digest after quiet hours (`dnd_digest`): what was held back of each user, and when it is due.
+extension StateStore {
+    /// Two nights: a digest that could not be sent in time is one no more.
+    private static let digestSeconds: Int64 = 172_800
+
+    /// - Parameter member: the message's member of the ledger (`ledgerMember`).
+    func holdForDigest(app: String, uid: String, member: [UInt8], tag: UInt64) throws(RedisFault) {
+        try change(tag, StateScripts.holdForDigest, keyCount: 2) { command in
+            command.key("c:g", app, uid)
+            command.key("c:l", app, uid)
+            command.arg(member)
+            command.arg(Self.digestSeconds)
+        }
+    }
+
+    /// When a user's digest is to be looked at; the last word stands.
+    func planDue(_ user: DueUser, atMs: Int64, tag: UInt64) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg("ZADD")
+            command.queue(user.bucket)
+            command.arg(StateKeys.time(atMs))
+            command.arg(user.member)
+        }
+    }
+
+    /// Up to `count` members of a queue whose time has come, under a lease: an array.
+    func claimDue(bucket: Int, nowMs: Int64, leaseMs: Int64, count: Int, tag: UInt64) throws(RedisFault) {
+        try change(tag, StateScripts.claimDue, keyCount: 1) { command in
+            command.queue(bucket)
+            command.arg(StateKeys.time(nowMs))
+            command.arg(StateKeys.time(leaseMs))
+            command.arg(count)
+        }
+    }
+
+    /// What a user's digest is to tell: `{count, sent_ms of the oldest}`.
+    func takeDigest(app: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try change(tag, StateScripts.takeDigest, keyCount: 4) { command in
+            command.key("c:g", app, uid)
+            command.key("c:h", app, uid)
+            command.key("c:l", app, uid)
+            command.key("c:s", app, uid)
+            command.arg(Self.digestSeconds)
+        }
+    }
+
+    /// The digest is out, or there was nothing to tell. Two commands to the same tag.
+    func endDigest(of user: DueUser, leaseMs: Int64, tag: UInt64) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg("DEL")
+            command.key("c:h", user.app, user.uid)
+        }
+        try change(tag, StateScripts.endDue, keyCount: 1) { command in
+            command.queue(user.bucket)
+            command.arg(user.member)
+            command.arg(StateKeys.time(leaseMs))
+        }
+    }
+
+    /// What stands for a message in the ledger; `claim` writes the same.
+    static func ledgerMember(conversation: String, sentMs: Int64, seq: Int64?, id: String) -> [UInt8] {
+        var member: [UInt8] = []
+        withUnsafeBytes(of: StateKeys.digest(conversation)) { member.append(contentsOf: $0) }
+        let seq = seq.flatMap { $0 < 0 ? nil : String($0) } ?? ""
+        member.append(contentsOf: "\(StateKeys.time(sentMs)) \(seq) \(PairKind.message.rawValue)\(id)".utf8)
+        return member
+    }
+}
+
+extension RedisCommand {
+    fileprivate mutating func queue(_ bucket: Int) {
+        part("c:q:{q")
+        part(Int64(bucket))
+        part("}")
+        end()
+    }
+}

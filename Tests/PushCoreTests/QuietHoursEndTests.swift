@@ -1,0 +1,32 @@
+import PushCore
+import Testing
+
+@Suite struct QuietHoursEndTests {
+    private struct Zones: ZoneTable {
+        func offset(of zone: String, at ms: Int64) -> Int? { zone == "east" ? 8 * 3600 : zone == "utc" ? 0 : nil }
+    }
+
+    private static let minuteMs: Int64 = 60_000
+    private static let hourMs: Int64 = 3_600_000
+
+    /// Start, end, zone, the time of day in UTC, and when the window ends, both in ms of the day; nil: none holds.
+    @Test(arguments: [
+        (22 * 60, 8 * 60, "utc", 23 * hourMs + 1, 32 * hourMs), (22 * 60, 8 * 60, "utc", 7 * hourMs, 8 * hourMs),
+        (22 * 60, 8 * 60, "utc", 8 * hourMs, nil), (22 * 60, 8 * 60, "utc", 12 * hourMs, nil),
+        (22 * 60, 8 * 60, "east", 14 * hourMs, 24 * hourMs),
+        (22 * 60, 8 * 60, "east", 23 * hourMs + 59_999, 24 * hourMs),
+        (60, 61, "utc", hourMs + 59_999, hourMs + minuteMs), (0, 1439, "utc", 0, 24 * hourMs - minuteMs),
+    ])
+    func theEndIsTheNextOneOfTheReceiversClock(start: Int, end: Int, zone: String, now: Int64, expected: Int64?) {
+        let day: Int64 = 20_000 * 24 * Self.hourMs
+        var recipient = Recipient(uid: "me")
+        recipient.settings.dnd = .init(on: true, start: start, end: end, zone: zone, level: 5)
+        let ends = QuietHours.endMs(
+            for: recipient, policy: AppPolicy(id: "im", topic: "t"), zones: Zones(), now: day + now)
+        #expect(ends.map { $0 - day } == expected)
+        recipient.settings.dnd?.on = false
+        #expect(
+            QuietHours.endMs(for: recipient, policy: AppPolicy(id: "im", topic: "t"), zones: Zones(), now: day + now)
+                == nil)
+    }
+}
