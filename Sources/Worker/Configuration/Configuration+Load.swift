@@ -80,9 +80,8 @@ struct ConfigurationReader {
     }
 
     private func trace(_ root: Section, _ trace: inout Configuration.Trace) {
-        let section = root.optionalSection("trace", keys: ["sample", "cap", "ttl_h"])
+        let section = root.optionalSection("trace", keys: ["sample", "ttl_h"])
         if let sample = section.number("sample", in: 0...1) { trace.sample = sample }
-        if let cap = section.int("cap", in: 1...10_000) { trace.cap = cap }
         if let hours = section.int("ttl_h", in: 1...720) { trace.ttlHours = hours }
     }
 

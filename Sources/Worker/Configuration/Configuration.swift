@@ -107,10 +107,8 @@ public struct Configuration: Sendable {
 
     /// What is kept for `carillon trace`.
     public struct Trace: Sendable, Equatable {
-        /// The share of users, 0-1; 0: nothing is kept.
+        /// The share of users of whom all is kept, 0-1; 0: nothing of anybody.
         public var sample: Double = 1
-        /// The newest records of a user and day.
-        public var cap = 200
         public var ttlHours = 72
 
         public init() {}

@@ -1,35 +1,52 @@
 public import Redis
 
 extension RedisDesk {
-    /// What happened to a user's events within the life of a trace, oldest first.
-    ///
-    /// - Parameter message: only what concerns this `msg_id`, and what carries it as `event_id`; nil: everything.
+    /// What happened to one message for a user; of a Live Activity, the event. Oldest first.
     public func trace(
-        app: String, uid: String, message: String? = nil, plan: TracePlan, nowMs: Int64
+        app: String, uid: String, message id: String, plan: TracePlan, nowMs: Int64
     ) async throws(RedisFault) -> [TraceRecord] {
         var records: [TraceRecord] = []
-        for day in plan.days(nowMs: nowMs) {
-            var found: [TraceRecord] = []
+        for kind in [PairKind.message, .revoke, .liveActivity] {
+            if let record = try await trace(app: app, uid: uid, kind, id) { records.append(record) }
+        }
+        return Self.ordered(records, plan, nowMs)
+    }
+
+    /// What happened to all of a user's events: looks through every key that the server holds, in small steps, since no
+    /// push pays for an index. Some seconds per ten million keys.
+    public func traces(
+        app: String, uid: String, plan: TracePlan, nowMs: Int64
+    ) async throws(RedisFault) -> [TraceRecord] {
+        var marks: [String: (kind: PairKind, id: String)] = [:]
+        var cursor: UInt64 = 0
+        repeat {
+            let (at, next) = (cursor, ScanPage())
             try await ask(
                 1,
                 { (store, tags) throws(RedisFault) in
-                    try store.readTrace(app: app, uid: uid, day: day, tag: tags[0])
+                    try store.scanMarks(app: app, uid: uid, cursor: at, count: 2000, tag: tags[0])
                 },
-                { _, reply in
-                    reply.forEach { element in
-                        if let record = TraceRecord(element.bytes) { found.append(record) }
-                    }
-                })
-            records += found
+                { _, reply in next.take(reply, app: app, uid: uid) })
+            // A key may come twice.
+            for mark in next.marks { marks[mark.kind.rawValue + mark.id] = mark }
+            cursor = next.cursor
+        } while cursor != 0
+        var records: [TraceRecord] = []
+        for mark in marks.values {
+            if let record = try await trace(app: app, uid: uid, mark.kind, mark.id) { records.append(record) }
         }
-        let oldest = nowMs - plan.lifeMs
-        var chosen: [TraceRecord] = []
-        for record in records where record.atMs >= oldest {
-            guard message == nil || record.msgID == message || record.eventID == message else { continue }
-            // Written twice where the answer to the first writing was lost.
-            if chosen.last != record { chosen.append(record) }
-        }
-        return chosen.reversed()
+        return Self.ordered(records, plan, nowMs)
+    }
+
+    private func trace(
+        app: String, uid: String, _ kind: PairKind, _ id: String
+    ) async throws(RedisFault) -> TraceRecord? {
+        guard let mark = try await mark(app: app, uid: uid, kind: kind, id: id), !mark.trace.isEmpty else { return nil }
+        return mark.trace.withUnsafeBytes { TraceRecord($0, kind: kind, id: id) }
+    }
+
+    private static func ordered(_ records: [TraceRecord], _ plan: TracePlan, _ nowMs: Int64) -> [TraceRecord] {
+        records.filter { $0.atMs >= nowMs - plan.lifeMs }.sorted { ($0.atMs, $0.eventID) < ($1.atMs, $1.eventID) }
     }
 
     /// How far a message has come for a user, by its mark alone; nil: nobody has begun it, or the mark is over.
@@ -50,4 +67,17 @@ public enum PairProgress: Sendable, Equatable {
     case finished
     /// Only its recall has come.
     case revokedOnly
+}
+
+/// One page of a scan for a user's marks.
+private final class ScanPage {
+    var cursor: UInt64 = 0
+    var marks: [(kind: PairKind, id: String)] = []
+
+    func take(_ reply: borrowing RedisReply, app: String, uid: String) {
+        cursor = reply[0].string.flatMap { UInt64($0) } ?? 0
+        reply[1].forEach { key in
+            if let mark = StateStore.mark(ofKey: key.bytes, app: app, uid: uid) { marks.append(mark) }
+        }
+    }
 }

@@ -58,8 +58,9 @@ extension Pipeline {
         decided(job)
         flushDeliveries(of: job.event)
         if job.devices.isEmpty {
-            job.flags.insert(.unmarked)
             write(OutcomeRecord(uid: job.recipient.uid, verdict: .expired, reason: .expired), of: job)
+            // Nothing was claimed, so a mark is needed only for what it tells.
+            if job.trace == nil { job.flags.insert(.unmarked) }
         }
         job.step = .sending
         for index in job.devices.indices where job.devices[index].isWaiting {
@@ -266,7 +267,7 @@ extension Pipeline {
             job.event.waitingForDeliveries.append(job.ref)
             return
         }
-        if isUnmarked, job.trace == nil { done(job) } else { finish(job) }
+        if isUnmarked { done(job) } else { finish(job) }
     }
 
     func finish(_ job: RecipientJob) {
@@ -274,15 +275,16 @@ extension Pipeline {
         job.hasFailed = false
         let isMarked = !job.flags.contains(.unmarked)
         if isMarked, job.flags.contains(.unclaimed) { return payOwed(job) }
-        job.awaiting = (isMarked ? 1 : 0) + (job.trace == nil ? 0 : 1) + (job.held == nil ? 0 : 2)
-        guard job.awaiting > 0 else { return done(job) }
-        sendTrace(job)
+        // The rest is left to the partition's next owner, and so is the trace.
+        guard isMarked else { return done(job) }
+        job.awaiting = 1 + (job.held == nil ? 0 : 2)
         sendHeldBack(job)
-        guard isMarked else { return }
+        let trace = job.trace.map { FinishTrace(bytes: $0.bytes, seconds: traces.lifeSeconds) }
         ask(job) { (store) throws(RedisFault) in
             try store.finish(
                 app: job.event.app.id, uid: job.recipient.uid, kind: job.event.claimKind, id: job.event.claimID,
-                expireAtMs: job.event.expiresAtMs, nowMs: loop.wallMs, tag: job.tag(.finish))
+                expireAtMs: job.event.expiresAtMs, nowMs: loop.wallMs, trace: trace,
+                tag: job.tag(.finish))
         }
     }
 

@@ -8,7 +8,7 @@ extension Pipeline: RedisClientDelegate {
         defer { pollKafkaIfReady() }
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks, .traceLife, .heldBack:
+        case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks, .heldBack:
             if refusal != nil, tag.stage == .finish { noteWritten() }
             guard let job = job(tag.ref) else { return }
             take(reply, tag, job)
@@ -16,8 +16,6 @@ extension Pipeline: RedisClientDelegate {
             if let job = job(tag.ref) { didLookInBurst(job, ClaimReply(reply)) }
         case .due: didClaimDue(tag, reply)
         case .digest: didTakeDigest(tag, count: reply[0].int64, oldestMs: reply[1].int64 ?? 0)
-        case .trace:
-            if let job = job(tag.ref) { traced(job, count: reply.int64 ?? 0) }
         case .lease:
             guard let query = leaseQueries.find(slot: tag.slot, generation: tag.generation) else { return }
             leases.store(query.gateway, epoch: reply.isNull ? nil : reply.int64, nowNanos: loop.nowNanos)
@@ -80,8 +78,9 @@ extension Pipeline: RedisClientDelegate {
             if let job = job(tag.ref) { answered(job, failed: true) }
         case .burst:
             if let job = job(tag.ref) { didLookInBurst(job, nil) }
-        case .trace, .traceLife, .heldBack:
-            if let job = job(tag.ref) { traceFailed(job, fault) }
+        case .heldBack:
+            // What is broken for good holds up nobody's mark.
+            if let job = job(tag.ref) { answered(job, failed: !fault.isLasting) }
         case .due: break
         case .digest: didTakeDigest(tag, count: nil, oldestMs: 0)
         case .lease:

@@ -15,7 +15,6 @@ final class PipelineMetrics {
     let commits: Counter
     let commitFailures: Counter
     let gaps: Counter
-    let traceFailures: Counter
     let assignedPartitions: Gauge
     let pausedPartitions: Gauge
     let lag: Gauge
@@ -54,7 +53,6 @@ final class PipelineMetrics {
         commits = counter("kafka_commits_total", "Offset commits.", [("result", "ok")])
         commitFailures = counter("kafka_commits_total", "Offset commits.", [("result", "failed")])
         gaps = counter("kafka_gap_records_total", "Offsets passed over: retention was faster than this worker.")
-        traceFailures = counter("trace_failures_total", "Traces that Redis refused.")
         assignedPartitions = gauge("kafka_assigned_partitions", "Partitions of this process.")
         pausedPartitions = gauge("kafka_paused_partitions", "Partitions not being read for want of room.")
         lag = gauge("kafka_lag_records", "Records between what was read and the ends of the partitions.")

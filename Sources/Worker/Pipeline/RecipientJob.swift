@@ -43,8 +43,6 @@ final class RecipientJob {
     var burst: BurstPlace?
     /// What is to be kept of the outcomes; nil: none yet, or the user is not traced.
     var trace: TraceBytes?
-    /// The list that it goes to.
-    var traceDay: Int64 = 0
     /// The claim that Redis refused, to be made up for once it takes writes again.
     var owed: ClaimRequest?
 

@@ -23,8 +23,6 @@ struct Tag: Equatable {
         case clearUser, clearDevices
         case clearBase, clearSize, clearOwner
         case clearPush, clearRecord
-        /// What happened, for `carillon trace`, and the life of its list.
-        case trace, traceLife
     }
 
     /// ≤ 2^24 - 1.

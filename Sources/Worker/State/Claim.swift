@@ -98,6 +98,8 @@ public struct PairMark: Sendable, Equatable {
     public var state: ClaimReply.State?
     public var isRevoked = false
     public var acceptedDevices: [String] = []
+    /// What happened, as `TraceRecord` reads it; empty: nothing was kept.
+    var trace: [UInt8] = []
 
     /// Reads the reply of `StateStore.readMark`; nil where there is no mark.
     public init?(_ reply: borrowing RedisReply) {
@@ -113,7 +115,11 @@ public struct PairMark: Sendable, Equatable {
             isRevoked = true
             rest = rest.drop { $0 != UInt8(ascii: ";") }.dropFirst()
         }
-        acceptedDevices = Self.devices(UnsafeRawBufferPointer(rebasing: rest))
+        if state == .finished {
+            trace = Array(rest)
+        } else {
+            acceptedDevices = Self.devices(UnsafeRawBufferPointer(rebasing: rest))
+        }
     }
 
     /// `a<length>:<device>`, one after the other; what does not read ends the list.

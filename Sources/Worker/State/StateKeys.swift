@@ -9,7 +9,7 @@ import Redis
 /// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `w` a lower badge is still to be told, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
 /// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30-40 d, ≤ 1000 |
 /// | `c:x:{app:uid}` | zset | what a read or recall took off the ledger, by when | 24 h, ≤ 1000 |
-/// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind) | 24 h or until expiry |
+/// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind); finished, with what happened (`TraceBytes`) | 24 h or until expiry; with a trace `trace.ttl_h` |
 /// | `c:k<n>:{app:uid}<msg>` | set | devices that acknowledged a delivery | 10 min |
 /// | `c:p<n>:{app:uid}<pid>` | set | devices that reported a push as opened | 7 d |
 /// | `c:b:{app:uid}` | set | with `clear_on_read`: devices that pushes were made for | none; those without a token go |
@@ -19,7 +19,6 @@ import Redis
 /// | `c:n:{app:token}` | hash | unbinds that came before their bind | 24 h |
 /// | `c:g:{app:uid}`, `c:h:…` | set | ledger members that quiet hours held back, and those of a digest in hand | 48 h, ≤ 1000 |
 /// | `c:q:{q<n>}` | zset | users whose digest is due, by when; under a lease, by its end | until done |
-/// | `c:t<n>:{app:uid}<day>` | list | what happened, newest first (`TraceBytes`) | `trace.ttl_h` after its day, ≤ 1.25 `trace.cap` |
 ///
 /// The hash tag is what stands between the first `{` and the next `}`. It begins in our own text, so a brace inside an
 /// identifier shortens the tag in the same way for every key of that user: it can put two users into one slot, never

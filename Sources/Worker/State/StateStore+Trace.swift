@@ -1,57 +1,43 @@
+import PushCore
 import Redis
 
-/// The trace: what happened to a user's events, newest first, one list per day.
+/// Finding what happened: marks by their key, and the keys of a user's marks.
 extension StateStore {
-    /// Puts a record before the others; the reply is how many there are, so that the caller knows a new or a long list.
-    func trace(app: String, uid: String, day: Int64, record: [UInt8], tag: UInt64) throws(RedisFault) {
-        try client.command(tag, traces) { command in
-            command.arg("LPUSH")
-            command.traceKey(app, uid, day)
-            command.arg(record)
+    /// A page of the keys of a user's marks, of all keys that the server holds: `{cursor, keys}`.
+    func scanMarks(app: String, uid: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
+        try client.command(tag) { command in
+            command.arg("SCAN")
+            command.arg(String(cursor))
+            command.arg("MATCH")
+            command.part("c:d")
+            command.part(Int64(uid.utf8.count))
+            command.part(":{")
+            command.part(Self.literal(app))
+            command.part(":")
+            command.part(Self.literal(uid))
+            command.part("}*")
+            command.end()
+            command.arg("COUNT")
+            command.arg(count)
         }
     }
 
-    /// Gives a list its life.
-    func expireTrace(app: String, uid: String, day: Int64, seconds: Int64, tag: UInt64) throws(RedisFault) {
-        try client.command(tag, traces) { command in
-            command.arg("EXPIRE")
-            command.traceKey(app, uid, day)
-            command.arg(seconds)
-        }
+    /// The kind and the id of the mark that a key is of; nil: it is none of this user's.
+    static func mark(ofKey key: UnsafeRawBufferPointer, app: String, uid: String) -> (kind: PairKind, id: String)? {
+        let head = Array("c:d\(uid.utf8.count):{\(app):\(uid)}".utf8)
+        guard key.count > head.count, key.prefix(head.count).elementsEqual(head),
+            let kind = PairKind(rawValue: String(decoding: key[head.count...head.count], as: UTF8.self))
+        else { return nil }
+        return (kind, String(decoding: key[(head.count + 1)...], as: UTF8.self))
     }
 
-    /// Leaves the newest `cap` records.
-    func trimTrace(app: String, uid: String, day: Int64, cap: Int, tag: UInt64) throws(RedisFault) {
-        try client.command(tag, traces) { command in
-            command.arg("LTRIM")
-            command.traceKey(app, uid, day)
-            command.arg(0)
-            command.arg(cap - 1)
+    /// A glob that matches this text alone.
+    static func literal(_ text: String) -> String {
+        var glob = ""
+        for scalar in text.unicodeScalars {
+            if "*?[]^\\".unicodeScalars.contains(scalar) { glob += "\\" }
+            glob.unicodeScalars.append(scalar)
         }
-    }
-
-    /// All records of a day: an array, each for `TraceRecord`.
-    func readTrace(app: String, uid: String, day: Int64, tag: UInt64) throws(RedisFault) {
-        try client.command(tag, traces) { command in
-            command.arg("LRANGE")
-            command.traceKey(app, uid, day)
-            command.arg(0)
-            command.arg(-1)
-        }
-    }
-}
-
-extension RedisCommand {
-    /// `c:t<length of uid>:{app:uid}<day>` as one argument.
-    fileprivate mutating func traceKey(_ app: String, _ uid: String, _ day: Int64) {
-        part("c:t")
-        part(Int64(uid.utf8.count))
-        part(":{")
-        part(app)
-        part(":")
-        part(uid)
-        part("}")
-        part(day)
-        end()
+        return glob
     }
 }

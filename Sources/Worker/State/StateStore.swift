@@ -12,7 +12,6 @@ public final class StateStore {
     private let claims: RedisOperation
     private let finishes: RedisOperation
     private let changes: RedisOperation
-    let traces: RedisOperation
 
     public init(_ client: RedisClient) {
         self.client = client
@@ -20,7 +19,6 @@ public final class StateStore {
         claims = client.operation("claim")
         finishes = client.operation("finish")
         changes = client.operation("change")
-        traces = client.operation("trace")
     }
 
     // MARK: Reading a recipient
@@ -228,14 +226,20 @@ public final class StateStore {
     }
 
     /// Marks the pair finished: a redelivery then writes nothing. One command; the reply is `OK`.
-    public func finish(
-        app: String, uid: String, kind: PairKind, id: String, expireAtMs: Int64, nowMs: Int64, tag: UInt64
+    ///
+    /// - Parameter trace: what happened, which the mark carries and lives for (`PairMark.trace`).
+    func finish(
+        app: String, uid: String, kind: PairKind, id: String, expireAtMs: Int64, nowMs: Int64,
+        trace: FinishTrace? = nil, tag: UInt64
     ) throws(RedisFault) {
-        let seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
+        var seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
+        if let trace { seconds = max(seconds, trace.seconds) }
         try client.command(tag, finishes) { command in
             command.arg("SET")
             command.key("c:d", app, uid, kind.rawValue, id)
-            command.arg("f")
+            command.part("f")
+            if let trace { command.part(trace.bytes) }
+            command.end()
             command.arg("EX")
             command.arg(seconds)
         }
@@ -356,4 +360,11 @@ public final class StateStore {
             command.arg(uid)
         }
     }
+}
+
+/// What a finished mark carries for `carillon trace`.
+struct FinishTrace {
+    var bytes: [UInt8]
+    /// The mark lives as long, at least.
+    var seconds: Int64
 }

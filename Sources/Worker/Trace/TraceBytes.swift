@@ -2,8 +2,9 @@ import PushCore
 
 /// A `TraceRecord` in some hundred bytes: written once per (event, user), on the way of each push.
 ///
-/// Version, kind, time, age, facts, `msg_id`, `event_id`; then the devices one after the other to the end. Numbers are
-/// LEB128, texts have their length before them. Reading checks every step: what stands in Redis may be of another version.
+/// It lies in the mark that says finished, whose key has kind and id. Version, flags, time, age, facts, `msg_id` and
+/// `event_id` (empty where they are the key's id); then the devices one after the other to the end. Numbers are LEB128,
+/// texts have their length before them. Reading checks every step: what stands in Redis may be of another version.
 struct TraceBytes {
     private(set) var bytes: [UInt8] = []
     private let atMs: Int64
@@ -20,19 +21,18 @@ struct TraceBytes {
 
     /// The head, without devices.
     init(
-        atMs: Int64, sentMs: Int64, kind: PairKind, msgID: String, eventID: String, facts: DecisionFacts,
-        isResumed: Bool
+        atMs: Int64, sentMs: Int64, id: String, msgID: String, eventID: String, facts: DecisionFacts, isResumed: Bool
     ) {
         self.atMs = atMs
         bytes.reserveCapacity(128)
         bytes.append(Self.version)
-        bytes.append(kind.letter | (isResumed ? 0x80 : 0))
+        bytes.append(isResumed ? 1 : 0)
         number(atMs)
         // A producer's clock may be ahead of ours.
         number(atMs &- sentMs)
         number(Int64(facts.rawValue))
-        text(msgID)
-        text(eventID)
+        text(msgID == id ? "" : msgID)
+        text(eventID == id ? "" : eventID)
     }
 
     mutating func append(_ outcome: OutcomeRecord, nowMs: Int64) {
@@ -79,16 +79,17 @@ struct TraceBytes {
 // MARK: - Reading
 
 extension TraceRecord {
-    /// Nil: of another version, or broken.
-    init?(_ bytes: UnsafeRawBufferPointer) {
+    /// Reads what the mark of that kind and id carries. Nil: of another version, or broken.
+    init?(_ bytes: UnsafeRawBufferPointer, kind: PairKind, id: String) {
         var reader = TraceReader(rest: bytes[...])
-        guard reader.byte() == TraceBytes.version, let mark = reader.byte(), let kind = PairKind(letter: mark & 0x7F),
-            let atMs = reader.number(), let age = reader.number(), let facts = reader.number(),
+        guard reader.byte() == TraceBytes.version, let flags = reader.byte(), let atMs = reader.number(),
+            let age = reader.number(), let facts = reader.number(),
             let msgID = reader.text(), let eventID = reader.text()
         else { return nil }
         self.init(
-            atMs: atMs, sentMs: atMs &- age, kind: kind, msgID: msgID, eventID: eventID,
-            facts: DecisionFacts(rawValue: UInt32(truncatingIfNeeded: facts)), isResumed: mark & 0x80 != 0)
+            atMs: atMs, sentMs: atMs &- age, kind: kind, msgID: msgID.isEmpty && kind != .liveActivity ? id : msgID,
+            eventID: eventID.isEmpty ? id : eventID,
+            facts: DecisionFacts(rawValue: UInt32(truncatingIfNeeded: facts)), isResumed: flags & 1 != 0)
         while !reader.rest.isEmpty {
             guard let device = reader.device(atMs) else { return nil }
             devices.append(device)
@@ -155,20 +156,6 @@ private struct TraceReader {
             device.latencyMs = latency
         }
         return device
-    }
-}
-
-extension PairKind {
-    fileprivate init?(letter: UInt8) {
-        self.init(rawValue: String(Unicode.Scalar(letter)))
-    }
-
-    fileprivate var letter: UInt8 {
-        switch self {
-        case .message: UInt8(ascii: "m")
-        case .revoke: UInt8(ascii: "r")
-        case .liveActivity: UInt8(ascii: "l")
-        }
     }
 }
 

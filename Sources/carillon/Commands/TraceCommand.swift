@@ -20,7 +20,9 @@ struct TraceCommand: Command {
             CommandSpec.config,
             .value("app", "APP", "the app's id", required: true),
             .value("user", "UID", "the user's id", required: true),
-            .value("msg", "ID", "only this msg_id (or event_id)"),
+            .value(
+                "msg", "ID",
+                "only this msg_id (of a Live Activity its event_id): one look, where else all keys are scanned"),
             CommandSpec.json,
         ])
 
@@ -55,8 +57,12 @@ struct TraceCommand: Command {
     private func tell(
         _ desk: RedisDesk, _ plan: TracePlan, _ settings: Configuration.Trace
     ) async throws(RedisFault) -> ExitCode {
-        let records = try await desk.trace(
-            app: app, uid: uid, message: message, plan: plan, nowMs: Loop.wallMs())
+        let records: [TraceRecord]
+        if let message {
+            records = try await desk.trace(app: app, uid: uid, message: message, plan: plan, nowMs: Loop.wallMs())
+        } else {
+            records = try await desk.traces(app: app, uid: uid, plan: plan, nowMs: Loop.wallMs())
+        }
         if isJSON {
             for record in records { Terminal.out(TraceText.json(record, app: app, uid: uid)) }
         } else if !records.isEmpty {
@@ -76,7 +82,7 @@ struct TraceCommand: Command {
         guard plan.covers(app: app, uid: uid) else {
             return settings.sample == 0
                 ? "\(nothing): trace.sample is 0, no traces are kept"
-                : "\(nothing): trace.sample (\(settings.sample)) leaves this user out"
+                : "\(nothing): trace.sample (\(settings.sample)) leaves this user out, but for failures"
         }
         guard let message else { return "\(nothing): no event named this user, or the worker has not read it yet" }
         switch try await desk.progress(app: app, uid: uid, message: message) {
@@ -84,7 +90,7 @@ struct TraceCommand: Command {
             return "\(nothing) yet: it is in work (waiting for an ack, a hold, a window or a retry), "
                 + "or its worker died and it will be resumed"
         case .finished?:
-            return "\(nothing), but it was finished: its trace was cut (trace.cap \(settings.cap) a day) or not kept"
+            return "\(nothing), but it was finished: its trace was not kept"
         case .revokedOnly?:
             return "\(nothing): only its recall has come, not the message itself"
         case nil:

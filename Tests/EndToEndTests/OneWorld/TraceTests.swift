@@ -57,7 +57,8 @@ extension OneWorld {
             for output in [text.output, told.run.output] {
                 #expect(!output.contains("secret words") && !output.contains(token("tr1", "phone")))
             }
-            let stored = try await stage.redisText("LRANGE c:t3:{im:tr1}\(nowMs / 86_400_000) 0 -1")
+            let stored = try await stage.redisText("GET c:d3:{im:tr1}mtr1-1")
+            #expect(stored.contains("phone"), "the mark carries it")
             #expect(!stored.contains("secret words") && !stored.contains(token("tr1", "phone")))
         }
 
@@ -158,34 +159,49 @@ extension OneWorld {
             #expect(done.code == 1 && done.errors.contains("it was finished"))
         }
 
-        @Test func aListLivesNoLongerThanIsWanted() async throws {
+        @Test func theMarkLivesAsLongAsTheTraceIsWanted() async throws {
             let stage = try Stage.here
             try await stage.play(state: [.bind("tr7")], events: [.message("tr7-1", to: ["tr7"])])
-            let life = try await stage.redisText("TTL c:t3:{im:tr7}\(nowMs / 86_400_000)")
+            let life = try await stage.redisText("TTL c:d3:{im:tr7}mtr7-1")
             let seconds = try #require(Int64(life.filter { $0.isNumber }))
-            #expect((72 * 3600...96 * 3600).contains(seconds), "\(life)")
+            #expect((72 * 3600 - 60...72 * 3600).contains(seconds), "\(life)")
+        }
+
+        @Test func aUserWhoseNameIsAGlobIsFoundAlone() async throws {
+            let stage = try Stage.here
+            try await stage.play(
+                state: [.bind("tr[9]*"), .bind("tr9xx")],
+                events: [.message("tr9-1", to: ["tr[9]*"]), .message("tr9-2", to: ["tr9xx"])])
+            #expect(try await trace("tr[9]*").records.compactMap { $0["msg_id"]?.string } == ["tr9-1"])
         }
     }
 }
 
 struct TraceSettingsTests {
-    @Test func aListIsCutAtItsCap() async throws {
+    private static func settings(_ sample: String) -> TrialWorld.Settings {
         var settings = TrialWorld.Settings()
-        settings.lines = "trace: {cap: 4}\n"
-        try await Stage.with(settings) { stage in
-            try await stage.play(
-                state: [.bind("t1")], events: (1...12).map { .message("m\($0)", to: ["t1"], seq: Int64($0)) })
-            let length = try await stage.redisText("LLEN c:t2:{im:t1}\(nowMs / 86_400_000)")
-            #expect((4...5).contains(Int(length.filter { $0.isNumber }) ?? 0), "\(length)")
-        }
+        settings.scenario = TokenPrefix.scenario
+        settings.lines = "trace: {sample: \(sample)}\n"
+        return settings
     }
 
     @Test func aSampleOfNobodyKeepsNothing() async throws {
-        var settings = TrialWorld.Settings()
-        settings.lines = "trace: {sample: 0}\n"
-        try await Stage.with(settings) { stage in
-            try await stage.play(state: [.bind("t1")], events: [.message("m1", to: ["t1"])])
-            #expect(try await stage.redisText("KEYS c:t*") == "*0")
+        try await Stage.with(Self.settings("0")) { stage in
+            try await stage.play(
+                state: [.bind("t1"), .bind("t1", "pad", as: token("t1", "pad", TokenPrefix.gone))],
+                events: [.message("m1", to: ["t1"])])
+            #expect(try await stage.redisText("GET c:d2:{im:t1}mm1") == "$1 f")
+        }
+    }
+
+    @Test func ofTheOthersFailuresAreKept() async throws {
+        try await Stage.with(Self.settings("0.000000001")) { stage in
+            let seen = try await stage.play(
+                state: [.bind("t1"), .bind("t2", as: token("t2", "phone", TokenPrefix.gone))],
+                events: [.message("m1", to: ["t1"]), .message("m2", to: ["t2"])])
+            #expect(seen.outcomes(of: "m2") == ["t2/phone rejected ExpiredToken 1"])
+            #expect(try await stage.redisText("GET c:d2:{im:t1}mm1") == "$1 f")
+            #expect(try await stage.redisText("GET c:d2:{im:t2}mm2").contains("ExpiredToken"))
         }
     }
 }

@@ -51,8 +51,8 @@ struct ConfigurationProblemTests {
             "coalesce: {window_s: -1}", "apps[0].coalesce.window_s must be a number of seconds from 0 to 600"),
         app("coalesce: 10", "apps[0].coalesce must be a mapping of keys to values"),
         top("trace: {sample: 1.5}", "trace.sample must be a number from 0 to 1"),
-        top("trace: {cap: 0}", "trace.cap must be a whole number from 1 to 10000"),
-        top("trace: {ttl: 3}", "unknown key \"ttl\"; known are sample, cap, ttl_h"),
+        top("trace: {ttl_h: 0}", "trace.ttl_h must be a whole number from 1 to 720"),
+        top("trace: {tt_h: 3}", "unknown key \"tt_h\" (did you mean \"ttl_h\"?)"),
     ]
 
     static let stores: [Row] = [

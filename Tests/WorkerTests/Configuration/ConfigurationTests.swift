@@ -86,7 +86,7 @@ struct ConfigurationTests {
             dnd_digest: true
             limits: {rate: 7, in_flight: 3, answer_s: 0.5, unknown_tries: 0}
         results: failures
-        trace: {sample: 0.25, cap: 9, ttl_h: 24}
+        trace: {sample: 0.25, ttl_h: 24}
         http: {listen: "[::1]:0"}
         shards: 3
         log: {level: debug}
@@ -104,8 +104,7 @@ struct ConfigurationTests {
         #expect(configuration.redis.endpoint?.database == 3 && configuration.redis.endpoint?.usesTLS == true)
         #expect(configuration.redis.limits.commandTimeoutNanos == 50_000_000)
         #expect(configuration.results == .failures)
-        #expect(configuration.trace.sample == 0.25 && configuration.trace.cap == 9)
-        #expect(configuration.trace.ttlHours == 24)
+        #expect(configuration.trace.sample == 0.25 && configuration.trace.ttlHours == 24)
         #expect(configuration.http.host == "::1" && configuration.http.port == 0)
         #expect(configuration.shards == 3 && configuration.logLevel == .debug)
         #expect(configuration.window.records == 5 && configuration.window.bytes == 1_048_576)

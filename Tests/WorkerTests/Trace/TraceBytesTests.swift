@@ -15,7 +15,7 @@ struct TraceBytesTests {
 
     private static func write(_ outcomes: [(OutcomeRecord, Int64)]) -> [UInt8] {
         var bytes = TraceBytes(
-            atMs: 1_763_600_000_123, sentMs: 1_763_600_000_100, kind: .revoke, msgID: "m-1", eventID: "消息",
+            atMs: 1_763_600_000_123, sentMs: 1_763_600_000_100, id: "m-1", msgID: "m-1", eventID: "消息",
             facts: [.decided, .counted, .mentionsMe], isResumed: true)
         for (outcome, atMs) in outcomes { bytes.append(outcome, nowMs: atMs) }
         return bytes.bytes
@@ -36,7 +36,8 @@ struct TraceBytesTests {
     ]
 
     @Test func whatIsWrittenIsRead() throws {
-        let record = try #require(Self.write(Self.outcomes).withUnsafeBytes { TraceRecord($0) })
+        let record = try #require(
+            Self.write(Self.outcomes).withUnsafeBytes { TraceRecord($0, kind: .revoke, id: "m-1") })
         #expect(record.atMs == 1_763_600_000_123 && record.sentMs == 1_763_600_000_100)
         #expect(record.kind == .revoke && record.msgID == "m-1" && record.eventID == "消息" && record.isResumed)
         #expect(record.facts == [.decided, .counted, .mentionsMe])
@@ -61,16 +62,24 @@ struct TraceBytesTests {
 
     @Test(arguments: [Int64.min, -1, 0, 63, 64, 1 << 40, .max]) func anyTimeSurvives(_ ms: Int64) throws {
         let bytes = TraceBytes(
-            atMs: ms, sentMs: 5, kind: .message, msgID: "", eventID: "", facts: [], isResumed: false
+            atMs: ms, sentMs: 5, id: "m-1", msgID: "", eventID: "", facts: [], isResumed: false
         ).bytes
-        let record = try #require(bytes.withUnsafeBytes { TraceRecord($0) })
+        let record = try #require(bytes.withUnsafeBytes { TraceRecord($0, kind: .revoke, id: "m-1") })
         #expect(record.atMs == ms && record.sentMs == 5 && record.devices.isEmpty && !record.isResumed)
+    }
+
+    @Test func idsThatTheKeyHasAreLeftOut() throws {
+        let bytes = TraceBytes(
+            atMs: 9, sentMs: 5, id: "e-1", msgID: "", eventID: "e-1", facts: [], isResumed: true
+        ).bytes
+        let activity = try #require(bytes.withUnsafeBytes { TraceRecord($0, kind: .liveActivity, id: "e-1") })
+        #expect(activity.msgID.isEmpty && activity.eventID == "e-1" && activity.isResumed)
     }
 
     @Test func noCutAndNoWrongByteTraps() {
         let whole = Self.write(Self.outcomes)
         for count in 0..<whole.count {
-            let record = whole[..<count].withUnsafeBytes { TraceRecord($0) }
+            let record = whole[..<count].withUnsafeBytes { TraceRecord($0, kind: .revoke, id: "m-1") }
             if let record { #expect(record.devices.count < 3, "\(count)") }
         }
         for seed in UInt64(1)...200 {
@@ -79,23 +88,21 @@ struct TraceBytesTests {
             for _ in 0..<3 {
                 broken[Int.random(in: 0..<broken.count, using: &random)] = .random(in: 0...255, using: &random)
             }
-            _ = broken.withUnsafeBytes { TraceRecord($0) }
+            _ = broken.withUnsafeBytes { TraceRecord($0, kind: .revoke, id: "m-1") }
         }
     }
 
     @Test func anotherVersionIsNotRead() {
         var bytes = Self.write(Self.outcomes)
         bytes[0] = 2
-        #expect(bytes.withUnsafeBytes { TraceRecord($0) } == nil)
+        #expect(bytes.withUnsafeBytes { TraceRecord($0, kind: .revoke, id: "m-1") } == nil)
     }
 }
 
 struct TracePlanTests {
-    private static func plan(_ sample: Double, cap: Int = 200, hours: Int = 72) -> TracePlan {
+    private static func plan(_ sample: Double) -> TracePlan {
         var settings = Configuration.Trace()
         settings.sample = sample
-        settings.cap = cap
-        settings.ttlHours = hours
         return TracePlan(settings)
     }
 
@@ -106,25 +113,6 @@ struct TracePlanTests {
         #expect(covered.allSatisfy { Self.plan(0.2).covers(app: "im", uid: "u\($0)") }, "more share, the same users")
         #expect(!plan.isOff && Self.plan(0).isOff && !Self.plan(1).isOff)
         #expect(!Self.plan(0).covers(app: "im", uid: "u") && Self.plan(1).covers(app: "im", uid: "u"))
-    }
-
-    @Test func theDaysThatAreReadHoldAllOfTheLife() {
-        let plan = Self.plan(1)
-        let noon: Int64 = 20_000 * 86_400_000 + 43_200_000
-        #expect(plan.days(nowMs: noon) == [20_000, 19_999, 19_998, 19_997])
-        #expect(Self.plan(1, hours: 1).days(nowMs: noon) == [20_000])
-        #expect(Self.plan(1, hours: 13).days(nowMs: noon) == [20_000, 19_999])
-    }
-
-    @Test func aDaysListLivesUntilItsLastRecordIsOldEnough() {
-        let noon: Int64 = 20_000 * 86_400_000 + 43_200_000
-        #expect(Self.plan(1).keySeconds(day: 20_000, nowMs: noon) == (12 + 72) * 3600)
-        #expect(Self.plan(1, hours: 1).keySeconds(day: 19_000, nowMs: noon) == 1)
-    }
-
-    @Test func aListIsCutOnlyAQuarterAboveItsCap() {
-        let plan = Self.plan(1, cap: 100)
-        #expect(!plan.isTooLong(100) && !plan.isTooLong(125) && plan.isTooLong(126))
     }
 }
 
