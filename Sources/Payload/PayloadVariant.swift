@@ -23,10 +23,10 @@ public struct PayloadVariant: Sendable, Hashable {
     /// The variant that reads the same with the fewest words of its own: a language that there are texts of, no key that
     /// there is no text for.
     func plain(_ templates: Templates) -> PayloadVariant {
-        PayloadVariant(
-            language: templates.nearest(language), isHidden: isHidden,
-            contentKey: contentKey.flatMap { templates.knows(contentKey: $0, language: language) ? $0 : nil },
-            isForced: isForced)
+        var plain = self
+        plain.language = templates.nearest(language)
+        if let contentKey, !templates.knows(contentKey: contentKey, language: language) { plain.contentKey = nil }
+        return plain
     }
 
     /// The variant for one token; the language is the device's, else the user's, else the app's.

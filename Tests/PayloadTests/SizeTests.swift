@@ -97,12 +97,14 @@ import Testing
     /// Each template is asked for by what it says: languages and keys are the receivers' own words, and there may be
     /// thousands of them in a group.
     @Test(.timeLimit(.minutes(1))) func receiversWordsThatReadTheSameShareOneTemplate() throws {
-        let message = PayloadWorld.message()
+        let message = PayloadWorld.message { $0.push.force.content = "wake up" }
         var payloads = EventPayloads(message, policy: AppPolicy(id: "im", topic: "t"))
         for number in 0..<2_000 {
             let language = ["en-\(number)", "EN", "zh-Hans-\(number)", "xx-\(number)"][number % 4]
-            let variant = PayloadVariant(
-                language: language, isHidden: number % 3 == 0, contentKey: number % 2 == 0 ? "work" : "k\(number)")
+            var variant = PayloadVariant(
+                language: language, isHidden: number % 3 == 0, contentKey: number % 2 == 0 ? "work" : "k\(number)",
+                isForced: number % 7 == 0)
+            variant.mergedCount = number % 5
             let shared = payloads.template(variant, of: message, templates: PayloadWorld.templates)
             let template = try #require(shared, "\(language)")
             let bytes = try #require(template.render(badge: 1, pid: PayloadWorld.pid, receiver: "ben"))

@@ -11,7 +11,8 @@ struct BenchReport {
 
     /// Worker's CPU per push in h2load's; medians of the rounds.
     var ratio: Double? {
-        guard let worker = Self.median(throughput.map(\.workerMicros)), let load = Self.median(h2load.map(\.micros)),
+        guard !settings.isMuted, let worker = Self.median(throughput.map(\.workerMicros)),
+            let load = Self.median(h2load.map(\.micros)),
             load > 0
         else { return nil }
         return worker / load
