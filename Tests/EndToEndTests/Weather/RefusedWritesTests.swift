@@ -3,6 +3,7 @@ import Simulator
 import Support
 import Testing
 import Trial
+import Worker
 
 /// A Redis that answers and takes no writes: pushes go without a badge, and once it takes them the number is exact.
 @Suite struct RefusedWritesTests {
@@ -60,6 +61,34 @@ import Trial
         #expect(seen.outcomes(of: "\(user)-3") == ["\(user)/pad accepted ok 3", "\(user)/phone accepted ok 3"])
         #expect(seen.doubled.isEmpty && seen.accepted(phone).count == 5)
         try await until("/readyz is well again") { try await stage.page("/readyz").status == 200 }
+    }
+
+    /// Thousands of reads wait for a full Redis: their topic is paused, and messages go on.
+    @Test func changesThatWaitHoldUpNoMessage() async throws {
+        var settings = TrialWorld.Settings()
+        settings.shards = 1
+        try await Stage.with(settings) { stage in
+            try await stage.play(state: [.bind("f6")], events: [.message("f6-0", to: ["f6"], seq: 1)])
+            try await stage.redis(["CONFIG SET maxmemory 1"])
+            try await stage.writeState((0..<2600).map { .read("f6-\($0 % 50)", #""up_to_seq":\#($0 + 1)"#) })
+            try await until("the shard has as many of them as it takes") {
+                await (try stage.worker).status().shards.contains { $0.pendingRecords >= 1000 }
+            }
+            try await until("their partitions are paused") {
+                await (try stage.worker).status().shards.contains { $0.pausedPartitions >= 4 }
+            }
+            try await stage.writeEvents((1...3).map { .message("f6-\($0)", to: ["f6"], seq: Int64($0) + 1) })
+            try await until("messages are pushed nevertheless") {
+                try await stage.look().accepted(token("f6", "phone")).count == 4
+            }
+            try await stage.redis(["CONFIG SET maxmemory 0"])
+            try await stage.settle()
+            let seen = try await stage.play(
+                state: [.read("f6", #""up_to_seq":2"#)], events: [.message("f6-4", to: ["f6"], seq: 5)])
+            #expect(seen.outcomes(of: "f6-4") == ["f6/phone accepted ok 3"])
+            #expect(try await stage.redisText("HGET c:s:{im:f6-49} rc-f6-49").contains("2600"))
+            #expect(await (try stage.worker).status().shards.allSatisfy { $0.pausedPartitions == 0 })
+        }
     }
 
     /// Keys of the wrong type hold up nobody, neither others' nor our own.

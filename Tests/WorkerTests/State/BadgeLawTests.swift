@@ -7,7 +7,7 @@ import Testing
 /// A fact about one user's badge, in whatever order it comes.
 enum BadgeEvent: Sendable, CustomStringConvertible {
     case message(id: String, conversation: String, sent: Int64, seq: Int64?)
-    case revoke(id: String, conversation: String, sent: Int64, target: String)
+    case revoke(id: String, conversation: String, sent: Int64, target: String, badge: Message.Revoke.Badge)
     case read(conversation: String, mark: UserState.ReadMark, at: Int64)
     case report(clientMs: Int64, value: Int64)
 
@@ -15,18 +15,22 @@ enum BadgeEvent: Sendable, CustomStringConvertible {
         switch self {
         case .message(let id, let conversation, let sent, let seq):
             "message \(id) \(conversation) @\(sent) #\(seq ?? -1)"
-        case .revoke(_, _, let sent, let target): "revoke \(target) @\(sent)"
+        case .revoke(_, _, let sent, let target, let badge): "revoke \(target) @\(sent) \(badge.rawValue)"
         case .read(let conversation, let mark, let at):
             "read \(conversation) to #\(mark.seq ?? -1) ms \(mark.ms ?? -1) @\(at)"
         case .report(let clientMs, let value): "report \(value) @\(clientMs)"
         }
     }
 
-    var fact: BadgeLedger.Fact {
+    /// Nil: it moves nothing.
+    var fact: BadgeLedger.Fact? {
         switch self {
         case .message(let id, let conversation, let sent, let seq):
             .counted(msgID: id, conversation: conversation, seq: seq, sentMs: sent)
-        case .revoke(_, _, let sent, let target): .revoke(target: target, sentMs: sent)
+        case .revoke(_, _, let sent, let target, .decrease): .revoke(target: target, sentMs: sent)
+        case .revoke(let id, let conversation, let sent, _, .count):
+            .counted(msgID: id, conversation: conversation, seq: nil, sentMs: sent)
+        case .revoke(_, _, _, _, .keep): nil
         case .read(let conversation, let mark, let at): .read(conversation: conversation, upTo: mark, sentMs: at)
         case .report(let clientMs, let value): .report(value: value, clientMs: clientMs)
         }
@@ -50,11 +54,18 @@ struct NaiveBadge {
         reported = report?.1 ?? 0
         let since = report?.0 ?? -1
         var seen: Set<String> = []
-        for case .message(let id, let conversation, let sent, let seq) in events where seen.insert(id).inserted {
+        let counted = events.compactMap { event -> (String, String, Int64, Int64?)? in
+            switch event {
+            case .message(let id, let conversation, let sent, let seq): (id, conversation, sent, seq)
+            case .revoke(let id, let conversation, let sent, _, .count): (id, conversation, sent, nil)
+            case .revoke, .read, .report: nil
+            }
+        }
+        for (id, conversation, sent, seq) in counted where seen.insert(id).inserted {
             var gone: Int64?
             for event in events {
                 switch event {
-                case .revoke(_, _, let at, let target) where target == id: gone = min(at, gone ?? at)
+                case .revoke(_, _, let at, let target, .decrease) where target == id: gone = min(at, gone ?? at)
                 case .read(conversation, let mark, let at) where mark.covers(seq: seq, sentMs: sent):
                     gone = min(at, gone ?? at)
                 case .message, .revoke, .read, .report: break
@@ -81,7 +92,11 @@ struct BadgeLawTests {
         }
         for index in 0..<Int.random(in: 0...2, using: &random) {
             guard case .message(let id, let conversation, _, _) = events.randomElement(using: &random) else { continue }
-            events.append(.revoke(id: "v\(index)", conversation: conversation, sent: time(50), target: id))
+            let badges: [Message.Revoke.Badge] = [.decrease, .decrease, .keep, .count]
+            events.append(
+                .revoke(
+                    id: "v\(index)", conversation: conversation, sent: time(50), target: id,
+                    badge: badges.randomElement(using: &random) ?? .decrease))
         }
         for _ in 0..<Int.random(in: 0...4, using: &random) {
             let kind = Int.random(in: 0...2, using: &random)
@@ -100,8 +115,8 @@ struct BadgeLawTests {
         switch event {
         case .message(let id, let conversation, let sent, let seq):
             _ = try await world.claim(.message(uid, id, conversation, sent: sent, seq: seq))
-        case .revoke(let id, let conversation, let sent, let target):
-            _ = try await world.claim(.revoke(uid, id, conversation, sent: sent, target: target, badge: .decrease))
+        case .revoke(let id, let conversation, let sent, let target, let badge):
+            _ = try await world.claim(.revoke(uid, id, conversation, sent: sent, target: target, badge: badge))
         case .read(let conversation, let mark, let at):
             try await world.change(uid, .read(conversation: conversation, upTo: mark), at: at - StateWorld.base)
         case .report(let clientMs, let value):
@@ -119,7 +134,7 @@ struct BadgeLawTests {
             let events = Self.events(&random)
             let naive = NaiveBadge(events)
             var model = BadgeLedger()
-            for event in events { model.apply(event.fact) }
+            for case let fact? in events.map(\.fact) { model.apply(fact) }
             #expect(model.value == naive.value, "seed \(seed) \(events)")
             for order in 0..<3 {
                 let uid = "u\(round)-\(order)"
