@@ -87,11 +87,6 @@ public actor TrialWorld {
     public nonisolated var configurationText: String {
         let options = settings.kafkaOptions.sorted { $0.key < $1.key }.map { "    \($0.key): \($0.value)\n" }.joined()
         let templates = settings.templates.map { "    templates: \($0)\n" } ?? ""
-        let key =
-            "key_file: \(credentials.keyFile), key_id: \(DemoCredentials.keyID), team_id: \(DemoCredentials.teamID)"
-        let sets =
-            settings.credentialNames.isEmpty
-            ? "{\(key)}" : "{" + settings.credentialNames.map { "\($0): {\(key)}" }.joined(separator: ", ") + "}"
         return """
             kafka:
               brokers: \(broker.bootstrap)
@@ -107,8 +102,8 @@ public actor TrialWorld {
                 environment: production
                 endpoint: https://localhost:\(simulatorPort)
                 ca_file: \(credentials.authorityFile)
-                credentials: \(sets)
-            \(templates)\(settings.appLines)http:
+                credentials:
+            \(credentialLines)\(templates)\(settings.appLines)http:
               listen: 127.0.0.1:0
             shards: \(settings.shards)
             log:
@@ -116,6 +111,17 @@ public actor TrialWorld {
             drain_s: 10
             \(settings.lines)
             """
+    }
+
+    /// One set without a name, or several of the same key.
+    private nonisolated var credentialLines: String {
+        let names = settings.credentialNames
+        let indent = names.isEmpty ? "      " : "        "
+        let lines = [
+            "key_file: \(credentials.keyFile)", "key_id: \(DemoCredentials.keyID)",
+            "team_id: \(DemoCredentials.teamID)",
+        ].map { indent + $0 + "\n" }.joined()
+        return names.isEmpty ? lines : names.map { "      \($0):\n" + lines }.joined()
     }
 
     /// Writes the configuration to a file of the folder and gives its path.

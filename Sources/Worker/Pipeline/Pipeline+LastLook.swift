@@ -15,10 +15,12 @@ extension Pipeline {
         loop.nowNanos &- job.devices[index].checkedNanos > Self.freshNanos
     }
 
-    /// Claims again, which counts nothing again, and asks whose the token is; `dispatch` goes on when both are in.
+    /// Claims again, which counts nothing again, and asks whose the token is; `dispatch` goes on when both are in. Of one
+    /// whose connection did not acknowledge in time, it asks whether it has since.
     func lookAgain(_ job: RecipientJob, _ index: Int) {
         guard let token = job.devices[index].token else { return }
-        job.devices[index].look = LastLook()
+        let asksAcks = !job.suspects.isEmpty
+        job.devices[index].look = LastLook(awaiting: asksAcks ? 3 : 2)
         do throws(RedisFault) {
             try store.claim(ClaimRequest(job, nowMs: loop.wallMs), tag: job.tag(.look, index))
         } catch {
@@ -27,6 +29,13 @@ extension Pipeline {
         }
         do throws(RedisFault) {
             try store.owner(app: job.event.app.id, token: token.record.hex, tag: job.tag(.lookOwner, index))
+        } catch {
+            looked(job, index) { $0.hasFailed = true }
+        }
+        guard asksAcks else { return }
+        do throws(RedisFault) {
+            try store.acks(
+                app: job.event.app.id, uid: job.recipient.uid, msgID: job.event.msgID, tag: job.tag(.lookAcks, index))
         } catch {
             looked(job, index) { $0.hasFailed = true }
         }
@@ -39,6 +48,10 @@ extension Pipeline {
             let isOwned = OwnerReply.allows(reply, uid: job.recipient.uid, token: token)
             return looked(job, index) { $0.facts.isTokenOwned = isOwned }
         }
+        if tag.stage == .lookAcks {
+            let isAcknowledged = StateStore.devices(reply).contains(job.devices[index].route.device)
+            return looked(job, index) { $0.isAcknowledged = isAcknowledged }
+        }
         guard let claim = ClaimReply(reply) else { return looked(job, index) { $0.hasFailed = true } }
         job.devices[index].badge = badge(claim, of: job)
         looked(job, index) { look in
@@ -48,7 +61,7 @@ extension Pipeline {
         }
     }
 
-    /// One of the two answers.
+    /// One of the answers.
     func looked(_ job: RecipientJob, _ index: Int, _ note: (inout LastLook) -> Void) {
         guard index < job.devices.count, var look = job.devices[index].look else { return }
         note(&look)
@@ -57,6 +70,11 @@ extension Pipeline {
         guard look.awaiting == 0, job.devices[index].state == .pushing else { return }
         if look.hasFailed { return lookLater(job, index) }
         if look.isFinished { return leaveToOther(job, index) }
+        if look.isAcknowledged {
+            end(job, index, verdict: .online, reason: Reason.acked.rawValue)
+            leaveLane(job.devices[index].token?.record.hex ?? "")
+            return concludeIfEnded(job)
+        }
         if let reason = look.facts.reason(expireAtMs: job.event.expiresAtMs, now: loop.wallMs) {
             return stop(job, index, reason)
         }
@@ -81,10 +99,11 @@ extension Pipeline {
     }
 }
 
-/// Two answers that a waiting push needs before it goes.
+/// The answers that a waiting push needs before it goes.
 struct LastLook {
-    var awaiting = 2
+    var awaiting: Int
     var hasFailed = false
     var isFinished = false
+    var isAcknowledged = false
     var facts = Recheck()
 }

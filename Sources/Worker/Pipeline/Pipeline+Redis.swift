@@ -27,7 +27,7 @@ extension Pipeline: RedisClientDelegate {
         case .change:
             if refusal != nil { noteWritten() }
             if let change = change(tag.ref) { didReply(change, reply) }
-        case .look, .lookOwner:
+        case .look, .lookOwner, .lookAcks:
             if let job = job(tag.ref) { didLook(job, tag, reply) }
         case .clearUser, .clearDevices, .clearBase, .clearSize, .clearOwner: didReplyClear(tag, reply)
         case .note, .push, .record, .eventRecord, .delivery, .deadLetter, .clearPush, .clearRecord:
@@ -95,7 +95,7 @@ extension Pipeline: RedisClientDelegate {
         case .change:
             if fault.refusesWrite { noteRefusal(fault) }
             if let change = change(tag.ref) { didFail(change, fault) }
-        case .look, .lookOwner:
+        case .look, .lookOwner, .lookAcks:
             if let job = job(tag.ref) { looked(job, Int(tag.index)) { $0.hasFailed = true } }
         case .clearUser, .clearDevices, .clearBase, .clearSize, .clearOwner: didFailClear(tag)
         case .note, .push, .record, .eventRecord, .delivery, .deadLetter, .clearPush, .clearRecord:

@@ -14,7 +14,7 @@ struct Tag: Equatable {
         case push
         case record, eventRecord, delivery, deadLetter
         /// A last look for one device whose push had to wait: the claim again, and whose the token is.
-        case look, lookOwner
+        case look, lookOwner, lookAcks
         /// What quiet hours held back, and the digest of it.
         case heldBack, due, digest
         /// The claim again, of one whose burst's window is over.

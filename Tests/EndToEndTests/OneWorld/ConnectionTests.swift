@@ -61,6 +61,25 @@ extension OneWorld {
             #expect(seen.targets(of: "n2-1").count == 1, "the suspect connection gets it once")
         }
 
+        /// Both deadlines pass; the first push takes two seconds, the second waits behind it, and is acknowledged then.
+        @Test func anAckAfterTheDeadlineStillKeepsAWaitingPushAway() async throws {
+            let stage = try Stage.here
+            let slow = token("n24", "phone", TokenPrefix.slow)
+            try await stage.redis(background("n24"))
+            try await stage.play(state: [.bind("n24", as: slow)])
+            try await stage.writeEvents((1...2).map { .message("n24-\($0)", to: ["n24"], seq: Int64($0)) })
+            try await until("one is out and one waits") {
+                try await stage.page("/metrics").text.contains("carillon_device_lane_waiting 1")
+            }
+            try await stage.redis(["SADD c:k3:{im:n24}n24-1 phone", "SADD c:k3:{im:n24}n24-2 phone"])
+            try await stage.settle()
+            let seen = try await stage.look()
+            #expect(seen.accepted(slow).count == 1)
+            let ends = ["n24-1", "n24-2"].flatMap { seen.outcomes(of: $0) }.sorted()
+            #expect(ends.count == 2 && ends[0].hasPrefix("n24/phone accepted ok"))
+            #expect(ends.last == "n24/phone online acked")
+        }
+
         /// As a crash left it: claimed, delivered, acknowledged, not finished. The phone is suspended by now, the pad live.
         @Test func whoAcknowledgedAnEarlierTryGetsNothingMore() async throws {
             let stage = try Stage.here

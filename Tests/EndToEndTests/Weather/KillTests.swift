@@ -31,7 +31,7 @@ import Worker
         settings.logLevel = .info
         settings.appLines = "    limits: {in_flight: 100}\n"
         var answer = ScenarioAnswer()
-        answer.delayMs = 30
+        answer.delayMs = 100
         settings.scenario = Scenario(rules: [ScenarioRule(ScenarioRule.Match(), .answer(answer))])
         let stage = try await Stage(settings)
         do {
