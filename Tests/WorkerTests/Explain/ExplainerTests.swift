@@ -243,6 +243,21 @@ struct ExplainerTests {
         await world.end()
     }
 
+    @Test func aRecallIsToldWithItsOriginalsCollapseID() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        let recall = message(push: #"{"collapse_id":"its own"}"#).replacing("\"message\"", with: "\"revoke\"")
+            .replacing(
+                "\"msg_id\":\"m\"", with: #""msg_id":"r","revoke":{"target_msg_id":"m"}"#)
+        func collapseID() async throws -> String? {
+            try await world.explain(recall).first?.headers.first { $0.name == "apns-collapse-id" }?.value
+        }
+        #expect(try await collapseID() == "its own")
+        _ = try await world.world.text("SET", "c:i:{im:m}", "chosen")
+        #expect(try await collapseID() == "chosen")
+        await world.end()
+    }
+
     @Test func aTokenThatMovedOnIsNotPushedTo() async throws {
         let world = try await open()
         try await bind(world.world, "bob")
