@@ -168,6 +168,8 @@ struct CoalescingEndTests {
     private static var settings: TrialWorld.Settings {
         var settings = TrialWorld.Settings()
         settings.appLines = "    coalesce: {window_s: 600}\n"
+        // Bare marks are easily looked for.
+        settings.lines = "trace: {sample: 0}\n"
         return settings
     }
 
@@ -190,6 +192,21 @@ struct CoalescingEndTests {
             let seen = try await stage.look()
             #expect(seen.accepted(token("u1", "phone")).count == 2)
             #expect(seen.outcomes(of: "m4") == ["u1/phone accepted ok 4"])
+        }
+    }
+
+    @Test func aPartitionThatMovesTellsItsBurstsFirst() async throws {
+        try await Stage.with(Self.settings) { stage in
+            try await writeBurst(stage)
+            try await stage.startWorker()
+            try await until("the burst is told") {
+                try await stage.look().accepted(token("u1", "phone")).count == 2
+            }
+            try await stage.settle()
+            let seen = try await stage.look()
+            #expect(seen.outcomes(of: "m4") == ["u1/phone accepted ok 4"])
+            for message in ["m2", "m3"] { #expect(seen.outcomes(of: message) == ["u1/phone suppressed coalesced"]) }
+            #expect(seen.accepted(token("u1", "phone")).count == 2)
         }
     }
 

@@ -61,9 +61,16 @@ extension Pipeline {
             do throws(RedisFault) {
                 try store.claim(ClaimRequest(job, nowMs: nowMs), tag: job.tag(.burst))
             } catch {
+                burst.place = nil
                 answerBurst(key, place, isAlive: true)
             }
         }
+    }
+
+    /// The recipient is done, perhaps with the question still under way: nobody else would answer for him.
+    func leaveBurst(_ job: RecipientJob) {
+        guard let burst = job.burst.take(), let place = burst.place else { return }
+        answerBurst(burst.key, place, isAlive: false)
     }
 
     /// Every open window ends now, for what is merged has to go before the partitions do.
@@ -73,7 +80,8 @@ extension Pipeline {
 
     /// Nil: Redis could not say. Then it is told: the push itself looks once more before it goes.
     func didLookInBurst(_ job: RecipientJob, _ claim: ClaimReply?) {
-        guard let burst = job.burst else { return }
+        guard let burst = job.burst, let place = burst.place else { return }
+        burst.place = nil
         var reason: Reason?
         if let claim {
             reason = Recheck(isRead: claim.isRead, isRevoked: claim.isRevoked)
@@ -91,7 +99,7 @@ extension Pipeline {
             job.burst = nil
             concludeIfEnded(job)
         }
-        answerBurst(burst.key, burst.place, isAlive: isAlive)
+        answerBurst(burst.key, place, isAlive: isAlive)
     }
 
     private func answerBurst(_ key: PushIdentity, _ place: Int, isAlive: Bool) {
@@ -159,10 +167,10 @@ extension Pipeline {
     }
 }
 
-/// Where a recipient waits: its burst, and its place in it once the window is over.
+/// Where a recipient waits: its burst, and its place in it while it is asked at the window's end.
 final class BurstPlace {
     let key: PushIdentity
-    var place = 0
+    var place: Int?
 
     init(key: PushIdentity) {
         self.key = key

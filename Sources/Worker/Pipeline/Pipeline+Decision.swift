@@ -293,6 +293,7 @@ extension Pipeline {
         if job.flags.contains(.owing) { owing -= 1 }
         leavePair(job)
         recipients.remove(slot: job.slot)
+        if job.burst != nil { leaveBurst(job) }
         release(job.event)
         expandWaiting()
         pollKafkaIfReady()
