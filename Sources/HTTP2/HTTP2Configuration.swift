@@ -32,6 +32,8 @@ public struct HTTP2Configuration: Sendable {
     public var streamsBeforeSettings: UInt32 = 1
     /// Window for the bodies of all streams together, in bytes; at least 65 535.
     public var connectionWindowBytes: Int32 = 65_535
+    /// Whether the window of body bytes read is given back; false only plays a peer that hoards it.
+    public var returnsWindow = true
     /// Header bytes (RFC 9113 size, 32 added per field) taken per message; a longer list resets its stream.
     public var headerListBytesMax = 16_384
     /// SETTINGS and PING acknowledgements that may wait unsent before the peer counts as flooding.

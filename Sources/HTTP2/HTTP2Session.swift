@@ -62,6 +62,7 @@ public final class HTTP2Session {
         nghttp2_option_set_max_outbound_ack(options, configuration.acksQueuedMax)
         nghttp2_option_set_max_settings(options, configuration.settingsEntriesMax)
         nghttp2_option_set_stream_reset_rate_limit(options, configuration.resetBurst, configuration.resetsPerSecond)
+        nghttp2_option_set_no_auto_window_update(options, configuration.returnsWindow ? 0 : 1)
         // Closed streams would be kept for the priority tree, which APNs does not use.
         nghttp2_option_set_no_closed_streams(options, 1)
         var session: OpaquePointer?

@@ -164,16 +164,58 @@ import Testing
         var plan = TokenPlan()
         let border = Self.slotStart + TokenPlan.slotMs
         _ = plan.use(nowMs: border - Self.minute)
-        plan.tooManyUpdates(nowMs: border - Self.minute)
+        same(plan.tooManyUpdates(nowMs: border - Self.minute), true)
+        same(plan.tooManyUpdates(nowMs: border - Self.minute + 1), false)
         same(plan.use(nowMs: border + 10 * Self.minute), .keep)
         same(plan.expired(version: 1, nowMs: border), .pause)
-        same(plan.use(nowMs: border + 20 * Self.minute), .mint(issuedAtMs: border, version: 2))
+        same(plan.use(nowMs: border + 20 * Self.minute + 1), .mint(issuedAtMs: border, version: 2))
     }
 
     @Test func clockThatFellBackSignsUnderTheRealTime() {
         var plan = TokenPlan()
         _ = plan.use(nowMs: Self.slotStart + 600 * Self.minute)
         same(plan.use(nowMs: Self.slotStart), .mint(issuedAtMs: Self.slotStart, version: 2))
+    }
+
+    @Test func everyProcessSignsTheIdenticalToken() throws {
+        let key = try World.key.get()
+        let again = try PrivateKey(pem: try key.pem())
+        let now = Self.slotStart + 7 * Self.minute
+        let one = TokenSource(key: key, keyID: "ABC123DEFG", teamID: "DEF123GHIJ").current(nowMs: now)
+        let other = TokenSource(key: again, keyID: "ABC123DEFG", teamID: "DEF123GHIJ")
+            .current(nowMs: now + 20 * Self.minute)
+        #expect(one?.header == other?.header && one != nil)
+    }
+
+    @Test func tokenRenewedTooOftenIsTakenBack() throws {
+        let source = TokenSource(key: try World.key.get(), keyID: "ABC123DEFG", teamID: "DEF123GHIJ")
+        let border = Self.slotStart + TokenPlan.slotMs
+        let old = try #require(source.current(nowMs: border - Self.minute))
+        let new = try #require(source.current(nowMs: border + Self.minute))
+        #expect(old.header != new.header)
+        source.holdSigning(nowMs: border + 2 * Self.minute)
+        source.holdSigning(nowMs: border + 2 * Self.minute + 1)
+        let kept = try #require(source.current(nowMs: border + 3 * Self.minute))
+        #expect(kept.header == old.header && kept.version > new.version)
+        // Twenty-one minutes later the throttle is over, and the slot's token is shown again.
+        #expect(source.current(nowMs: border + 24 * Self.minute)?.header == new.header)
+    }
+
+    @Test(
+        arguments: [
+            ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+            ("Thu, 29 Feb 2024 23:59:59 GMT", 1_709_251_199),
+        ] as [(String, Int64)])
+    func datesOfAnswersAreRead(text: String, seconds: Int64) {
+        #expect(HTTPDate.seconds(text.utf8) == seconds)
+    }
+
+    @Test(arguments: [
+        "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Xxx 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 28:49:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 19é4 08:49:37 GMT",
+    ])
+    func otherTextIsNoDate(text: String) {
+        #expect(HTTPDate.seconds(text.utf8) == nil)
     }
 
     @Test func gateOpensOnlyByItsProbe() {

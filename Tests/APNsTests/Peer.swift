@@ -25,6 +25,10 @@ final class Peer {
     var maxStreams: UInt32? = 1000
     /// Nobody greets: TLS comes up, SETTINGS never do.
     var isMute = false
+    /// Window for all bodies of a connection, and whether it is given back.
+    var windowBytes: Int32 = 1 << 24
+    var returnsWindow = true
+    var onConnection: (PeerConnection) -> Void = { _ in }
     var onRequest: (PeerRequest, PeerConnection) -> Void = { request, connection in
         connection.answer(request.stream, 200)
     }
@@ -59,6 +63,7 @@ final class Peer {
     private func accept(_ link: Link) {
         guard let connection = try? PeerConnection(peer: self, link: link, index: connections.count) else { return }
         connections.append(connection)
+        onConnection(connection)
     }
 
     fileprivate func received(_ request: PeerRequest, _ connection: PeerConnection) {
@@ -85,7 +90,8 @@ final class PeerConnection: LinkDelegate, HTTP2SessionDelegate {
         var configuration = HTTP2Configuration()
         configuration.settings.maxConcurrentStreams = peer.maxStreams
         configuration.settings.initialWindowBytes = 1 << 20
-        configuration.connectionWindowBytes = 1 << 24
+        configuration.connectionWindowBytes = peer.windowBytes
+        configuration.returnsWindow = peer.returnsWindow
         session = try HTTP2Session(.server, configuration: configuration)
         link.delegate = self
         session.delegate = self

@@ -24,11 +24,11 @@ import Testing
         var table = PushTable(capacity: 10)
         let slots = try (1...3).map { try table.mustAdmit(try push($0)) }
         table.submitted(slots[0], stream: 1, connection: 0, nowNanos: 5)
-        same(table.firstWaiting, slots[1])
+        same(table.anyWaiting(.main), slots[1])
         same(table.oldestInFlight, slots[0])
         same(table[slots[0]].history.attempts, 1)
         table.requeue(slots[0])
-        same(table.firstWaiting, slots[0])
+        same(table.anyWaiting(.main), slots[0])
         same(table.inFlightCount, 0)
         same(table.waitingCount, 3)
     }
@@ -42,7 +42,7 @@ import Testing
         _ = table.remove(slots[3])
         same(table.wakeDue(nowNanos: 9), 0)
         same(table.wakeDue(nowNanos: 30), 2)
-        same(table.firstWaiting, slots[1])
+        same(table.anyWaiting(.main), slots[1])
         same(table.nextDueNanos, 40)
     }
 

@@ -139,7 +139,9 @@ import Testing
     }
 
     @Test func connectsAreSpacedAndBackedOff() {
-        var pacer = ConnectPacer(spacingNanos: 1000, backoff: Backoff(baseNanos: 10_000, capNanos: 1_000_000))
+        var pacer = ConnectPacer(
+            spacingNanos: 1000, burst: 1000, refillNanos: 1000, backoff: Backoff(baseNanos: 10_000, capNanos: 1_000_000)
+        )
         var random = SmallRandom(seed: 5)
         #expect(pacer.mayConnect(nowNanos: 0))
         pacer.began(nowNanos: 0, random: &random)
@@ -159,6 +161,23 @@ import Testing
         #expect(connects < 400, "\(connects)")
         pacer.proved()
         #expect(pacer.failures == 0)
+    }
+
+    @Test func burstOfConnectsIsFollowedByASlowPace() {
+        var pacer = ConnectPacer(
+            spacingNanos: 1000, burst: 3, refillNanos: 100_000, backoff: Backoff(baseNanos: 1, capNanos: 1))
+        var random = SmallRandom(seed: 5)
+        var now: UInt64 = 1_000_000
+        var begun: [UInt64] = []
+        while begun.count < 6 {
+            if pacer.mayConnect(nowNanos: now) {
+                begun.append(now)
+                pacer.began(nowNanos: now, random: &random)
+            }
+            now += 100
+        }
+        #expect(begun[2] - begun[0] <= 2_200, "\(begun)")
+        for index in 4..<6 { #expect(begun[index] - begun[index - 1] >= 50_000, "\(begun)") }
     }
 
     @Test func poolGrowsOnlyWhenStreamsAndQueuePersist() {
@@ -183,5 +202,40 @@ import Testing
         same(policy.wantsConnection(summary, nowNanos: 1000), false)
         summary.opening = 0
         same(policy.wantsConnection(summary, nowNanos: 1000), true)
+        // Where the limiter is what holds, another connection would not help.
+        summary = PoolPolicy.Summary()
+        summary.live = 1
+        summary.waiting = 5
+        summary.hasLeave = false
+        same(policy.wantsConnection(summary, nowNanos: 2000), false)
+        same(policy.wantsConnection(summary, nowNanos: 9000), false)
+        // What the only connection refused wants another one at once.
+        summary.hasLeave = true
+        summary.room = 7
+        summary.wantsAnother = true
+        same(policy.wantsConnection(summary, nowNanos: 9001), true)
+    }
+
+    @Test func suspectsGetAConnectionOnlyWhenThereAreAny() {
+        var policy = PoolPolicy(APNsLimits(), road: .suspect)
+        var summary = PoolPolicy.Summary()
+        same(policy.wantsConnection(summary, nowNanos: 0), false)
+        summary.waiting = 1
+        same(policy.wantsConnection(summary, nowNanos: 0), true)
+        summary.live = 1
+        same(policy.wantsConnection(summary, nowNanos: 1), false)
+        same(policy.wantsConnection(summary, nowNanos: 10_000_000_000), false)
+    }
+}
+
+extension RetryPolicy {
+    /// With the table's own rule for the answer.
+    func next(
+        after end: AttemptEnd, history: inout PushHistory, id: PushID, isRepeatable: Bool, leftMs: Int64,
+        random: inout SmallRandom
+    ) -> NextStep {
+        next(
+            after: end, rule: end.rule, history: &history, id: id, isRepeatable: isRepeatable, leftMs: leftMs,
+            random: &random)
     }
 }

@@ -26,6 +26,11 @@ final class World: APNsClientDelegate, @unchecked Sendable {
     private(set) var doubles = 0
     var expected = 0
     var onOutcome: ((UInt64, PushOutcome) -> Void)?
+    var onHold: ((UInt64) -> Void)?
+    /// For a peer that is down at first.
+    var isHealed = false
+    /// When the peer stopped to answer; then for how long the client fed it.
+    var frozenNanos: UInt64 = 0
     private var made: APNsClient?
     private let folder: TemporaryFolder
     private let headers: PushHeaders
@@ -54,6 +59,9 @@ final class World: APNsClientDelegate, @unchecked Sendable {
         limits.pingTimeoutNanos = 60_000_000_000
         limits.settingsTimeoutNanos = 60_000_000_000
         limits.connectTimeoutNanos = 60_000_000_000
+        limits.connectBurst = 1_000_000
+        limits.inFlightStart = limits.inFlightMax
+        limits.stallNanos = 60_000_000_000
         return limits
     }
 
@@ -62,13 +70,16 @@ final class World: APNsClientDelegate, @unchecked Sendable {
         return made
     }
 
-    func push(_ tag: UInt64, payload: String = #"{"aps":{"alert":"hello"}}"#, expiresAtMs: Int64 = .max) -> Push {
+    func push(
+        _ tag: UInt64, payload: String = #"{"aps":{"alert":"hello"}}"#, expiresAtMs: Int64 = .max,
+        token given: DeviceToken? = nil, isSuspect: Bool = false
+    ) -> Push {
         let text = String(tag, radix: 16)
         let hex = String(repeating: "0", count: 64 - text.count) + text
-        guard let token = DeviceToken(hex) else { preconditionFailure("64 hex digits are a token") }
+        guard let token = given ?? DeviceToken(hex) else { preconditionFailure("64 hex digits are a token") }
         return Push(
             tag: tag, token: token, headers: headers, id: PushID(high: 0x1122_3344_5566_7788, low: tag),
-            payload: Array(payload.utf8), expiresAtMs: expiresAtMs)
+            payload: Array(payload.utf8), expiresAtMs: expiresAtMs, isSuspect: isSuspect)
     }
 
     func send(_ tags: ClosedRange<UInt64>, expiresAtMs: Int64 = .max) {
@@ -86,6 +97,8 @@ final class World: APNsClientDelegate, @unchecked Sendable {
         if expected <= 1000 { told.record(.outcome(tag: tag, outcome, attempts: attempts)) }
         if outcomes.count == expected { told.record(.allDone) }
     }
+
+    func apns(_ client: APNsClient, didHold tag: UInt64) { onHold?(tag) }
 
     func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) { told.record(.event(event)) }
 

@@ -57,4 +57,41 @@ import Testing
         let fault = #expect(throws: CryptoFault.self) { try PrivateKey(pem: Array(pem.utf8)) }
         #expect(fault?.code == .wrongCurve)
     }
+
+    /// RFC 6979, appendix A.2.5: P-256 with SHA-256.
+    @Test(arguments: [
+        (
+            "sample",
+            "efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf3716"
+                + "f7cb1c942d657c41d436c7a1b6e29f65f3e900dbb9aff4064dc4ab2f843acda8"
+        ),
+        (
+            "test",
+            "f1abb023518351cd71d881567b1ea663ed3efcf6c5132b354f28d3b0b7d38367"
+                + "019f4113742a2b14bd25926b49c649155f267e60d3814b4c0cc84250e46f0083"
+        ),
+    ])
+    func deterministicSignatureIsTheStandards(message: String, signature: String) throws {
+        // The appendix's key in SEC 1; it is public since 2013.
+        let pem = """
+            -----BEGIN EC PRIVATE KEY-----
+            MDECAQEEIMmvqdhFunUWa1whV2ex1pNOUMPbNuibEnuKYisSD2choAoGCCqGSM49
+            AwEH
+            -----END EC PRIVATE KEY-----
+
+            """
+        let key = try PrivateKey(pem: Array(pem.utf8))
+        let signed = try key.signES256Deterministically(Array(message.utf8))
+        #expect(signed.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == signature)
+    }
+
+    @Test func deterministicSignaturesVerify() throws {
+        for number in 0..<200 {
+            let key = try PrivateKey.generate()
+            let message = Array("header.claims \(number)".utf8)
+            let signature = try key.signES256Deterministically(message)
+            #expect(try key.publicKey().verifyES256(signature, of: message))
+            #expect(try key.signES256Deterministically(message) == signature)
+        }
+    }
 }

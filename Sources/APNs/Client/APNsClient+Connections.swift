@@ -9,15 +9,28 @@ extension APNsClient {
         let now = loop.nowNanos
         sweepClosed()
         noteUsable()
-        guard pool.wantsConnection(summary, nowNanos: now) else { return wantsAnother = false }
+        let wanted: PushTable.Road
+        if pool.wantsConnection(summary(.main), nowNanos: now) {
+            wanted = .main
+        } else {
+            wantsAnother = false
+            guard limits.suspectConnectionsMax > 0, isSuspectRoadUsed,
+                suspectPool.wantsConnection(summary(.suspect), nowNanos: now)
+            else { return }
+            wanted = .suspect
+        }
         guard pacer.mayConnect(nowNanos: now) else { return wakeForConnect(atNanos: pacer.notBeforeNanos) }
-        connect(nowNanos: now)
+        connect(wanted, nowNanos: now)
     }
 
-    private var summary: PoolPolicy.Summary {
+    private var isSuspectRoadUsed: Bool {
+        table.suspectCount > 0 || connections.contains { $0.road == .suspect && $0.isReplacing }
+    }
+
+    private func summary(_ road: PushTable.Road) -> PoolPolicy.Summary {
         var summary = PoolPolicy.Summary()
-        let bytes = table.firstWaiting.map { table.payloadBytes($0) } ?? 1
-        for connection in connections {
+        let bytes = table.anyWaiting(road).map { table.payloadBytes($0) } ?? 1
+        for connection in connections where connection.road == road {
             switch connection.machine.phase {
             case .connecting, .waitingSettings:
                 summary.live += 1
@@ -33,27 +46,46 @@ extension APNsClient {
             case .draining, .closed: break
             }
         }
-        summary.waiting = table.waitingCount
+        summary.waiting = road == .main ? table.waitingCount - table.suspectCount : table.suspectCount
         summary.wantsAnother = wantsAnother
-        summary.inFlight = table.inFlightCount
+        // More connections help nobody while the limiter is what holds.
+        summary.hasLeave = table.inFlightCount < limiter.limit
         return summary
     }
 
-    private func connect(nowNanos: UInt64) {
+    private func connect(_ road: PushTable.Road, nowNanos: UInt64) {
         wantsAnother = false
         pacer.began(nowNanos: nowNanos, random: &random)
         metrics.reconnects.add()
-        var rules = rules
+        var rules = rules(for: identity)
         rules.ageMaxNanos -= random.next(in: 0...rules.ageMaxNanos / 10)
+        if road == .suspect { rules.streamsMax = min(rules.streamsMax, limits.suspectStreamsMax) }
         nextSerial &+= 1
         do {
             let connection = try APNsConnection(
-                client: self, loop: loop, serial: nextSerial & .max, endpoint: endpoint, tls: tls, rules: rules)
+                client: self, loop: loop, serial: nextSerial & .max, road: road, endpoint: endpoint, identity: identity,
+                rules: rules)
             connections.append(connection)
         } catch {
             log.error("no HTTP/2 session for APNs", ["fault": .string(error.description)])
             pacer.failed(nowNanos: nowNanos, random: &random)
         }
+    }
+
+    private func rules(for identity: ClientIdentity) -> ConnectionMachine.Rules {
+        ConnectionMachine.Rules(
+            connectTimeoutNanos: limits.connectTimeoutNanos, settingsTimeoutNanos: limits.settingsTimeoutNanos,
+            pingAfterNanos: limits.pingAfterNanos, pingTimeoutNanos: limits.pingTimeoutNanos,
+            idlePingNanos: limits.idlePingNanos, ageMaxNanos: limits.ageMaxNanos,
+            streamsMax: limits.streamsPerConnectionMax, startsWithOneStream: identity.tokens != nil)
+    }
+
+    /// In which order a look-up's addresses are tried.
+    func orderAddresses(_ found: [String]) -> [Int] {
+        addresses.order(
+            found, inUse: connections.filter { $0.machine.isReady }.compactMap(\.remoteAddress),
+            nowNanos: loop.nowNanos,
+            random: &random)
     }
 
     // MARK: Events of a connection
@@ -74,9 +106,15 @@ extension APNsClient {
     func connectionProved(_ connection: APNsConnection) {
         connection.isProven = true
         pacer.proved()
-        if let old = connections.first(where: { $0.isReplacing && $0.machine.isReady && $0 !== connection }) {
-            retire(old, .age)
+        if let address = connection.remoteAddress { addresses.succeeded(address) }
+        if connection.identity === identity, previousIdentity != nil {
+            previousIdentity = nil
+            log.info("APNs takes the new credential", ["host": .string(endpoint.host)])
         }
+        let old = connections.first {
+            $0.isReplacing && $0.road == connection.road && $0.machine.isReady && $0 !== connection
+        }
+        if let old { retire(old, old.replaceCause ?? .age) }
     }
 
     /// GOAWAY: no new streams here; the ends of those above its last id follow as events of their own.
@@ -91,8 +129,9 @@ extension APNsClient {
             ])
         // Certificate and environment faults arrive only here, as {"reason": …} with last stream 0.
         if reason.isKnown, AnswerTable.rules.contains(where: { $0.reason == reason.text && $0.credential == .pause }) {
-            pause(reason)
+            refuse(reason, connection.identity)
         }
+        if goAway.code != .noError { limiter.cut(.goaway, nowNanos: loop.nowNanos) }
         retire(connection, .goaway)
     }
 
@@ -104,7 +143,11 @@ extension APNsClient {
         enter()
         defer { leave() }
         let isWanted = !connection.machine.isDraining
-        if !connection.isProven { noteFailure(connection) }
+        for address in connection.failedAddresses { addresses.failed(address, nowNanos: loop.nowNanos) }
+        if !connection.isProven {
+            noteFailure(connection)
+            if let address = connection.remoteAddress { addresses.failed(address, nowNanos: loop.nowNanos) }
+        }
         if isWanted || connection.machine.inFlight > 0 {
             log.warning(
                 "lost a connection to APNs",
@@ -140,7 +183,7 @@ extension APNsClient {
     }
 
     private func noteUsable() {
-        let isUsable = connections.contains { $0.machine.isReady }
+        let isUsable = connections.contains { $0.machine.isReady && $0.road == .main }
         guard isUsable != wasUsable else { return }
         if isUsable {
             wasUsable = true
@@ -163,16 +206,56 @@ extension APNsClient {
             switch connection.machine.tick(nowNanos: now) {
             case .nothing: break
             case .ping: connection.ping()
-            case .replace: connection.isReplacing = true
+            case .replace: connection.replaceCause = .age
             case .close(let cause):
                 if cause == .pingTimeout { metrics.deadConnections.add() }
                 connectionBroke(connection, fault: cause.rawValue)
             }
         }
-        let ready = connections.filter { $0.machine.isReady && !$0.isReplacing }
-        let spare = ready.count - limits.connectionsMin
+        for connection in connections where connection.machine.isReady && connection.isProven { look(at: connection) }
+        retireIdle(.main, keep: limits.connectionsMin)
+        retireIdle(.suspect, keep: 0)
+    }
+
+    private func retireIdle(_ road: PushTable.Road, keep: Int) {
+        let now = loop.nowNanos
+        let ready = connections.filter { $0.road == road && $0.machine.isReady && !$0.isReplacing }
+        let spare = ready.count - keep
         guard spare > 0 else { return }
         let idle = ready.filter { $0.machine.idleNanos(nowNanos: now) >= limits.idleMaxNanos }
         for connection in idle.prefix(spare) { retire(connection, .idle) }
+    }
+
+    /// Finds the connection that lives and is no use: it gets no more pushes as soon as another one takes them.
+    private func look(at connection: APNsConnection) {
+        if let answers = connection.frozenAfter, connection.health.answers > answers {
+            // It was only slow to answer; it may stay.
+            connection.frozenAfter = nil
+            connection.replaceCause = nil
+        }
+        guard connection.replaceCause != .suspicious else { return }
+        let road = connection.road
+        let others = connections.filter {
+            $0.road == road && $0 !== connection && $0.machine.isReady && $0.isProven && !$0.isReplacing
+        }
+        let trips = others.filter { $0.health.answers >= 32 }.map(\.health.tripNanos).sorted()
+        let bytes = table.anyWaiting(road).map { table.payloadBytes($0) }
+        let suspicion = connection.health.look(
+            inFlight: connection.machine.inFlight,
+            isBlocked: bytes.map { connection.isWindowShort(of: $0) } ?? false,
+            peersTripNanos: trips.isEmpty ? nil : trips[trips.count / 2], stallNanos: limits.stallNanos,
+            nowNanos: loop.nowNanos)
+        guard let suspicion else { return }
+        metrics.suspicion(suspicion)
+        limiter.cut(.slow, nowNanos: loop.nowNanos)
+        log.warning(
+            "a connection to APNs does badly and is replaced",
+            [
+                "address": .string(connection.remoteAddress ?? "?"), "how": .string(suspicion.rawValue),
+                "in_flight": .int(connection.machine.inFlight),
+            ])
+        connection.replaceCause = .suspicious
+        if suspicion == .frozen { connection.frozenAfter = connection.health.answers }
+        if !others.isEmpty { retire(connection, .suspicious) }
     }
 }

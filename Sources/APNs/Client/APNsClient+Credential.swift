@@ -3,48 +3,102 @@ import Telemetry
 
 // What answers say of the credential, and the numbers that answers move.
 extension APNsClient {
-    enum GateStep { case proven, unproven }
-
-    /// Applies the rule table's connection and credential steps.
-    func judgeCredential(_ attempt: AttemptEnd, _ entry: PushTable.Entry, on connection: APNsConnection) -> GateStep {
-        guard case .answer(let status, let reason, _, _) = attempt else { return .unproven }
-        let rule = AnswerTable.rule(status: status, reason: reason)
+    /// Applies what the table says of connection, credential, pace and operator to an answer that is no acceptance.
+    ///
+    /// Returns true where the answer proves the credential: APNs judged the push on its own merits.
+    func judge(
+        _ rule: AnswerRule, _ attempt: AttemptEnd, _ entry: PushTable.Entry, on connection: APNsConnection
+    ) -> Bool {
+        guard case .answer(let status, let reason, _, let retryAfter) = attempt else { return false }
         switch rule.credential {
         case .keep: break
-        case .pause: pause(reason)
-        case .pauseIfFresh: if !connection.isProven { pause(reason) }
-        case .holdSigning: tokens?.holdSigning(nowMs: Loop.wallMs())
-        case .resign: renewToken(version: Int(entry.tokenVersion), reason)
+        case .pause: refuse(reason, connection.identity)
+        case .pauseIfFresh: if !connection.isProven { refuse(reason, connection.identity) }
+        case .holdSigning: connection.tokens?.holdSigning(nowMs: Loop.wallMs())
+        case .resign: renewToken(version: Int(entry.tokenVersion), reason, on: connection)
         }
         if rule.connection == .drain { retire(connection, .credential) }
         if rule.needsOperator { alarm(rule, reason) }
-        if status == 200, !connection.isProven { connectionProved(connection) }
-        let isProof = status != 403 && status != 429 && status < 500
-        guard isProof else { return .unproven }
-        if gate.proven() {
-            pausedReason = nil
-            log.info("APNs takes the credential again")
-            delegate?.apns(self, stateChanged: .credentialResumed)
+        if rule.pace == .endpoint {
+            limiter.cut(.slow, nowNanos: loop.nowNanos)
+            let wait = min(UInt64(retryAfter ?? 0) &* 1_000_000_000, limits.retryAfterMaxNanos)
+            if breaker.failed(retryAfterNanos: wait, nowNanos: loop.nowNanos, random: &random) { breakerOpened(reason) }
+        } else if status < 500, breaker.succeeded() {
+            breakerClosed()
         }
-        return .proven
+        guard status != 403 && status != 429 && status < 500 else { return false }
+        credentialProven()
+        return true
+    }
+
+    func credentialProven() {
+        guard gate.proven() else { return }
+        pausedReason = nil
+        log.info("APNs takes the credential again")
+        delegate?.apns(self, stateChanged: .credentialResumed)
+    }
+
+    private func breakerOpened(_ reason: APNsReason) {
+        metrics.breakerOpenings[1].add()
+        log.error(
+            "APNs is unavailable: pushes wait, one asks now and then",
+            ["host": .string(endpoint.host), "reason": .string(reason.text)])
+    }
+
+    func breakerClosed() {
+        log.info("APNs is available again", ["host": .string(endpoint.host)])
     }
 
     /// 403 ExpiredProviderToken: one new token, and none of the connections that showed the old one.
-    private func renewToken(version: Int, _ reason: APNsReason) {
-        guard let tokens, tokens.renewAfterExpiry(version: version, nowMs: Loop.wallMs()) else { return pause(reason) }
-        for other in connections where other.token.map({ $0.token.version <= version }) == true {
+    private func renewToken(version: Int, _ reason: APNsReason, on connection: APNsConnection) {
+        guard let tokens = connection.tokens, tokens.renewAfterExpiry(version: version, nowMs: Loop.wallMs()) else {
+            return refuse(reason, connection.identity)
+        }
+        for other in connections
+        where other.tokens === tokens && other.token.map({ $0.token.version <= version }) == true {
             retire(other, .credential)
         }
     }
 
+    /// APNs refused a credential: back to the one before where there is one, else nobody sends.
+    func refuse(_ reason: APNsReason, _ refused: ClientIdentity) {
+        // An answer to what was sent with a credential no longer used.
+        guard refused === identity else { return }
+        guard let previous = previousIdentity else { return pause(reason) }
+        previousIdentity = nil
+        identity = previous
+        for connection in connections {
+            if connection.identity === refused {
+                retire(connection, .credential)
+            } else if connection.replaceCause == .credential {
+                connection.replaceCause = nil
+            }
+        }
+        log.error(
+            "APNs refuses the new credential; the old one stays in use",
+            ["host": .string(endpoint.host), "reason": .string(reason.text)])
+    }
+
     /// Stops sending with this credential until a probe is accepted.
-    func pause(_ reason: APNsReason) {
+    private func pause(_ reason: APNsReason) {
         guard gate.refused(nowNanos: loop.nowNanos) else { return }
         pausedReason = reason
+        metrics.breakerOpenings[0].add()
         log.error(
             "APNs refuses the credential: check key, team, environment and clock; pushes wait",
             ["host": .string(endpoint.host), "reason": .string(reason.text)])
         delegate?.apns(self, stateChanged: .credentialPaused(reason))
+    }
+
+    /// The peer's clock, from an answer: a provider token signed under a wrong one is refused for no visible reason.
+    func peerSaid(_ dateSeconds: Int64) {
+        let skew = Loop.wallMs() / 1000 - dateSeconds
+        metrics.clockSkew.set(Double(skew))
+        guard abs(skew) > 60, !hasToldSkew else { return }
+        hasToldSkew = true
+        log.error(
+            "our clock differs from APNs': provider tokens will be refused",
+            ["host": .string(endpoint.host), "ahead_s": .int(Int(clamping: skew))])
     }
 
     /// Tells the operator of an answer that no retry mends; once a minute per reason, whatever the rate.
@@ -59,14 +113,14 @@ extension APNsClient {
             ["status": .int(rule.status), "reason": .string(reason.text)])
     }
 
-    func count(_ attempt: AttemptEnd, _ entry: PushTable.Entry, nowNanos: UInt64) {
+    /// Counts an attempt that was not accepted.
+    func count(_ attempt: AttemptEnd, _ entry: PushTable.Entry, on connection: APNsConnection, nowNanos: UInt64) {
         switch attempt {
-        case .answer(200, _, _, _):
-            metrics.accepted.add()
-            metrics.latencyAccepted.observe(nowNanos &- entry.submittedNanos)
         case .answer:
+            let trip = nowNanos &- entry.submittedNanos
             metrics.rejected.add()
-            metrics.latencyOther.observe(nowNanos &- entry.submittedNanos)
+            metrics.latencyOther.observe(trip)
+            connection.health.answered(tripNanos: trip, nowNanos: nowNanos)
         case .unprocessed: metrics.refused.add()
         case .unknown: metrics.ambiguous.add()
         }
@@ -92,10 +146,17 @@ extension APNsClient {
         metrics.pending.set(queued)
         metrics.inFlight.set(inFlight)
         metrics.paused.set(gate.isPaused ? 1 : 0)
+        metrics.limit.set(limiter.limit)
+        metrics.decreases.add(UInt64(limiter.takeDecreases()))
+        metrics.heldTokens.set(backoff.count)
+        metrics.breakerStates[0].set(gate.state == .open ? 0 : gate.state == .probing ? 1 : 2)
+        metrics.breakerStates[1].set(breaker.state == .closed ? 0 : breaker.state == .probing ? 1 : 2)
+        for (lane, gauge) in zip(PushLane.allCases, metrics.retryBudget) { gauge.set(budget.left(lane)) }
         let oldest = table.oldestInFlight.map { loop.nowNanos &- table[$0].submittedNanos } ?? 0
         metrics.oldestStream.set(Double(oldest) * 1e-9)
-        if let tokens {
+        if let tokens = identity.tokens {
             metrics.minted.add(UInt64(tokens.takeMinted()))
+            metrics.tokenAge.set(tokens.ageSeconds(nowMs: Loop.wallMs()) ?? 0)
         }
     }
 }

@@ -1,63 +1,156 @@
 import EventLoop
 import HTTP2
+import Telemetry
 
 // The way of a push: to a connection, to an answer, to its outcome.
 extension APNsClient {
-    /// Submits what waits, as far as credential, connections and our own cap allow.
+    /// Submits what waits, as far as credential, endpoint, connections and limiter allow.
     func submitWaiting() {
         let now = loop.nowNanos
         let wallMs = Loop.wallMs()
-        var allowance = gate.allowance(nowNanos: now)
+        submitWaiting(.main, now, wallMs)
+        if table.suspectCount > 0 { submitWaiting(.suspect, now, wallMs) }
+    }
+
+    private func submitWaiting(_ road: PushTable.Road, _ now: UInt64, _ wallMs: Int64) {
+        var allowance = min(gate.allowance(nowNanos: now), breaker.allowance(nowNanos: now))
         var favourite: APNsConnection?
         var favouriteLeft = 0
-        while allowance > 0, table.inFlightCount < limits.inFlightMax, let slot = table.firstWaiting {
-            if table.expiresAtMs(slot) <= wallMs {
-                finish(slot, expiredOutcome(slot))
-                continue
-            }
+        while allowance > 0, let slot = table.nextWaiting(road) {
+            if !isFit(slot, now, wallMs) { continue }
+            guard table.inFlightCount < limiter.limit else { return limiter.reached() }
             let bytes = table.payloadBytes(slot)
             let avoid = table[slot].avoid
             if favouriteLeft == 0 || favourite?.canCarry(bytes) != true || favourite?.serial == avoid {
-                favourite = choose(bytes: bytes, avoid: avoid)
+                favourite = choose(road, bytes: bytes, avoid: avoid)
                 favouriteLeft = 16
             }
             guard let connection = favourite else { return }
             favouriteLeft -= 1
-            let tokens = tokens
-            let submission = table.withPush(slot) {
-                connection.submit($0, slot: slot, tokens: tokens, nowNanos: now, wallMs: wallMs)
-            }
-            switch submission {
-            case .sent(let stream):
-                table.submitted(slot, stream: stream, connection: connection.serial, nowNanos: now)
-                table[slot].tokenVersion = Int32(truncatingIfNeeded: connection.token?.token.version ?? 0)
-                if gate.isPaused {
-                    gate.submitted()
-                    table[slot].isProbe = true
-                }
+            if submit(slot, on: connection, now, wallMs) {
                 allowance -= 1
-                connection.flush()
-            case .noMoreRequests:
-                retire(connection, .goaway)
+            } else {
                 favourite = nil
-            case .unfit:
-                finishUnsent(slot, .notSent)
             }
         }
     }
 
-    /// The least loaded connection that can carry the push; another than `avoid` where there is one.
-    private func choose(bytes: Int, avoid: Int32) -> APNsConnection? {
+    /// Whether the push may go now; where not, it is ended or waits elsewhere.
+    private func isFit(_ slot: PushTable.Slot, _ now: UInt64, _ wallMs: Int64) -> Bool {
+        if table[slot].isSuperseded {
+            finish(slot, .superseded)
+            return false
+        }
+        if table.expiresAtMs(slot) <= wallMs {
+            finish(slot, expiredOutcome(slot))
+            return false
+        }
+        if table[slot].needsBudget {
+            guard budget.take(table.lane(slot), nowNanos: now) else {
+                metrics.retriesDenied.add()
+                table.delay(slot, dueNanos: now &+ random.next(in: 500_000_000...1_500_000_000))
+                return false
+            }
+            table[slot].needsBudget = false
+        }
+        if !backoff.isEmpty, !backoff.tries(table.token(slot), slot) {
+            table.delay(slot, dueNanos: .max)
+            return false
+        }
+        return true
+    }
+
+    private func submit(_ slot: PushTable.Slot, on connection: APNsConnection, _ now: UInt64, _ wallMs: Int64) -> Bool {
+        let tokens = connection.tokens
+        let submission = table.withPush(slot) {
+            connection.submit($0, slot: slot, tokens: tokens, nowNanos: now, wallMs: wallMs)
+        }
+        switch submission {
+        case .sent(let stream):
+            table.submitted(slot, stream: stream, connection: connection.serial, nowNanos: now)
+            table[slot].tokenVersion = Int32(truncatingIfNeeded: connection.token?.token.version ?? 0)
+            if gate.isPaused || breaker.isOpen {
+                gate.submitted()
+                breaker.submitted()
+                table[slot].isProbe = true
+            }
+            connection.flush()
+            return true
+        case .noMoreRequests:
+            retire(connection, .goaway)
+        case .unfit:
+            finishUnsent(slot, .notSent)
+        }
+        return false
+    }
+
+    /// The least loaded connection of the road that can carry the push: not the one it came back from, nor one that is to
+    /// be replaced, where there is another (so the successor is proven by the next push). A frozen one gets none at all.
+    private func choose(_ road: PushTable.Road, bytes: Int, avoid: Int32) -> APNsConnection? {
         var best: APNsConnection?
         var second: APNsConnection?
-        for connection in connections where connection.canCarry(bytes) {
-            if connection.serial == avoid {
+        for connection in connections where connection.road == road && connection.canCarry(bytes) {
+            if connection.isFrozen { continue }
+            if connection.serial == avoid || connection.isReplacing {
                 second = connection
             } else if best == nil || connection.machine.inFlight < best?.machine.inFlight ?? 0 {
                 best = connection
             }
         }
         return best ?? second
+    }
+
+    /// Suspects travel apart, where the limits provide for it.
+    func road(of push: borrowing Push) -> PushTable.Road {
+        guard limits.suspectConnectionsMax > 0 else { return .main }
+        if push.isSuspect { return .suspect }
+        guard !refused.isEmpty else { return .main }
+        return refused.contains(push.token, nowSeconds: nowSeconds) ? .suspect : .main
+    }
+
+    var nowSeconds: UInt32 { UInt32(truncatingIfNeeded: loop.nowNanos / 1_000_000_000) }
+
+    // MARK: Tokens that back off
+
+    /// Takes a push for a token that APNs wants left alone.
+    func hold(_ push: consuming Push) -> Admission {
+        let (token, kind) = (push.token, TokenBackoff.Kind(push.headers.pushType, push.lane))
+        let road = road(of: push)
+        guard let slot = table.admit(push, road: road) else {
+            wasFull = true
+            return .full
+        }
+        let now = loop.nowNanos
+        let wait = backoff.came(token, kind, slot, order: table[slot].order, nowNanos: now)
+        table[slot].history.delays = wait.refusals
+        table.delay(slot, dueNanos: wait.dueNanos)
+        supersede(wait.superseded, now)
+        armTimers()
+        return .held
+    }
+
+    /// 429 TooManyRequests: this token waits, and nobody else.
+    private func holdRefused(_ slot: PushTable.Slot, dueNanos: UInt64, _ now: UInt64) {
+        let wait = backoff.refused(
+            table.token(slot), table.kind(slot), slot, order: table[slot].order, dueNanos: dueNanos)
+        table.delay(slot, dueNanos: wait.dueNanos)
+        supersede(wait.superseded, now)
+        if wait.superseded != slot { delegate?.apns(self, didHold: table.tag(slot)) }
+    }
+
+    /// Ends it in the next turn: its owner may be in the middle of sending the newer one.
+    private func supersede(_ slot: PushTable.Slot?, _ now: UInt64) {
+        guard let slot else { return }
+        table[slot].isSuperseded = true
+        table[slot].needsBudget = false
+        table.delay(slot, dueNanos: now)
+    }
+
+    /// What waited for the end of another push of the same token.
+    private func release(_ token: DeviceToken, _ slot: PushTable.Slot, isOver: Bool) {
+        for other in backoff.ended(token, slot, isOver: isOver) where table.holds(other) && !table.isInFlight(other) {
+            table.requeueLast(other)
+        }
     }
 
     // MARK: Answers
@@ -86,11 +179,28 @@ extension APNsClient {
     func streamEnded(_ stream: HTTP2Stream, _ end: StreamEnd, on connection: APNsConnection) {
         let slot = PushTable.Slot(truncatingIfNeeded: stream.tag)
         guard isCurrent(slot, stream, connection) else { return }
-        let entry = table[slot]
-        let attempt = attemptEnd(slot, entry, end)
+        let status = table[slot].status
         // 410 comes from behind the check of the provider token as well.
-        _ = connection.machine.ended(isProof: entry.status == 200 || entry.status == 410)
-        settle(slot, entry, attempt, on: connection)
+        _ = connection.machine.ended(isProof: status == 200 || status == 410)
+        if status == 200 { return accepted(slot, on: connection) }
+        let entry = table[slot]
+        settle(slot, entry, attemptEnd(slot, entry, end), on: connection)
+    }
+
+    /// The usual end, by the shortest way.
+    private func accepted(_ slot: PushTable.Slot, on connection: APNsConnection) {
+        let now = loop.nowNanos
+        let trip = now &- table[slot].submittedNanos
+        metrics.accepted.add()
+        metrics.latencyAccepted.observe(trip)
+        connection.health.answered(tripNanos: trip, nowNanos: now)
+        limiter.accepted(tripNanos: trip, nowNanos: now)
+        budget.succeeded(table.lane(slot))
+        if !connection.isProven { connectionProved(connection) }
+        if gate.isPaused { credentialProven() }
+        if breaker.succeeded() { breakerClosed() }
+        if !refused.isEmpty { refused.remove(table.token(slot)) }
+        finish(slot, .accepted(apnsID: table.id(slot)))
     }
 
     private func attemptEnd(_ slot: PushTable.Slot, _ entry: PushTable.Entry, _ end: StreamEnd) -> AttemptEnd {
@@ -115,15 +225,16 @@ extension APNsClient {
         _ slot: PushTable.Slot, _ entry: PushTable.Entry, _ attempt: AttemptEnd, on connection: APNsConnection
     ) {
         let now = loop.nowNanos
-        count(attempt, entry, nowNanos: now)
-        let gateStep = judgeCredential(attempt, entry, on: connection)
+        count(attempt, entry, on: connection, nowNanos: now)
+        let rule = attempt.rule
+        let isProven = rule.map { judge($0, attempt, entry, on: connection) } ?? false
+        if let rule, rule.token != .keep { refused.insert(table.token(slot), nowSeconds: nowSeconds) }
         var history = entry.history
         let expiresAtMs = table.expiresAtMs(slot)
         let leftMs = expiresAtMs == .max ? .max : expiresAtMs &- Loop.wallMs()
         let step = policy.next(
-            after: attempt, history: &history, id: table.id(slot), isRepeatable: table.isRepeatable(slot),
-            leftMs: leftMs,
-            random: &random)
+            after: attempt, rule: rule, history: &history, id: table.id(slot), isRepeatable: table.isRepeatable(slot),
+            leftMs: leftMs, random: &random)
         table[slot].history = history
         table[slot].avoid = connection.serial
         if isClosed { return finishAtClose(slot, attempt, step) }
@@ -131,15 +242,24 @@ extension APNsClient {
         case .finish(let outcome): finish(slot, outcome)
         case .resendNow:
             countResend(attempt)
+            if attempt == .unknown(.timeout) { table[slot].needsBudget = true }
             resendElsewhere(slot, nowNanos: now)
         case .resendAfter(let nanos):
             countResend(attempt)
-            table.delay(slot, dueNanos: now &+ nanos)
+            if case .answer = attempt { table[slot].needsBudget = true }
+            if rule?.pace == .token {
+                holdRefused(slot, dueNanos: now &+ nanos, now)
+            } else {
+                table.delay(slot, dueNanos: now &+ nanos)
+            }
         case .awaitCredential:
             metrics.retry("credential")
             table.requeue(slot)
         }
-        if gateStep == .unproven, entry.isProbe { gate.probeLost(nowNanos: now) }
+        if !isProven, entry.isProbe {
+            gate.probeLost(nowNanos: now)
+            breaker.probeLost(nowNanos: now, random: &random)
+        }
     }
 
     /// Ahead of all that wait, where another connection can take it; else a moment later.
@@ -149,7 +269,8 @@ extension APNsClient {
     /// same connection gets the push again.
     private func resendElsewhere(_ slot: PushTable.Slot, nowNanos: UInt64) {
         let avoid = table[slot].avoid
-        let hasOther = connections.contains { $0.serial != avoid && !$0.machine.isDraining }
+        let road = table[slot].road
+        let hasOther = connections.contains { $0.serial != avoid && $0.road == road && !$0.machine.isDraining }
         let isUsable = connections.contains { $0.serial == avoid && $0.machine.isReady }
         if hasOther || !isUsable { return table.requeue(slot) }
         wantsAnother = true
@@ -162,6 +283,7 @@ extension APNsClient {
     func finish(_ slot: PushTable.Slot, _ outcome: PushOutcome) {
         guard table.holds(slot) else { return }
         if !bodies.isEmpty { bodies[slot] = nil }
+        if !backoff.isEmpty { release(table.token(slot), slot, isOver: outcome.isJudgement) }
         let attempts = Int(table[slot].history.attempts)
         let tag = table.remove(slot)
         delegate?.apns(self, didFinish: tag, outcome: outcome, attempts: attempts)
@@ -209,6 +331,7 @@ extension APNsClient {
                 continue
             }
             table[slot].isTimedOut = true
+            limiter.cut(.slow, nowNanos: now)
             let stream = HTTP2Stream(id: table[slot].stream, tag: UInt64(UInt32(bitPattern: slot)))
             connection.reset(stream.id)
             // Told already, unless the session had lost sight of the stream.

@@ -4,7 +4,8 @@ public import Telemetry
 /// A client of APNs for one endpoint and one credential: give it pushes, get one outcome for each.
 ///
 /// Loop-bound: made, used and released on the thread of its `Loop`; calls back synchronously through its delegate. It
-/// opens, fills, watches and replaces connections on its own. Pushes leave in the order of `send`, resends first.
+/// opens, fills, watches and replaces connections on its own. Within a lane pushes leave in the order of `send`, resends
+/// first; between lanes by their shares (`PushLane`).
 ///
 /// ```swift
 /// let client = try APNsClient(
@@ -30,16 +31,23 @@ public final class APNsClient {
     let loop: Loop
     let metrics: APNsMetrics
     let log: Log
-    let tls: TLSClientContext
-    /// Nil with a certificate, which the TLS handshake shows.
-    let tokens: TokenSource?
+    /// With what new connections are opened.
+    var identity: ClientIdentity
+    /// The one before, until the present one was accepted.
+    var previousIdentity: ClientIdentity?
     let policy: RetryPolicy
-    let rules: ConnectionMachine.Rules
 
     var table: PushTable
     var gate: CredentialGate
+    var breaker: EndpointBreaker
+    var limiter: InFlightLimiter
+    var budget: RetryBudget
+    var backoff = TokenBackoff()
+    var refused = RefusedTokens()
     var pacer: ConnectPacer
     var pool: PoolPolicy
+    var suspectPool: PoolPolicy
+    var addresses = AddressBook()
     var random: SmallRandom
     var connections: [APNsConnection] = []
     var nextSerial: Int32 = 0
@@ -50,6 +58,7 @@ public final class APNsClient {
     var wantsAnother = false
     /// Reasons that need an operator and when each was last told.
     var told: [APNsReason: UInt64] = [:]
+    var hasToldSkew = false
     var wasUsable = false
     var wasFull = false
     var lastSweepMs: Int64 = 0
@@ -84,39 +93,23 @@ public final class APNsClient {
         self.metrics = metrics
         self.log = log
         self.delegate = delegate
-        tls = try Self.context(endpoint, credential)
-        if case .token(let key, let keyID, let teamID) = credential {
-            tokens = TokenSource(key: key, keyID: keyID, teamID: teamID)
-        } else {
-            tokens = nil
-        }
+        identity = try ClientIdentity(credential, for: endpoint)
         policy = RetryPolicy(limits)
-        rules = ConnectionMachine.Rules(
-            connectTimeoutNanos: limits.connectTimeoutNanos, settingsTimeoutNanos: limits.settingsTimeoutNanos,
-            pingAfterNanos: limits.pingAfterNanos, pingTimeoutNanos: limits.pingTimeoutNanos,
-            idlePingNanos: limits.idlePingNanos, ageMaxNanos: limits.ageMaxNanos,
-            streamsMax: limits.streamsPerConnectionMax, startsWithOneStream: credential.isToken)
         table = PushTable(capacity: limits.pushesMax)
         gate = CredentialGate(probeNanos: limits.credentialProbeNanos)
-        pacer = ConnectPacer(spacingNanos: limits.connectSpacingNanos, backoff: limits.connectBackoff)
+        breaker = EndpointBreaker(threshold: limits.breakerAnswers, backoff: limits.breakerBackoff)
+        limiter = InFlightLimiter(start: limits.inFlightStart, ceiling: limits.inFlightMax)
+        budget = RetryBudget(inFlightMax: limits.inFlightMax, nowNanos: loop.nowNanos)
+        pacer = ConnectPacer(
+            spacingNanos: limits.connectSpacingNanos, burst: limits.connectBurst,
+            refillNanos: limits.connectRefillNanos, backoff: limits.connectBackoff)
         pool = PoolPolicy(limits)
+        suspectPool = PoolPolicy(limits, road: .suspect)
         random = SmallRandom(seed: seed)
         tickTimer = LoopTimer(loop: loop) { [unowned self] in tick() }
         answerTimer = LoopTimer(loop: loop) { [unowned self] in answersDue() }
         retryTimer = LoopTimer(loop: loop) { [unowned self] in retriesDue() }
         connectTimer = LoopTimer(loop: loop) { [unowned self] in pumpFromTimer() }
-    }
-
-    private static func context(
-        _ endpoint: APNsEndpoint, _ credential: APNsCredential
-    ) throws(APNsFault) -> TLSClientContext {
-        do {
-            return try TLSClientContext(
-                trust: endpoint.caFile.map { .file($0) } ?? .system, alpn: ["h2"],
-                identity: credential.identity)
-        } catch {
-            throw APNsFault(.noTLS, "TLS for \(endpoint.host): \(error.description)")
-        }
     }
 
     // MARK: What callers use
@@ -142,6 +135,26 @@ public final class APNsClient {
         }
     }
 
+    /// Sends with another credential from now on: a renewed certificate, or a key that follows the one in use.
+    ///
+    /// Nothing is interrupted: connections of the old credential go on until one with the new has carried an accepted push,
+    /// then leave one by one. Where APNs refuses the new one while the old is good, the old one stays in use and the fault
+    /// is logged. A paused credential is tried again at once.
+    ///
+    /// - Throws: `noTLS` when the certificate cannot be used; the old credential then stays.
+    public func replaceCredential(_ credential: APNsCredential) throws(APNsFault) {
+        loop.assertOnLoop()
+        let fresh = try ClientIdentity(credential, for: endpoint)
+        if previousIdentity == nil, !gate.isPaused { previousIdentity = identity }
+        if gate.isPaused { previousIdentity = nil }
+        identity = fresh
+        for connection in connections where connection.identity !== fresh && connection.machine.isReady {
+            connection.replaceCause = .credential
+        }
+        gate.retryNow(nowNanos: loop.nowNanos)
+        pump()
+    }
+
     /// Connects, so that the first push finds a connection. `send` does it as well.
     public func start() {
         loop.assertOnLoop()
@@ -155,10 +168,11 @@ public final class APNsClient {
         loop.assertOnLoop()
         if life == .new { life = .running }
         guard life == .running else { return .closed }
-        if let fault = push.fault(hasToken: tokens != nil) { return .unfit(fault) }
+        if let fault = push.fault(hasToken: identity.tokens != nil) { return .unfit(fault) }
+        if !backoff.isEmpty, backoff.holds(push.token) { return hold(push) }
         // Where others wait already, the next event that makes room moves them all.
         let isFirst = table.waitingCount == 0
-        guard table.admit(push) != nil else {
+        guard table.admit(push, road: road(of: push)) != nil else {
             wasFull = true
             return .full
         }
@@ -228,12 +242,13 @@ public final class APNsClient {
 
     private func pumpFromTimer() { pump() }
 
-    private func armTimers() {
+    func armTimers() {
         let now = loop.nowNanos
         let isBusy = table.count > 0 || connections.contains { $0.machine.isOpening }
         if let tickTimer {
             // A quarter of the smallest wait that is checked by ticks, so that each is met within its own quarter.
-            let busyNanos = min(min(limits.pingAfterNanos, limits.pingTimeoutNanos) / 4, 250_000_000)
+            let smallest = min(limits.pingAfterNanos, limits.pingTimeoutNanos, limits.stallNanos)
+            let busyNanos = min(smallest / 4, 250_000_000)
             if !tickTimer.isArmed || (isBusy && !isTickingFast) {
                 isTickingFast = isBusy
                 tickTimer.arm(afterNanos: isBusy ? max(busyNanos, 1_000_000) : 5_000_000_000)
@@ -271,6 +286,7 @@ public final class APNsClient {
         enter()
         tickConnections()
         sweepExpired()
+        backoff.sweep(nowNanos: loop.nowNanos)
         leave()
         showState()
     }

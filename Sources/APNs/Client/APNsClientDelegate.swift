@@ -5,11 +5,17 @@ public protocol APNsClientDelegate: AnyObject {
     /// - Parameter attempts: requests written for it, 0 when it never left.
     func apns(_ client: APNsClient, didFinish tag: UInt64, outcome: PushOutcome, attempts: Int)
 
+    /// APNs wants the device of this push left alone for a while (429): it waits, and the newest push of its kind that
+    /// comes for the device meanwhile takes its place. Who sends one at a time per device may send the next now.
+    func apns(_ client: APNsClient, didHold tag: UInt64)
+
     /// Something changed that a caller or an operator may want to act on.
     func apns(_ client: APNsClient, stateChanged event: APNsClientEvent)
 }
 
 extension APNsClientDelegate {
+    public func apns(_ client: APNsClient, didHold tag: UInt64) {}
+
     public func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {}
 }
 
@@ -32,7 +38,9 @@ public enum APNsClientEvent: Sendable, Equatable {
 public enum Admission: Sendable, Equatable {
     /// Taken; an outcome will come.
     case taken
-    /// `APNsLimits.pushesMax` are held already: wait for `hasRoom`. No outcome will come.
+    /// Taken; the device backs off, so it waits and a newer one may take its place. An outcome will come.
+    case held
+    /// `APNsLimits.pushesMax` are held already (less for the lower lanes, see `PushLane`): wait for `hasRoom`. No outcome will come.
     case full
     /// The client drains or is closed. No outcome will come.
     case closed

@@ -2,13 +2,20 @@
 public struct APNsLimits: Sendable, Equatable {
     /// Pushes a client holds at once: waiting, delayed and in flight. Full means back-pressure.
     public var pushesMax = 20_000
-    /// Streams in flight over all connections.
+    /// Streams in flight over all connections; the most that the limiter may find.
     public var inFlightMax = 2_000
+    /// In flight at first; doubled each round trip until the first sign of trouble. At or above `inFlightMax` the limit is
+    /// fixed and nothing is tried.
+    public var inFlightStart = 20
     /// Streams per connection, below whatever the peer allows.
     public var streamsPerConnectionMax = 1_000
     /// Connections kept open once started.
     public var connectionsMin = 1
     public var connectionsMax = 4
+    /// Connections for suspect tokens, opened when there are such pushes; 0: they travel with the others.
+    public var suspectConnectionsMax = 1
+    /// Streams on each of them.
+    public var suspectStreamsMax = 200
     /// How long pushes must wait for want of streams before another connection is opened.
     public var growAfterNanos: UInt64 = 200_000_000
     /// A connection above the minimum that was idle for so long is closed.
@@ -20,6 +27,9 @@ public struct APNsLimits: Sendable, Equatable {
     public var settingsTimeoutNanos: UInt64 = 5_000_000_000
     /// Least time between two connects while all goes well; failures add a jittered, rising wait.
     public var connectSpacingNanos: UInt64 = 250_000_000
+    /// Connects that may follow each other at `connectSpacingNanos`; after them one per `connectRefillNanos`.
+    public var connectBurst = 8
+    public var connectRefillNanos: UInt64 = 2_000_000_000
     public var connectBackoff = Backoff(baseNanos: 500_000_000, capNanos: 60_000_000_000)
     /// Wait for one answer; then the stream is reset and the push's fate is unknown.
     public var answerNanos: UInt64 = 5_000_000_000
@@ -29,10 +39,15 @@ public struct APNsLimits: Sendable, Equatable {
     public var pingAfterNanos: UInt64 = 1_000_000_000
     /// Wait for the PING's answer; then the connection is dead.
     public var pingTimeoutNanos: UInt64 = 1_250_000_000
+    /// A connection that answers PINGs but no requests for so long, or gives back no window, is replaced.
+    public var stallNanos: UInt64 = 1_500_000_000
+    /// "Unavailable" answers in a row after which nothing but a probe is sent for a while.
+    public var breakerAnswers = 20
+    public var breakerBackoff = Backoff(baseNanos: 1_000_000_000, capNanos: 60_000_000_000)
     /// Silence on an idle connection before it is asked by PING.
     public var idlePingNanos: UInt64 = 60_000_000_000
-    /// Delay after 429, 500 and 503.
-    public var retryBackoff = Backoff(baseNanos: 500_000_000, capNanos: 300_000_000_000)
+    /// Delay after 429, 500 and 503: soon at first, later the quarter of an hour that Apple asks for.
+    public var retryBackoff = Backoff(baseNanos: 500_000_000, capNanos: 900_000_000_000)
     /// Longest `Retry-After` believed.
     public var retryAfterMaxNanos: UInt64 = 3_600_000_000_000
     /// Delays longer than this end as `deferred`, for the caller to park; `.max`: everything waits here.
@@ -52,6 +67,12 @@ public struct APNsLimits: Sendable, Equatable {
         if pushesMax > Int(Int32.max) { found.append("pushesMax must fit 31 bits") }
         if connectionsMin < 1 || connectionsMax < connectionsMin {
             found.append("connectionsMin must be at least 1 and connectionsMax not below it")
+        }
+        if inFlightStart < 1 || connectBurst < 1 || breakerAnswers < 1 || stallNanos == 0 {
+            found.append("inFlightStart, connectBurst, breakerAnswers and stallNanos must be at least 1")
+        }
+        if suspectConnectionsMax < 0 || suspectStreamsMax < 1 {
+            found.append("suspectConnectionsMax must not be negative and suspectStreamsMax at least 1")
         }
         if answerNanos == 0 || connectTimeoutNanos == 0 || pingTimeoutNanos == 0 {
             found.append("answer, connect and PING timeouts must not be 0")

@@ -1,5 +1,10 @@
 public import Telemetry
 
+/// What a breaker stops.
+enum BreakerScope: String, CaseIterable {
+    case credential, endpoint
+}
+
 /// The cells that one client writes; made once, on the loop's thread that uses them.
 public final class APNsMetrics {
     let accepted: Counter
@@ -16,17 +21,27 @@ public final class APNsMetrics {
     let streamsLimit: Gauge
     let oldestStream: Gauge
     let paused: Gauge
+    let limit: Gauge
+    let decreases: Counter
+    let heldTokens: Gauge
+    let retriesDenied: Counter
+    let breakerStates: [Gauge]
+    let breakerOpenings: [Counter]
+    let retryBudget: [Gauge]
     let reconnects: Counter
     let connectFailures: Counter
     let deadConnections: Counter
     let pingRoundTrip: Histogram
     let ambiguousResends: Counter
     let minted: Counter
+    let tokenAge: Gauge
+    let clockSkew: Gauge
     private let registry: MetricsRegistry
     private let app: String
     private var goaways: [String: Counter] = [:]
     private var retries: [String: Counter] = [:]
     private var alarms: [String: Counter] = [:]
+    private var suspicions: [String: Counter] = [:]
 
     /// - Parameter app: value of the label `app`; clients of one app are told apart by nothing else, their cells add up.
     public init(registry: MetricsRegistry, app: String) {
@@ -65,6 +80,29 @@ public final class APNsMetrics {
             combine: .max)
         paused = registry.gauge(
             "carillon_apns_credential_paused", help: "1 while APNs refuses the credential", labels: of, combine: .max)
+        limit = registry.gauge(
+            "carillon_concurrency_limit", help: "Pushes that may be in flight, as the limiter found", labels: of)
+        decreases = registry.counter(
+            "carillon_limiter_decreases_total", help: "Times that the limiter stepped back", labels: of)
+        heldTokens = registry.gauge(
+            "carillon_apns_held_tokens", help: "Device tokens that APNs wants left alone for a while", labels: of)
+        retriesDenied = registry.counter(
+            "carillon_retries_denied_total", help: "Retries put off because the retry budget was used up", labels: of)
+        breakerStates = BreakerScope.allCases.map {
+            registry.gauge(
+                "carillon_breaker_state", help: "0 closed, 1 asking with one push, 2 open",
+                labels: of + [("scope", $0.rawValue)], combine: .max)
+        }
+        breakerOpenings = BreakerScope.allCases.map {
+            registry.counter(
+                "carillon_breaker_transitions_total", help: "Times that a breaker opened",
+                labels: of + [("scope", $0.rawValue)])
+        }
+        retryBudget = PushLane.allCases.map {
+            registry.gauge(
+                "carillon_retry_budget_tokens", help: "Retries that could be made now",
+                labels: of + [("lane", "\($0)")])
+        }
         reconnects = registry.counter(
             "carillon_apns_reconnects_total", help: "Connects to APNs begun", labels: of)
         connectFailures = registry.counter(
@@ -77,6 +115,11 @@ public final class APNsMetrics {
         ambiguousResends = registry.counter(
             "carillon_ambiguous_resends_total", help: "Pushes sent again although the first try may have arrived",
             labels: of)
+        tokenAge = registry.gauge(
+            "carillon_jwt_age_seconds", help: "Age of the newest provider token", labels: of, combine: .max)
+        clockSkew = registry.gauge(
+            "carillon_apns_clock_skew_seconds", help: "Our clock against the Date of APNs' answers, where it sends one",
+            labels: of, combine: .max)
         minted = registry.counter("carillon_jwt_minted_total", help: "Provider tokens signed", labels: of)
     }
 
@@ -91,6 +134,13 @@ public final class APNsMetrics {
             &alarms, "carillon_apns_alarms_total",
             "Rejections whose cause is not the device but configuration or program",
             reason.label
+        ).add()
+    }
+
+    /// Connections found doing badly, by how.
+    func suspicion(_ kind: ConnectionHealth.Suspicion) {
+        counter(
+            &suspicions, "carillon_apns_suspicions_total", "Connections replaced because they did badly", kind.rawValue
         ).add()
     }
 

@@ -1,4 +1,4 @@
-/// All pushes of one client, each in exactly one place: waiting, delayed or in flight.
+/// All pushes of one client, each in exactly one place: waiting (on a road, in a lane), delayed or in flight.
 ///
 /// One slot per push, links inside the slots: moving a push between places allocates nothing, and removing one from the
 /// middle of a list costs the same as from its head. Bounded by `capacity`; a full table refuses, it never drops. Its
@@ -8,9 +8,18 @@ struct PushTable: ~Copyable {
 
     enum Place: UInt8 { case free, waiting, delayed, inFlight }
 
+    /// Which connections a push takes.
+    enum Road: UInt8 {
+        case main
+        /// For tokens that may well be dead.
+        case suspect
+    }
+
     /// Everything about a push but the push itself; plain bits, changed in place.
     struct Entry {
         fileprivate(set) var place: Place = .free
+        /// Which list of the waiting it belongs to: a lane of the main road, or the suspects'.
+        fileprivate var list: UInt8 = 0
         fileprivate var previous: Slot = -1
         fileprivate var next: Slot = -1
         /// Index in the heap of the delayed.
@@ -28,9 +37,19 @@ struct PushTable: ~Copyable {
         var avoid: Int32 = -1
         /// Set when the request's deadline passed and its stream was reset.
         var isTimedOut = false
-        /// APNs answered that the credential is the matter; the push waits for the gate.
+        /// It left through a closed gate, to see whether it may be opened.
         var isProbe = false
+        /// Another try of it has to be paid for.
+        var needsBudget = false
+        /// A newer one took its place.
+        var isSuperseded = false
+        /// How many pushes came before it.
+        fileprivate(set) var order: UInt64 = 0
+
+        var road: Road { list == PushTable.suspects ? .suspect : .main }
     }
+
+    private static let suspects = UInt8(PushLane.allCases.count)
 
     let capacity: Int
     private var entries: UnsafeMutablePointer<Entry>
@@ -42,8 +61,12 @@ struct PushTable: ~Copyable {
     /// Head of the list of free slots, linked by `next`.
     private var firstFree: Slot = -1
     private var heap: [Slot] = []
-    private var waiting = List()
     private var flying = List()
+    private var lists: [List]
+    private var shares = LaneShares()
+    /// One bit per lane of the main road with a waiting push.
+    private var busyLanes: UInt8 = 0
+    private var admitted: UInt64 = 0
 
     private struct List {
         var head: Slot = -1
@@ -53,6 +76,7 @@ struct PushTable: ~Copyable {
 
     init(capacity: Int) {
         self.capacity = capacity
+        lists = Array(repeating: List(), count: Int(Self.suspects) + 1)
         entries = .allocate(capacity: allocated)
         pushes = .allocate(capacity: allocated)
     }
@@ -78,14 +102,37 @@ struct PushTable: ~Copyable {
         allocated = larger
     }
 
-    var waitingCount: Int { waiting.count }
+    private(set) var waitingCount = 0
     var inFlightCount: Int { flying.count }
     var delayedCount: Int { heap.count }
-    var count: Int { waiting.count + flying.count + heap.count }
+    var count: Int { waitingCount + flying.count + heap.count }
     var isFull: Bool { count >= capacity }
 
-    /// The push that has waited longest.
-    var firstWaiting: Slot? { waiting.head < 0 ? nil : waiting.head }
+    /// Pushes that wait for the suspects' road.
+    var suspectCount: Int { lists[Int(Self.suspects)].count }
+
+    /// The push whose turn it is on the road, by the lanes' shares: each call is a turn.
+    mutating func nextWaiting(_ road: Road) -> Slot? {
+        switch road {
+        case .main:
+            guard let lane = shares.next(busy: busyLanes) else { return nil }
+            return lists[Int(lane.rawValue)].head
+        case .suspect:
+            let head = lists[Int(Self.suspects)].head
+            return head < 0 ? nil : head
+        }
+    }
+
+    /// Any push that waits on the road, for its size; no turn.
+    func anyWaiting(_ road: Road) -> Slot? {
+        let list = road == .suspect ? Int(Self.suspects) : busyLanes == 0 ? 0 : busyLanes.trailingZeroBitCount
+        return lists[list].head < 0 ? nil : lists[list].head
+    }
+
+    /// Whether the lane may take another push: the lower ones leave room for those above.
+    func isFull(for lane: PushLane) -> Bool {
+        lane.fillPercent == 100 ? isFull : count >= max(1, capacity * lane.fillPercent / 100)
+    }
     /// The push submitted first of those in flight.
     var oldestInFlight: Slot? { flying.head < 0 ? nil : flying.head }
     /// When the next delayed push is due.
@@ -106,14 +153,20 @@ struct PushTable: ~Copyable {
     func id(_ slot: Slot) -> PushID { pushes[Int(slot)].id }
     func expiresAtMs(_ slot: Slot) -> Int64 { pushes[Int(slot)].expiresAtMs }
     func payloadBytes(_ slot: Slot) -> Int { pushes[Int(slot)].payload.count }
+    func lane(_ slot: Slot) -> PushLane { pushes[Int(slot)].lane }
+    func token(_ slot: Slot) -> DeviceToken { pushes[Int(slot)].token }
+    func kind(_ slot: Slot) -> TokenBackoff.Kind {
+        TokenBackoff.Kind(pushes[Int(slot)].headers.pushType, pushes[Int(slot)].lane)
+    }
     func isRepeatable(_ slot: Slot) -> Bool { pushes[Int(slot)].headers.isRepeatable }
 
     /// Lends a push; `slot` must hold one.
     func withPush<R>(_ slot: Slot, _ body: (borrowing Push) -> R) -> R { body(pushes[Int(slot)]) }
 
-    /// Takes a push in, behind all that wait; nil when full.
-    mutating func admit(_ push: consuming Push) -> Slot? {
-        guard !isFull else { return nil }
+    /// Takes a push in, behind all that wait on its road in its lane; nil when full for that lane.
+    mutating func admit(_ push: consuming Push, road: Road = .main) -> Slot? {
+        guard !isFull(for: push.lane) else { return nil }
+        let list = road == .suspect ? Self.suspects : push.lane.rawValue
         let slot: Slot
         if firstFree >= 0 {
             slot = firstFree
@@ -126,6 +179,9 @@ struct PushTable: ~Copyable {
             (entries + Int(slot)).initialize(to: Entry())
         }
         (pushes + Int(slot)).initialize(to: push)
+        admitted &+= 1
+        entries[Int(slot)].order = admitted
+        entries[Int(slot)].list = list
         link(slot, .waiting, atHead: false)
         return slot
     }
@@ -150,6 +206,12 @@ struct PushTable: ~Copyable {
         unlink(slot)
         entries[Int(slot)].isProbe = false
         link(slot, .waiting, atHead: true)
+    }
+
+    /// From now on by another road; before it waits again.
+    mutating func reroute(_ slot: Slot, to road: Road) {
+        precondition(entries[Int(slot)].place != .waiting, "a waiting push is in the list of its road")
+        entries[Int(slot)].list = road == .suspect ? Self.suspects : pushes[Int(slot)].lane.rawValue
     }
 
     /// Behind all that wait; for one that must let the others try first.
@@ -191,10 +253,12 @@ struct PushTable: ~Copyable {
     /// Slots of waiting and delayed pushes that expired by `nowMs`.
     func expired(nowMs: Int64) -> [Slot] {
         var found: [Slot] = []
-        var slot = waiting.head
-        while slot >= 0 {
-            if expiresAtMs(slot) <= nowMs { found.append(slot) }
-            slot = entries[Int(slot)].next
+        for list in lists {
+            var slot = list.head
+            while slot >= 0 {
+                if expiresAtMs(slot) <= nowMs { found.append(slot) }
+                slot = entries[Int(slot)].next
+            }
         }
         for slot in heap where expiresAtMs(slot) <= nowMs { found.append(slot) }
         return found
@@ -212,7 +276,16 @@ struct PushTable: ~Copyable {
 
     private mutating func link(_ slot: Slot, _ place: Place, atHead: Bool) {
         entries[Int(slot)].place = place
-        var list = place == .waiting ? waiting : flying
+        guard place == .waiting else { return Self.link(slot, in: entries, into: &flying, atHead: atHead) }
+        let list = entries[Int(slot)].list
+        Self.link(slot, in: entries, into: &lists[Int(list)], atHead: atHead)
+        waitingCount += 1
+        if list != Self.suspects { busyLanes |= 1 << list }
+    }
+
+    private static func link(
+        _ slot: Slot, in entries: UnsafeMutablePointer<Entry>, into list: inout List, atHead: Bool
+    ) {
         entries[Int(slot)].previous = atHead ? -1 : list.tail
         entries[Int(slot)].next = atHead ? list.head : -1
         if atHead {
@@ -223,26 +296,27 @@ struct PushTable: ~Copyable {
             list.tail = slot
         }
         list.count += 1
-        if place == .waiting { waiting = list } else { flying = list }
     }
 
     private mutating func unlink(_ slot: Slot) {
-        let entry = entries[Int(slot)]
-        precondition(entry.place != .free, "a free slot is in no list")
-        if entry.place == .delayed {
-            removeFromHeap(at: Int(entry.heapIndex))
-        } else {
-            var list = entry.place == .waiting ? waiting : flying
-            if entry.previous >= 0 { entries[Int(entry.previous)].next = entry.next } else { list.head = entry.next }
-            if entry.next >= 0 {
-                entries[Int(entry.next)].previous = entry.previous
-            } else {
-                list.tail = entry.previous
-            }
-            list.count -= 1
-            if entry.place == .waiting { waiting = list } else { flying = list }
+        switch entries[Int(slot)].place {
+        case .free: preconditionFailure("a free slot is in no list")
+        case .delayed: removeFromHeap(at: Int(entries[Int(slot)].heapIndex))
+        case .inFlight: Self.unlink(slot, in: entries, from: &flying)
+        case .waiting:
+            let list = entries[Int(slot)].list
+            Self.unlink(slot, in: entries, from: &lists[Int(list)])
+            waitingCount -= 1
+            if list != Self.suspects, lists[Int(list)].count == 0 { busyLanes &= ~(1 << list) }
         }
         entries[Int(slot)].place = .free
+    }
+
+    private static func unlink(_ slot: Slot, in entries: UnsafeMutablePointer<Entry>, from list: inout List) {
+        let (previous, next) = (entries[Int(slot)].previous, entries[Int(slot)].next)
+        if previous >= 0 { entries[Int(previous)].next = next } else { list.head = next }
+        if next >= 0 { entries[Int(next)].previous = previous } else { list.tail = previous }
+        list.count -= 1
     }
 
     // MARK: Heap of the delayed, earliest first

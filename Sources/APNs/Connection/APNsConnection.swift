@@ -11,8 +11,14 @@ final class APNsConnection {
     private(set) var token: ConnectionToken?
     /// A push was accepted here.
     var isProven = false
-    /// Its successor is being opened.
-    var isReplacing = false
+    /// Its successor is being opened, for this reason.
+    var replaceCause: ConnectionMachine.DrainCause?
+    /// It stopped to answer, after so many answers.
+    var frozenAfter: UInt64?
+    /// For whom it is.
+    let road: PushTable.Road
+    var health: ConnectionHealth
+    let identity: ClientIdentity
     /// The first fault was told to the pacer.
     var hasFailed = false
 
@@ -22,25 +28,30 @@ final class APNsConnection {
     private unowned let client: APNsClient
     private let loop: Loop
     private let authority: String
+    private var hasComparedClocks = false
     private var blocks: [RequestBlock?] = [nil, nil, nil, nil]
 
     init(
-        client: APNsClient, loop: Loop, serial: Int32, endpoint: APNsEndpoint, tls: TLSClientContext,
-        rules: ConnectionMachine.Rules
+        client: APNsClient, loop: Loop, serial: Int32, road: PushTable.Road, endpoint: APNsEndpoint,
+        identity: ClientIdentity, rules: ConnectionMachine.Rules
     ) throws(HTTP2Fault) {
         self.client = client
         self.loop = loop
         self.serial = serial
+        self.road = road
+        self.identity = identity
+        health = ConnectionHealth(nowNanos: loop.nowNanos)
         authority = endpoint.authority
         machine = ConnectionMachine(rules: rules, nowNanos: loop.nowNanos)
         // The name is asked anew for each connect (Apple: no cached addresses).
         link = Link(
-            loop: loop, to: .tcp(host: endpoint.host, port: endpoint.port), tls: tls,
+            loop: loop, to: .tcp(host: endpoint.host, port: endpoint.port), tls: identity.tls, proxy: endpoint.proxy,
             connectTimeoutNanos: rules.connectTimeoutNanos)
         session = try HTTP2Session(.client)
         let ear = Ear(self)
         self.ear = ear
         link.delegate = ear
+        link.orderAddresses = { [unowned client] in client.orderAddresses($0) }
         session.delegate = self
         link.open()
     }
@@ -61,7 +72,15 @@ final class APNsConnection {
         func link(_ link: Link, didClose reason: LinkFault) { connection.linkClosed(reason) }
     }
 
+    var tokens: TokenSource? { identity.tokens }
+    var isFrozen: Bool { frozenAfter != nil }
+    var isReplacing: Bool { replaceCause != nil }
     var remoteAddress: String? { link.remoteAddress }
+    /// Addresses that were tried in vain on the way.
+    var failedAddresses: [String] { link.failedAddresses }
+
+    /// Whether the peer's window is what keeps a push of so many bytes from leaving here.
+    func isWindowShort(of bytes: Int) -> Bool { machine.room > 0 && session.connectionSendWindow < bytes }
 
     /// Whether a push with a body of so many bytes may leave here now.
     ///
@@ -89,7 +108,10 @@ final class APNsConnection {
             block = made
         }
         let submission = block.submit(push, token: token?.token, to: session, tag: UInt64(UInt32(bitPattern: slot)))
-        if case .sent = submission { machine.submitted(nowNanos: nowNanos) }
+        if case .sent = submission {
+            health.submitted(isFirstInFlight: machine.inFlight == 0, nowNanos: nowNanos)
+            machine.submitted(nowNanos: nowNanos)
+        }
         return submission
     }
 
@@ -171,7 +193,12 @@ extension APNsConnection: HTTP2SessionDelegate {
     func http2(
         _ session: HTTP2Session, stream: HTTP2Stream, didReceiveHeaders fields: borrowing HeaderFields, endStream: Bool
     ) {
-        let retryAfter = fields.status == 200 ? nil : fields.first("retry-after").flatMap(AnswerBody.retryAfterSeconds)
+        var retryAfter: UInt32?
+        if fields.status != 200 { retryAfter = fields.first("retry-after").flatMap(AnswerBody.retryAfterSeconds) }
+        if !hasComparedClocks || fields.status == 403 {
+            hasComparedClocks = true
+            if let date = fields.first("date").flatMap(HTTPDate.seconds) { client.peerSaid(date) }
+        }
         client.answerBegan(stream, status: fields.status, retryAfterSeconds: retryAfter, on: self)
     }
 

@@ -7,18 +7,36 @@ struct ConnectPacer: Equatable {
     private(set) var notBeforeNanos: UInt64 = 0
     private let spacingNanos: UInt64
     private let backoff: Backoff
+    /// Connects that may still be made at the pace of `spacingNanos`; one comes back per `refillNanos`.
+    private var left: Int
+    private var filledNanos: UInt64 = 0
+    private let burst: Int
+    private let refillNanos: UInt64
 
-    init(spacingNanos: UInt64, backoff: Backoff) {
+    init(spacingNanos: UInt64, burst: Int, refillNanos: UInt64, backoff: Backoff) {
         self.spacingNanos = spacingNanos
         self.backoff = backoff
+        self.burst = burst
+        self.refillNanos = max(refillNanos, 1)
+        left = burst
     }
 
     func mayConnect(nowNanos: UInt64) -> Bool { nowNanos >= notBeforeNanos }
 
     /// A connect begins: the next keeps its distance, jittered so that shards do not march in step.
     mutating func began(nowNanos: UInt64, random: inout SmallRandom) {
-        let gap = random.next(in: spacingNanos / 2...max(spacingNanos, spacingNanos / 2))
+        refill(nowNanos)
+        let spacing = left > 0 ? spacingNanos : max(spacingNanos, refillNanos)
+        left = max(left - 1, 0)
+        let gap = random.next(in: spacing / 2...max(spacing, spacing / 2))
         notBeforeNanos = max(notBeforeNanos, nowNanos &+ gap)
+    }
+
+    private mutating func refill(_ nowNanos: UInt64) {
+        let earned = (nowNanos &- filledNanos) / refillNanos
+        guard earned > 0 else { return }
+        left = min(burst, left &+ Int(min(earned, UInt64(burst))))
+        filledNanos = nowNanos
     }
 
     /// A connection failed before it became ready.

@@ -29,7 +29,7 @@ struct ConnectionMachine: ~Copyable {
     }
 
     enum DrainCause: String, Equatable {
-        case goaway, age, idle, credential, asked, shutdown
+        case goaway, age, idle, credential, suspicious
     }
 
     enum CloseCause: String, Equatable {

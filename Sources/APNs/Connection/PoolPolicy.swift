@@ -10,7 +10,8 @@ struct PoolPolicy: Equatable {
         /// Streams that could begin on ready connections now.
         var room = 0
         var waiting = 0
-        var inFlight = 0
+        /// The limiter lets more leave.
+        var hasLeave = true
         /// A push was refused by the only connection there is.
         var wantsAnother = false
     }
@@ -18,25 +19,25 @@ struct PoolPolicy: Equatable {
     let connectionsMin: Int
     let connectionsMax: Int
     let growAfterNanos: UInt64
-    let inFlightMax: Int
     private var crampedSinceNanos: UInt64?
 
-    init(_ limits: APNsLimits) {
-        connectionsMin = limits.connectionsMin
-        connectionsMax = limits.connectionsMax
+    init(_ limits: APNsLimits, road: PushTable.Road = .main) {
+        connectionsMin = road == .main ? limits.connectionsMin : 0
+        connectionsMax = road == .main ? limits.connectionsMax : limits.suspectConnectionsMax
         growAfterNanos = limits.growAfterNanos
-        inFlightMax = limits.inFlightMax
     }
 
     /// True when one more connect should begin (the pacer still decides when).
     mutating func wantsConnection(_ summary: Summary, nowNanos: UInt64) -> Bool {
         if summary.live - summary.replacing < connectionsMin { return true }
-        guard summary.opening == 0 else { return false }
+        if summary.live == 0, summary.waiting > 0 { return true }
         // One successor at a time; it may stand beside a full pool until the old one has drained.
-        if summary.replacing > 0 { return true }
+        if summary.replacing > 0 { return summary.opening == 0 }
+        // The endpoint is asked for a second one only once the first was found good, then for two at a time.
+        guard summary.opening == 0 || (summary.live > summary.opening && summary.opening < 2) else { return false }
         if summary.wantsAnother, summary.live < connectionsMax { return true }
         // More streams would not help where our own cap holds.
-        let isCramped = summary.waiting > 0 && summary.room == 0 && summary.inFlight < inFlightMax
+        let isCramped = summary.waiting > 0 && summary.room == 0 && summary.hasLeave
         guard isCramped, summary.live < connectionsMax else {
             crampedSinceNanos = nil
             return false

@@ -1,3 +1,5 @@
+public import EventLoop
+
 /// Where APNs is: host, port, and for tests the authority to trust instead of the system's.
 public struct APNsEndpoint: Sendable, Hashable {
     public var host: String
@@ -5,11 +7,14 @@ public struct APNsEndpoint: Sendable, Hashable {
     public var port: UInt16
     /// PEM file with the only authorities to trust; nil: the system's store. Verification is never off.
     public var caFile: String?
+    /// Asked by CONNECT for the way; nil: straight there. It sees no more than the host's name.
+    public var proxy: HTTPProxy?
 
-    public init(host: String, port: UInt16 = 443, caFile: String? = nil) {
+    public init(host: String, port: UInt16 = 443, caFile: String? = nil, proxy: HTTPProxy? = nil) {
         self.host = host
         self.port = port
         self.caFile = caFile
+        self.proxy = proxy
     }
 
     /// Reads `https://host[:port]`; an IPv6 address stands in brackets.

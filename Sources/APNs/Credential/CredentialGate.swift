@@ -27,6 +27,11 @@ struct CredentialGate: Equatable {
         }
     }
 
+    /// Something changed that may have mended it: a probe may go now.
+    mutating func retryNow(nowNanos: UInt64) {
+        if state != .open { state = .paused(probeAtNanos: nowNanos) }
+    }
+
     /// A push left.
     mutating func submitted() {
         if case .paused = state { state = .probing }

@@ -15,13 +15,15 @@ final class ProviderToken: Sendable {
     }
 
     /// Signs a token: ES256 over alg, kid, iss and iat, nothing else ("Establishing a token-based connection").
+    ///
+    /// The same key, team and time give the same bytes in every process.
     static func mint(
         key: PrivateKey, keyID: String, teamID: String, issuedAtMs: Int64, version: Int
     ) throws(CryptoFault) -> ProviderToken {
         let head = Base64URL.encode(Array(#"{"alg":"ES256","kid":"\#(keyID)"}"#.utf8))
         let claims = Base64URL.encode(Array(#"{"iss":"\#(teamID)","iat":\#(issuedAtMs / 1000)}"#.utf8))
         let signed = head + [UInt8(ascii: ".")] + claims
-        let signature = Base64URL.encode(try key.signES256(signed))
+        let signature = Base64URL.encode(try key.signES256Deterministically(signed))
         return ProviderToken(
             header: Array("bearer ".utf8) + signed + [UInt8(ascii: ".")] + signature,
             issuedAtMs: issuedAtMs, version: version)

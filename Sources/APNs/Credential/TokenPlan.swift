@@ -56,8 +56,18 @@ struct TokenPlan: Equatable {
     }
 
     /// 429 TooManyProviderTokenUpdates: the present token stays in use, no other is signed for a while.
-    mutating func tooManyUpdates(nowMs: Int64) {
+    ///
+    /// True for the first answer of a burst.
+    mutating func tooManyUpdates(nowMs: Int64) -> Bool {
+        let isFirst = nowMs >= holdUntilMs
         holdUntilMs = nowMs &+ Self.renewalMinMs
+        return isFirst
+    }
+
+    /// An older token is in use again, under a version of its own.
+    mutating func takeBack(issuedAtMs: Int64) {
+        self.issuedAtMs = issuedAtMs
+        version += 1
     }
 
     /// Whether a connection should go over from the token it uses to the newest.

@@ -9,6 +9,8 @@ final class TokenSource {
     private let teamID: String
     private var plan = TokenPlan()
     private var newest: ProviderToken?
+    /// The one before, for as long as it is good: what was renewed too often is taken back.
+    private var previous: ProviderToken?
     private var mintedCount = 0
 
     init(key: PrivateKey, keyID: String, teamID: String) {
@@ -36,7 +38,20 @@ final class TokenSource {
         }
     }
 
-    func holdSigning(nowMs: Int64) { plan.tooManyUpdates(nowMs: nowMs) }
+    /// 429 TooManyProviderTokenUpdates: no other token is signed for a while, and the one before is shown again where it
+    /// is still good.
+    func holdSigning(nowMs: Int64) {
+        guard plan.tooManyUpdates(nowMs: nowMs), let previous, let newest,
+            nowMs &- previous.issuedAtMs < TokenPlan.ageMaxMs - 60_000
+        else { return }
+        plan.takeBack(issuedAtMs: previous.issuedAtMs)
+        self.newest = ProviderToken(
+            header: previous.header, issuedAtMs: previous.issuedAtMs, version: newest.version + 1)
+        self.previous = nil
+    }
+
+    /// Of the newest token; nil before the first.
+    func ageSeconds(nowMs: Int64) -> Double? { newest.map { Double(nowMs &- $0.issuedAtMs) / 1000 } }
 
     /// Signings since the last call, for the metric.
     func takeMinted() -> Int {
@@ -48,6 +63,7 @@ final class TokenSource {
         let token = try? ProviderToken.mint(
             key: key, keyID: keyID, teamID: teamID, issuedAtMs: issuedAtMs, version: version)
         guard let token else { return }
+        previous = newest
         newest = token
         mintedCount += 1
     }

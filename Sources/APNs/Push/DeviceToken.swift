@@ -23,6 +23,19 @@ public struct DeviceToken: Sendable, Hashable {
         }
     }
 
+    /// Sixty-four bits that hardly any other token has; tokens are random, so mixing their words is enough.
+    var fingerprint: UInt64 {
+        hex.utf8.withContiguousStorageIfAvailable { digits in
+            var value: UInt64 = 0
+            let raw = UnsafeRawBufferPointer(digits)
+            for place in stride(from: 0, to: raw.count - 7, by: 8) {
+                value = (value ^ raw.loadUnaligned(fromByteOffset: place, as: UInt64.self)) &* 0x9E37_79B9_7F4A_7C15
+                value ^= value >> 29
+            }
+            return value
+        } ?? UInt64(bitPattern: Int64(hex.hashValue))
+    }
+
     /// Checks and keeps the written form; nil when it is empty, odd, too long or not hexadecimal.
     public init?(_ hex: String) {
         let count = hex.utf8.count

@@ -10,10 +10,17 @@ public struct Push: Sendable {
     public let payload: [UInt8]
     /// Unix ms after which no attempt begins; the push then ends as `expired`.
     public let expiresAtMs: Int64
+    /// Its share where many wait.
+    public let lane: PushLane
+    /// The token was never confirmed, or not for long: the push travels on a connection apart.
+    ///
+    /// APNs answers a rejection by taking streams from the connection, so that a burst of dead tokens would slow down
+    /// everyone else. Tokens that this client saw rejected lately go that way without being asked.
+    public let isSuspect: Bool
 
     public init(
         tag: UInt64, token: DeviceToken, headers: PushHeaders, id: PushID, payload: [UInt8],
-        expiresAtMs: Int64 = .max
+        expiresAtMs: Int64 = .max, lane: PushLane = .direct, isSuspect: Bool = false
     ) {
         self.tag = tag
         self.token = token
@@ -21,6 +28,8 @@ public struct Push: Sendable {
         self.id = id
         self.payload = payload
         self.expiresAtMs = expiresAtMs
+        self.lane = lane
+        self.isSuspect = isSuspect
     }
 
     /// What Apple would reject whatever the device; nil when fit to send.

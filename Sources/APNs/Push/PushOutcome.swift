@@ -8,10 +8,22 @@ public enum PushOutcome: Sendable, Equatable {
     case expired
     /// APNs wants more patience than `APNsLimits.holdNanos` gives; the caller may put it away and send it again later.
     case deferred(status: Int, reason: APNsReason, retryAfterMs: Int64)
+    /// A newer push for the device took its place while APNs wanted the device left alone (429 TooManyRequests).
+    case superseded
     /// APNs provably never processed it: sending it again cannot make a double.
     case unprocessed(UnprocessedCause)
     /// It was sent and no answer came: it may or may not have been delivered. Whoever sends it again sends the same id.
     case unknown(UnknownCause, apnsID: PushID)
+}
+
+extension PushOutcome {
+    /// APNs looked at the push itself and said yes or no.
+    var isJudgement: Bool {
+        switch self {
+        case .accepted, .rejected: true
+        case .expired, .deferred, .superseded, .unprocessed, .unknown: false
+        }
+    }
 }
 
 /// Why a push is known not to have been processed.

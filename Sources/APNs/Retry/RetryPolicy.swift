@@ -3,6 +3,12 @@ enum AttemptEnd: Equatable {
     case answer(status: Int, reason: APNsReason, timestampMs: Int64?, retryAfterSeconds: UInt32?)
     case unprocessed(UnprocessedCause)
     case unknown(UnknownCause)
+
+    /// What the table says of the answer; nil without one.
+    var rule: AnswerRule? {
+        guard case .answer(let status, let reason, _, _) = self else { return nil }
+        return AnswerTable.rule(status: status, reason: reason)
+    }
 }
 
 /// What was tried for a push so far.
@@ -49,13 +55,13 @@ struct RetryPolicy {
     ///
     /// - Parameter leftMs: time until the push expires, `.max` when it never does.
     func next(
-        after end: AttemptEnd, history: inout PushHistory, id: PushID, isRepeatable: Bool, leftMs: Int64,
+        after end: AttemptEnd, rule: AnswerRule?, history: inout PushHistory, id: PushID, isRepeatable: Bool,
+        leftMs: Int64,
         random: inout SmallRandom
     ) -> NextStep {
         switch end {
         case .answer(let status, let reason, let timestampMs, let retryAfter):
-            let rule = AnswerTable.rule(status: status, reason: reason)
-            switch rule.push {
+            switch rule?.push ?? .reject {
             case .accept: return .finish(.accepted(apnsID: id))
             case .reject: return .finish(.rejected(status: status, reason: reason, timestampMs: timestampMs))
             case .awaitCredential: return leftMs > 0 ? .awaitCredential : .finish(ended(history, id))

@@ -11,6 +11,7 @@ extension Link {
     func readable() {
         _ = loop.nowNanos
         switch stage {
+        case .tunnelling: tunnelReadable()
         case .handshaking: handshake()
         case .open: receive()
         case .idle, .resolving, .connecting, .closed: break
@@ -27,7 +28,7 @@ extension Link {
             flush()
             // TLS may have had to write before it could read on.
             if session != nil, stage == .open { scheduleRead() }
-        case .idle, .resolving, .closed: break
+        case .idle, .resolving, .tunnelling, .closed: break
         }
     }
 

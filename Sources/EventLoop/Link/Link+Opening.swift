@@ -10,20 +10,30 @@ extension Link {
         case .failure(let fault): fail(LinkFault(fault.reason, "\(endpoint): \(fault.detail)"))
         case .success(let found):
             stage = .connecting
-            addresses = found
+            addresses = ordered(found)
             connectNext(LinkFault(.dns, "\(endpoint): the name has no address"))
         }
+    }
+
+    /// In the owner's order, where it has one that names each place at most once.
+    private func ordered(_ found: [SocketAddress]) -> [SocketAddress] {
+        guard let orderAddresses, found.count > 1 else { return found }
+        let places = orderAddresses(found.map(\.text))
+        guard places.allSatisfy(found.indices.contains), Set(places).count == found.count else { return found }
+        return places.map { found[$0] }
     }
 
     /// Tries the next address; `last` is the fault of the one before, told when none is left.
     func connectNext(_ last: LinkFault) {
         guard stage == .connecting else { return }
+        if fd >= 0, let remoteAddress { failedAddresses.append(remoteAddress) }
         freeSocket()
         var last = last
         while !addresses.isEmpty {
             let address = addresses.removeFirst()
             if let fault = connect(to: address) {
                 last = fault
+                if let remoteAddress { failedAddresses.append(remoteAddress) }
                 freeSocket()
             } else {
                 return
@@ -104,6 +114,12 @@ extension Link {
 
     private func connected() {
         if deadlineNanos > loop.nowNanos { armTimer(afterNanos: deadlineNanos - loop.nowNanos) }
+        if let proxy { return beginTunnel(proxy) }
+        beginTLS()
+    }
+
+    /// The connection reaches the peer: TLS next, where there is any.
+    func beginTLS() {
         do throws(LinkFault) {
             if let clientTLS {
                 session = try TLSSession(client: clientTLS, fd: fd, peerName: peerName)
@@ -162,6 +178,7 @@ extension Link {
         switch stage {
         case .resolving: doing = "resolving the name"
         case .connecting: doing = "connecting"
+        case .tunnelling: doing = "the proxy's answer"
         case .handshaking: doing = "the TLS handshake"
         case .idle, .open, .closed: return
         }

@@ -15,6 +15,8 @@ public final class Link {
         case resolving
         /// Waiting for the peer's system; next handshaking, open or closed.
         case connecting
+        /// The proxy was asked for the way; next handshaking or closed.
+        case tunnelling
         /// TLS; next open or closed.
         case handshaking
         /// Bytes flow; next closed.
@@ -31,6 +33,12 @@ public final class Link {
 
     /// The numeric address connected to, `127.0.0.1:6379`; nil before.
     public internal(set) var remoteAddress: String?
+
+    /// Has a name's addresses tried in another order: gets their texts, gives their places. Asked once per `open()`.
+    public var orderAddresses: (([String]) -> [Int])?
+
+    /// Addresses that were tried in vain, in the order of trying.
+    public internal(set) var failedAddresses: [String] = []
 
     /// `linkDidDrain` comes when the output, having been above this, falls to it or below.
     public var lowWaterBytes = 64 * 1024
@@ -55,6 +63,8 @@ public final class Link {
 
     let clientTLS: TLSClientContext?
     let serverTLS: TLSServerContext?
+    let proxy: HTTPProxy?
+    var tunnelAnswer: [UInt8] = []
     let peerName: String
     let connectTimeoutNanos: UInt64
     var deadlineNanos: UInt64 = 0
@@ -64,16 +74,18 @@ public final class Link {
 
     /// A client's link, which `open()` connects. `connectTimeoutNanos` covers name, connection and handshake together.
     ///
-    /// `peerName` is the name that the certificate must bear where it is not the endpoint's host.
+    /// `peerName` is the name that the certificate must bear where it is not the endpoint's host. Through a `proxy` the
+    /// proxy's name is looked up here, and the endpoint's there.
     public init(
         loop: Loop, to endpoint: Endpoint, tls: TLSClientContext? = nil, peerName: String? = nil,
-        connectTimeoutNanos: UInt64 = 5_000_000_000
+        proxy: HTTPProxy? = nil, connectTimeoutNanos: UInt64 = 5_000_000_000
     ) {
         loop.assertOnLoop()
         self.loop = loop
         self.endpoint = endpoint
         clientTLS = tls
         serverTLS = nil
+        self.proxy = proxy
         self.connectTimeoutNanos = connectTimeoutNanos
         switch endpoint {
         case .tcp(let host, _): self.peerName = peerName ?? host
@@ -89,6 +101,7 @@ public final class Link {
         remoteAddress = address?.text
         clientTLS = nil
         serverTLS = tls
+        proxy = nil
         peerName = ""
         connectTimeoutNanos = timeoutNanos
     }
@@ -137,7 +150,8 @@ public final class Link {
             loop.afterCallbacks { [weak self] in self?.connectNext(LinkFault(.system, "no address")) }
         case .tcp(let host, let port):
             stage = .resolving
-            resolver = Resolver(loop: loop, host: host, port: port) { [weak self] result in
+            let target = proxy.map { ($0.host, $0.port) } ?? (host, port)
+            resolver = Resolver(loop: loop, host: target.0, port: target.1) { [weak self] result in
                 self?.resolved(result)
             }
         }

@@ -14,6 +14,8 @@ public struct LinkFault: Error, Equatable, Sendable, CustomStringConvertible {
         case certificate
         /// Peer and we have no application protocol in common.
         case alpn
+        /// The proxy on the way gave none.
+        case proxy
         /// Any other fault of TLS, in OpenSSL's words.
         case tls
         /// The peer ended the stream, with or without TLS's close_notify.

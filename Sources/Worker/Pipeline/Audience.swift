@@ -41,6 +41,9 @@ struct Audience {
     /// Nobody is left to be started.
     var isEmpty: Bool { next == members.count && cursor == nil }
 
+    /// More have been started than an ordinary group has: the rest goes by the lane of giant groups.
+    var isGiant: Bool { seen.count > 1000 }
+
     /// Nobody was started yet, and nothing was read.
     var isUnread: Bool { cursor == 0 && members.isEmpty }
 

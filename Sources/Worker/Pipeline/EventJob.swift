@@ -32,6 +32,8 @@ final class EventJob {
     let showsBadge: Bool
     /// Its conversation's members have levels.
     private let hasMembers: Bool
+    /// By what the event is; a group that turns out to be giant goes by its own.
+    private let ownLane: PushLane
     /// The Live Activity that this event begins.
     let begunActivityID: String?
     /// Of a message or a revoke; nil of a Live Activity, and once everyone is on the way to APNs.
@@ -79,6 +81,7 @@ final class EventJob {
         wantsSMS = message.value.push.sms
         showsBadge = !message.value.push.silent
         hasMembers = message.value.conversation.type.hasMembers
+        ownLane = Self.lane(of: message.value)
         begunActivityID = nil
         audience = message.read { Audience(of: $0) }
         payloads = message.read { EventPayloads($0, policy: app.policy) }
@@ -102,6 +105,7 @@ final class EventJob {
         wantsSMS = false
         showsBadge = false
         hasMembers = false
+        ownLane = .direct
         begunActivityID = activity.action == .start ? activity.activityID : nil
         audience = Audience(uids: activity.uids)
         message = nil
@@ -163,6 +167,15 @@ final class EventJob {
     }
 
     // MARK: - Bytes
+
+    /// The share of APNs that its pushes have where many wait.
+    var lane: PushLane { ownLane == .group && audience.isGiant ? .bulk : ownLane }
+
+    private static func lane(of message: borrowing Message) -> PushLane {
+        if message.push.voip { return .urgent }
+        if message.push.silent { return .silent }
+        return message.conversation.type == .group || message.conversation.type == .ultra ? .group : .direct
+    }
 
     /// Nil where the event makes headers that cannot be sent (a topic with bytes that no header may have).
     ///

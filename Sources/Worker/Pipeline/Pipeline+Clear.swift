@@ -144,9 +144,9 @@ extension Pipeline {
         let push = Push(
             tag: job.tag(.clearPush, index), token: device, headers: headers,
             id: PushID(high: target.pushID.high, low: target.pushID.low), payload: PayloadTemplate.badgeAlone(badge),
-            expiresAtMs: nowMs + ClearJob.patienceMs)
+            expiresAtMs: nowMs + ClearJob.patienceMs, lane: .silent)
         switch client.apns.send(push) {
-        case .taken: break
+        case .taken, .held: break
         case .full: client.stalled.append(DeviceRef(job: job.ref, device: index, isClear: true))
         // The process ends: the read is not settled and comes again.
         case .closed: break

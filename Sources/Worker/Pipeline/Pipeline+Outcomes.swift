@@ -13,6 +13,7 @@ extension Pipeline: APNsClientDelegate {
         let index = Int(tag.index)
         guard index < job.devices.count, job.devices[index].state == .pushing, let bound = job.devices[index].token
         else { return }
+        let hasLane = !job.devices[index].isHeld
         let latency = loop.nowNanos &- job.devices[index].startedNanos
         let ending = Ending(outcome, token: bound.record, isForced: job.isForced)
         end(job, index, verdict: ending.verdict, reason: ending.reason) { record in
@@ -32,7 +33,13 @@ extension Pipeline: APNsClientDelegate {
         weigh(ending, of: bound, job)
         deliverCopy(job, index, accepted: isAccepted, alert: !isAccepted)
         concludeIfEnded(job)
-        leaveLane(bound.record.hex)
+        if hasLane { leaveLane(bound.record.hex) }
+    }
+
+    func apns(_ client: APNsClient, didHold tag: UInt64) {
+        guard let tag = Tag(tag), tag.stage == .push, let job = job(tag.ref), Int(tag.index) < job.devices.count
+        else { return }
+        hold(job, Int(tag.index))
     }
 
     func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {
@@ -158,6 +165,8 @@ struct Ending {
         case .deferred(let status, let reason, _):
             self.init(.rejected, reason.text, label: reason.label)
             self.status = status
+        case .superseded:
+            self.init(.suppressed, Reason.coalesced.rawValue)
         case .unprocessed:
             self.init(.rejected, "Unprocessed")
         case .unknown(_, let id):

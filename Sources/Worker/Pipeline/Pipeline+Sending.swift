@@ -118,11 +118,23 @@ extension Pipeline {
         }
         switch client.apns.send(push) {
         case .taken: taken(job, index)
+        case .held:
+            hold(job, index)
+            taken(job, index)
         case .full: client.stalled.append(DeviceRef(job: job.ref, device: index))
         // The process ends: the record is not settled and comes again.
         case .closed: break
         case .unfit(let fault): unfit(job, index, fault)
         }
+    }
+
+    /// The device backs off: nothing of it is in flight, so that the next push may come and take this one's place.
+    func hold(_ job: RecipientJob, _ index: Int) {
+        guard job.devices[index].state == .pushing, !job.devices[index].isHeld,
+            let token = job.devices[index].token?.record.hex
+        else { return }
+        job.devices[index].isHeld = true
+        leaveLane(token)
     }
 
     /// The APNs client has the push, or it ended without one: less has to be kept.
@@ -155,7 +167,8 @@ extension Pipeline {
         else { return nil }
         return Push(
             tag: job.tag(.push, index), token: device, headers: headers,
-            id: PushID(high: id.high, low: id.low), payload: payload, expiresAtMs: job.event.expiresAtMs)
+            id: PushID(high: id.high, low: id.low), payload: payload, expiresAtMs: job.event.expiresAtMs,
+            lane: job.event.lane)
     }
 
     /// Ours to prevent, so it is told.

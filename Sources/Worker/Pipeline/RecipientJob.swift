@@ -164,6 +164,8 @@ struct DeviceWork {
     var isAcknowledged = false
     /// The APNs client has its push, or none will come.
     var isSent = false
+    /// APNs wants the device left alone, so its push waits without its lane: a newer one may take its place.
+    var isHeld = false
     /// The number that the push carries.
     var badge: Int64?
     var startedNanos: UInt64 = 0

@@ -1,0 +1,63 @@
+/// How one connection does beside the others: what a PING cannot tell.
+///
+/// A connection can answer every PING and still be useless: its streams frozen, its window never returned, its answers
+/// far slower than elsewhere. Suspected, it is fed no more as soon as another one is warm. Pure; times are injected.
+struct ConnectionHealth: Equatable {
+    enum Suspicion: String, Equatable {
+        /// Requests are out and none was answered for long.
+        case frozen
+        /// Pushes wait, and the peer gives back no window.
+        case window
+        /// Answers take far longer than on the other connections.
+        case slow
+    }
+
+    /// Streams answered so far, and how long they took lately (a sixteenth per answer).
+    private(set) var answers: UInt64 = 0
+    private(set) var tripNanos: UInt64 = 0
+    private var answeredNanos: UInt64
+    private var submissions: UInt64 = 0
+    private var seenSubmissions: UInt64 = 0
+    private var blockedNanos: UInt64?
+
+    init(nowNanos: UInt64) {
+        answeredNanos = nowNanos
+    }
+
+    mutating func submitted(isFirstInFlight: Bool, nowNanos: UInt64) {
+        submissions &+= 1
+        // An idle connection owes no answers: its silence counts from the first request on.
+        if isFirstInFlight { answeredNanos = nowNanos }
+    }
+
+    mutating func answered(tripNanos trip: UInt64, nowNanos: UInt64) {
+        answeredNanos = nowNanos
+        answers &+= 1
+        if answers == 1 {
+            tripNanos = trip
+        } else {
+            tripNanos = tripNanos &- tripNanos / 16 &+ trip / 16
+        }
+    }
+
+    /// What a look at the connection shows.
+    ///
+    /// - Parameters:
+    ///   - isBlocked: pushes wait that its window has no room for, and nothing else keeps them.
+    ///   - peersTripNanos: the median of the other connections, nil without any.
+    mutating func look(
+        inFlight: Int, isBlocked: Bool, peersTripNanos: UInt64?, stallNanos: UInt64, nowNanos: UInt64
+    ) -> Suspicion? {
+        if !isBlocked {
+            blockedNanos = nil
+        } else if submissions != seenSubmissions || blockedNanos == nil {
+            blockedNanos = nowNanos
+        }
+        seenSubmissions = submissions
+        if inFlight > 0, nowNanos &- answeredNanos >= stallNanos { return .frozen }
+        if let blockedNanos, nowNanos &- blockedNanos >= stallNanos { return .window }
+        guard let peersTripNanos, answers >= 32, inFlight > 0 else { return nil }
+        let isSlow = tripNanos > 4 * peersTripNanos && tripNanos > peersTripNanos &+ 250_000_000
+        return isSlow ? .slow : nil
+    }
+}

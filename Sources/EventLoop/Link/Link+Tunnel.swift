@@ -1,0 +1,69 @@
+import CLibevent
+import Glibc
+
+// The way through a proxy: one request in HTTP/1.1 on the fresh connection, one answer, then the bytes are the peer's.
+extension Link {
+    /// More than any proxy's answer to CONNECT needs.
+    private static var answerBytesMax: Int { 8192 }
+
+    /// Asks the proxy for the way. Nothing else is under way on the socket, which takes so few bytes at once.
+    func beginTunnel(_ proxy: HTTPProxy) {
+        guard case .tcp(let host, let port) = endpoint else { return }
+        let authority = "\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        var request = Array("CONNECT \(authority) HTTP/1.1\r\nhost: \(authority)\r\n".utf8)
+        if let authorization = proxy.authorization {
+            request += Array("proxy-authorization: ".utf8) + authorization + Array("\r\n".utf8)
+        }
+        request += Array("\r\n".utf8)
+        stage = .tunnelling
+        let sent = request.withUnsafeBytes { Glibc.send(fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        guard sent == request.count else {
+            return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) takes no request"))
+        }
+        if let readEvent { event_add(readEvent, nil) }
+    }
+
+    func tunnelReadable() {
+        guard stage == .tunnelling, let proxy else { return }
+        let count = recv(fd, loop.scratch.baseAddress, Self.answerBytesMax, 0)
+        if count < 0, errno == EAGAIN || errno == EINTR { return }
+        guard count > 0 else {
+            return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) closed the connection"))
+        }
+        tunnelAnswer.append(contentsOf: loop.scratch[..<count])
+        guard let end = Self.end(of: tunnelAnswer) else {
+            guard tunnelAnswer.count < Self.answerBytesMax else {
+                return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) answers without an end"))
+            }
+            return
+        }
+        // In TLS the client speaks first: more than the answer is no tunnel.
+        guard let status = Self.status(tunnelAnswer), end == tunnelAnswer.count else {
+            return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) does not speak HTTP/1.1"))
+        }
+        guard status / 100 == 2 else {
+            return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) answered \(status)"))
+        }
+        tunnelAnswer = []
+        if let readEvent { event_del(readEvent) }
+        beginTLS()
+    }
+
+    /// Where the bytes after the blank line begin.
+    private static func end(of answer: [UInt8]) -> Int? {
+        var at = 3
+        while at < answer.count {
+            if answer[at] == 10, answer[at - 1] == 13, answer[at - 2] == 10, answer[at - 3] == 13 { return at + 1 }
+            at += 1
+        }
+        return nil
+    }
+
+    /// The status of `HTTP/1.x nnn …`.
+    private static func status(_ answer: [UInt8]) -> Int? {
+        guard answer.count >= 12, answer.starts(with: "HTTP/1.".utf8), answer[8] == UInt8(ascii: " ") else {
+            return nil
+        }
+        return Int(String(decoding: answer[9..<12], as: UTF8.self))
+    }
+}

@@ -1,0 +1,147 @@
+import EventLoop
+import Support
+import Telemetry
+import Testing
+
+@testable import APNs
+
+/// What the client does about others' pace: devices that want to be left alone, dead tokens, a server that is down.
+@Suite(.serialized, .timeLimit(.minutes(2))) struct ClientPaceTests {
+    @Test func deviceThatIsToldTooMuchIsToldTheNewest() async throws {
+        try await withWorld { loop, world in
+            await loop.run { _ in
+                let busy = world.push(1).token
+                world.peer.onRequest = { [unowned world] request, connection in
+                    let isFirst = world.peer.requests.count { $0.token == busy.hex } == 1
+                    if request.token == busy.hex, isFirst {
+                        connection.answer(
+                            request.stream, 429, #"{"reason":"TooManyRequests"}"#, retryAfter: "1")
+                        // Three more for the same device while it is to be left alone, and others'.
+                        world.onHold = { [unowned world] _ in
+                            for tag in 101...103 as ClosedRange<UInt64> {
+                                world.expected += 1
+                                let held = world.client.send(world.push(tag, token: busy))
+                                #expect(held == .held)
+                            }
+                            world.send(201...210)
+                        }
+                    } else {
+                        connection.answer(request.stream, 200)
+                    }
+                }
+                world.send(1...1)
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                for tag in [1, 101, 102] as [UInt64] { #expect(world.outcomes[tag] == .superseded) }
+                #expect(world.acceptedCount == 11)
+                #expect(world.attempts[103] == 1)
+                let ids = world.peer.requests.filter { $0.token == world.push(1).token.hex }.map(\.id)
+                #expect(ids == [world.push(1).id.description, world.push(103).id.description])
+                #expect(world.client.backoff.isEmpty)
+            }
+        }
+    }
+
+    @Test func suspectsTravelOnAConnectionOfTheirOwn() async throws {
+        try await withWorld { loop, world in
+            await loop.run { _ in
+                world.peer.onRequest = { request, connection in
+                    if request.token.hasSuffix("dd") {
+                        connection.answer(request.stream, 400, #"{"reason":"BadDeviceToken"}"#)
+                        // What APNs does to a connection with dead tokens.
+                        connection.settings(maxStreams: 1)
+                    } else {
+                        connection.answer(request.stream, 200)
+                    }
+                }
+                world.expected += 10
+                for index in 0..<10 as Range<UInt64> {
+                    let push = world.push(index << 8 | 0xDD, isSuspect: true)
+                    #expect(world.client.send(push) == .taken)
+                }
+                world.send(0x1000...0x1040)
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                let dead = Set(world.peer.requests.filter { $0.token.hasSuffix("dd") }.map(\.connection))
+                let good = Set(world.peer.requests.filter { !$0.token.hasSuffix("dd") }.map(\.connection))
+                #expect(dead.count == 1 && good.count >= 1 && dead.isDisjoint(with: good))
+            }
+        }
+    }
+
+    @Test func refusedTokenIsSuspectTheNextTime() async throws {
+        try await withWorld { loop, world in
+            await loop.run { _ in
+                world.peer.onRequest = { request, connection in
+                    let isDead = request.token.hasSuffix("dd")
+                    connection.answer(
+                        request.stream, isDead ? 410 : 200, isDead ? #"{"reason":"Unregistered","timestamp":5}"# : "")
+                }
+                world.send(0xDD...0xDD)
+                world.send(0x1000...0x1003)
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                world.expected += 1
+                #expect(world.client.road(of: world.push(0xDD)) == .suspect)
+                #expect(world.client.road(of: world.push(0x1000)) == .main)
+                #expect(world.client.send(world.push(0x99, token: world.push(0xDD).token)) == .taken)
+            }
+            _ = try await world.told.first { if case .outcome(0x99, _, _) = $0 { true } else { false } }
+            await loop.run { _ in
+                let connections = world.peer.requests.filter { $0.token.hasSuffix("dd") }.map(\.connection)
+                #expect(connections.count == 2 && connections[0] != connections[1])
+            }
+        }
+    }
+
+    @Test func unavailableServerIsAskedByOneAndLosesNothing() async throws {
+        var limits = World.quick
+        limits.breakerAnswers = 5
+        limits.breakerBackoff = Backoff(baseNanos: 60_000_000, capNanos: 60_000_000)
+        limits.streamsPerConnectionMax = 5
+        try await withWorld(limits: limits) { loop, world in
+            await loop.run { _ in
+                world.peer.onRequest = { [unowned world] request, connection in
+                    if world.peer.requests.count == 1 || world.isHealed {
+                        connection.answer(request.stream, 200)
+                    } else {
+                        connection.answer(request.stream, 503, #"{"reason":"ServiceUnavailable"}"#)
+                    }
+                    // One probe after the five that opened it is enough to see that the rest waits.
+                    if world.client.breaker.isOpen { world.isHealed = true }
+                }
+                world.send(1...200)
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                #expect(world.acceptedCount == 200)
+                #expect(world.peer.requests.count < 230, "\(world.peer.requests.count)")
+                #expect(!world.client.breaker.isOpen)
+            }
+        }
+    }
+
+    @Test func retriesBeyondTheBudgetWait() async throws {
+        try await withWorld { loop, world in
+            await loop.run { test in
+                let loop = test.loop
+                world.peer.onRequest = { [unowned world] request, connection in
+                    // The purse is emptied until a retry was put off.
+                    let fails = request.token.hasSuffix("2") && world.client.metrics.retriesDenied.value == 0
+                    if fails { while world.client.budget.take(.direct, nowNanos: loop.nowNanos) {} }
+                    connection.answer(
+                        request.stream, fails ? 500 : 200, fails ? #"{"reason":"InternalServerError"}"# : "")
+                }
+                world.send(1...2)
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                #expect(world.acceptedCount == 2)
+                #expect(world.client.metrics.retriesDenied.value >= 1)
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import Testing
+
+@testable import APNs
+
+@Suite struct LaneTests {
+    func push(_ tag: UInt64, _ lane: PushLane) throws -> Push {
+        Push(
+            tag: tag, token: try #require(DeviceToken("ab")), headers: try PushHeaders(topic: "a.b", pushType: .alert),
+            id: PushID(high: 0, low: tag), payload: [123, 125], lane: lane)
+    }
+
+    @Test func busyLanesGetTheirShares() {
+        var shares = LaneShares()
+        var turns: [PushLane: Int] = [:]
+        for _ in 0..<1000 {
+            if let lane = shares.next(busy: 0b11111) { turns[lane, default: 0] += 1 }
+        }
+        same(turns, [.urgent: 100, .direct: 450, .group: 250, .bulk: 150, .silent: 50])
+    }
+
+    @Test func idleSharesAreLent() {
+        var shares = LaneShares()
+        var turns: [PushLane: Int] = [:]
+        for _ in 0..<600 {
+            if let lane = shares.next(busy: 0b01010) { turns[lane, default: 0] += 1 }
+        }
+        same(turns, [.direct: 450, .bulk: 150])
+        same(shares.next(busy: 0b10000), .silent)
+        same(shares.next(busy: 0), nil)
+    }
+
+    @Test func lowerLaneIsServedWithinOneRound() {
+        var shares = LaneShares()
+        // A message that comes while a giant group drains waits for three pushes at most.
+        for _ in 0..<1000 { _ = shares.next(busy: 0b01000) }
+        var before = 0
+        while shares.next(busy: 0b01010) != .direct { before += 1 }
+        #expect(before <= 3, "\(before)")
+    }
+
+    @Test func lowerLanesLeaveRoomForThoseAbove() throws {
+        var table = PushTable(capacity: 10)
+        var taken: [PushLane: Int] = [:]
+        for lane in [PushLane.bulk, .group, .direct] {
+            for tag in 0..<10 {
+                let slot = table.admit(try push(UInt64(tag), lane))
+                if slot != nil { taken[lane, default: 0] += 1 }
+            }
+        }
+        same(taken, [.bulk: 8, .group: 1, .direct: 1])
+        same(table.isFull, true)
+    }
+
+    @Test func suspectsWaitApart() throws {
+        var table = PushTable(capacity: 10)
+        let suspect = try #require(table.admitForTest(try push(1, .direct), .suspect))
+        same(table.nextWaiting(.main), nil)
+        same(table.suspectCount, 1)
+        let other = try #require(table.admitForTest(try push(2, .direct), .main))
+        same(table.nextWaiting(.main), other)
+        same(table.nextWaiting(.suspect), suspect)
+        table.submitted(suspect, stream: 1, connection: 1, nowNanos: 1)
+        table.requeue(suspect)
+        same(table.suspectCount, 1)
+        same(table.waitingCount, 2)
+    }
+
+    @Test func refusedTokensAreRememberedAndForgotten() throws {
+        var refused = RefusedTokens()
+        let token = try #require(DeviceToken(String(repeating: "a1", count: 32)))
+        let other = try #require(DeviceToken(String(repeating: "a1", count: 31) + "a2"))
+        #expect(!refused.contains(token, nowSeconds: 5))
+        refused.insert(token, nowSeconds: 5)
+        refused.insert(token, nowSeconds: 6)
+        same(refused.count, 1)
+        #expect(refused.contains(token, nowSeconds: 100) && !refused.contains(other, nowSeconds: 100))
+        #expect(!refused.contains(token, nowSeconds: 6 + 24 * 3600))
+        refused.remove(other)
+        refused.remove(token)
+        #expect(refused.isEmpty && !refused.contains(token, nowSeconds: 7))
+    }
+}
+
+extension PushTable {
+    mutating func admitForTest(_ push: Push, _ road: Road) -> Slot? { admit(push, road: road) }
+}
