@@ -73,6 +73,9 @@ extension Pipeline: RedisClientDelegate {
         case .presence, .group, .activity:
             // Nothing is known of it: then nobody is live there, and no level is set.
             if let job = job(tag.ref) { answered(job, failed: !isAbsent(fault)) }
+        case .user where fault.isLasting, .conversation where fault.isLasting, .owner where fault.isLasting,
+            .acks where fault.isLasting:
+            if let job = job(tag.ref) { takeBroken(tag, fault, job) }
         case .user, .conversation, .claim, .owner, .finish, .acks:
             if tag.stage == .finish, fault.refusesWrite { noteRefusal(fault) }
             if let job = job(tag.ref) { answered(job, failed: true) }
@@ -91,7 +94,7 @@ extension Pipeline: RedisClientDelegate {
         case .members:
             if let event = event(tag.ref) { didFailMembers(event, fault) }
         case .original:
-            if let event = event(tag.ref) { retryOriginal(event) }
+            if let event = event(tag.ref) { if isAbsent(fault) { expand(event) } else { retryOriginal(event) } }
         case .change:
             if fault.refusesWrite { noteRefusal(fault) }
             if let change = change(tag.ref) { didFail(change, fault) }

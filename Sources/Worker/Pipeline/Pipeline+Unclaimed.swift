@@ -76,7 +76,17 @@ extension Pipeline {
         finish(job)
     }
 
+    /// A key of ours that holds something of another kind: as if it were not there, since no waiting mends it. A token
+    /// whose owner cannot be read is nobody's.
+    func takeBroken(_ tag: Tag, _ fault: RedisFault, _ job: RecipientJob) {
+        tell(fault, "a key of this worker's own is broken, and counts as absent")
+        if tag.stage == .owner { job.lostTokens.append(Int(tag.index)) }
+        answered(job, failed: false)
+    }
+
     // MARK: - The state of Redis
+
+    private static let forgetNanos: UInt64 = 10_000_000_000
 
     /// Whether this very key is what cannot be read; it then counts as absent. Everything else is tried again.
     func isAbsent(_ fault: RedisFault) -> Bool {
@@ -112,6 +122,10 @@ extension Pipeline {
     /// Changes of user state must wait for Redis; so that they do not hold up the messages behind them, their topic is
     /// paused once many wait.
     func holdChangesIfRefused() {
+        // Nothing is left that would be written, so nothing will tell; the next write shows how it is.
+        if let last = refusal?.lastNanos, owing == 0, changes.count == 0, loop.nowNanos &- last > Self.forgetNanos {
+            refusal = nil
+        }
         let topics = Set(inputs.indices.filter { inputs[$0] == .userState })
         if refusal != nil, heldTopics.isEmpty, changes.count >= limits.changesMax / 2 {
             heldTopics = topics

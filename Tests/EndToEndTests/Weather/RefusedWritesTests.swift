@@ -94,15 +94,18 @@ import Worker
     /// Keys of the wrong type hold up nobody, neither others' nor our own.
     @Test func aBrokenKeyHoldsUpNobody() async throws {
         try await Stage.with { stage in
-            try await stage.play(state: ["f3", "f4", "f5"].map { .bind($0) })
+            try await stage.play(state: ["f3", "f4", "f5", "f7", "f8"].map { .bind($0) })
             try await stage.redis([
                 "SET p:{im:f3} broken", "SET c:l:{im:f4} broken", "SET g:{im:group-f5} broken", "DEL c:l:{im:f5}",
-                "SADD gw:{gw-f5} x", Gateway.presence("f5", "phone", gateway: "gw-f5"),
+                "SET c:u:{im:f7} broken", "DEL c:o:{im:\(token("f8", "phone"))}",
+                "SADD c:o:{im:\(token("f8", "phone"))} x", "SADD gw:{gw-f5} x",
+                Gateway.presence("f5", "phone", gateway: "gw-f5"),
             ])
             let seen = try await stage.play(
                 state: [.read("f4", #""up_to_seq":1"#)],
                 events: [
                     .message("f3-1", to: ["f3"]), .message("f4-1", to: ["f4"]), .message("f5-1", to: ["f5"]),
+                    .message("f7-1", to: ["f7"]), .message("f8-1", to: ["f8"]),
                     .message("f5-2", to: nil, conv: "group-f5", type: "group"),
                     .message("f4-1", to: ["f4"], event: "f4-1-again"),
                 ])
@@ -110,6 +113,8 @@ import Worker
             #expect(seen.outcomes(of: "f4-1") == ["f4/phone accepted ok"], "open to push, without a number")
             #expect(seen.outcomes(of: "f5-1") == ["f5/phone accepted ok 1"], "no lease that can be read is none")
             #expect(seen.outcomes(of: "f5-2").isEmpty)
+            #expect(seen.outcomes(of: "f7-1") == ["f7 suppressed no_token"])
+            #expect(seen.outcomes(of: "f8-1") == ["f8/phone suppressed token_moved"], "whose it is must be known")
             #expect(seen.accepted(token("f4", "phone")).count == 1)
         }
     }
