@@ -17,6 +17,9 @@ public struct TokenRecord: Sendable, Equatable {
 
     public enum Kind: String, Sendable {
         case alert, voip, activity, start
+
+        /// Apple takes Live Activities by provider key (`.p8`) only, not by certificate.
+        public var needsProviderKey: Bool { self == .activity || self == .start }
     }
 
     public init(

@@ -150,6 +150,13 @@ public struct Configuration: Sendable {
             self.credentials = credentials
         }
 
+        /// The credential that a token is pushed with: the one that it names, else the first; of those with a provider key
+        /// for a Live Activity.
+        public func credential(for token: TokenRecord) -> Credential? {
+            let able = credentials.filter { $0.isProviderKey || !token.type.needsProviderKey }
+            return able.first { $0.name == token.credential } ?? able.first ?? credentials.first
+        }
+
         /// The credential that a token's `cert` names; the first for none. Nil: there is no such name.
         public func credential(named name: String?) -> Credential? {
             guard let name else { return credentials.first }

@@ -19,6 +19,12 @@ extension Configuration {
             case archive(file: String, passwordFile: String?)
         }
 
+        /// A `.p8`, not a certificate.
+        public var isProviderKey: Bool {
+            if case .token = source { return true }
+            return false
+        }
+
         public init(name: String, source: Source, mark: YAMLNode.Mark) {
             self.name = name
             self.source = source

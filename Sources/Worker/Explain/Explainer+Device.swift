@@ -200,7 +200,7 @@ struct DeviceContext {
 
     func sendStep(_ token: TokenRecord) -> Explanation.Step {
         let endpoint = record.app.endpoints[token.environment]
-        let credential = record.app.credential(named: token.credential) ?? record.app.credentials.first
+        let credential = record.app.credential(for: token)
         var outcome = "to \(endpoint.host):\(endpoint.port)"
         if case .apns(_, .some) = route.way { outcome += ", then a copy by long connection" }
         return Explanation.Step(

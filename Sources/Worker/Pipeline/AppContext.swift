@@ -30,14 +30,19 @@ final class AppContext {
         let apns: APNsClient
         /// Of the app's own environment: connected at start. The other one connects with its first push.
         let isDefault: Bool
+        /// Not a certificate.
+        let usesProviderKey: Bool
         /// Devices whose push was refused for want of room, oldest first.
         var stalled: [DeviceRef] = []
 
-        init(environment: APNsEnvironment, credential: String, apns: APNsClient, isDefault: Bool) {
+        init(
+            environment: APNsEnvironment, credential: String, apns: APNsClient, isDefault: Bool, usesProviderKey: Bool
+        ) {
             self.environment = environment
             self.credential = credential
             self.apns = apns
             self.isDefault = isDefault
+            self.usesProviderKey = usesProviderKey
         }
     }
 
@@ -64,13 +69,19 @@ final class AppContext {
         }
     }
 
-    /// The client for a token: its environment, and the credential set that it was bound with, else the first.
+    /// The client for a token: its environment, and the credential set that it was bound with, else the first; for a Live
+    /// Activity of those with a provider key. Where none has one the push is refused by name.
     func client(for token: TokenRecord) -> Client? {
         var fallback: Client?
+        var unable: Client?
         for client in clients where client.environment == token.environment {
+            guard client.usesProviderKey || !token.type.needsProviderKey else {
+                if unable == nil { unable = client }
+                continue
+            }
             if client.credential == token.credential { return client }
             if fallback == nil { fallback = client }
         }
-        return fallback
+        return fallback ?? unable
     }
 }

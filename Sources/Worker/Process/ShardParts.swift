@@ -109,7 +109,7 @@ struct ShardParts {
                 clients.append(
                     AppContext.Client(
                         environment: environment, credential: credential.name, apns: client,
-                        isDefault: environment == app.environment))
+                        isDefault: environment == app.environment, usesProviderKey: credential.isProviderKey))
             } catch {
                 throw StartFault(error.description)
             }

@@ -118,6 +118,15 @@ struct ConfigurationTests {
         #expect(app.endpoints[.sandbox].host == "127.0.0.1" && app.endpoints[.sandbox].caFile == "/tmp/ca.pem")
         #expect(app.credentials.map(\.name) == ["main", "voip", "old"])
         #expect(app.credential(named: nil)?.name == "main")
+        func chosen(_ type: TokenRecord.Kind, cert: String?) -> String? {
+            app.credential(
+                for: TokenRecord(
+                    hex: "aa", environment: .production, topic: "t", type: type, credential: cert, boundMs: 1))?.name
+        }
+        #expect(chosen(.alert, cert: nil) == "main" && chosen(.voip, cert: "voip") == "voip")
+        #expect(chosen(.alert, cert: "none") == "main")
+        // Live Activities go by provider key, whatever was named.
+        #expect(chosen(.activity, cert: "voip") == "main" && chosen(.start, cert: "old") == "main")
         #expect(app.credential(named: "voip")?.source == .certificate(chainFile: "c.pem", keyFile: "c.key"))
         #expect(app.credential(named: "old")?.source == .archive(file: "c.p12", passwordFile: "pw"))
         #expect(app.credential(named: "none") == nil)
