@@ -209,6 +209,18 @@ import Testing
         summary.hasLeave = false
         same(policy.wantsConnection(summary, nowNanos: 2000), false)
         same(policy.wantsConnection(summary, nowNanos: 9000), false)
+        // Beyond a handful only a queue that lasts is worth another one.
+        limits.connectionsMax = 16
+        policy = PoolPolicy(limits)
+        summary.hasLeave = true
+        summary.live = 4
+        summary.waitNanos = 50
+        same(policy.wantsConnection(summary, nowNanos: 9000), false)
+        same(policy.wantsConnection(summary, nowNanos: 9200), false)
+        summary.waitNanos = 500
+        same(policy.wantsConnection(summary, nowNanos: 9200), false)
+        same(policy.wantsConnection(summary, nowNanos: 9300), true)
+        summary.live = 1
         // What the only connection refused wants another one at once.
         summary.hasLeave = true
         summary.room = 7

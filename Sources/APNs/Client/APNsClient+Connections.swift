@@ -48,6 +48,7 @@ extension APNsClient {
         }
         summary.waiting = road == .main ? table.waitingCount - table.suspectCount : table.suspectCount
         summary.wantsAnother = wantsAnother
+        if perSecond > 0 { summary.waitNanos = UInt64(Double(summary.waiting) / perSecond * 1e9) }
         // More connections help nobody while the limiter is what holds.
         summary.hasLeave = table.inFlightCount < limiter.limit
         return summary
@@ -199,6 +200,17 @@ extension APNsClient {
     }
 
     // MARK: Time
+
+    /// How many pushes end in a second, of late.
+    func measurePace() {
+        let now = loop.nowNanos
+        let elapsed = Double(now &- paceNanos) * 1e-9
+        guard elapsed >= 0.1 else { return }
+        let pace = Double(endedCount) / elapsed
+        perSecond = perSecond == 0 ? pace : perSecond * 0.5 + pace * 0.5
+        endedCount = 0
+        paceNanos = now
+    }
 
     func tickConnections() {
         let now = loop.nowNanos

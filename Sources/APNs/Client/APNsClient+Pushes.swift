@@ -286,6 +286,7 @@ extension APNsClient {
         if !backoff.isEmpty { release(table.token(slot), slot, isOver: outcome.isJudgement) }
         let attempts = Int(table[slot].history.attempts)
         let tag = table.remove(slot)
+        endedCount &+= 1
         delegate?.apns(self, didFinish: tag, outcome: outcome, attempts: attempts)
         if wasFull, table.count <= table.capacity / 4 * 3 {
             wasFull = false

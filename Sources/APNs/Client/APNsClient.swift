@@ -59,6 +59,10 @@ public final class APNsClient {
     /// Reasons that need an operator and when each was last told.
     var told: [APNsReason: UInt64] = [:]
     var hasToldSkew = false
+    /// Pushes that ended since `paceNanos`, and how many do in a second.
+    var endedCount = 0
+    var paceNanos: UInt64 = 0
+    var perSecond = 0.0
     var wasUsable = false
     var wasFull = false
     var lastSweepMs: Int64 = 0
@@ -284,6 +288,7 @@ public final class APNsClient {
     private func tick() {
         isTickingFast = false
         enter()
+        measurePace()
         tickConnections()
         sweepExpired()
         backoff.sweep(nowNanos: loop.nowNanos)

@@ -10,11 +10,15 @@ struct PoolPolicy: Equatable {
         /// Streams that could begin on ready connections now.
         var room = 0
         var waiting = 0
+        /// How long those that wait will wait at the present pace; 0 where it is not known.
+        var waitNanos: UInt64 = 0
         /// The limiter lets more leave.
         var hasLeave = true
         /// A push was refused by the only connection there is.
         var wantsAnother = false
     }
+
+    private static let handful = 4
 
     let connectionsMin: Int
     let connectionsMax: Int
@@ -38,7 +42,10 @@ struct PoolPolicy: Equatable {
         if summary.wantsAnother, summary.live < connectionsMax { return true }
         // More streams would not help where our own cap holds.
         let isCramped = summary.waiting > 0 && summary.room == 0 && summary.hasLeave
-        guard isCramped, summary.live < connectionsMax else {
+        // A handful costs little. Beyond it, a queue that is gone in a moment needs no more connections: windows are full
+        // all the time where round trips are short.
+        let isWorth = summary.live < Self.handful || summary.waitNanos >= growAfterNanos
+        guard isCramped, isWorth, summary.live < connectionsMax else {
             crampedSinceNanos = nil
             return false
         }

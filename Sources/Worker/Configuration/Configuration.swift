@@ -183,6 +183,8 @@ public struct Configuration: Sendable {
         public var rate = 0
         /// Pushes in flight per shard.
         public var inFlight = 2_000
+        /// Connections to APNs, per shard, environment and credential set; opened as the work asks for them.
+        public var connections = 16
         /// Wait for APNs' answer to one push.
         public var answerSeconds: Double = 5
         /// Resends of a push whose fate is unknown.
@@ -197,6 +199,7 @@ public struct Configuration: Sendable {
             var limits = APNsLimits()
             limits.inFlightMax = inFlight
             limits.pushesMax = max(limits.pushesMax, inFlight)
+            limits.connectionsMax = connections
             limits.answerNanos = UInt64(answerSeconds * 1_000_000_000)
             limits.unknownTries = unknownTries
             return limits

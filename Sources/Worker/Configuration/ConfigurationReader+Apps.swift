@@ -1,11 +1,13 @@
 import APNs
+import EventLoop
 import Payload
 import PushCore
 import YAML
 
 extension ConfigurationReader {
     private static let appKeys = [
-        "id", "topic", "environment", "endpoint", "ca_file", "credentials", "profile", "strategy", "default_levels",
+        "id", "topic", "environment", "endpoint", "ca_file", "proxy", "proxy_password_file", "credentials", "profile",
+        "strategy", "default_levels",
         "dnd_mode", "force_overrides_dnd", "clear_on_read", "badge_cap", "default_language", "default_tz", "templates",
         "limits", "coalesce", "dnd_digest",
     ]
@@ -156,6 +158,11 @@ extension ConfigurationReader {
         let caFile = app.string("ca_file")
         endpoints.production.caFile = caFile
         endpoints.sandbox.caFile = caFile
+        defer {
+            let proxy = proxy(app)
+            endpoints.production.proxy = proxy
+            endpoints.sandbox.proxy = proxy
+        }
         guard let node = app["endpoint"] else { return }
         func read(_ text: String, _ mark: YAMLNode.Mark) -> APNsEndpoint? {
             do {
@@ -180,11 +187,37 @@ extension ConfigurationReader {
         }
     }
 
+    /// `http://host:port`, with user and password in a file of their own.
+    private func proxy(_ app: Section) -> HTTPProxy? {
+        guard let text = app.string("proxy"), let node = app["proxy"] else {
+            if let node = app["proxy_password_file"] {
+                problems.add(node.mark, "\(app.name("proxy_password_file")) says nothing without proxy")
+            }
+            return nil
+        }
+        guard text.hasPrefix("http://"),
+            let place = try? APNsEndpoint(url: "https://" + text.dropFirst("http://".count)),
+            text.dropFirst("http://".count).contains(":")
+        else {
+            problems.add(node.mark, "\(app.name("proxy")) must be http://host:port")
+            return nil
+        }
+        var proxy = HTTPProxy(host: place.host, port: place.port)
+        if let path = app.string("proxy_password_file") {
+            switch SmallFile.readSecret(path) {
+            case .bytes(let login): proxy = HTTPProxy(host: place.host, port: place.port, login: login)
+            case .unreadable(let why): problems.add(app["proxy_password_file"]?.mark ?? node.mark, "\(path): \(why)")
+            }
+        }
+        return proxy
+    }
+
     private func limits(_ app: Section, _ limits: inout Configuration.Limits) {
         let section = app.optionalSection(
-            "limits", keys: ["rate", "in_flight", "answer_s", "unknown_tries", "removals"])
+            "limits", keys: ["rate", "in_flight", "connections", "answer_s", "unknown_tries", "removals"])
         if let rate = section.int("rate", in: 0...10_000_000) { limits.rate = rate }
         if let count = section.int("in_flight", in: 1...1_000_000) { limits.inFlight = count }
+        if let count = section.int("connections", in: 1...256) { limits.connections = count }
         if let seconds = section.seconds("answer_s", atMost: 300) { limits.answerSeconds = seconds }
         if let tries = section.int("unknown_tries", in: 0...10) { limits.unknownTries = tries }
         removals(section, &limits.removals)

@@ -118,7 +118,7 @@ struct ShardParts {
     }
 
     /// A provider key has no end, so it has no series.
-    private func tellExpiry(of credential: APNsCredential, app: String, name: String) {
+    func tellExpiry(of credential: APNsCredential, app: String, name: String) {
         guard let end = try? credential.validUntilSeconds() else { return }
         registry.gauge(
             "carillon_credential_expiry_timestamp_seconds", help: "End of a certificate's validity, Unix time",

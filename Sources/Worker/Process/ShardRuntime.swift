@@ -13,6 +13,7 @@ final class ShardRuntime: PipelineOwner {
     private let beat: Heartbeat
     private let onFatal: @Sendable () -> Void
     private let pipeline: Pipeline
+    private var credentialWatch: CredentialWatch?
     private var endTimer: LoopTimer?
     private var ending: Ending?
     private var endingDeadline: UInt64 = 0
@@ -40,6 +41,11 @@ final class ShardRuntime: PipelineOwner {
         } catch {
             throw StartFault(error.description)
         }
+        credentialWatch = CredentialWatch(
+            loop: loop,
+            apps: configuration.apps.compactMap { app in
+                pipeline.apps[app.policy.id].map { (context: $0, credentials: app.credentials) }
+            }, registry: registry, log: log, tellExpiry: parts.tellExpiry(of:app:name:))
         endTimer = LoopTimer(loop: loop) { [unowned self] in look() }
     }
 
@@ -125,6 +131,7 @@ final class ShardRuntime: PipelineOwner {
 
     /// Lets go of every connection.
     func shut() {
+        credentialWatch = nil
         pipeline.shut()
     }
 

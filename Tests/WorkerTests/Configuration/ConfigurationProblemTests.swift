@@ -114,6 +114,10 @@ struct ConfigurationProblemTests {
         app("limits: {rate: -1}", "apps[0].limits.rate must be a whole number from 0 to 10000000"),
         app("limits: {answer_s: 0}", "apps[0].limits.answer_s must be a number of seconds above 0, at most 300"),
         app("limits: {answer_s: nan}", "apps[0].limits.answer_s must be a number of seconds above 0, at most 300"),
+        app("limits: {connections: 0}", "apps[0].limits.connections must be a whole number from 1 to 256"),
+        app("proxy: proxy.example.com:3128", "apps[0].proxy must be http://host:port"),
+        app("proxy: http://proxy.example.com", "apps[0].proxy must be http://host:port"),
+        app("proxy_password_file: x", "apps[0].proxy_password_file says nothing without proxy"),
         app("limits: {unknown_tries: 11}", "apps[0].limits.unknown_tries must be a whole number from 0 to 10"),
         Row(
             yaml: good + "  - id: im\n    topic: t\n    credentials: {key_file: k, key_id: i, team_id: t}\n",

@@ -1,4 +1,5 @@
 import APNs
+import EventLoop
 import Kafka
 import Payload
 import PushCore
@@ -84,7 +85,8 @@ struct ConfigurationTests {
             default_tz: Asia/Tokyo
             coalesce: {window_s: 2.5}
             dnd_digest: true
-            limits: {rate: 7, in_flight: 3, answer_s: 0.5, unknown_tries: 0}
+            proxy: http://proxy:3128
+            limits: {rate: 7, in_flight: 3, connections: 5, answer_s: 0.5, unknown_tries: 0}
         results: failures
         trace: {sample: 0.25, ttl_h: 24}
         http: {listen: "[::1]:0"}
@@ -134,6 +136,8 @@ struct ConfigurationTests {
         #expect(app.policy.defaultLevels == [.p2p: .unset, .group: .mentions, .ultra: .all, .system: .blocked])
         #expect(app.policy.dndMode == .chain && app.policy.forceOverridesDND && app.policy.clearOnRead)
         #expect(app.policy.badgeCap == 99)
+        #expect(app.endpoints[.production].proxy == HTTPProxy(host: "proxy", port: 3128))
+        #expect(app.limits.client.connectionsMax == 5)
         #expect(app.policy.defaultLanguage == "ja" && app.templates.defaultLanguage == "ja")
         #expect(app.policy.defaultZone == "Asia/Tokyo")
         #expect(app.limits.client.answerNanos == 500_000_000 && app.limits.client.inFlightMax == 3)

@@ -1,0 +1,113 @@
+import APNs
+import EventLoop
+import Glibc
+import Telemetry
+
+/// Looks at the files of credentials now and then, and has a renewed one take over in the running clients.
+///
+/// Loop-bound. A file that cannot be read or used leaves the old credential in use: half a file, or a key before its
+/// certificate, is seen whole at the next look. Costs a `stat` per file and look.
+final class CredentialWatch {
+    static let everyNanos: UInt64 = 5_000_000_000
+
+    private struct Watched {
+        let app: AppContext
+        let credential: Configuration.Credential
+        var seen: [FileMark]
+    }
+
+    /// What tells one content of a file from the next.
+    struct FileMark: Equatable {
+        var modifiedNanos: Int64 = 0
+        var bytes: Int64 = -1
+        var inode: UInt64 = 0
+
+        /// Of nothing, where there is no such file.
+        init(_ path: String) {
+            var facts = stat()
+            guard stat(path, &facts) == 0 else { return }
+            modifiedNanos = Int64(facts.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(facts.st_mtim.tv_nsec)
+            bytes = Int64(facts.st_size)
+            inode = UInt64(facts.st_ino)
+        }
+    }
+
+    private let loop: Loop
+    private let log: Log
+    private let used: Counter
+    private let refused: Counter
+    private let tellExpiry: (APNsCredential, String, String) -> Void
+    private var watched: [Watched]
+    private var timer: LoopTimer?
+
+    /// - Parameter tellExpiry: credential, app and name of one that took over.
+    init(
+        loop: Loop, apps: [(context: AppContext, credentials: [Configuration.Credential])], registry: MetricsRegistry,
+        log: Log, tellExpiry: @escaping (APNsCredential, String, String) -> Void
+    ) {
+        self.loop = loop
+        self.log = log
+        self.tellExpiry = tellExpiry
+        func reloads(_ result: String) -> Counter {
+            registry.counter(
+                "carillon_credential_reloads_total", help: "Changed credential files by whether they could be used",
+                labels: [("result", result)])
+        }
+        used = reloads("used")
+        refused = reloads("refused")
+        watched = apps.flatMap { app in
+            app.credentials.map { Watched(app: app.context, credential: $0, seen: Self.marks($0)) }
+        }
+        timer = LoopTimer(loop: loop) { [unowned self] in
+            look()
+            timer?.arm(afterNanos: Self.everyNanos)
+        }
+        timer?.arm(afterNanos: Self.everyNanos)
+    }
+
+    /// One look at all files; what changed is taken over.
+    func look() {
+        for index in watched.indices {
+            let marks = Self.marks(watched[index].credential)
+            guard marks != watched[index].seen else { continue }
+            watched[index].seen = marks
+            take(watched[index])
+        }
+    }
+
+    private func take(_ watched: Watched) {
+        let (app, credential) = (watched.app, watched.credential)
+        let fields: KeyValuePairs<StaticString, LogValue> = [
+            "app": .string(app.id), "credential": .string(credential.name),
+        ]
+        switch credential.load() {
+        case .failure(let problem):
+            refused.add()
+            log.error(
+                "changed credential files cannot be used; the old credential stays",
+                ["app": .string(app.id), "why": .string(problem.description)])
+        case .success(let loaded):
+            for client in app.clients where client.credential == credential.name {
+                do throws(APNsFault) {
+                    try client.apns.replaceCredential(loaded)
+                } catch {
+                    refused.add()
+                    return log.error(
+                        "a changed credential cannot be used; the old one stays",
+                        ["app": .string(app.id), "why": .string(error.description)])
+                }
+            }
+            used.add()
+            tellExpiry(loaded, app.id, credential.name)
+            log.info("credential files changed; the new credential takes over", fields)
+        }
+    }
+
+    private static func marks(_ credential: Configuration.Credential) -> [FileMark] {
+        switch credential.source {
+        case .token(let keyFile, _, _): [FileMark(keyFile)]
+        case .certificate(let chainFile, let keyFile): [FileMark(chainFile), FileMark(keyFile)]
+        case .archive(let file, let passwordFile): [FileMark(file)] + (passwordFile.map { [FileMark($0)] } ?? [])
+        }
+    }
+}
