@@ -1,0 +1,57 @@
+import Crypto
+import EventLoop
+import Payload
+import PushCore
+import Support
+import Telemetry
+import Testing
+import Trial
+import YAML
+
+@testable import APNs
+@testable import Worker
+
+@Suite(.timeLimit(.minutes(1))) struct CredentialWatchTests {
+    @Test func renewedKeyTakesOverAndABrokenFileChangesNothing() async throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.write(try PrivateKey.generate().pem(), to: "key.p8")
+        let renewed = try PrivateKey.generate().pem()
+        let loop = try TestLoop()
+        try await loop.run { test in
+            let registry = MetricsRegistry()
+            let credential = Configuration.Credential(
+                name: "default", source: .token(keyFile: file, keyID: "ABC123DEFG", teamID: "DEF123GHIJ"),
+                mark: YAMLNode.Mark(source: "carillon.yaml"))
+            let client = try APNsClient(
+                loop: test.loop, endpoint: APNsEndpoint(host: "127.0.0.1", port: 1),
+                credential: try credential.load().get(), metrics: APNsMetrics(registry: registry, app: "im"))
+            let app = AppContext(
+                policy: AppPolicy(id: "im", topic: "com.example.im"), templates: Templates(),
+                metrics: AppMetrics(registry, app: "im"), rate: 0, coalesceNanos: 0, sendsDigest: false,
+                removals: RemovalBrake.Limits(),
+                clients: [
+                    AppContext.Client(
+                        environment: .production, credential: "default", apns: client, isDefault: true,
+                        usesProviderKey: true)
+                ])
+            var told = 0
+            let watch = CredentialWatch(
+                loop: test.loop, apps: [(context: app, credentials: [credential])], registry: registry, log: .off
+            ) { _, _, _ in told += 1 }
+            let first = client.identity
+            watch.look()
+            #expect(client.identity === first && told == 0)
+            try folder.write(Array("-----BEGIN PRIVATE KEY-----\nhalf".utf8), to: "key.p8")
+            watch.look()
+            #expect(client.identity === first && told == 0)
+            try folder.write(renewed, to: "key.p8")
+            watch.look()
+            #expect(client.identity !== first && told == 1)
+            let second = client.identity
+            watch.look()
+            #expect(client.identity === second && told == 1)
+            client.close()
+        }
+        await loop.end()
+    }
+}
