@@ -48,7 +48,8 @@ extension APNsClient {
         }
         summary.waiting = road == .main ? table.waitingCount - table.suspectCount : table.suspectCount
         summary.wantsAnother = wantsAnother
-        if perSecond > 0 { summary.waitNanos = UInt64(Double(summary.waiting) / perSecond * 1e9) }
+        // Where hardly anything ends the quotient has no bound of its own.
+        if perSecond > 0 { summary.waitNanos = UInt64(min(Double(summary.waiting) / perSecond, 3600) * 1e9) }
         // More connections help nobody while the limiter is what holds.
         summary.hasLeave = table.inFlightCount < limiter.limit
         return summary
