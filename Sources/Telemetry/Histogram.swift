@@ -11,9 +11,7 @@ public final class Histogram: Sendable {
     /// Exposed unit per raw unit: 1e-9 for nanoseconds shown as seconds.
     public let scale: Double
 
-    private let rawBounds: [UInt64]
-    /// For each bit width of a value, the first bound that may hold it: the search starts next to its end.
-    private let firstBound: [Int]
+    private let limits: BoundTable
     private let counts: CellArray
     private let fine: FineBuckets?
     private let fineCounts: CellArray
@@ -34,11 +32,7 @@ public final class Histogram: Sendable {
         self.bounds = bounds
         self.scale = scale
         let raw = bounds.map { UInt64(($0 / scale).rounded()) }
-        rawBounds = raw
-        firstBound = (0...64).map { width in
-            let smallest: UInt64 = width == 0 ? 0 : 1 << UInt64(width - 1)
-            return raw.firstIndex { $0 >= smallest } ?? raw.count
-        }
+        limits = BoundTable(raw)
         counts = CellArray(count: bounds.count + 1)
         fine = precisionBits.map { FineBuckets(precisionBits: $0) }
         fineCounts = CellArray(count: fine?.count ?? 0)
@@ -46,9 +40,7 @@ public final class Histogram: Sendable {
 
     /// Counts one value in raw units; only the thread that owns this cell may call it.
     public func observe(_ raw: UInt64) {
-        var index = firstBound[64 &- raw.leadingZeroBitCount]
-        while index < rawBounds.count, rawBounds[index] < raw { index &+= 1 }
-        counts.increment(index)
+        counts.increment(limits.index(of: raw))
         rawSum.store(rawSum.load(ordering: .relaxed) &+ raw, ordering: .relaxed)
         if let fine { fineCounts.increment(fine.index(of: raw)) }
     }

@@ -29,7 +29,7 @@ final class RequestBlock {
 
     /// Which of a connection's blocks fits these headers: 0...3.
     static func shape(of headers: PushHeaders) -> Int {
-        (headers.expiration == nil ? 0 : 1) + (headers.collapseID == nil ? 0 : 2)
+        (headers.expirationSeconds == nil ? 0 : 1) + (headers.collapseID == nil ? 0 : 2)
     }
 
     init(authority: String, headers: PushHeaders, token: ProviderToken?) throws(HTTP2Fault) {
@@ -44,12 +44,12 @@ final class RequestBlock {
         } else {
             authorization = nil
         }
-        topic = try list.append("apns-topic", headers.topic)
+        topic = try list.append("apns-topic", headers.common.topicBytes)
         type = try list.append("apns-push-type", headers.pushType.rawValue)
         priority = try list.append("apns-priority", String(headers.priority.rawValue))
         id = try list.append("apns-id", "00000000-0000-0000-0000-000000000000")
-        if let value = headers.expiration {
-            expiration = try list.append("apns-expiration", value)
+        if let seconds = headers.expirationSeconds {
+            expiration = try list.append("apns-expiration", String(seconds))
         } else {
             expiration = nil
         }
@@ -91,10 +91,16 @@ final class RequestBlock {
     }
 
     private func fill(_ headers: PushHeaders) -> Bool {
-        var isFit = list.set(topic, headers.topic)
-        isFit = list.set(type, headers.typeBytes) && isFit
-        isFit = list.set(priority, headers.priorityBytes) && isFit
-        if let expiration, let value = headers.expiration { isFit = list.set(expiration, value) && isFit }
+        var isFit = true
+        if headers.common !== writtenHeaders?.common {
+            isFit = list.set(topic, headers.common.topicBytes)
+            isFit = list.set(type, headers.common.typeBytes) && isFit
+            isFit = list.set(priority, headers.common.priorityBytes) && isFit
+        }
+        if let expiration, let seconds = headers.expirationSeconds {
+            let seconds = UInt64(seconds)
+            list.write(expiration, count: Decimal.count(seconds)) { Decimal.write(seconds, to: $0) }
+        }
         if let collapseID, let value = headers.collapseID { isFit = list.set(collapseID, value) && isFit }
         writtenHeaders = headers
         return isFit

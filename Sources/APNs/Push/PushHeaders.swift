@@ -3,42 +3,39 @@
 /// Made once per event (or once for ever, where nothing varies) and referred to by each push, so that a fan-out to a
 /// thousand devices writes its header values once. Immutable, therefore free to cross threads.
 public final class PushHeaders: Sendable {
-    public let pushType: PushType
-    public let priority: PushPriority
-
-    /// Header values as they are sent.
-    let topic: [UInt8]
-    let expiration: [UInt8]?
+    let common: PushTopic
+    /// Unix seconds; nil: the header is not sent.
+    let expirationSeconds: Int64?
+    /// As it is sent.
     let collapseID: [UInt8]?
-    let typeBytes: [UInt8]
-    let priorityBytes: [UInt8]
+
+    public var pushType: PushType { common.pushType }
+    public var priority: PushPriority { common.priority }
 
     /// Checks every value, since one bad header byte would cost the whole shared connection.
     ///
     /// - Parameters:
-    ///   - topic: `apns-topic` as sent, suffix included (`PushType.topicSuffix`).
     ///   - expirationSeconds: Unix seconds; 0: one attempt, never stored; nil: APNs' own storage policy.
     ///   - collapseID: at most 64 bytes, printable ASCII without blanks at the ends.
     /// - Throws: `PushFault` naming the header.
     public init(
+        _ common: PushTopic, expirationSeconds: Int64? = nil, collapseID: [UInt8]? = nil
+    ) throws(PushFault) {
+        if let seconds = expirationSeconds, seconds < 0 { throw .badExpiration }
+        if let collapseID, !Self.isCollapseID(collapseID) { throw .badCollapseID }
+        self.common = common
+        self.expirationSeconds = expirationSeconds
+        self.collapseID = collapseID
+    }
+
+    /// As the other, for a topic that is used once.
+    public convenience init(
         topic: String, pushType: PushType, priority: PushPriority = .immediate, expirationSeconds: Int64? = nil,
         collapseID: [UInt8]? = nil
     ) throws(PushFault) {
-        let topicBytes = Array(topic.utf8)
-        guard !topicBytes.isEmpty, topicBytes.count <= 255, topicBytes.allSatisfy(Self.isTopicByte) else {
-            throw .badTopic
-        }
-        if let seconds = expirationSeconds, seconds < 0 { throw .badExpiration }
-        if let collapseID, !Self.isCollapseID(collapseID) { throw .badCollapseID }
-        // "Specify 5 … for background; 10 is an error" (Apple, Sending notification requests to APNs).
-        if pushType == .background, priority == .immediate { throw .badPriority }
-        self.topic = topicBytes
-        self.pushType = pushType
-        self.priority = priority
-        self.expiration = expirationSeconds.map { Array(String($0).utf8) }
-        self.collapseID = collapseID
-        self.typeBytes = Array(pushType.rawValue.utf8)
-        self.priorityBytes = Array(String(priority.rawValue).utf8)
+        try self.init(
+            PushTopic(topic, pushType: pushType, priority: priority), expirationSeconds: expirationSeconds,
+            collapseID: collapseID)
     }
 
     /// Whether a second copy of such a push does no harm, so that one whose fate is unknown may be sent again.
@@ -56,15 +53,6 @@ public final class PushHeaders: Sendable {
     public static func isCollapseID(_ bytes: [UInt8]) -> Bool {
         guard let first = bytes.first, let last = bytes.last, bytes.count <= 64 else { return false }
         return first != 0x20 && last != 0x20 && bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
-    }
-
-    private static func isTopicByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-            true
-        default: false
-        }
     }
 }
 

@@ -19,6 +19,7 @@ final class AppContext {
     private(set) var clients: [Client] = []
     var rate: RateBucket
     var brake: RemovalBrake
+    private var pushTopics: [(bundleID: String, value: PushTopic)] = []
     /// Devices whose push the rate holds back, oldest first.
     var paced: [DeviceRef] = []
 
@@ -67,6 +68,21 @@ final class AppContext {
             client.apns.delegate = delegate
             if client.isDefault { client.apns.start() }
         }
+    }
+
+    /// What all pushes to a bundle id's tokens of one type and priority share; nil: no header can hold that topic.
+    ///
+    /// Topics come with tokens, so there are as many as the app has bundle ids; what is beyond a bound is made each time.
+    func pushTopic(_ bundleID: String, _ type: PushType, _ priority: PushPriority) -> PushTopic? {
+        for known in pushTopics
+        where known.value.priority == priority && known.value.pushType == type && known.bundleID == bundleID {
+            return known.value
+        }
+        guard let value = try? PushTopic(bundleID + type.topicSuffix, pushType: type, priority: priority) else {
+            return nil
+        }
+        if pushTopics.count < 64 { pushTopics.append((bundleID, value)) }
+        return value
     }
 
     /// The client for a token: its environment, and the credential set that it was bound with, else the first; for a Live

@@ -207,11 +207,12 @@ final class EventJob {
             case .voip: .voip
             case .liveactivity: .liveactivity
             }
-        guard let priority = PushPriority(rawValue: common.priority)
+        guard let priority = PushPriority(rawValue: common.priority),
+            let pushTopic = app.pushTopic(topic, type, priority)
         else { return nil }
         return try? PushHeaders(
-            topic: topic + type.topicSuffix, pushType: type, priority: priority,
-            expirationSeconds: common.expirationSeconds, collapseID: common.collapseID.map { Array($0.utf8) })
+            pushTopic, expirationSeconds: common.expirationSeconds,
+            collapseID: common.collapseID.map { Array($0.utf8) })
     }
 
     /// The bytes for one device; nil: too large however much is cut (`payload_too_large`).

@@ -81,7 +81,7 @@ struct BenchWorld: Sendable {
     /// Looks at the worker's numbers until they are as wanted; a minute without any change is a fault.
     @discardableResult
     func wait(
-        for worker: BenchWorker, everyMs: Int = 50, until isReached: (MetricsText) -> Bool
+        for worker: BenchWorker, everyMs: Int = 200, until isReached: (MetricsText) -> Bool
     ) async throws -> MetricsText {
         var last = -1
         var lastChange = Loop.monotonicNanos()
