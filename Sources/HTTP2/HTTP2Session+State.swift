@@ -36,6 +36,9 @@ extension HTTP2Session {
     /// The highest stream of the peer that was processed: what a graceful GOAWAY names.
     public var lastProcessedStreamID: Int32 { nghttp2_session_get_last_proc_stream_id(raw) }
 
+    /// Bytes of the peer's header fields in the HPACK table (RFC 7541 section 4.1): what its indexing fills it with.
+    public var headerTableBytes: Int { nghttp2_session_get_hd_inflate_dynamic_table_size(raw) }
+
     /// nghttp2's last words on a peer that broke the protocol; for a log line. No header values, no bodies.
     public var complaint: String? { recorder.pointee.complaint }
 }

@@ -31,15 +31,18 @@ extension HTTP2Session {
 
     /// Queues the answer to a request; `body` empty sends headers alone.
     ///
+    /// `pieceBytes` sends the body in DATA frames of at most so many bytes, for a server that plays a difficult one.
+    ///
     /// Throws `noSuchStream` where the client went away from the stream meanwhile.
     public func submitResponse(
-        _ stream: Int32, _ headers: borrowing HeaderList, body: [UInt8] = []
+        _ stream: Int32, _ headers: borrowing HeaderList, body: [UInt8] = [], pieceBytes: Int? = nil
     ) throws(HTTP2Fault) {
         let slot = SlotPointer.index(nghttp2_session_get_stream_user_data(raw, stream))
         guard recorder.pointee.streams.holds(slot, id: stream), !recorder.pointee.streams[slot].hasEnded else {
             throw HTTP2Fault(.noSuchStream)
         }
         recorder.pointee.streams[slot].body = body
+        if let pieceBytes, !body.isEmpty { recorder.pointee.bodyPieces[stream] = max(1, pieceBytes) }
         let session = raw
         let result = headers.withFields { fields, count -> Int32 in
             var provider = Self.provider(slot)

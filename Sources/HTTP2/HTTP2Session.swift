@@ -53,7 +53,7 @@ public final class HTTP2Session {
         _ role: HTTP2Role, _ configuration: HTTP2Configuration, _ recorder: UnsafeMutablePointer<SessionRecorder>
     ) -> OpaquePointer? {
         var options: OpaquePointer?
-        guard let callbacks = SessionCallbacks.make(), nghttp2_option_new(&options) == 0 else { return nil }
+        guard let callbacks = SessionCallbacks.make(role), nghttp2_option_new(&options) == 0 else { return nil }
         defer {
             nghttp2_session_callbacks_del(callbacks)
             nghttp2_option_del(options)

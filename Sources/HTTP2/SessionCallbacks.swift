@@ -10,10 +10,11 @@ enum SessionCallbacks {
     }
 
     /// A table of all callbacks; the caller frees it with `nghttp2_session_callbacks_del`.
-    static func make() -> OpaquePointer? {
+    static func make(_ role: HTTP2Role) -> OpaquePointer? {
         var table: OpaquePointer?
         guard nghttp2_session_callbacks_new(&table) == 0 else { return nil }
         setHeaders(table)
+        if role == .server { setPieces(table) }
         nghttp2_session_callbacks_set_on_frame_recv_callback(table) { session, frame, context in
             guard let recorder = SessionCallbacks.recorder(context), let frame else { return 0 }
             SessionCallbacks.frameReceived(recorder, session, frame)
@@ -48,6 +49,15 @@ enum SessionCallbacks {
             return 0
         }
         return table
+    }
+
+    /// Without this callback a DATA frame holds as much as window and frame size allow.
+    private static func setPieces(_ table: OpaquePointer?) {
+        nghttp2_session_callbacks_set_data_source_read_length_callback(table) {
+            _, _, stream, sessionWindow, streamWindow, frameBytes, context in
+            let most = min(Int(sessionWindow), Int(streamWindow), Int(frameBytes))
+            return min(SessionCallbacks.recorder(context)?.pointee.bodyPieces[stream] ?? most, most)
+        }
     }
 
     private static func setHeaders(_ table: OpaquePointer?) {

@@ -28,6 +28,8 @@ struct SessionRecorder {
 
     var inbox = Batch()
     var streams = StreamTable()
+    /// Largest DATA frame of an answer that is to go in pieces, by stream; a server's only.
+    var bodyPieces: [Int32: Int] = [:]
     /// The highest request of this client whose HEADERS left.
     var lastSentStreamID: Int32 = 0
     /// Last stream of the lowest GOAWAY that came.
@@ -134,6 +136,7 @@ struct SessionRecorder {
         let slot = slot(session, stream)
         guard slot >= 0, !streams[slot].hasEnded else { return }
         streams[slot].hasEnded = true
+        if isServer, !bodyPieces.isEmpty { bodyPieces[stream] = nil }
         inbox.facts.append(.ended(slot: slot, end(stream: stream, code: HTTP2ErrorCode(rawValue: code))))
     }
 

@@ -13,6 +13,8 @@ public struct SimulatorCounters: Sendable, Equatable {
     public var faults: [String: Int] = [:]
     /// Most streams open at once on one connection.
     public var streamsPeak = 0
+    /// Most bytes that one client's header fields took in the HPACK table: Apple asks to keep paths and tokens out of it.
+    public var headerTablePeak = 0
     /// Distinct provider tokens seen.
     public var tokens = 0
 

@@ -10,34 +10,6 @@ import Testing
 
 /// The client against the product's own simulator, which checks every request as Apple does and keeps a ledger.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct AgainstSimulatorTests {
-    func withSimulator(
-        limits: APNsLimits = World.quick, _ change: (inout SimulatorConfiguration) -> Void = { _ in },
-        _ body: (TestLoop, World, SimulatorService) async throws -> Void
-    ) async throws {
-        let loop = try Loop(name: "simulator")
-        loop.start()
-        let simulator = SimulatorService(loop: loop)
-        var configuration = SimulatorConfiguration()
-        configuration.certificate = try Peer.certificate.get()
-        configuration.topics = ["com.example.im"]
-        configuration.ledger = .memory
-        configuration.keys = [
-            ProviderKey(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", publicKey: try World.key.get().publicKey())
-        ]
-        change(&configuration)
-        let port = try await simulator.start(configuration)
-        let result: Result<Void, any Error>
-        do {
-            try await withWorld(limits: limits, port: port) { try await body($0, $1, simulator) }
-            result = .success(())
-        } catch {
-            result = .failure(error)
-        }
-        await simulator.stop()
-        loop.stop()
-        try result.get()
-    }
-
     @Test func tenThousandPushesPassApplesChecks() async throws {
         try await withSimulator { loop, world, simulator in
             await loop.run { _ in world.send(1...10_000) }

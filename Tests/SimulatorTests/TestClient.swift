@@ -17,7 +17,7 @@ struct Answer: Sendable, Equatable {
 
 /// A plain HTTP/2 client on a loop, for asking the simulator things that no sound sender would.
 actor TestClient {
-    private let loop: Loop
+    nonisolated let loop: Loop
     private var core: ClientCore?
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -36,6 +36,13 @@ actor TestClient {
             }
             core.open()
         }
+    }
+
+    /// Connects and waits for nothing.
+    func open(port: UInt16) throws {
+        let core = try ClientCore(loop: loop, port: port, tls: nil)
+        self.core = core
+        core.open()
     }
 
     var streamsMax: UInt32 { core?.session.peerStreamsMax ?? 0 }

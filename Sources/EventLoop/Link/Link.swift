@@ -166,6 +166,32 @@ public final class Link {
         tearDown()
     }
 
+    /// How a stream can break off that was not closed properly.
+    public enum BreakOff: Sendable {
+        /// A TLS record begins and does not end; without TLS, simply the end.
+        case midRecord
+        /// TCP RST.
+        case reset
+    }
+
+    /// Ends the link as a dying host would, without close_notify: for a server that plays one. No callback comes after it.
+    public func breakOff(_ how: BreakOff) {
+        loop.assertOnLoop()
+        guard stage != .closed else { return }
+        switch how {
+        case .midRecord where session != nil && !isWriteBlocked:
+            _ = send()
+            // Application data of 16 KB announced (RFC 8446 section 5.1), three bytes of it sent.
+            let stump: [UInt8] = [0x17, 0x03, 0x03, 0x40, 0x00, 0xCA, 0x11, 0x07]
+            if !isWriteBlocked { _ = Glibc.send(fd, stump, stump.count, Int32(MSG_NOSIGNAL)) }
+        case .midRecord: _ = send()
+        case .reset:
+            var option = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+        }
+        tearDown()
+    }
+
     /// Adds bytes to the output, which leaves at the end of the turn; before `linkDidOpen` they wait for it.
     ///
     /// Written to a closed link they are dropped, since its `didClose` is told already or on its way.

@@ -10,6 +10,8 @@ public struct TokenVerifier {
         /// `iat`, seconds.
         public let issuedAt: Int64
         public let teamID: String
+        /// The key that signed it; empty where it is not genuine.
+        public let keyID: String
         /// First 16 hexadecimal digits of the header's SHA-256: what a ledger may show.
         public let fingerprint: String
     }
@@ -56,8 +58,10 @@ public struct TokenVerifier {
 
     private func judge(_ value: [UInt8]) -> Standing {
         let fingerprint = Hex.string(SHA256.hash(value).prefix(8))
-        func standing(_ isGenuine: Bool, _ issuedAt: Int64 = 0, _ team: String = "") -> Standing {
-            Standing(isGenuine: isGenuine, issuedAt: issuedAt, teamID: team, fingerprint: fingerprint)
+        func standing(_ isGenuine: Bool, _ issuedAt: Int64 = 0, _ key: ProviderKey? = nil) -> Standing {
+            Standing(
+                isGenuine: isGenuine, issuedAt: issuedAt, teamID: key?.teamID ?? "", keyID: key?.keyID ?? "",
+                fingerprint: fingerprint)
         }
         guard let space = value.firstIndex(of: 0x20),
             String(decoding: value[..<space], as: UTF8.self).lowercased() == "bearer"
@@ -73,7 +77,7 @@ public struct TokenVerifier {
             let signature = Base64URL.decode(parts[2]),
             key.publicKey.verifyES256(signature, of: value[parts[0].startIndex..<parts[1].endIndex])
         else { return standing(false) }
-        return standing(true, issuedAt, key.teamID)
+        return standing(true, issuedAt, key)
     }
 
     private static func object(_ part: ArraySlice<UInt8>) -> JSONTree? {

@@ -1,3 +1,4 @@
+import EventLoop
 import HTTP2
 import JSON
 
@@ -22,11 +23,11 @@ private struct ScenarioReader {
     var problems: [String] = []
 
     mutating func scenario(_ tree: JSONTree) -> Scenario {
-        check(tree, "scenario", ["seed", "goaway_after_requests", "settings", "rules"])
+        check(tree, "scenario", "scenario")
         var steps: [Scenario.SettingsStep] = []
         for (index, step) in (array(tree, "settings", "scenario")).enumerated() {
             let place = "settings[\(index)]"
-            check(step, place, ["after_s", "max_concurrent_streams"])
+            check(step, place, "settings")
             steps.append(
                 Scenario.SettingsStep(
                     afterMs: milliseconds(step, "after_s", place) ?? 0,
@@ -36,15 +37,49 @@ private struct ScenarioReader {
         for (index, rule) in (array(tree, "rules", "scenario")).enumerated() {
             rules.append(self.rule(rule, "rules[\(index)]"))
         }
+        var onConnect: [ScenarioConnectRule] = []
+        for (index, rule) in (array(tree, "on_connect", "scenario")).enumerated() {
+            onConnect.append(connectRule(rule, "on_connect[\(index)]"))
+        }
         return Scenario(
-            rules: rules, settings: steps,
+            rules: rules, onConnect: onConnect,
+            connection: tree["connection"].map { connection($0) } ?? ScenarioConnection(), settings: steps,
             goAwayAfterRequests: integer(tree, "goaway_after_requests", "scenario").map { Int(clamping: $0) },
+            goAwayEveryMs: milliseconds(tree, "goaway_every_s", "scenario").map { max(1, $0) },
             seed: UInt64(bitPattern: integer(tree, "seed", "scenario") ?? 1))
     }
 
+    private mutating func connection(_ tree: JSONTree) -> ScenarioConnection {
+        let place = "connection"
+        check(tree, place, "connection")
+        var terms = ScenarioConnection()
+        terms.roundTripMs = integer(tree, "rtt_ms", place) ?? 0
+        if let window = integer(tree, "window", place) {
+            // A smaller one cannot be announced (RFC 9113 section 6.9.2).
+            if window < 65_535 { problems.append("\(place).window: 65535 or more is wanted") }
+            terms.windowBytes = Int32(clamping: window)
+        }
+        terms.returnsWindow = flag(tree, "returns_window", place) ?? true
+        terms.streams = integer(tree, "streams", place).map { UInt32(clamping: $0) }
+        terms.streamsAtStart = integer(tree, "streams_at_start", place).map { UInt32(clamping: $0) }
+        terms.shrinksOnRejection = flag(tree, "shrink_on_rejection", place)
+        terms.headerTableBytes = integer(tree, "header_table", place).map { UInt32(clamping: $0) } ?? 4096
+        terms.tokenThrottle = tree["token_throttle"].map { throttle($0, place + ".token_throttle") }
+        return terms
+    }
+
+    private mutating func throttle(_ tree: JSONTree, _ place: String) -> ScenarioConnection.TokenThrottle {
+        check(tree, place, "token_throttle")
+        let scope = ScenarioConnection.TokenThrottle.Scope(rawValue: string(tree, "scope", place) ?? "")
+        if scope == nil { problems.append("\(place).scope: connection or key is wanted") }
+        return ScenarioConnection.TokenThrottle(
+            scope ?? .key, minMs: milliseconds(tree, "min_s", place) ?? 1_200_000,
+            wedges: flag(tree, "wedge", place) ?? false)
+    }
+
     private mutating func rule(_ tree: JSONTree, _ place: String) -> ScenarioRule {
-        check(tree, place, ["match", "answer", "fault"])
-        let match = tree["match"].map { self.match($0, place + ".match") } ?? ScenarioRule.Match()
+        check(tree, place, "rule")
+        let match = tree["match"].map { self.match($0, place + ".match", "match") } ?? ScenarioRule.Match()
         switch (tree["answer"], tree["fault"]) {
         case (let answer?, nil): return ScenarioRule(match, .answer(self.answer(answer, place + ".answer")))
         case (nil, let fault?): return ScenarioRule(match, self.fault(fault, place + ".fault"))
@@ -54,8 +89,18 @@ private struct ScenarioReader {
         }
     }
 
-    private mutating func match(_ tree: JSONTree, _ place: String) -> ScenarioRule.Match {
-        check(tree, place, ["token", "topic", "push_type", "share", "skip", "count", "after_s", "until_s"])
+    private mutating func connectRule(_ tree: JSONTree, _ place: String) -> ScenarioConnectRule {
+        check(tree, place, "on_connect rule")
+        let match = tree["match"].map { self.match($0, place + ".match", "on_connect match") } ?? ScenarioRule.Match()
+        guard let fault = tree["fault"] else {
+            problems.append("\(place): a 'fault' is wanted")
+            return ScenarioConnectRule(match, .close)
+        }
+        return ScenarioConnectRule(match, connectFault(fault, place + ".fault"))
+    }
+
+    private mutating func match(_ tree: JSONTree, _ place: String, _ keys: String) -> ScenarioRule.Match {
+        check(tree, place, keys)
         var match = ScenarioRule.Match()
         match.tokenPrefix = Array((string(tree, "token", place) ?? "").utf8)
         match.topic = string(tree, "topic", place).map { Array($0.utf8) }
@@ -69,6 +114,8 @@ private struct ScenarioReader {
                 problems.append("\(place).share: a number from 0 to 1 is wanted")
             }
         }
+        match.connection = integer(tree, "connection", place).map { Int(clamping: $0) }
+        match.every = max(1, Int(clamping: integer(tree, "every", place) ?? 1))
         match.skip = Int(clamping: integer(tree, "skip", place) ?? 0)
         match.count = Int(clamping: integer(tree, "count", place) ?? .max)
         match.afterMs = milliseconds(tree, "after_s", place) ?? 0
@@ -77,7 +124,7 @@ private struct ScenarioReader {
     }
 
     private mutating func answer(_ tree: JSONTree, _ place: String) -> ScenarioAnswer {
-        check(tree, place, ["status", "reason", "timestamp", "retry_after", "delay_ms"])
+        check(tree, place, "answer")
         var answer = ScenarioAnswer()
         answer.status = Int(clamping: integer(tree, "status", place) ?? 200)
         if !(200...599).contains(answer.status) { problems.append("\(place).status: 200 to 599 is wanted") }
@@ -85,46 +132,72 @@ private struct ScenarioReader {
         answer.timestampMs = integer(tree, "timestamp", place)
         answer.retryAfterSeconds = integer(tree, "retry_after", place).map { Int(clamping: $0) }
         answer.delayMs = integer(tree, "delay_ms", place) ?? 0
+        answer.splitBytes = integer(tree, "split_bytes", place).map { max(1, Int(clamping: $0)) }
+        if let bytes = integer(tree, "body_bytes", place) {
+            // What a client has to endure may be large, but the simulator holds it whole.
+            if bytes > 64 << 20 { problems.append("\(place).body_bytes: at most 64 MiB are sent") }
+            answer.body = .padded(Int(clamping: min(bytes, 64 << 20)))
+        }
+        if let body = string(tree, "body", place) { answer.body = .raw(Array(body.utf8)) }
         return answer
     }
 
     private mutating func fault(_ tree: JSONTree, _ place: String) -> ScenarioAction {
-        let kind = string(tree, "kind", place) ?? ""
-        switch kind {
-        case "refuse_stream":
-            check(tree, place, ["kind"])
-            return .reset(.refusedStream)
-        case "reset":
-            check(tree, place, ["kind", "code"])
-            return .reset(code(tree, place) ?? .internalError)
+        guard checkFault(tree, place, "fault") else { return .close }
+        switch string(tree, "kind", place) ?? "" {
+        case "refuse_stream": return .reset(.refusedStream)
+        case "reset": return .reset(code(tree, place) ?? .internalError)
         case "goaway":
-            check(tree, place, ["kind", "last", "code", "reason"])
-            let last = string(tree, "last", place) ?? "before"
-            if ScenarioAction.GoAwayLast(rawValue: last) == nil {
-                problems.append("\(place).last: none, before or this is wanted")
-            }
+            let last = word(tree, "last", place, ["none", "before", "this"], "before")
             return .goAway(
                 last: ScenarioAction.GoAwayLast(rawValue: last) ?? .before, code: code(tree, place) ?? .noError,
-                reason: string(tree, "reason", place))
+                reason: string(tree, "reason", place), isTwice: flag(tree, "twice", place) ?? false)
         case "close":
-            check(tree, place, ["kind"])
-            return .close
-        case "freeze":
-            check(tree, place, ["kind", "scope"])
-            let scope = string(tree, "scope", place) ?? "connection"
-            if !["stream", "connection"].contains(scope) {
-                problems.append("\(place).scope: stream or connection is wanted")
+            switch word(tree, "how", place, ["clean", "record", "reset"], "clean") {
+            case "record": return .breakOff(.midRecord)
+            case "reset": return .breakOff(.reset)
+            default: return .close
             }
+        case "freeze":
+            let scope = word(tree, "scope", place, ["connection", "stream"], "connection")
             return scope == "stream" ? .freezeStream : .freezeConnection
         case "drip":
-            check(tree, place, ["kind", "bytes", "every_ms"])
             return .drip(
                 bytes: max(1, Int(clamping: integer(tree, "bytes", place) ?? 1)),
                 everyMs: max(1, integer(tree, "every_ms", place) ?? 50))
-        default:
-            problems.append("\(place).kind: refuse_stream, reset, goaway, close, freeze or drip is wanted")
-            return .close
+        case "flood":
+            let frame = word(tree, "frame", place, ["settings", "ping"], "ping")
+            return .flood(
+                ScenarioAction.FloodFrame(rawValue: frame) ?? .ping,
+                count: Int(clamping: min(integer(tree, "count", place) ?? 1000, 1_000_000)))
+        default: return .bytes(hex(tree, place))
         }
+    }
+
+    private mutating func connectFault(_ tree: JSONTree, _ place: String) -> ScenarioConnectRule.Fault {
+        guard checkFault(tree, place, "on_connect fault") else { return .close }
+        switch string(tree, "kind", place) ?? "" {
+        case "close": return .close
+        case "break": return .breakOff
+        case "mute": return .mute
+        case "goaway":
+            return .goAway(code: (code(tree, place) ?? .noError).rawValue, reason: string(tree, "reason", place))
+        default: return .bytes(hex(tree, place))
+        }
+    }
+
+    /// Checks kind and keys of a fault by the manual; false where there is no such kind.
+    private mutating func checkFault(_ tree: JSONTree, _ place: String, _ title: String) -> Bool {
+        let kind = string(tree, "kind", place) ?? ""
+        let kinds = ScenarioManual.all.compactMap { section in
+            section.title.hasPrefix(title + " ") ? String(section.title.dropFirst(title.count + 1)) : nil
+        }
+        guard kinds.contains(kind) else {
+            problems.append("\(place).kind: one of \(kinds.joined(separator: ", ")) is wanted")
+            return false
+        }
+        check(tree, place, title + " " + kind)
+        return true
     }
 
     private mutating func code(_ tree: JSONTree, _ place: String) -> HTTP2ErrorCode? {
@@ -138,14 +211,47 @@ private struct ScenarioReader {
 
     // MARK: Leaves
 
-    private mutating func check(_ tree: JSONTree, _ place: String, _ known: [String]) {
+    private mutating func check(_ tree: JSONTree, _ place: String, _ title: String) {
         guard let members = tree.members else {
             problems.append("\(place): an object is wanted")
             return
         }
+        let known = ScenarioManual.names(title)
         for member in members where !known.contains(member.key) {
             problems.append("\(place).\(member.key): unknown key; known are \(known.joined(separator: ", "))")
         }
+    }
+
+    private mutating func word(
+        _ tree: JSONTree, _ key: String, _ place: String, _ words: [String], _ fallback: String
+    ) -> String {
+        let word = string(tree, key, place) ?? fallback
+        if !words.contains(word) {
+            problems.append("\(place).\(key): one of \(words.joined(separator: ", ")) is wanted")
+        }
+        return word
+    }
+
+    private mutating func flag(_ tree: JSONTree, _ key: String, _ place: String) -> Bool? {
+        guard let value = tree[key], value != .null else { return nil }
+        if case .bool(let flag) = value { return flag }
+        problems.append("\(place).\(key): true or false is wanted")
+        return nil
+    }
+
+    private mutating func hex(_ tree: JSONTree, _ place: String) -> [UInt8] {
+        let digits = Array((string(tree, "hex", place) ?? "").utf8.filter { $0 != 0x20 })
+        var bytes: [UInt8] = []
+        for place in stride(from: 0, to: digits.count - 1, by: 2) {
+            guard let byte = UInt8(String(decoding: digits[place...(place + 1)], as: UTF8.self), radix: 16) else {
+                break
+            }
+            bytes.append(byte)
+        }
+        if bytes.isEmpty || bytes.count * 2 != digits.count {
+            problems.append("\(place).hex: an even number of hexadecimal digits is wanted")
+        }
+        return bytes
     }
 
     private mutating func array(_ tree: JSONTree, _ key: String, _ place: String) -> [JSONTree] {

@@ -10,6 +10,8 @@ import JSON
 /// {
 ///   "seed": 7,
 ///   "goaway_after_requests": 10000,
+///   "connection": {"rtt_ms": 80, "token_throttle": {"scope": "key"}},
+///   "on_connect": [{"match": {"every": 10}, "fault": {"kind": "goaway", "reason": "Shutdown"}}],
 ///   "settings": [{"after_s": 5, "max_concurrent_streams": 1}, {"after_s": 8, "max_concurrent_streams": 1000}],
 ///   "rules": [
 ///     {"match": {"token": "dead"}, "answer": {"status": 410, "reason": "Unregistered", "timestamp": 1700000000000}},
@@ -21,19 +23,7 @@ import JSON
 /// }
 /// ```
 ///
-/// `match` (all given conditions must hold; none given matches everything): `token` prefix (hex), `topic` exact,
-/// `push_type` exact, `share` 0 ... 1 of what else matches, `skip` so many matches first, `count` at most so many
-/// matches, `after_s` and `until_s` since the start.
-///
-/// `answer`: `status` (200), `reason`, `timestamp` (ms), `retry_after` (s, a header), `delay_ms`.
-///
-/// `fault`, by `kind`: `refuse_stream`; `reset` with `code` (name or number); `goaway` with `last` (`none`, `before` this
-/// request, `this`: answered too; default `before`), `code` (`NO_ERROR`), `reason` (becomes the debug JSON); `close` the
-/// connection; `freeze` this `stream` or the whole connection (`scope`: `connection`, the default); `drip` the
-/// connection's output, `bytes` (1) every `every_ms` (50), this request being answered.
-///
-/// `goaway_after_requests` closes each connection gracefully after so many requests. `settings` are announced to all
-/// connections at a time since the start, and to later ones when they begin.
+/// `ScenarioManual` names every key; `Config/simulator.md` is for readers.
 public struct Scenario: Sendable, Equatable {
     /// A change of SETTINGS at a time.
     public struct SettingsStep: Sendable, Equatable {
@@ -54,28 +44,41 @@ public struct Scenario: Sendable, Equatable {
         public var pushType: PushType
         /// Since the simulator's start.
         public var atMs: Int64
+        /// The connection's number, from 1.
+        public var connection: Int
 
         /// All parts.
-        public init(token: ArraySlice<UInt8>, topic: ArraySlice<UInt8>, pushType: PushType, atMs: Int64) {
+        public init(
+            token: ArraySlice<UInt8>, topic: ArraySlice<UInt8>, pushType: PushType, atMs: Int64, connection: Int = 1
+        ) {
             self.token = token
             self.topic = topic
             self.pushType = pushType
             self.atMs = atMs
+            self.connection = connection
         }
     }
 
     public private(set) var rules: [ScenarioRule]
+    public private(set) var onConnect: [ScenarioConnectRule]
+    public let connection: ScenarioConnection
     public let settings: [SettingsStep]
     public let goAwayAfterRequests: Int?
+    public let goAwayEveryMs: Int64?
     private var random: UInt64
 
     /// Rules as values, for tests.
     public init(
-        rules: [ScenarioRule] = [], settings: [SettingsStep] = [], goAwayAfterRequests: Int? = nil, seed: UInt64 = 1
+        rules: [ScenarioRule] = [], onConnect: [ScenarioConnectRule] = [],
+        connection: ScenarioConnection = ScenarioConnection(), settings: [SettingsStep] = [],
+        goAwayAfterRequests: Int? = nil, goAwayEveryMs: Int64? = nil, seed: UInt64 = 1
     ) {
         self.rules = rules
+        self.onConnect = onConnect
+        self.connection = connection
         self.settings = settings.sorted { $0.afterMs < $1.afterMs }
         self.goAwayAfterRequests = goAwayAfterRequests
+        self.goAwayEveryMs = goAwayEveryMs
         random = seed
     }
 
@@ -84,6 +87,15 @@ public struct Scenario: Sendable, Equatable {
         for index in rules.indices where rules[index].match.holds(subject) {
             if let share = rules[index].match.share, draw() >= share { continue }
             if rules[index].take() { return rules[index].action }
+        }
+        return nil
+    }
+
+    /// What a new connection meets; nil serves it.
+    public mutating func fault(ofConnection number: Int, atMs: Int64) -> ScenarioConnectRule.Fault? {
+        for index in onConnect.indices where onConnect[index].match.holds(connection: number, atMs: atMs) {
+            if let share = onConnect[index].match.share, draw() >= share { continue }
+            if onConnect[index].match.take(&onConnect[index].seen) { return onConnect[index].fault }
         }
         return nil
     }

@@ -1,3 +1,4 @@
+public import EventLoop
 public import HTTP2
 
 /// One rule of a scenario: when, and what then.
@@ -8,6 +9,8 @@ public struct ScenarioRule: Sendable, Equatable {
         public var topic: [UInt8]?
         public var pushType: PushType?
         public var share: Double?
+        public var connection: Int?
+        public var every = 1
         public var skip = 0
         public var count = Int.max
         public var afterMs: Int64 = 0
@@ -17,10 +20,22 @@ public struct ScenarioRule: Sendable, Equatable {
         public init() {}
 
         func holds(_ subject: Scenario.Subject) -> Bool {
-            subject.atMs >= afterMs && subject.atMs < untilMs
+            holds(connection: subject.connection, atMs: subject.atMs)
                 && (pushType.map { $0 == subject.pushType } ?? true)
                 && (tokenPrefix.isEmpty || subject.token.starts(with: tokenPrefix))
                 && (topic.map { subject.topic.elementsEqual($0) } ?? true)
+        }
+
+        func holds(connection number: Int, atMs: Int64) -> Bool {
+            atMs >= afterMs && atMs < untilMs && (connection ?? number) == number
+        }
+
+        /// Counts one match in `seen`; true where it is one of `every` and falls between `skip` and `skip + count`.
+        func take(_ seen: inout Int) -> Bool {
+            seen += 1
+            guard seen.isMultiple(of: every) else { return false }
+            let place = seen / every - 1
+            return place >= skip && place - skip < count
         }
     }
 
@@ -34,12 +49,7 @@ public struct ScenarioRule: Sendable, Equatable {
         self.action = action
     }
 
-    /// Counts one match; true where it falls between `skip` and `skip + count`.
-    mutating func take() -> Bool {
-        let place = seen
-        seen += 1
-        return place >= match.skip && place - match.skip < match.count
-    }
+    mutating func take() -> Bool { match.take(&seen) }
 }
 
 /// What a rule does with a request.
@@ -48,16 +58,27 @@ public enum ScenarioAction: Sendable, Equatable {
     case answer(ScenarioAnswer)
     /// RST_STREAM with this code; `refusedStream` says that nothing was done.
     case reset(HTTP2ErrorCode)
-    /// GOAWAY; the streams above its last are dropped.
-    case goAway(last: GoAwayLast, code: HTTP2ErrorCode, reason: String?)
-    /// The connection is closed without a word.
+    /// GOAWAY; the streams above its last are dropped. `isTwice`: one that names 2^31-1 goes before it (RFC 9113, 6.8).
+    case goAway(last: GoAwayLast, code: HTTP2ErrorCode, reason: String?, isTwice: Bool = false)
+    /// The connection is closed with close_notify and no other word.
     case close
+    /// It ends as with a dying host.
+    case breakOff(Link.BreakOff)
     /// This stream is never answered.
     case freezeStream
     /// The connection reads and writes nothing any more.
     case freezeConnection
     /// The connection's output trickles from here on; the request itself is accepted.
     case drip(bytes: Int, everyMs: Int64)
+    /// So many frames at once; the request itself is accepted.
+    case flood(FloodFrame, count: Int)
+    /// Raw bytes among the frames; the request itself is accepted.
+    case bytes([UInt8])
+
+    /// What a flood is made of.
+    public enum FloodFrame: String, Sendable {
+        case settings, ping
+    }
 
     /// Which stream a GOAWAY names.
     public enum GoAwayLast: String, Sendable {
@@ -72,8 +93,11 @@ public enum ScenarioAction: Sendable, Equatable {
         case .reset: "reset"
         case .goAway: "goaway"
         case .close: "close"
+        case .breakOff: "break"
         case .freezeStream, .freezeConnection: "freeze"
         case .drip: "drip"
+        case .flood: "flood"
+        case .bytes: "bytes"
         }
     }
 }
@@ -86,6 +110,22 @@ public struct ScenarioAnswer: Sendable, Equatable {
     public var timestampMs: Int64?
     public var retryAfterSeconds: Int?
     public var delayMs: Int64 = 0
+    public var body = Body.json
+    /// Largest DATA frame of the body; nil: as large as it goes.
+    public var splitBytes: Int?
+
+    /// What the body is.
+    public enum Body: Sendable, Equatable {
+        /// Apple's JSON, and nothing with a 200.
+        case json
+        /// Apple's JSON with a member `pad`, so many bytes in all.
+        case padded(Int)
+        /// These bytes; with none the answer ends with its headers.
+        case raw([UInt8])
+    }
+
+    /// An acceptance as Apple sends it: nothing but headers.
+    var isPlain: Bool { status == 200 && retryAfterSeconds == nil && body == .json }
 
     /// 200 at once.
     public init() {}

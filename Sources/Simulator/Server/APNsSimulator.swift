@@ -29,6 +29,8 @@ public final class APNsSimulator {
     private var delayTimer: LoopTimer?
     private var steps: ArraySlice<Scenario.SettingsStep>
     private var stepTimer: LoopTimer?
+    private var goAwayTimer: LoopTimer?
+    private var keyThrottles: [String: TokenThrottle] = [:]
     private var identifiers: UInt64 = 0
 
     /// Binds and listens at once.
@@ -41,7 +43,7 @@ public final class APNsSimulator {
         verifier = TokenVerifier(keys: configuration.keys)
         scenario = configuration.scenario
         steps = scenario.settings[...]
-        streamsCeiling = configuration.streamsMax
+        streamsCeiling = scenario.connection.streams ?? configuration.streamsMax
         startNanos = loop.nowNanos
         do {
             var tls: TLSServerContext?
@@ -59,7 +61,12 @@ public final class APNsSimulator {
         }
         delayTimer = LoopTimer(loop: loop) { [unowned self] in self.answerDue() }
         stepTimer = LoopTimer(loop: loop) { [unowned self] in self.takeSteps() }
+        goAwayTimer = LoopTimer(loop: loop) { [unowned self] in
+            self.goAway(reason: "Shutdown")
+            self.armGoAway()
+        }
         armSteps()
+        armGoAway()
     }
 
     /// Stops listening and closes every connection.
@@ -69,6 +76,7 @@ public final class APNsSimulator {
         listener = nil
         delayTimer?.cancel()
         stepTimer?.cancel()
+        goAwayTimer?.cancel()
         closeConnections()
         ledger.flush()
     }
@@ -84,11 +92,15 @@ public final class APNsSimulator {
     /// Why nothing is answered any more: the ledger's file takes no lines.
     public var ledgerFault: SimulatorFault? { ledger.fault }
 
-    /// Replaces the rules; times in them still count from the simulator's start.
+    /// Replaces the rules; times in them still count from the simulator's start. What they say of connections holds for
+    /// those to come, a stream limit for all.
     public func setScenario(_ scenario: Scenario) {
         self.scenario = scenario
         steps = scenario.settings[...]
+        if let streams = scenario.connection.streams { setStreamsMax(streams) }
         armSteps()
+        goAwayTimer?.cancel()
+        armGoAway()
     }
 
     /// Closes every connection without a word.
@@ -121,7 +133,16 @@ public final class APNsSimulator {
     var sinceStartMs: Int64 { Int64(clamping: (loop.nowNanos &- startNanos) / 1_000_000) }
 
     var streamsAtStart: UInt32 {
-        asksForToken ? min(configuration.streamsAtStart, streamsCeiling) : streamsCeiling
+        asksForToken
+            ? min(scenario.connection.streamsAtStart ?? configuration.streamsAtStart, streamsCeiling) : streamsCeiling
+    }
+
+    var shrinksOnRejection: Bool { scenario.connection.shrinksOnRejection ?? configuration.shrinksOnRejection }
+
+    /// Whether a genuine token, new to its team's key, comes too soon.
+    func appearsTooSoon(_ token: TokenVerifier.Standing, minMs: Int64) -> Bool {
+        keyThrottles[token.teamID + "." + token.keyID, default: TokenThrottle()].appearsTooSoon(
+            token.fingerprint, nowMs: sinceStartMs, minMs: minMs)
     }
 
     func standing(of authorization: ArraySlice<UInt8>) -> TokenVerifier.Standing {
@@ -158,7 +179,9 @@ public final class APNsSimulator {
     }
 
     func remove(_ connection: SimulatedConnection) {
-        if connections.removeValue(forKey: connection.number) != nil { counters.connectionsOpen -= 1 }
+        guard connections.removeValue(forKey: connection.number) != nil else { return }
+        counters.connectionsOpen -= 1
+        counters.headerTablePeak = max(counters.headerTablePeak, connection.session.headerTableBytes)
     }
 
     // MARK: Private
@@ -195,6 +218,11 @@ public final class APNsSimulator {
             setStreamsMax(step.maxConcurrentStreams)
         }
         armSteps()
+    }
+
+    private func armGoAway() {
+        guard let everyMs = scenario.goAwayEveryMs else { return }
+        goAwayTimer?.arm(afterNanos: UInt64(clamping: everyMs) &* 1_000_000)
     }
 
     private func armSteps() {

@@ -21,7 +21,7 @@ final class AnswerWriter {
     func send(
         _ answer: ScenarioAnswer, apnsID: ArraySlice<UInt8>, on session: HTTP2Session, stream: Int32
     ) throws(HTTP2Fault) {
-        if answer.status == 200, answer.retryAfterSeconds == nil {
+        if answer.isPlain {
             guard apnsID.withUnsafeBytes({ accepted.set(Self.identifier, $0) }) else { return }
             return try session.submitResponse(stream, accepted)
         }
@@ -30,11 +30,24 @@ final class AnswerWriter {
             apnsID.withUnsafeBytes({ rejected.set(Self.identifier, $0) })
         else { return }
         if let seconds = answer.retryAfterSeconds { try rejected.append("retry-after", String(seconds)) }
+        try session.submitResponse(stream, rejected, body: body(of: answer), pieceBytes: answer.splitBytes)
+    }
+
+    private func body(of answer: ScenarioAnswer) -> [UInt8] {
+        var size = 0
+        switch answer.body {
+        case .raw(let bytes): return bytes
+        case .padded(let bytes): size = bytes
+        case .json where answer.status == 200: return []
+        case .json: break
+        }
         body.clear()
         body.beginObject()
         body.member("reason", ifPresent: answer.reason)
         if let timestamp = answer.timestampMs { body.member("timestamp", timestamp) }
+        // The member around the padding takes ten bytes at most, and the brace one.
+        if size > 0 { body.member("pad", String(repeating: "x", count: max(0, size - body.bytes.count - 10))) }
         body.endObject()
-        try session.submitResponse(stream, rejected, body: answer.status == 200 ? [] : body.bytes)
+        return body.bytes
     }
 }

@@ -27,31 +27,73 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
     private var lastAnsweredID: Int32 = 0
     private var isFrozen = false
     private var drip: DripOutput?
+    /// Between this machine and the far one that the scenario makes of it.
+    private var line: OutputLine?
+    private var throttle = TokenThrottle()
+    /// To be frozen as soon as what is queued has left.
+    private var isWedging = false
     private var lingering: LoopTimer?
 
     init(number: Int, link: Link, simulator: APNsSimulator) throws(HTTP2Fault) {
         self.number = number
         self.link = link
         self.simulator = simulator
+        let terms = simulator.scenario.connection
         streamLimit = simulator.streamsAtStart
         isProven = !simulator.asksForToken
         var configuration = HTTP2Configuration()
         configuration.settings.maxConcurrentStreams = streamLimit
         // As APNs announces them (pushy #878, apns2 #117).
-        configuration.settings.headerTableBytes = 4096
+        configuration.settings.headerTableBytes = terms.headerTableBytes
         configuration.settings.maxFrameBytes = 16_384
         configuration.settings.maxHeaderListBytes = 8000
-        configuration.connectionWindowBytes = simulator.configuration.connectionWindowBytes
+        configuration.connectionWindowBytes = terms.windowBytes ?? simulator.configuration.connectionWindowBytes
+        configuration.returnsWindow = terms.returnsWindow
         session = try HTTP2Session(.server, configuration: configuration)
         answers = try AnswerWriter()
         link.delegate = self
         session.delegate = self
+        if terms.roundTripMs > 0 {
+            line = OutputLine(loop: simulator.loop, delayMs: terms.roundTripMs) { [unowned self] in self.write($0) }
+        }
     }
 
     // MARK: Link
 
     func linkDidOpen(_ link: Link) {
-        flush()
+        guard let fault = simulator.scenario.fault(ofConnection: number, atMs: simulator.sinceStartMs) else {
+            return flush()
+        }
+        simulator.counters.faults[fault.name, default: 0] += 1
+        switch fault {
+        case .close: close()
+        case .breakOff: breakOff(.midRecord)
+        case .mute: freeze()
+        case .goAway(let code, let reason): endWith(RawFrames.goAway(code: code, debug: RawFrames.debug(reason)))
+        case .bytes(let bytes): endWith(bytes)
+        }
+    }
+
+    /// Says this in place of everything, and ends.
+    private func endWith(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { put($0) }
+        freeze()
+        linger()
+    }
+
+    /// Reads and writes nothing more; what is queued for the network still goes.
+    private func freeze() {
+        isFrozen = true
+        session.stop()
+        link.pauseReading()
+    }
+
+    private func put(_ bytes: UnsafeRawBufferPointer) {
+        if let line { line.add(bytes) } else { write(bytes) }
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer) {
+        if let drip { drip.add(bytes) } else { link.write(bytes) }
     }
 
     func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) {
@@ -82,12 +124,11 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         // Without its line no answer may leave.
         guard simulator.ledger.fault == nil else { return close() }
         do {
-            try session.drainOutput { bytes in
-                if let drip { drip.add(bytes) } else { link.write(bytes) }
-            }
+            try session.drainOutput { put($0) }
         } catch {
             return close()
         }
+        if isWedging { freeze() }
         if link.isFull { link.pauseReading() }
         if session.isDone { linger() }
     }
@@ -100,12 +141,20 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         simulator.remove(self)
     }
 
+    /// Ends the connection as a dying host would.
+    private func breakOff(_ how: Link.BreakOff) {
+        session.stop()
+        link.breakOff(how)
+        settleRest()
+        simulator.remove(self)
+    }
+
     /// After the last frame the client gets a moment to close by itself: closing at once could reset the connection
     /// under frames that it has not read yet.
     private func linger() {
         guard lingering == nil else { return }
         let timer = LoopTimer(loop: simulator.loop) { [unowned self] in self.close() }
-        timer.arm(afterNanos: 500_000_000)
+        timer.arm(afterNanos: 500_000_000 &+ UInt64(clamping: simulator.scenario.connection.roundTripMs) &* 1_000_000)
         lingering = timer
     }
 
@@ -172,7 +221,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         let head = exchanges[index].head
         return Scenario.Subject(
             token: head[.path].flatMap { RequestCheck.token(path: $0) } ?? [], topic: head[.topic] ?? [],
-            pushType: exchanges[index].type, atMs: simulator.sinceStartMs)
+            pushType: exchanges[index].type, atMs: simulator.sinceStartMs, connection: number)
     }
 
     /// Apple's checks in turn: headers, token, payload.
@@ -202,7 +251,20 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
             return rejection
         }
         if teamID == nil { teamID = standing?.teamID }
-        return nil
+        return throttled()
+    }
+
+    private func throttled() -> Rejection? {
+        guard let rule = simulator.scenario.connection.tokenThrottle, let standing else { return nil }
+        let isTooSoon =
+            switch rule.scope {
+            case .connection:
+                throttle.changesTooSoon(standing.fingerprint, nowMs: simulator.sinceStartMs, minMs: rule.minMs)
+            case .key: simulator.appearsTooSoon(standing, minMs: rule.minMs)
+            }
+        guard isTooSoon else { return nil }
+        if rule.wedges { isWedging = true }
+        return Rejection(429, "TooManyProviderTokenUpdates")
     }
 
     private static func same(_ left: ArraySlice<UInt8>, _ right: [UInt8]) -> Bool {
@@ -227,7 +289,10 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         case .reset(let code):
             settle(index, status: nil, reason: nil, fault: action.faultName)
             session.resetStream(stream, code)
-        case .goAway(let last, let code, let reason):
+        case .goAway(let last, let code, let reason, let isTwice):
+            if isTwice, lastStreamID == nil {
+                try? session.submitGoAway(lastStreamID: .max, .noError)
+            }
             let lastID: Int32 =
                 switch last {
                 case .none: 0
@@ -251,12 +316,32 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         case .freezeConnection:
             settle(index, status: nil, reason: nil, fault: action.faultName)
             simulator.ledger.flush()
-            isFrozen = true
-            session.stop()
-            link.pauseReading()
+            freeze()
+        case .breakOff(let how):
+            settle(index, status: nil, reason: nil, fault: action.faultName)
+            simulator.ledger.flush()
+            breakOff(how)
+        case .flood(let frame, let count):
+            for _ in 0..<count { submit(frame) }
+            send(index, ScenarioAnswer(), fault: action.faultName)
+        case .bytes(let bytes):
+            // What was queued before goes before.
+            try? session.drainOutput { put($0) }
+            bytes.withUnsafeBytes { put($0) }
+            send(index, ScenarioAnswer(), fault: action.faultName)
         case .drip(let bytes, let everyMs):
             if drip == nil { drip = DripOutput(link: link, loop: simulator.loop, bytes: bytes, everyMs: everyMs) }
             send(index, ScenarioAnswer(), fault: action.faultName)
+        }
+    }
+
+    private func submit(_ frame: ScenarioAction.FloodFrame) {
+        switch frame {
+        case .ping: try? session.submitPing(0)
+        case .settings:
+            var settings = HTTP2Settings()
+            settings.maxConcurrentStreams = streamLimit
+            try? session.submitSettings(settings)
         }
     }
 
@@ -280,7 +365,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         } else {
             simulator.counters.rejected[answer.reason ?? "", default: 0] += 1
             // "410 isn't considered an error" for the connection.
-            if simulator.configuration.shrinksOnRejection, answer.status != 410, !isShrunk {
+            if simulator.shrinksOnRejection, answer.status != 410, !isShrunk {
                 isShrunk = true
                 updateStreamLimit()
             }
@@ -336,8 +421,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
     func goAway(lastStreamID: Int32, _ code: HTTP2ErrorCode, reason: String?) {
         guard self.lastStreamID == nil else { return }
         self.lastStreamID = lastStreamID
-        let debug = reason.map { Array("{\"reason\":\"\($0)\"}".utf8) } ?? []
-        try? session.submitGoAway(lastStreamID: lastStreamID, code, debug: debug)
+        try? session.submitGoAway(lastStreamID: lastStreamID, code, debug: RawFrames.debug(reason))
     }
     /// Whether the request is above what GOAWAY announced: neither a line nor an answer, for the client sends it again
     /// by right (RFC 9113 section 6.8).

@@ -13,6 +13,10 @@ struct SimulateCommand: Command {
             Apple's own reasons. It prints what a worker's configuration needs to push to it, and its counters at the end.
             The ledger gets one JSON line per request, written before its answer. Ctrl-C ends it.
 
+            A scenario is a JSON file: `rules` are looked at in order for each request that passes Apple's checks, the first
+            that matches decides, and what none matches is accepted. Its keys (Config/simulator.md has examples):
+
+            \(ScenarioManual.text)
             exit codes: 0 ended, 1 the address or a file cannot be used, 64 bad usage, 78 bad scenario
             """,
         options: [
@@ -193,6 +197,7 @@ struct SimulateCommand: Command {
         writer.member("accepted", Int64(counters.accepted))
         writer.member("connections", Int64(counters.connections))
         writer.member("streams_peak", Int64(counters.streamsPeak))
+        writer.member("header_table_peak", Int64(counters.headerTablePeak))
         writer.member("provider_tokens", Int64(counters.tokens))
         writer.key("rejected")
         writer.counts(counters.rejected)
