@@ -103,6 +103,7 @@ final class RedisConnection: LinkDelegate {
                 takeReplies(client, delegate)
             }
             client.observe(depth: pipeline.count)
+            delegate?.redisDidTellReplies(client)
             if isLive, let endingFault { end(endingFault) }
         }
     }

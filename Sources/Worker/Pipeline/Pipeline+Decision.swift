@@ -296,7 +296,6 @@ extension Pipeline {
         if job.burst != nil { leaveBurst(job) }
         release(job.event)
         expandWaiting()
-        pollKafkaIfReady()
     }
 }
 

@@ -5,7 +5,6 @@ import Redis
 /// Redis' answers, each to the job and the step that asked.
 extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
-        defer { pollKafkaIfReady() }
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
         case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks, .heldBack:
@@ -34,6 +33,8 @@ extension Pipeline: RedisClientDelegate {
             break
         }
     }
+
+    func redisDidTellReplies(_ client: RedisClient) { pollKafkaIfReady() }
 
     private func take(_ reply: borrowing RedisReply, _ tag: Tag, _ job: RecipientJob) {
         var failed = false

@@ -119,6 +119,7 @@ final class Pipeline {
             producerWatchers.append(
                 try FDWatcher(loop: loop, fd: producer.wakeFD) { [unowned self] in
                     outbox?.takeReports(of: producer, max: 1024)
+                    pollKafkaIfReady()
                 })
         }
         pollKafka()
