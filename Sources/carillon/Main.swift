@@ -10,6 +10,7 @@ struct Main {
             CommandEntry(ExplainCommand.self),
             CommandEntry(TraceCommand.self),
             CommandEntry(SendCommand.self),
+            CommandEntry(ChannelCommand.self),
             CommandEntry(UserCommand.self),
             CommandEntry(RecordCommand.self),
             CommandEntry(ReplayCommand.self),

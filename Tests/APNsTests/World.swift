@@ -31,6 +31,7 @@ final class World: APNsClientDelegate, @unchecked Sendable {
     var isHealed = false
     /// When the peer stopped to answer; then for how long the client fed it.
     var frozenNanos: UInt64 = 0
+    let endpoint: APNsEndpoint
     private var made: APNsClient?
     private let folder: TemporaryFolder
     private let headers: PushHeaders
@@ -41,8 +42,9 @@ final class World: APNsClientDelegate, @unchecked Sendable {
         headers = try PushHeaders(
             topic: "com.example.im", pushType: .alert, expirationSeconds: 4_000_000_000, collapseID: Array("c1".utf8))
         let caFile = try folder.write(try Peer.certificate.get().authorityPEM, to: "ca.pem")
+        endpoint = APNsEndpoint(host: "127.0.0.1", port: port ?? peer.port, caFile: caFile)
         made = try APNsClient(
-            loop: loop, endpoint: APNsEndpoint(host: "127.0.0.1", port: port ?? peer.port, caFile: caFile),
+            loop: loop, endpoint: endpoint,
             credential: .token(key: try Self.key.get(), keyID: "ABC123DEFG", teamID: "DEF123GHIJ"), limits: limits,
             metrics: APNsMetrics(registry: metrics, app: "im"), delegate: self, seed: 11)
     }

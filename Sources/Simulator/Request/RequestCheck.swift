@@ -34,6 +34,9 @@ public struct RequestCheck: Sendable {
             ?? collapseID(head[.collapseID])
     }
 
+    /// Whether an app of this bundle identifier exists.
+    func isKnown(bundle: String) -> Bool { topics.isEmpty || topics.contains(Array(bundle.utf8)) }
+
     /// Checks the size of a payload; `isObject` tells whether it is one JSON object.
     public func payload(bytes: Int, isObject: Bool, type: PushType) -> Rejection? {
         if bytes == 0 { return Rejection(400, "PayloadEmpty") }

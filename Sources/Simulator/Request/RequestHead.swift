@@ -5,7 +5,7 @@ public import HTTP2
 public struct RequestHead: Sendable {
     /// A field that APNs looks at.
     public enum Field: Int, CaseIterable, Sendable {
-        case method, path, authorization, topic, pushType, identifier, expiration, priority, collapseID
+        case method, path, authorization, topic, pushType, identifier, expiration, priority, collapseID, channelID
 
         /// The name on the wire.
         public var name: StaticString {
@@ -19,20 +19,21 @@ public struct RequestHead: Sendable {
             case .expiration: "apns-expiration"
             case .priority: "apns-priority"
             case .collapseID: "apns-collapse-id"
+            case .channelID: "apns-channel-id"
             }
         }
 
         /// The field of a lower-case name; nil for one that APNs ignores.
         static func named(_ name: UnsafeRawBufferPointer) -> Field? {
             let candidate: Field
-            // The lengths differ but for two pairs, which a letter tells apart.
+            // The lengths differ but for three pairs, which a letter tells apart.
             switch name.count {
             case 5: candidate = .path
             case 7: candidate = name[0] == 0x3A ? .method : .identifier
             case 10: candidate = .topic
             case 13: candidate = name[1] == 0x75 ? .authorization : .priority
             case 14: candidate = .pushType
-            case 15: candidate = .expiration
+            case 15: candidate = name[5] == 0x63 ? .channelID : .expiration
             case 16: candidate = .collapseID
             default: return nil
             }
@@ -48,7 +49,7 @@ public struct RequestHead: Sendable {
     }
 
     private var bytes: [UInt8] = []
-    private var pieces = InlineArray<9, Piece>(repeating: Piece())
+    private var pieces = InlineArray<10, Piece>(repeating: Piece())
     /// A known field came twice.
     public private(set) var hasDuplicates = false
 

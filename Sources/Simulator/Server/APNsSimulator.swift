@@ -20,6 +20,8 @@ public final class APNsSimulator {
     private(set) var streamsCeiling: UInt32
 
     private var verifier: TokenVerifier
+    /// Broadcast channels made here.
+    var channels = ChannelDesk()
     private var fingerprints: Set<String> = []
     private let parser = JSONParser(maxBytes: Exchange.bodyBytesMax)
     private var listener: Listener?

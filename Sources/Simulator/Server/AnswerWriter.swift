@@ -33,6 +33,25 @@ final class AnswerWriter {
         try session.submitResponse(stream, rejected, body: body(of: answer), pieceBytes: answer.splitBytes)
     }
 
+    /// Queues the answer to a request about channels.
+    func send(
+        _ reply: ChannelDesk.Reply, requestID: [UInt8], on session: HTTP2Session, stream: Int32
+    ) throws(HTTP2Fault) {
+        var headers = HeaderList(reserving: 256)
+        try headers.append(":status", String(reply.status))
+        try headers.append("apns-request-id", requestID, indexing: .never)
+        if let channel = reply.channel { try headers.append("apns-channel-id", channel, indexing: .never) }
+        var content = reply.body
+        if let reason = reply.reason {
+            body.clear()
+            body.beginObject()
+            body.member("reason", reason)
+            body.endObject()
+            content = body.bytes
+        }
+        try session.submitResponse(stream, headers, body: content)
+    }
+
     private func body(of answer: ScenarioAnswer) -> [UInt8] {
         var size = 0
         switch answer.body {

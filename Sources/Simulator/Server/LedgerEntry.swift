@@ -24,7 +24,7 @@ public struct LedgerEntry: Sendable, Equatable {
     public let answered: Bool
 
     static let headerFields: [RequestHead.Field] = [
-        .authorization, .topic, .pushType, .identifier, .expiration, .priority, .collapseID,
+        .authorization, .topic, .pushType, .identifier, .expiration, .priority, .collapseID, .channelID,
     ]
 
     init(_ record: Ledger.Record, head: RequestHead, body: [UInt8], atMs: Int64) {

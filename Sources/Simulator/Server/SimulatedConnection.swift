@@ -208,6 +208,9 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         if let limit = simulator.scenario.goAwayAfterRequests, served >= limit {
             goAway(lastStreamID: max(exchanges[index].stream, lastAnsweredID), .noError, reason: nil)
         }
+        if let place = exchanges[index].head[.path].flatMap({ ChannelDesk.Place(path: $0) }) {
+            return atDesk(place, index)
+        }
         if let rejection = judge(index) {
             return send(index, ScenarioAnswer(rejection.status, rejection.reason))
         }
@@ -215,6 +218,29 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
             return send(index, ScenarioAnswer())
         }
         perform(action, index)
+    }
+
+    /// Channels and broadcasts; rules are for pushes alone.
+    private func atDesk(_ place: ChannelDesk.Place, _ index: Int) {
+        let simulator = simulator
+        exchanges[index].isObject = simulator.isObject(exchanges[index].body)
+        let exchange = exchanges[index]
+        if simulator.asksForToken, let rejection = judgeToken(exchange.head, index) {
+            return answer(ChannelDesk.Reply(rejection.status, rejection.reason), index)
+        }
+        let reply = simulator.channels.reply(
+            place, head: exchange.head, body: exchange.body, bytes: exchange.bytes, isObject: exchange.isObject,
+            isKnownApp: simulator.check.isKnown(bundle: place.app))
+        answer(reply, index)
+    }
+
+    private func answer(_ reply: ChannelDesk.Reply, _ index: Int) {
+        settle(index, status: reply.status, reason: reply.reason, fault: nil)
+        count(status: reply.status, reason: reply.reason)
+        let stream = exchanges[index].stream
+        lastAnsweredID = max(lastAnsweredID, stream)
+        // As with a push: a fault means that the client left the stream.
+        try? answers.send(reply, requestID: simulator.makeIdentifier(), on: session, stream: stream)
     }
 
     private func subject(_ index: Int) -> Scenario.Subject {
@@ -355,7 +381,17 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
 
     private func send(_ index: Int, _ answer: ScenarioAnswer, fault: String? = nil) {
         settle(index, status: answer.status, reason: answer.reason, fault: fault)
-        if answer.status == 200 {
+        count(status: answer.status, reason: answer.reason)
+        let stream = exchanges[index].stream
+        lastAnsweredID = max(lastAnsweredID, stream)
+        let identifier = apnsID(index)
+        // A fault here means that the client left the stream; its line stands already.
+        try? answers.send(answer, apnsID: identifier, on: session, stream: stream)
+    }
+
+    /// Counts an answer and does to the stream limit what it leads to.
+    private func count(status: Int, reason: String?) {
+        if (200...299).contains(status) {
             simulator.counters.accepted += 1
             if !isProven || isShrunk {
                 isProven = true
@@ -363,18 +399,13 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
                 updateStreamLimit()
             }
         } else {
-            simulator.counters.rejected[answer.reason ?? "", default: 0] += 1
+            simulator.counters.rejected[reason ?? "", default: 0] += 1
             // "410 isn't considered an error" for the connection.
-            if simulator.shrinksOnRejection, answer.status != 410, !isShrunk {
+            if simulator.shrinksOnRejection, status != 410, !isShrunk {
                 isShrunk = true
                 updateStreamLimit()
             }
         }
-        let stream = exchanges[index].stream
-        lastAnsweredID = max(lastAnsweredID, stream)
-        let identifier = apnsID(index)
-        // A fault here means that the client left the stream; its line stands already.
-        try? answers.send(answer, apnsID: identifier, on: session, stream: stream)
     }
 
     /// Writes an exchange down; from here on nothing more is said about it.

@@ -1,6 +1,8 @@
 /// The options of one call, checked against the command's spec.
 struct Arguments {
     private var values: [String: [String]] = [:]
+    /// One of the spec's verbs, where it has any.
+    private(set) var verb: String?
 
     /// Wrong usage: exit 64, with the usage line and the cure.
     struct UsageError: Error {
@@ -10,6 +12,12 @@ struct Arguments {
     /// Reads `--name value`, `--name=value` and `--switch`; everything else is refused by name.
     init(_ words: [String], spec: CommandSpec) throws(UsageError) {
         var rest = words[...]
+        if !spec.verbs.isEmpty {
+            guard let word = rest.popFirst(), spec.verbs.contains(word) else {
+                throw UsageError(message: "one of \(spec.verbs.joined(separator: ", ")) is wanted")
+            }
+            verb = word
+        }
         while let word = rest.popFirst() {
             guard word.hasPrefix("--") else { throw UsageError(message: "unexpected argument \"\(word)\"") }
             let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

@@ -4,6 +4,8 @@ struct CommandSpec {
     var summary: String
     /// Paragraphs for `--help`, below the usage line.
     var details: String = ""
+    /// Words of which one must follow the command's name; empty: none may.
+    var verbs: [String] = []
     var options: [Option]
 
     struct Option {
@@ -30,6 +32,7 @@ struct CommandSpec {
 
     var usage: String {
         var text = "usage: carillon \(name)"
+        if !verbs.isEmpty { text += " " + verbs.joined(separator: "|") }
         for option in options {
             var part = "--\(option.name)"
             if let value = option.value { part += " \(value)" }
