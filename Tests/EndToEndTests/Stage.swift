@@ -107,7 +107,7 @@ actor Stage {
     func writeEvents(_ lines: [Line]) async throws { try await write(lines, to: Configuration.Topics().events) }
 
     /// Waits until everything written so far is settled.
-    func settle(within limit: Duration = .seconds(40)) async throws {
+    func settle(within limit: Duration = .seconds(90)) async throws {
         let wanted = produced
         try await until("\(wanted) records are settled", within: limit) { [settledByGone, workers] in
             var settled = settledByGone
@@ -171,7 +171,7 @@ actor Stage {
 
 /// Looks again and again until it holds; throws what was waited for when it does not come.
 func until(
-    _ what: String, within limit: Duration = .seconds(40), _ holds: () async throws -> Bool
+    _ what: String, within limit: Duration = .seconds(90), _ holds: () async throws -> Bool
 ) async throws {
     let clock = ContinuousClock()
     let deadline = clock.now + limit
