@@ -11,7 +11,7 @@ import Trial
         settings.scenario = TokenPrefix.scenario
         // What is counted is counted per shard.
         settings.shards = 1
-        settings.appLines = "    limits: {removals: {window_s: 10, minimum: 10, share: 0.5, cool_down_s: 15}}\n"
+        settings.appLines = "    limits: {removals: {window_s: 10, minimum: 10, share: 0.5, cool_down_s: 40}}\n"
         try await Stage.with(settings) { stage in
             let users = (0..<40).map { "spike-\($0)" }
             let dead = users.map { token($0, "phone", TokenPrefix.badToken) }
