@@ -39,7 +39,15 @@ public final class ServerProcess: Sendable {
             // The pipe's end tells the process's end; a limit keeps a stubborn one from hanging the trial.
             var poller = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
             var block = [UInt8](repeating: 0, count: 4096)
-            while poll(&poller, 1, graceMs) > 0, Glibc.read(output, &block, block.count) > 0 {}
+            while poll(&poller, 1, graceMs) > 0 {
+                let count = Glibc.read(output, &block, block.count)
+                guard count > 0 else { break }
+                // Its last words, for `takeOutput`.
+                log.withLock { log in
+                    log += String(decoding: block[..<count], as: UTF8.self)
+                    if log.utf8.count > 2 * Self.logBytesMax { log = String(log.suffix(Self.logBytesMax)) }
+                }
+            }
             kill(pid, SIGKILL)
             var status: Int32 = 0
             waitpid(pid, &status, 0)

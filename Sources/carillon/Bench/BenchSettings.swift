@@ -29,6 +29,8 @@ struct BenchSettings {
     var keeps: Bool
     /// The APNs client alone, beside h2load.
     var isAPNsOnly: Bool
+    /// What that client is put through instead.
+    var weather: Weather?
     /// This process is the client of that: the endpoint, and where its credentials lie.
     var apnsClient: String?
     var credentials: String?
@@ -51,7 +53,8 @@ struct BenchSettings {
         .flag(
             "apns",
             "the APNs client alone beside h2load, in 5 rounds; --events, --rounds and the next three hold for it"),
-        .value("connections", "N", "connections to APNs (1)"),
+        .value("weather", "NAME", "with --apns: the client in bad weather, against its bar: \(Weather.names)"),
+        .value("connections", "N", "connections to APNs (1; the most there may be in the weather far: 64)"),
         .value("streams", "N", "streams per connection (1000)"),
         .value("window", "BYTES", "the simulator's window per connection (1048576; APNs has 65535)"),
         .value("apns-client", "URL", "be the client of --apns, against a simulator with --credentials DIR"),
@@ -66,7 +69,7 @@ struct BenchSettings {
         #if DEBUG
             let usual = 10_000
         #else
-            let usual = 200_000
+            let usual = arguments.string("weather") == nil ? 200_000 : 2_000_000
         #endif
         events = try arguments.int("events", default: usual, in: 100...2_000_000)
         users = try arguments.int("users", default: min(50_000, events), in: 2...2_000_000)
@@ -79,6 +82,12 @@ struct BenchSettings {
             throw Arguments.UsageError(message: "--results wants all, failures or none")
         }
         isAPNsOnly = arguments.has("apns")
+        if let name = arguments.string("weather") {
+            guard let weather = Weather(rawValue: name), isAPNsOnly else {
+                throw Arguments.UsageError(message: "--weather belongs to --apns and wants one of \(Weather.names)")
+            }
+            self.weather = weather
+        }
         apnsClient = arguments.string("apns-client")
         credentials = arguments.string("credentials")
         guard (apnsClient == nil) == (credentials == nil) else {
@@ -91,7 +100,7 @@ struct BenchSettings {
         guard group == nil || group ?? 0 <= users else {
             throw Arguments.UsageError(message: "--group wants no more members than there are --users")
         }
-        connections = try arguments.int("connections", default: 1, in: 1...64)
+        connections = try arguments.int("connections", default: weather == nil ? 1 : 64, in: 1...64)
         streams = try arguments.int("streams", default: 1_000, in: 1...100_000)
         window = try arguments.int("window", default: 1 << 20, in: 65_535...(1 << 30))
         rounds = try arguments.int("rounds", default: isAPNsOnly || isDecideOnly ? 5 : 1, in: 1...100)

@@ -18,6 +18,14 @@ struct BenchCommand: Command {
             With --apns instead: the APNs client alone, in a process of its own, in turns with h2load, against a simulator in a
             third process; the ratio of the medians.
 
+            With --apns --weather NAME: that client, with the limits of its library, against its bars; exit code 1 below one.
+
+            soak        RSS over --events pushes (2000000), twenty times noted, the first tenth apart: within 5 % of its mean
+            goaway      GOAWAY on all connections every 5 s for 20 s: no second, and no mean, 5 % below; beside a clean run
+            bad-tokens  every twentieth token refused, each refusal taking all streams but one: 90 % of a clean run's pace
+            frozen      one connection falls silent at 2000 pushes/s: every push answered within 3 s
+            far         80 ms round trip, bodies of 4 KB, windows of 64 KB: the pool grows until 2000 pushes/s are reached
+
             With --decide instead: decision and rendering alone on one thread, without servers. With --group N the throughput
             phase writes to groups of N members; --muted leaves out all that follows a deny, such as the sending.
 
@@ -40,6 +48,9 @@ struct BenchCommand: Command {
                 return try await client.run()
             }
             if settings.isDecideOnly { return try DecideBench(settings: settings).run() }
+            if let weather = settings.weather {
+                return try await WeatherBench(settings: settings, weather: weather).run()
+            }
             if settings.isAPNsOnly { return try APNsBench(settings: settings).run() }
             let signals = try EndSignals()
             let ending = Ending()

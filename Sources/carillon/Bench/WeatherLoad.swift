@@ -1,0 +1,167 @@
+import APNs
+import EventLoop
+import Glibc
+import Simulator
+import Telemetry
+import Trial
+
+/// Plays one plan through one client, with the limits that a client has by default, and watches its outcomes.
+actor WeatherLoad {
+    /// Tokens of which no push was ever accepted begin so.
+    static let badPrefix = "dead"
+
+    private nonisolated let loop: Loop
+    private var feeder: WeatherFeeder?
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private init(loop: Loop) {
+        self.loop = loop
+    }
+
+    static func play(_ plan: WeatherPlan) async throws -> WeatherOutcome {
+        let loop = try Loop(name: "client")
+        loop.start()
+        defer { loop.stop() }
+        let load = WeatherLoad(loop: loop)
+        let outcome = try await load.run(plan)
+        await load.end()
+        return outcome
+    }
+
+    private func run(_ plan: WeatherPlan) async throws -> WeatherOutcome {
+        let feeder = try WeatherFeeder(plan, loop: loop)
+        self.feeder = feeder
+        return await withCheckedContinuation { continuation in
+            feeder.onEnd = { continuation.resume(returning: $0) }
+            feeder.begin()
+        }
+    }
+
+    private func end() {
+        feeder?.close()
+        feeder = nil
+    }
+}
+
+/// Loop-bound: keeps the client full, or sends at an even pace. A push's tag is when it was sent.
+private final class WeatherFeeder: APNsClientDelegate {
+    var onEnd: ((WeatherOutcome) -> Void)?
+    private let plan: WeatherPlan
+    private let headers: PushHeaders
+    private let tokens: [DeviceToken]
+    private let held: Int
+    private var client: APNsClient?
+    private var timer: LoopTimer?
+    private var outcome = WeatherOutcome()
+    private var started: UInt64 = 0
+
+    private static let everyNanos: UInt64 = 2_000_000
+
+    init(_ plan: WeatherPlan, loop: Loop) throws {
+        self.plan = plan
+        let traffic = BenchTraffic(users: 50_000, app: "im", topic: BenchWorld.topic)
+        tokens = (0..<traffic.users).map { traffic.token($0) }.filter { !$0.hasPrefix(WeatherLoad.badPrefix) }
+            .compactMap { DeviceToken($0) }
+        headers = try PushHeaders(
+            topic: BenchWorld.topic, pushType: .alert, expirationSeconds: Loop.wallMs() / 1000 + 86_400,
+            collapseID: Array("3b0c44298fc1c149afbf4c8996fb9242".utf8))
+        var limits = APNsLimits()
+        limits.connectionsMax = plan.connections
+        limits.streamsPerConnectionMax = plan.streams
+        held = 2 * limits.inFlightMax
+        client = try APNsClient(
+            loop: loop, endpoint: try APNsEndpoint(url: plan.endpoint, caFile: plan.credentials + "/ca.pem"),
+            credential: try .token(
+                keyFile: plan.credentials + "/AuthKey_\(DemoCredentials.keyID).p8", keyID: DemoCredentials.keyID,
+                teamID: DemoCredentials.teamID), limits: limits,
+            metrics: APNsMetrics(registry: MetricsRegistry(), app: "im"), log: Log(level: .error), delegate: self)
+        timer = LoopTimer(loop: loop) { [unowned self] in self.tick() }
+    }
+
+    func begin() {
+        started = Loop.monotonicNanos()
+        tick()
+    }
+
+    func close() {
+        timer?.cancel()
+        client?.close()
+    }
+
+    private var elapsed: Double { Double(Loop.monotonicNanos() &- started) / 1e9 }
+
+    private func tick() {
+        guard let client else { return }
+        outcome.connections = max(outcome.connections, client.connectionCounts.ready)
+        feed()
+        endWhereDone()
+        if onEnd != nil { timer?.arm(afterNanos: Self.everyNanos) }
+    }
+
+    /// As many as the pace asks for, or as keep the client full.
+    private func feed() {
+        let seconds = elapsed
+        guard seconds < plan.seconds else { return }
+        let due = plan.perSecond.map { Int(seconds * Double($0)) } ?? (outcome.ended + held)
+        while outcome.sent < min(due, plan.pushes), sendNext() {}
+    }
+
+    private func sendNext() -> Bool {
+        let number = outcome.sent
+        let isBad = plan.badEvery.map { number % $0 == $0 - 1 } ?? false
+        guard let client, let token = isBad ? Self.badToken(number) : tokens[number % tokens.count] else {
+            return false
+        }
+        let push = Push(
+            tag: Loop.monotonicNanos(), token: token, headers: headers,
+            id: PushID(
+                high: 0x5F0C_1E9A_8F65_4C3E, low: 0x9D3E_0000_0000_0000 &+ UInt64(number) &* 0x9E37_79B9_7F4A),
+            payload: plan.payload, isSuspect: isBad && plan.marksBad)
+        guard client.send(push) == .taken else { return false }
+        outcome.sent += 1
+        return true
+    }
+
+    /// Another one for each number, so that nobody has seen it before.
+    private static func badToken(_ number: Int) -> DeviceToken? {
+        let digits = String(number, radix: 16)
+        return DeviceToken(WeatherLoad.badPrefix + String(repeating: "0", count: 60 - digits.count) + digits)
+    }
+
+    func apns(_ client: APNsClient, didFinish tag: UInt64, outcome end: PushOutcome, attempts: Int) {
+        let now = Loop.monotonicNanos()
+        switch end {
+        case .accepted: outcome.accepted += 1
+        case .rejected: outcome.rejected += 1
+        default: outcome.other += 1
+        }
+        outcome.nanosMax = max(outcome.nanosMax, now &- tag)
+        if attempts > 1 {
+            outcome.resent += 1
+            outcome.resentNanosMax = max(outcome.resentNanosMax, now &- tag)
+        }
+        let tenth = Int((now &- started) / 100_000_000)
+        while outcome.tenths.count <= tenth { outcome.tenths.append(0) }
+        // What comes after the plan's time is only the rest.
+        if Double(now &- started) / 1e9 < plan.seconds { outcome.tenths[tenth] += 1 }
+        if plan.memoryEvery > 0, outcome.ended.isMultiple(of: plan.memoryEvery) {
+            outcome.memory.append(ProcessUsage.memory(pid: getpid())?.now ?? 0)
+        }
+        if plan.perSecond == nil { feed() }
+    }
+
+    func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {}
+
+    private func endWhereDone() {
+        let seconds = elapsed
+        guard outcome.sent >= plan.pushes || seconds >= plan.seconds, outcome.ended == outcome.sent, let onEnd else {
+            return
+        }
+        self.onEnd = nil
+        outcome.seconds = seconds
+        // Tenths after the plan's end count for nothing.
+        if plan.seconds < .infinity { outcome.tenths = Array(outcome.tenths.prefix(Int(plan.seconds * 10))) }
+        onEnd(outcome)
+    }
+}
