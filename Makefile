@@ -19,9 +19,10 @@ demo: packages ## the whole path on this machine: broker, Redis, APNs simulator 
 	swift build --product carillon
 	.build/debug/carillon demo $(ARGS)
 
+# So many tests at once: most of them wait for servers of their own, and all at once they would wait for the processor.
 test: packages ## all tests, against real servers on free ports
 	swift build --build-tests
-	swift test --skip-build $(ARGS)
+	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=24 swift test --skip-build $(ARGS)
 
 test-address: packages ## the tests under the address sanitizer
 	swift build --build-tests --sanitize=address --scratch-path .build/address
