@@ -1,3 +1,5 @@
+internal import EventLoop
+
 /// Builds one command, as it goes over the wire, in storage that is used again for the next one.
 ///
 /// Arguments are bytes: no text in one can end it early or add another (RESP counts bytes, it does not quote). Each is
@@ -72,14 +74,14 @@ public struct RedisCommand: ~Copyable {
             base.storeBytes(of: UInt8(ascii: "-"), toByteOffset: filled, as: UInt8.self)
             filled &+= 1
         }
-        filled &+= Self.writeDecimal(number.magnitude, to: base + filled)
+        filled &+= Decimal.write(number.magnitude, to: base + filled)
     }
 
     /// Completes the argument that `part` began; without parts it is empty.
     public mutating func end() {
         beginArgument(0)
         let length = filled &- open
-        let head = length < 10 ? 4 : length < 100 ? Self.bulkHeadBytes : 3 &+ Self.digitCount(UInt64(length))
+        let head = length < 10 ? 4 : length < 100 ? Self.bulkHeadBytes : 3 &+ Decimal.count(UInt64(length))
         let shift = head &- Self.bulkHeadBytes
         if shift != 0 {
             makeRoom(shift &+ 2)
@@ -88,7 +90,7 @@ public struct RedisCommand: ~Copyable {
         }
         let start = base + open - Self.bulkHeadBytes
         start.storeBytes(of: UInt8(ascii: "$"), as: UInt8.self)
-        Self.writeLineEnd(to: start + 1 + Self.writeDecimal(UInt64(length), to: start + 1))
+        Self.writeLineEnd(to: start + 1 + Decimal.write(UInt64(length), to: start + 1))
         Self.writeLineEnd(to: base + filled)
         filled &+= 2
         open = 0
@@ -135,10 +137,10 @@ public struct RedisCommand: ~Copyable {
     /// The whole command, its head included, for the time of `body`.
     func withWire<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         // The head stands before the arguments, against them: its length is known only now.
-        let length = 3 &+ Self.digitCount(UInt64(count))
+        let length = 3 &+ Decimal.count(UInt64(count))
         let start = base + (Self.headBytesMax &- length)
         start.storeBytes(of: UInt8(ascii: "*"), as: UInt8.self)
-        Self.writeLineEnd(to: start + 1 + Self.writeDecimal(UInt64(count), to: start + 1))
+        Self.writeLineEnd(to: start + 1 + Decimal.write(UInt64(count), to: start + 1))
         return body(UnsafeRawBufferPointer(start: start, count: filled &- Self.headBytesMax &+ length))
     }
 
@@ -167,28 +169,5 @@ public struct RedisCommand: ~Copyable {
     private static func writeLineEnd(to place: UnsafeMutableRawPointer) {
         place.storeBytes(of: UInt8(ascii: "\r"), as: UInt8.self)
         place.storeBytes(of: UInt8(ascii: "\n"), toByteOffset: 1, as: UInt8.self)
-    }
-
-    private static func digitCount(_ value: UInt64) -> Int {
-        var count = 1
-        var rest = value
-        while rest >= 10 {
-            rest /= 10
-            count &+= 1
-        }
-        return count
-    }
-
-    /// Writes the digits, at most twenty, and says how many.
-    private static func writeDecimal(_ value: UInt64, to place: UnsafeMutableRawPointer) -> Int {
-        let count = digitCount(value)
-        var rest = value
-        var index = count
-        while index > 0 {
-            index &-= 1
-            place.storeBytes(of: 48 &+ UInt8(truncatingIfNeeded: rest % 10), toByteOffset: index, as: UInt8.self)
-            rest /= 10
-        }
-        return count
     }
 }

@@ -1,3 +1,5 @@
+internal import EventLoop
+
 /// A reply, or an element of one, for the time of the delegate's call.
 ///
 /// It looks into storage that the next reply overwrites: copy what must last. Error replies of a whole command come as
@@ -25,7 +27,7 @@ public struct RedisReply: ~Copyable {
     public var int64: Int64? {
         switch node.kind {
         case .integer: node.value
-        case .string, .status: Self.decimal(bytes)
+        case .string, .status: Decimal.signed(bytes)
         case .array, .null, .error: nil
         }
     }
@@ -96,23 +98,5 @@ public struct RedisReply: ~Copyable {
         self.arena = arena
         index = 0
         node = ReplyArena.Node(kind: .null)
-    }
-
-    private static func decimal(_ bytes: UnsafeRawBufferPointer) -> Int64? {
-        guard let first = bytes.first, bytes.count <= 20 else { return nil }
-        let isNegative = first == UInt8(ascii: "-")
-        let digits = bytes.dropFirst(isNegative ? 1 : 0)
-        guard !digits.isEmpty else { return nil }
-        var value: Int64 = 0
-        for digit in digits {
-            guard (48...57).contains(digit) else { return nil }
-            let (scaled, first) = value.multipliedReportingOverflow(by: 10)
-            let step = Int64(digit - 48)
-            let (sum, second) =
-                isNegative ? scaled.subtractingReportingOverflow(step) : scaled.addingReportingOverflow(step)
-            guard !first, !second else { return nil }
-            value = sum
-        }
-        return value
     }
 }

@@ -1,3 +1,4 @@
+import EventLoop
 import HTTP2
 
 /// What came of handing a request to a session.
@@ -45,8 +46,8 @@ final class RequestBlock {
             authorization = nil
         }
         topic = try list.append("apns-topic", headers.common.topicBytes)
-        type = try list.append("apns-push-type", headers.pushType.rawValue)
-        priority = try list.append("apns-priority", String(headers.priority.rawValue))
+        type = try list.append("apns-push-type", headers.common.typeBytes)
+        priority = try list.append("apns-priority", headers.common.priorityBytes)
         id = try list.append("apns-id", "00000000-0000-0000-0000-000000000000")
         if let seconds = headers.expirationSeconds {
             expiration = try list.append("apns-expiration", String(seconds))

@@ -24,13 +24,13 @@ public struct PushIdentity: Sendable, Hashable {
         return PushIdentity(first, second)
     }
 
-    /// 122 of the given bits, with version and variant put in their places.
     /// An id that came back.
     public init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
+    /// 122 of the given bits, with version and variant put in their places.
     init(_ first: UInt64, _ second: UInt64) {
         high = first.byteSwapped & 0xffff_ffff_ffff_0fff | 0x8000
         low = second.byteSwapped & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000

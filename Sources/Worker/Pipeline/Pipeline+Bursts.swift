@@ -42,8 +42,7 @@ extension Pipeline {
     }
 
     private func plan(_ key: PushIdentity, _ window: UInt32, of app: AppContext) {
-        due.insert(.burst(key, window), dueNanos: loop.nowNanos &+ app.coalesceNanos)
-        armDue()
+        schedule(.burst(key, window), dueNanos: loop.nowNanos &+ app.coalesceNanos)
     }
 
     // MARK: - The window's end

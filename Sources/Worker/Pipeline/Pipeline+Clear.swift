@@ -39,8 +39,7 @@ extension Pipeline {
         let job = ClearJob(app: app, uid: uid, eventID: change.eventID, place: change.place)
         (job.slot, job.generation) = clears.insert(job)
         clearOf[job.owner] = job
-        due.insert(.clear(job.ref), dueNanos: loop.nowNanos &+ ClearJob.waitNanos)
-        armDue()
+        schedule(.clear(job.ref), dueNanos: loop.nowNanos &+ ClearJob.waitNanos)
     }
 
     func clearJob(_ ref: JobRef) -> ClearJob? { clears.find(slot: ref.slot, generation: ref.generation) }
@@ -86,11 +85,8 @@ extension Pipeline {
 
     /// Redis could not be asked: again after a pause.
     private func later(_ item: DueItem, _ job: ClearJob) {
-        metrics.redisRetries.add()
         job.retries += 1
-        let ceiling = UInt64(50_000_000) << UInt64(min(job.retries, 6))
-        due.insert(item, dueNanos: loop.nowNanos &+ UInt64.random(in: ceiling / 2...ceiling))
-        armDue()
+        scheduleRetry(item, failures: job.retries)
     }
 
     // MARK: - One device

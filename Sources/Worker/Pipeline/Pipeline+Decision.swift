@@ -150,9 +150,8 @@ extension Pipeline {
     private func leavePair(_ job: RecipientJob) {
         guard job.flags.contains(.holdsPair) else { return }
         for waiting in pairs.removeValue(forKey: job.pair) ?? [] {
-            due.insert(.retry(waiting), dueNanos: loop.nowNanos)
+            schedule(.retry(waiting), dueNanos: loop.nowNanos)
         }
-        armDue()
     }
 
     /// The first decision of a recipient brings the event's deliveries a step nearer.

@@ -84,10 +84,9 @@ extension Pipeline {
 
     private func lookLater(_ job: RecipientJob, _ index: Int) {
         metrics.redisRetries.add()
-        due.insert(
+        schedule(
             .look(DeviceRef(job: job.ref, device: index)),
             dueNanos: loop.nowNanos &+ UInt64.random(in: 100_000_000...300_000_000))
-        armDue()
     }
 
     /// The next owner of the partition has finished the pair meanwhile.

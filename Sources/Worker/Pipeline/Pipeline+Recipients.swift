@@ -68,10 +68,9 @@ extension Pipeline {
 
     func retryMembers(_ event: EventJob) {
         metrics.redisRetries.add()
-        due.insert(
+        schedule(
             .retryMembers(JobRef(slot: event.slot, generation: event.generation)),
             dueNanos: loop.nowNanos &+ 500_000_000)
-        armDue()
     }
 
     // MARK: - Recalls
@@ -93,10 +92,9 @@ extension Pipeline {
 
     func retryOriginal(_ event: EventJob) {
         metrics.redisRetries.add()
-        due.insert(
+        schedule(
             .retryOriginal(JobRef(slot: event.slot, generation: event.generation)),
             dueNanos: loop.nowNanos &+ 500_000_000)
-        armDue()
     }
 
     /// Slots were freed: the audiences that wait go on, oldest first.
@@ -205,15 +203,9 @@ extension Pipeline {
     /// Redis could not answer: the step is taken again after a pause; nothing is guessed and nothing is lost.
     private func retryLater(_ job: RecipientJob) {
         job.retries += 1
-        metrics.redisRetries.add()
         // The others of this event must not wait for this one.
         flushDeliveries(of: job.event, evenIfUndecided: true)
-        let exponent = min(job.retries, 6)
-        let ceiling = UInt64(50_000_000) << UInt64(exponent)
-        due.insert(
-            .retry(job.ref),
-            dueNanos: loop.nowNanos &+ UInt64.random(in: ceiling / 2...ceiling))
-        armDue()
+        scheduleRetry(.retry(job.ref), failures: job.retries)
     }
 
     func retry(_ job: RecipientJob) {

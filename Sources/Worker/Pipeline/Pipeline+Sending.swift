@@ -88,8 +88,7 @@ extension Pipeline {
 
     /// Several go at once: each pause is long enough for a handful.
     private func pace(_ app: AppContext, _ dueNanos: UInt64) {
-        due.insert(.pace(app), dueNanos: max(dueNanos, loop.nowNanos &+ 5_000_000))
-        armDue()
+        schedule(.pace(app), dueNanos: max(dueNanos, loop.nowNanos &+ 5_000_000))
     }
 
     /// What `limits.rate` held back goes, as far as it may.

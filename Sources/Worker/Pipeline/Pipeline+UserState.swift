@@ -57,15 +57,10 @@ extension Pipeline {
     private func retryLater(_ job: ChangeJob) {
         job.isWaitingForRetry = true
         job.retries += 1
-        metrics.redisRetries.add()
         // A new generation: replies to the abandoned try must not be taken for those of the next.
         changes.remove(slot: job.slot)
         insert(job)
-        let ceiling = UInt64(50_000_000) << UInt64(min(job.retries, 6))
-        due.insert(
-            .retryChange(JobRef(slot: job.slot, generation: job.generation)),
-            dueNanos: loop.nowNanos &+ UInt64.random(in: ceiling / 2...ceiling))
-        armDue()
+        scheduleRetry(.retryChange(JobRef(slot: job.slot, generation: job.generation)), failures: job.retries)
     }
 
     func resume(_ job: ChangeJob) {

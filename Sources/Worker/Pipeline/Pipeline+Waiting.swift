@@ -14,6 +14,19 @@ extension Pipeline {
         dueTimer?.arm(afterNanos: earliest > now ? earliest - now : 0)
     }
 
+    /// Has something looked at when its time comes.
+    func schedule(_ item: DueItem, dueNanos: UInt64) {
+        due.insert(item, dueNanos: dueNanos)
+        armDue()
+    }
+
+    /// Redis could not answer: again after a jittered pause that doubles with each failure in a row, up to 3.2 s.
+    func scheduleRetry(_ item: DueItem, failures: Int) {
+        metrics.redisRetries.add()
+        let ceiling = UInt64(50_000_000) << UInt64(min(failures, 6))
+        schedule(item, dueNanos: loop.nowNanos &+ UInt64.random(in: ceiling / 2...ceiling))
+    }
+
     func runDue() {
         let now = loop.nowNanos
         while let item = due.popDue(nowNanos: now) { run(item) }
@@ -56,8 +69,7 @@ extension Pipeline {
     func scheduleAckLook(_ job: RecipientJob) {
         guard let deadline = job.earliestAckNanos else { return }
         let early = loop.nowNanos &+ Self.earlyLookNanos
-        due.insert(.acks(job.ref), dueNanos: min(early, deadline))
-        armDue()
+        schedule(.acks(job.ref), dueNanos: min(early, deadline))
     }
 
     func checkAcks(_ job: RecipientJob) {
@@ -95,8 +107,7 @@ extension Pipeline {
         // A fresh round: all is read anew.
         if isLate { return read(job) }
         if let deadline = job.earliestAckNanos {
-            due.insert(.acks(job.ref), dueNanos: deadline)
-            armDue()
+            schedule(.acks(job.ref), dueNanos: deadline)
         }
         concludeIfEnded(job)
     }
@@ -119,8 +130,7 @@ extension Pipeline {
         noteWait(job, index, .desktopFirst)
         guard let holdMs, !job.flags.contains(.holdArmed) else { return }
         job.flags.insert(.holdArmed)
-        due.insert(.hold(job.ref), dueNanos: loop.nowNanos &+ UInt64(max(0, holdMs)) &* 1_000_000)
-        armDue()
+        schedule(.hold(job.ref), dueNanos: loop.nowNanos &+ UInt64(max(0, holdMs)) &* 1_000_000)
     }
 
     /// The hold is over: all is read anew, and the phones are pushed unless the message was read by then.

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Reads the compact records that hashes hold: numbers, words, and texts with their length before them.
 ///
 /// Every read is checked: what stands in Redis may be of another version or broken, and then reads as nil. Looks into the
@@ -58,26 +60,7 @@ struct CompactText {
 
     /// A word that is a decimal number; the word is taken whether it is one or not.
     mutating func number(until separator: UInt8 = UInt8(ascii: " ")) -> Int64? {
-        let word = word(until: separator)
-        let isNegative = word.first == UInt8(ascii: "-")
-        guard let magnitude = Self.decimal(isNegative ? UnsafeRawBufferPointer(rebasing: word.dropFirst()) : word)
-        else { return nil }
-        return isNegative ? Int64(exactly: magnitude).map { -$0 } : Int64(exactly: magnitude)
-    }
-
-    /// Decimal digits and nothing else; nil also for what does not fit.
-    static func decimal(_ digits: UnsafeRawBufferPointer) -> UInt64? {
-        guard !digits.isEmpty, digits.count <= 20 else { return nil }
-        var value: UInt64 = 0
-        for digit in digits {
-            let number = digit &- 48
-            guard number < 10 else { return nil }
-            let (scaled, first) = value.multipliedReportingOverflow(by: 10)
-            let (sum, second) = scaled.addingReportingOverflow(UInt64(number))
-            guard !first, !second else { return nil }
-            value = sum
-        }
-        return value
+        Decimal.signed(word(until: separator))
     }
 
     /// `<length>:<bytes>`

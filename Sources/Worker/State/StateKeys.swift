@@ -1,3 +1,4 @@
+import EventLoop
 import PushCore
 import Redis
 
@@ -43,7 +44,7 @@ enum StateKeys {
 
     /// The number that `version(_:)` wrote; nil for any other text.
     static func version(of text: UnsafeRawBufferPointer) -> Int64? {
-        guard text.count == 20, let bits = CompactText.decimal(text) else { return nil }
+        guard text.count == 20, let bits = Decimal.unsigned(text) else { return nil }
         return Int64(bitPattern: bits ^ (1 << 63))
     }
 

@@ -6,30 +6,29 @@ extension StateStore {
     func bindOwner(
         _ app: String, _ uid: String, _ token: String, _ version: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.bindOwner, keyCount: 2) { command in
-            command.key("c:o", app, token)
-            command.key("c:n", app, token)
-            command.arg(StateKeys.version(version))
-            command.arg(uid)
-        }
+        try changeOwner(StateScripts.bindOwner, looksAtUnbinds: true, app, uid, token, version, tag)
     }
 
     func settleOwner(
         _ app: String, _ uid: String, _ token: String, _ version: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.settleOwner, keyCount: 1) { command in
-            command.key("c:o", app, token)
-            command.arg(StateKeys.version(version))
-            command.arg(uid)
-        }
+        try changeOwner(StateScripts.settleOwner, looksAtUnbinds: false, app, uid, token, version, tag)
     }
 
     func unbindOwner(
         _ app: String, _ uid: String, _ token: String, _ version: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag, StateScripts.unbindOwner, keyCount: 2) { command in
+        try changeOwner(StateScripts.unbindOwner, looksAtUnbinds: true, app, uid, token, version, tag)
+    }
+
+    /// - Parameter looksAtUnbinds: the script's second key is that of unbinds that came before their bind.
+    private func changeOwner(
+        _ script: RedisScript, looksAtUnbinds: Bool, _ app: String, _ uid: String, _ token: String, _ version: Int64,
+        _ tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag, script, keyCount: looksAtUnbinds ? 2 : 1) { command in
             command.key("c:o", app, token)
-            command.key("c:n", app, token)
+            if looksAtUnbinds { command.key("c:n", app, token) }
             command.arg(StateKeys.version(version))
             command.arg(uid)
         }
@@ -114,30 +113,28 @@ extension StateStore {
         _ app: String, _ uid: String, device: String, _ msgIDs: [String], _ tag: UInt64
     ) throws(RedisFault) {
         for msgID in msgIDs {
-            try change(tag) { command in
-                command.arg("SADD")
-                command.key("c:k", app, uid, "", msgID)
-                command.arg(device)
-            }
-            try change(tag) { command in
-                command.arg("EXPIRE")
-                command.key("c:k", app, uid, "", msgID)
-                command.arg(StateKeys.acknowledgementSeconds)
-            }
+            try addBriefly("c:k", app, uid, msgID, device, seconds: StateKeys.acknowledgementSeconds, tag)
         }
     }
 
     /// Two commands to one tag; the first one's reply is 1 for the first report of this device.
     func reportOpen(_ app: String, _ uid: String, device: String, pid: String, _ tag: UInt64) throws(RedisFault) {
+        try addBriefly("c:p", app, uid, pid, device, seconds: StateKeys.openSeconds, tag)
+    }
+
+    /// A device into a set that lives so long from now: two commands to one tag.
+    private func addBriefly(
+        _ name: String, _ app: String, _ uid: String, _ id: String, _ device: String, seconds: Int64, _ tag: UInt64
+    ) throws(RedisFault) {
         try change(tag) { command in
             command.arg("SADD")
-            command.key("c:p", app, uid, "", pid)
+            command.key(name, app, uid, "", id)
             command.arg(device)
         }
         try change(tag) { command in
             command.arg("EXPIRE")
-            command.key("c:p", app, uid, "", pid)
-            command.arg(StateKeys.openSeconds)
+            command.key(name, app, uid, "", id)
+            command.arg(seconds)
         }
     }
 }

@@ -1,0 +1,52 @@
+/// Numbers as protocols of text have them, read and written in place without a String.
+public enum Decimal {
+    /// How many digits the number has.
+    public static func count(_ number: UInt64) -> Int {
+        var count = 1
+        var rest = number
+        while rest >= 10 {
+            rest /= 10
+            count &+= 1
+        }
+        return count
+    }
+
+    /// Writes the digits, at most twenty, where there is room for them, and says how many.
+    @discardableResult
+    public static func write(_ number: UInt64, to target: UnsafeMutableRawPointer) -> Int {
+        let count = count(number)
+        var at = count
+        var rest = number
+        while at > 0 {
+            at &-= 1
+            target.storeBytes(of: 48 &+ UInt8(truncatingIfNeeded: rest % 10), toByteOffset: at, as: UInt8.self)
+            rest /= 10
+        }
+        return count
+    }
+
+    /// Digits and nothing else; nil also for what does not fit.
+    public static func unsigned(_ digits: UnsafeRawBufferPointer) -> UInt64? {
+        guard !digits.isEmpty, digits.count <= 20 else { return nil }
+        var value: UInt64 = 0
+        for digit in digits {
+            let number = digit &- 48
+            guard number < 10 else { return nil }
+            let (scaled, first) = value.multipliedReportingOverflow(by: 10)
+            let (sum, second) = scaled.addingReportingOverflow(UInt64(number))
+            guard !first, !second else { return nil }
+            value = sum
+        }
+        return value
+    }
+
+    /// Digits, perhaps after a minus; nil also for what does not fit.
+    public static func signed(_ text: UnsafeRawBufferPointer) -> Int64? {
+        guard text.count <= 20 else { return nil }
+        let isNegative = text.first == UInt8(ascii: "-")
+        let digits = isNegative ? UnsafeRawBufferPointer(rebasing: text.dropFirst()) : text
+        guard let magnitude = unsigned(digits) else { return nil }
+        guard isNegative else { return Int64(exactly: magnitude) }
+        return magnitude <= Int64.min.magnitude ? Int64(truncatingIfNeeded: 0 &- magnitude) : nil
+    }
+}

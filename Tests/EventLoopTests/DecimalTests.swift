@@ -1,0 +1,33 @@
+import EventLoop
+import Testing
+
+struct DecimalTests {
+    private func signed(_ text: String) -> Int64? { Array(text.utf8).withUnsafeBytes { Decimal.signed($0) } }
+    private func unsigned(_ text: String) -> UInt64? { Array(text.utf8).withUnsafeBytes { Decimal.unsigned($0) } }
+
+    @Test(arguments: [0, 9, 10, 99, 100, 12_345_678_901, .max - 1, .max] as [UInt64])
+    func whatIsWrittenReadsBack(number: UInt64) {
+        var bytes = [UInt8](repeating: 0, count: 20)
+        let count = bytes.withUnsafeMutableBytes { bytes in
+            bytes.baseAddress.map { Decimal.write(number, to: $0) }
+        }
+        #expect(count == Decimal.count(number))
+        let text = String(decoding: bytes.prefix(count ?? 0), as: UTF8.self)
+        #expect(text == String(number) && unsigned(text) == number)
+    }
+
+    @Test(arguments: [Int64.min, -10, -1, 0, 1, .max])
+    func signedNumbersReadAsSwiftWritesThem(number: Int64) {
+        #expect(signed(String(number)) == number)
+    }
+
+    @Test(arguments: ["", "-", "--1", "+1", " 1", "1 ", "1.0", "1a", "9223372036854775808", "-9223372036854775809"])
+    func whatIsNoSignedNumberIsNil(text: String) {
+        #expect(signed(text) == nil)
+    }
+
+    @Test(arguments: ["", "-1", "18446744073709551616", "000000000000000000001"])
+    func whatIsNoUnsignedNumberIsNil(text: String) {
+        #expect(unsigned(text) == nil)
+    }
+}
