@@ -22,7 +22,7 @@ demo: packages ## the whole path on this machine: broker, Redis, APNs simulator 
 # So many tests at once: most of them wait for servers of their own, and all at once they would wait for the processor.
 test: packages ## all tests, against real servers on free ports
 	swift build --build-tests
-	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=24 swift test --skip-build $(ARGS)
+	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=24 deploy/run-tests $(ARGS)
 
 test-address: packages ## the tests under the address sanitizer
 	swift build --build-tests --sanitize=address --scratch-path .build/address
