@@ -36,6 +36,10 @@ public actor TrialWorld {
         public var credentialNames: [String] = []
         /// YAML lines added to the app's entry, each with its own indentation of four spaces.
         public var appLines = ""
+        /// After how long without a heartbeat the group gives a member's partitions away. The mock waits as long for those
+        /// who do not come back when a group changes, so worlds whose members come and go want less; the others want more
+        /// than a busy machine may starve a thread for.
+        public var sessionMs = 30_000
         /// More of librdkafka's own properties for the workers.
         public var kafkaOptions: [String: String] = [:]
         /// YAML lines added at the top level.
@@ -92,7 +96,8 @@ public actor TrialWorld {
               brokers: \(broker.bootstrap)
               group: carillon
               options:
-                session.timeout.ms: 6000
+                session.timeout.ms: \(settings.sessionMs)
+                heartbeat.interval.ms: 1000
                 fetch.wait.max.ms: 10
             \(options)redis:
               url: \(settings.usesRedisSocket ? redis.socketURL : redis.url)
@@ -156,7 +161,7 @@ public actor TrialWorld {
     /// moves is read twice.
     public func awaitGroup(of workers: [WorkerProcess]) async throws {
         var missing = "nothing was looked at"
-        for _ in 0..<600 {
+        for _ in 0..<1800 {
             var shares: [Int] = []
             missing = ""
             for worker in workers {
@@ -167,7 +172,7 @@ public actor TrialWorld {
             if missing.isEmpty, !shares.contains(0), shares.reduce(0, +) == 2 * settings.partitions { return }
             try await Task.sleep(for: .milliseconds(50), tolerance: .zero)
         }
-        throw TrialFault("the group did not form within half a minute; \(missing)")
+        throw TrialFault("the group did not form within a minute and a half; \(missing)")
     }
 
     /// Drains every worker; true when nothing was left.

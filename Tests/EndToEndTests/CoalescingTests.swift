@@ -167,6 +167,7 @@ struct Coalescing {
 struct CoalescingEndTests {
     private static var settings: TrialWorld.Settings {
         var settings = TrialWorld.Settings()
+        settings.sessionMs = Stage.shortSessionMs
         settings.appLines = "    coalesce: {window_s: 600}\n"
         // Bare marks are easily looked for.
         settings.lines = "trace: {sample: 0}\n"

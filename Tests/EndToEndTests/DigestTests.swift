@@ -104,6 +104,7 @@ struct Digests {
 private enum DigestWorld {
     static var settings: TrialWorld.Settings {
         var settings = TrialWorld.Settings()
+        settings.sessionMs = Stage.shortSessionMs
         settings.appLines = "    dnd_digest: true\n    default_levels: {system: 5}\n"
         settings.templates =
             String(#filePath.dropLast("/Tests/EndToEndTests/DigestTests.swift".count)) + "/Config/templates.yaml"

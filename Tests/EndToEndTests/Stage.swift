@@ -54,6 +54,9 @@ actor Stage {
 
     // MARK: - Workers
 
+    /// The shortest that the mock takes: for worlds whose members come and go.
+    static let shortSessionMs = 6000
+
     @discardableResult
     func startWorker(group: String? = nil, waits: Bool = true) async throws -> WorkerProcess {
         let worker = try await world.startWorker(log: Log(level: .debug, fd: log()), group: group)

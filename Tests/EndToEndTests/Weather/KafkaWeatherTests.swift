@@ -26,7 +26,7 @@ import Worker
     }
 
     @Test func membersShareTheWorkAndOneMayLeaveInTheMiddle() async throws {
-        try await Stage.with { stage in
+        try await Stage.with(Self.membersComeAndGo) { stage in
             let first = try await stage.worker
             let second = try await stage.startWorker()
             let crowd = Crowd(name: "members", count: 1000)
@@ -50,7 +50,7 @@ import Worker
 
     /// A group whose offsets were lost reads everything again: nothing is pushed or written a second time.
     @Test func anotherWorkerThatReadsTheSameRecordsAgainDoesNothing() async throws {
-        try await Stage.with { stage in
+        try await Stage.with(Self.membersComeAndGo) { stage in
             let crowd = Crowd(name: "again", count: 200)
             var events = crowd.messages
             events.append(.message("again-x", to: ["again-0", "again-1", "nobody"], conv: "c-again-x"))
@@ -72,6 +72,12 @@ import Worker
         }
     }
 
+    private static var membersComeAndGo: TrialWorld.Settings {
+        var settings = TrialWorld.Settings()
+        settings.sessionMs = Stage.shortSessionMs
+        return settings
+    }
+
     private static func partitions(_ worker: WorkerProcess) async -> Int {
         await worker.status().shards.reduce(0) { $0 + $1.assignedPartitions }
     }
@@ -82,7 +88,7 @@ extension Stage {
     nonisolated func committedRecords(of topic: String) async throws -> Int {
         var client = world.kafka
         client.group = "carillon"
-        client.options["session.timeout.ms"] = "6000"
+        client.options["session.timeout.ms"] = String(Stage.shortSessionMs)
         let configuration = client
         return try await offPool {
             let consumer = try KafkaConsumer(configuration, topics: [topic])

@@ -40,6 +40,7 @@ import Worker
         settings.scenario = Scenario(rules: [
             ScenarioRule(first, .answer(ScenarioAnswer())), ScenarioRule(ScenarioRule.Match(), .answer(late)),
         ])
+        settings.sessionMs = Stage.shortSessionMs
         let stage = try await Stage(settings)
         do {
             try await play(stage)
