@@ -39,7 +39,7 @@ public actor TrialWorld {
         /// After how long without a heartbeat the group gives a member's partitions away. The mock waits as long for those
         /// who do not come back when a group changes, so worlds whose members come and go want less; the others want more
         /// than a busy machine may starve a thread for.
-        public var sessionMs = 30_000
+        public var sessionMs = 15_000
         /// More of librdkafka's own properties for the workers.
         public var kafkaOptions: [String: String] = [:]
         /// YAML lines added at the top level.
