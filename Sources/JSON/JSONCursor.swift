@@ -95,7 +95,10 @@ public struct JSONCursor {
     /// A number as it was written.
     public var numberText: String? {
         switch kind {
-        case .integer, .unsigned, .fraction: break
+        case .integer:
+            // Its digits can be written in one way only, but for a minus before a zero.
+            if let int, int != 0 { return String(int) }
+        case .unsigned, .fraction: break
         default: return nil
         }
         let source = view.pointee.source

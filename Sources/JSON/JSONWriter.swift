@@ -1,19 +1,51 @@
 /// Writes JSON text straight into bytes: commas, escapes and numbers, without building strings on the way.
 ///
-/// The caller keeps the order of begin and end calls; `bytes` may be taken or cleared between documents. Not shared
-/// between threads.
-public struct JSONWriter {
-    public var bytes: [UInt8]
+/// The caller keeps the order of begin and end calls; what is written may be taken or cleared between documents. Not
+/// shared between threads. The bytes stand in memory of their own: an array asks at each append whether it is shared,
+/// and a push's payload and record are some hundred of them.
+public struct JSONWriter: ~Copyable {
+    private var base: UnsafeMutableRawPointer
+    private var capacity: Int
+    /// Bytes written so far.
+    public private(set) var count = 0
     private var needsComma = false
 
     public init(reservingCapacity capacity: Int = 0) {
-        bytes = []
-        bytes.reserveCapacity(capacity)
+        self.capacity = max(64, capacity)
+        base = .allocate(byteCount: self.capacity, alignment: 1)
+    }
+
+    deinit { base.deallocate() }
+
+    /// A copy of what is written.
+    public var bytes: [UInt8] { withBytes { [UInt8]($0) } }
+
+    /// What is written, for the time of `body`.
+    public func withBytes<Result: ~Copyable, Fault: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Fault) -> Result
+    ) throws(Fault) -> Result {
+        try body(UnsafeRawBufferPointer(start: base, count: count))
+    }
+
+    /// A copy of a part of what is written; the part must lie within it.
+    public func bytes(in range: Range<Int>) -> [UInt8] {
+        withBytes { [UInt8](UnsafeRawBufferPointer(rebasing: $0[range])) }
+    }
+
+    /// Puts other bytes in the place of a part of what is written; the part must lie within it.
+    public mutating func replace(_ range: Range<Int>, with other: [UInt8]) {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count, "JSONWriter: a range that was not written")
+        makeRoom(other.count)
+        let tail = count &- range.upperBound
+        let start = base + range.lowerBound
+        (start + other.count).copyMemory(from: base + range.upperBound, byteCount: tail)
+        other.withUnsafeBytes { if let from = $0.baseAddress { start.copyMemory(from: from, byteCount: $0.count) } }
+        count = range.lowerBound &+ other.count &+ tail
     }
 
     /// Starts a new document in the same storage.
     public mutating func clear() {
-        bytes.removeAll(keepingCapacity: true)
+        count = 0
         needsComma = false
     }
 
@@ -24,27 +56,19 @@ public struct JSONWriter {
 
     /// A key known to need no escape.
     public mutating func key(_ name: StaticString) {
-        // One append: each of them asks whether the array is shared and large enough.
-        let count = name.utf8CodeUnitCount
-        guard count <= 28 else { return key(escaping: name.description) }
-        var text = InlineArray<32, UInt8>(repeating: UInt8(ascii: "\""))
-        var at = 1
-        if needsComma {
-            text[0] = UInt8(ascii: ",")
-            at = 2
-        }
-        for index in 0..<count { text[at &+ index] = name.utf8Start[index] }
-        at &+= count
-        text[at] = UInt8(ascii: "\"")
-        text[at &+ 1] = UInt8(ascii: ":")
-        text.span.withUnsafeBufferPointer { bytes.append(contentsOf: UnsafeBufferPointer(rebasing: $0[..<(at &+ 2)])) }
+        makeRoom(name.utf8CodeUnitCount &+ 4)
+        comma()
+        put(UInt8(ascii: "\""))
+        put(UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        put(UInt8(ascii: "\""))
+        put(UInt8(ascii: ":"))
         needsComma = false
     }
 
     /// A key from outside.
     public mutating func key(escaping name: String) {
         string(name)
-        bytes.append(UInt8(ascii: ":"))
+        append(UInt8(ascii: ":"))
         needsComma = false
     }
 
@@ -55,29 +79,27 @@ public struct JSONWriter {
 
     /// A string of UTF-8 bytes; broken UTF-8 would be written as it is.
     public mutating func string(_ utf8: UnsafeBufferPointer<UInt8>) {
+        let text = UnsafeRawBufferPointer(utf8)
+        makeRoom(text.count &+ 3)
         comma()
-        bytes.append(UInt8(ascii: "\""))
+        put(UInt8(ascii: "\""))
         var start = 0
-        var at = 0
-        while at < utf8.count {
-            let byte = utf8[at]
-            if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
-                at &+= 1
-                continue
-            }
-            if start < at { bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<at])) }
-            escape(byte)
-            at &+= 1
-            start = at
+        while let next = Self.firstEscaped(in: text, from: start) {
+            put(UnsafeRawBufferPointer(rebasing: text[start..<next]))
+            // What is still to come finds room as before, beside the longest escape.
+            makeRoom(text.count &- next &+ 8)
+            escape(text[next])
+            start = next &+ 1
         }
-        if start < at { bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<at])) }
-        bytes.append(UInt8(ascii: "\""))
+        put(UnsafeRawBufferPointer(rebasing: text[start...]))
+        put(UInt8(ascii: "\""))
         needsComma = true
     }
 
     public mutating func int(_ value: Int64) {
+        makeRoom(22)
         comma()
-        if value < 0 { bytes.append(UInt8(ascii: "-")) }
+        if value < 0 { put(UInt8(ascii: "-")) }
         digits(value.magnitude)
         needsComma = true
     }
@@ -85,43 +107,26 @@ public struct JSONWriter {
     public mutating func int(_ value: Int) { int(Int64(value)) }
 
     /// The shortest text that reads back the same; null for what JSON has no word for.
-    public mutating func double(_ value: Double) {
-        guard value.isFinite else { return null() }
-        comma()
-        bytes.append(contentsOf: value.description.utf8)
-        needsComma = true
-    }
+    public mutating func double(_ value: Double) { value.isFinite ? number(value.description) : null() }
 
-    public mutating func bool(_ value: Bool) {
-        comma()
-        bytes.append(contentsOf: value ? "true".utf8 : "false".utf8)
-        needsComma = true
-    }
+    public mutating func bool(_ value: Bool) { word(value ? "true" : "false") }
 
-    public mutating func null() {
-        comma()
-        bytes.append(contentsOf: "null".utf8)
-        needsComma = true
-    }
+    public mutating func null() { word("null") }
 
     /// A value that is JSON already, copied as it is.
     public mutating func raw(_ json: UnsafeRawBufferPointer) {
+        makeRoom(json.count &+ 1)
         comma()
-        bytes.append(contentsOf: json)
+        put(json)
         needsComma = true
     }
 
-    public mutating func raw(_ json: [UInt8]) {
-        comma()
-        bytes.append(contentsOf: json)
-        needsComma = true
-    }
+    public mutating func raw(_ json: [UInt8]) { json.withUnsafeBytes { raw($0) } }
 
     /// A number as its sender wrote it.
     public mutating func number(_ text: String) {
-        comma()
-        bytes.append(contentsOf: text.utf8)
-        needsComma = true
+        var text = text
+        text.withUTF8 { raw(UnsafeRawBufferPointer($0)) }
     }
 
     // Whole members, for keys known to need no escape.
@@ -147,50 +152,115 @@ public struct JSONWriter {
         bool(value)
     }
 
-    private mutating func comma() {
-        if needsComma { bytes.append(UInt8(ascii: ",")) }
+    private mutating func word(_ text: StaticString) {
+        raw(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
     private mutating func open(_ bracket: UInt8) {
+        makeRoom(2)
         comma()
-        bytes.append(bracket)
+        put(bracket)
         needsComma = false
     }
 
     private mutating func close(_ bracket: UInt8) {
-        bytes.append(bracket)
+        append(bracket)
         needsComma = true
     }
 
-    private mutating func digits(_ value: UInt64) {
-        var scratch = InlineArray<20, UInt8>(repeating: 0)
-        var left = value
-        var at = 20
-        repeat {
-            at &-= 1
-            let (quotient, remainder) = left.quotientAndRemainder(dividingBy: 10)
-            scratch[at] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: remainder)
-            left = quotient
-        } while left > 0
-        for index in at..<20 { bytes.append(scratch[index]) }
+    // MARK: Bytes
+
+    /// The first byte from `start` on that RFC 8259 section 7 wants escaped: quote, backslash, control.
+    private static func firstEscaped(in text: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        var at = start
+        // Eight at a time: of each byte the top bit is set where it is one of them; as a false alarm perhaps also of the
+        // byte above one, so the eight are then looked at one by one.
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        while at &+ 8 <= text.count {
+            let word = text.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+            let quote = word ^ (ones &* 0x22)
+            let backslash = word ^ (ones &* 0x5C)
+            let found = (word &- ones &* 0x20) & ~word | (quote &- ones) & ~quote | (backslash &- ones) & ~backslash
+            if found & (ones &* 0x80) != 0 { break }
+            at &+= 8
+        }
+        while at < text.count {
+            let byte = text[at]
+            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return at }
+            at &+= 1
+        }
+        return nil
     }
 
-    /// RFC 8259 section 7: quote, backslash and controls must be escaped, nothing else.
     private mutating func escape(_ byte: UInt8) {
-        bytes.append(UInt8(ascii: "\\"))
+        put(UInt8(ascii: "\\"))
         switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
-        case 0x0A: bytes.append(UInt8(ascii: "n"))
-        case 0x0D: bytes.append(UInt8(ascii: "r"))
-        case 0x09: bytes.append(UInt8(ascii: "t"))
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): put(byte)
+        case 0x0A: put(UInt8(ascii: "n"))
+        case 0x0D: put(UInt8(ascii: "r"))
+        case 0x09: put(UInt8(ascii: "t"))
         default:
-            bytes.append(contentsOf: "u00".utf8)
-            bytes.append(Self.hexDigit(byte &>> 4))
-            bytes.append(Self.hexDigit(byte & 15))
+            put(UInt8(ascii: "u"))
+            put(UInt8(ascii: "0"))
+            put(UInt8(ascii: "0"))
+            put(Self.hexDigit(byte &>> 4))
+            put(Self.hexDigit(byte & 15))
         }
     }
 
     private static func hexDigit(_ value: UInt8) -> UInt8 {
         value < 10 ? UInt8(ascii: "0") &+ value : UInt8(ascii: "a") &+ (value &- 10)
+    }
+
+    private mutating func digits(_ value: UInt64) {
+        var end = 1
+        var rest = value
+        while rest >= 10 {
+            rest /= 10
+            end &+= 1
+        }
+        rest = value
+        var at = end
+        while at > 0 {
+            at &-= 1
+            base.storeBytes(of: 48 &+ UInt8(truncatingIfNeeded: rest % 10), toByteOffset: count &+ at, as: UInt8.self)
+            rest /= 10
+        }
+        count &+= end
+    }
+
+    private mutating func append(_ byte: UInt8) {
+        makeRoom(1)
+        put(byte)
+    }
+
+    private mutating func comma() {
+        if needsComma { put(UInt8(ascii: ",")) }
+    }
+
+    /// Where `makeRoom` made room.
+    private mutating func put(_ byte: UInt8) {
+        base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
+        count &+= 1
+    }
+
+    /// Where `makeRoom` made room.
+    private mutating func put(_ bytes: UnsafeRawBufferPointer) {
+        guard let start = bytes.baseAddress else { return }
+        (base + count).copyMemory(from: start, byteCount: bytes.count)
+        count &+= bytes.count
+    }
+
+    private mutating func makeRoom(_ more: Int) {
+        if more > capacity &- count { grow(more) }
+    }
+
+    private mutating func grow(_ more: Int) {
+        let wanted = max(capacity &* 2, count &+ more)
+        let other = UnsafeMutableRawPointer.allocate(byteCount: wanted, alignment: 1)
+        other.copyMemory(from: base, byteCount: count)
+        base.deallocate()
+        base = other
+        capacity = wanted
     }
 }

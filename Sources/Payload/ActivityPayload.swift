@@ -26,6 +26,6 @@ public enum ActivityPayload {
         if let relevance = activity.relevance { writer.member(.init("relevance-score", .number(relevance))) }
         writer.endObject()
         writer.endObject()
-        return writer.bytes.count <= PayloadTemplate.limit(voip: false) ? writer.bytes : nil
+        return writer.count <= PayloadTemplate.limit(voip: false) ? writer.bytes : nil
     }
 }

@@ -27,9 +27,9 @@ extension JSONWriter {
 
     /// Writes the string of a key that was just written, and tells where its characters lie between the quotes.
     mutating func placedString(_ utf8: [UInt8]) -> Range<Int> {
-        let start = bytes.count + 1
+        let start = count + 1
         utf8.withUnsafeBufferPointer { string($0) }
-        return start..<bytes.count - 1
+        return start..<count - 1
     }
 
     /// The bytes that `string` writes between the quotes for one byte of UTF-8.

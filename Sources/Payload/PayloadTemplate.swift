@@ -41,7 +41,7 @@ public struct PayloadTemplate: Sendable {
                 message, text: text, isReplaced: variant.isHidden || variant.mergedCount > 1
             ).write(to: &writer)
         }
-        let apsEnd = writer.bytes.count
+        let apsEnd = writer.count
         writer.endObject()
         writer.key("pid")
         let pidPlace = writer.placedString([]).lowerBound
@@ -51,7 +51,7 @@ public struct PayloadTemplate: Sendable {
         let reserved =
             PushIdentity.textCount + (message.push.silent ? 0 : Self.badgeReserve)
             + (receiverPlace == nil ? 0 : Self.receiverReserve)
-        let excess = writer.bytes.count + reserved - limit
+        let excess = writer.count + reserved - limit
         var shift = 0
         if excess > 0 {
             guard let body,
@@ -63,7 +63,7 @@ public struct PayloadTemplate: Sendable {
             var short = JSONWriter()
             let range = short.placedString(Array(cut.utf8))
             shift = body.range.count - range.count
-            writer.bytes.replaceSubrange(body.range, with: short.bytes[range])
+            writer.replace(body.range, with: short.bytes(in: range))
         }
         badgeAt = message.push.silent ? nil : apsEnd - shift
         pidAt = pidPlace - shift
@@ -116,7 +116,7 @@ public struct PayloadTemplate: Sendable {
     private static func escaped(_ text: String) -> [UInt8] {
         var writer = JSONWriter(reservingCapacity: receiverReserve)
         let range = writer.placedString(Array(text.utf8))
-        return Array(writer.bytes[range])
+        return writer.bytes(in: range)
     }
 
     /// The payload of a push that only sets the icon's number (`clear_on_read`).

@@ -240,7 +240,7 @@ public final class RedisClient {
     ) -> Bool {
         guard index < scripts.count else { return false }
         var command = takeBuilder()
-        command.arg("EVAL")
+        command.arg(word: "EVAL")
         command.arg(scripts[index].source)
         command.append(encoded: arguments, arguments: count)
         connection.send(command, .command, entry.operation, entry.tag, timeoutNanos: limits.commandTimeoutNanos)

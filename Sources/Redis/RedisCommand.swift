@@ -24,6 +24,12 @@ public struct RedisCommand: ~Copyable {
 
     deinit { base.deallocate() }
 
+    /// Adds a word of ours as a whole argument.
+    public mutating func arg(word: StaticString) {
+        part(word: word)
+        end()
+    }
+
     /// Adds a whole argument.
     public mutating func arg(_ text: String) {
         part(text)
@@ -53,8 +59,12 @@ public struct RedisCommand: ~Copyable {
 
     /// Adds to an argument that `end()` will complete: a key is put together without a String for it.
     public mutating func part(_ text: String) {
-        let isDone: Void? = text.utf8.withContiguousStorageIfAvailable { part(UnsafeRawBufferPointer($0)) }
-        if isDone == nil { part(Array(text.utf8)) }
+        text.utf8.span.withUnsafeBufferPointer { part(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Adds a word of ours to an argument that `end()` will complete.
+    public mutating func part(word: StaticString) {
+        part(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
 
     /// Adds to an argument that `end()` will complete.

@@ -93,14 +93,15 @@ final class RedisConnection: LinkDelegate {
 
     func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) {
         withExtendedLifetime(self) {
-            // Taken once per batch.
+            // Taken once per batch: each look at them is counted by the runtime.
             let client = client
             let delegate = client.delegate
+            let nowNanos = loop.nowNanos
             var rest = bytes[...]
             while isLive, !rest.isEmpty {
                 reader.feed(UnsafeRawBufferPointer(rebasing: rest.prefix(Self.feedBytes)))
                 rest = rest.dropFirst(Self.feedBytes)
-                takeReplies(client, delegate)
+                takeReplies(client, delegate, nowNanos)
             }
             client.observe(depth: pipeline.count)
             delegate?.redisDidTellReplies(client)
@@ -112,7 +113,7 @@ final class RedisConnection: LinkDelegate {
         end(RedisFault(isReady ? .connectionLost(wasSent: true) : .unreachable, reason.description))
     }
 
-    private func takeReplies(_ client: RedisClient, _ delegate: (any RedisClientDelegate)?) {
+    private func takeReplies(_ client: RedisClient, _ delegate: (any RedisClientDelegate)?, _ nowNanos: UInt64) {
         while isLive {
             switch reader.next() {
             case .needsBytes: return
@@ -121,13 +122,15 @@ final class RedisConnection: LinkDelegate {
                 guard let entry = pipeline.popFirst() else {
                     return end(RedisFault(.protocolViolation, "a reply that nobody asked for"))
                 }
-                answer(entry, client, delegate)
+                answer(entry, client, delegate, nowNanos)
                 reader.release()
             }
         }
     }
 
-    private func answer(_ entry: Pipeline.Entry, _ client: RedisClient, _ delegate: (any RedisClientDelegate)?) {
+    private func answer(
+        _ entry: Pipeline.Entry, _ client: RedisClient, _ delegate: (any RedisClientDelegate)?, _ nowNanos: UInt64
+    ) {
         let reply = RedisReply(reader.arena, 0)
         let fault = reply.kind == .error ? RedisFault(errorReply: reply.bytes) : nil
         switch entry.purpose {
@@ -138,7 +141,7 @@ final class RedisConnection: LinkDelegate {
         case .command: break
         }
         guard let fault else {
-            client.observe(entry, nowNanos: loop.nowNanos)
+            client.observe(entry, nowNanos: nowNanos)
             delegate?.redis(client, didReply: entry.tag, reply: reply)
             return
         }

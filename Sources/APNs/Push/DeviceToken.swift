@@ -39,13 +39,26 @@ public struct DeviceToken: Sendable, Hashable {
     /// Checks and keeps the written form; nil when it is empty, odd, too long or not hexadecimal.
     public init?(_ hex: String) {
         let count = hex.utf8.count
-        var isLower = true
-        for byte in hex.utf8 where !(byte &- 48 < 10 || byte &- 97 < 6) {
-            guard byte &- 65 < 6 else { return nil }
-            isLower = false
-        }
         guard count > 0, count % 2 == 0, count <= Self.digitsMax else { return nil }
-        self.hex = isLower ? hex : hex.lowercased()
+        switch Self.digits(of: hex) {
+        case .lower: self.hex = hex
+        case .mixed: self.hex = hex.lowercased()
+        case .other: return nil
+        }
+    }
+
+    private enum Digits { case lower, mixed, other }
+
+    private static func digits(of hex: String) -> Digits {
+        var hex = hex
+        return hex.withUTF8 { bytes in
+            var digits = Digits.lower
+            for byte in bytes where !(byte &- 48 < 10 || byte &- 97 < 6) {
+                guard byte &- 65 < 6 else { return .other }
+                digits = .mixed
+            }
+            return digits
+        }
     }
 
     /// Writes raw token bytes as hexadecimal; nil when there are none or too many.

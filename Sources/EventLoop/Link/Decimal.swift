@@ -14,6 +14,18 @@ public enum Decimal {
     /// Writes the digits, at most twenty, where there is room for them, and says how many.
     @discardableResult
     public static func write(_ number: UInt64, to target: UnsafeMutableRawPointer) -> Int {
+        // Most numbers here are lengths.
+        if number < 10 {
+            target.storeBytes(of: 48 &+ UInt8(truncatingIfNeeded: number), as: UInt8.self)
+            return 1
+        }
+        if number < 100 {
+            let tens = number / 10
+            target.storeBytes(of: 48 &+ UInt8(truncatingIfNeeded: tens), as: UInt8.self)
+            let units = UInt8(truncatingIfNeeded: number &- tens &* 10)
+            target.storeBytes(of: 48 &+ units, toByteOffset: 1, as: UInt8.self)
+            return 2
+        }
         let count = count(number)
         var at = count
         var rest = number

@@ -32,7 +32,9 @@ public final class SharedMessage: Sendable {
         value = message
     }
 
-    /// The message for the time of `body`, where `value` would be copied part by part.
+    /// The message for the time of `body`, where `value` would be copied part by part; and so it would be here, were this
+    /// made part of its callers.
+    @inline(never)
     public func read<Result>(_ body: (borrowing Message) -> Result) -> Result { body(value) }
 }
 

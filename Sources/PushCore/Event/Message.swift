@@ -83,6 +83,7 @@ public struct Message: Sendable {
         }
     }
 
+    @inline(__always)
     public init(
         kind: Kind = .message, msgID: String, serverSeq: Int64? = nil, expireAtMs: Int64, conversation: Conversation,
         from: Sender, to: Audience, mention: Mention? = nil, typeName: String? = nil, isCustomType: Bool = false,

@@ -65,7 +65,7 @@ final class AnswerWriter {
         body.member("reason", ifPresent: answer.reason)
         if let timestamp = answer.timestampMs { body.member("timestamp", timestamp) }
         // The member around the padding takes ten bytes at most, and the brace one.
-        if size > 0 { body.member("pad", String(repeating: "x", count: max(0, size - body.bytes.count - 10))) }
+        if size > 0 { body.member("pad", String(repeating: "x", count: max(0, size - body.count - 10))) }
         body.endObject()
         return body.bytes
     }

@@ -63,7 +63,7 @@ final class Ledger {
         guard fd >= 0 else { return }
         writer.clear()
         write(record, head: head, body: body, atMs: now)
-        pending.append(contentsOf: writer.bytes)
+        writer.withBytes { pending.append(contentsOf: $0) }
         pending.append(0x0A)
         if pending.count > 1 << 20 { flush() }
     }

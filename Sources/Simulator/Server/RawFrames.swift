@@ -20,6 +20,6 @@ enum RawFrames {
         writer.beginObject()
         writer.member("reason", reason)
         writer.endObject()
-        return Array(writer.bytes)
+        return writer.bytes
     }
 }

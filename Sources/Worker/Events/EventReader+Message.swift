@@ -110,7 +110,7 @@ extension EventReader {
         if let source = object.sourceBytes, source.count > Limit.payload {
             var writer = JSONWriter()
             writer.value(value)
-            if writer.bytes.count > Limit.payload, String(decoding: writer.bytes, as: UTF8.self).count > Limit.payload {
+            if writer.count > Limit.payload, String(decoding: writer.bytes, as: UTF8.self).count > Limit.payload {
                 throw push.fault(.longPayload, "longer than \(Limit.payload) characters", .payload, object)
             }
         }

@@ -1,4 +1,5 @@
 import EventLoop
+import JSON
 import Kafka
 import Telemetry
 
@@ -41,17 +42,17 @@ final class Outbox {
     var pendingCount: Int { producers.reduce(waiting.count) { $0 + $1.pendingCount } }
 
     func send(
-        _ topic: OutTopic, key: String, value: [UInt8], headers: [KafkaHeader] = [], tag: UInt64
+        _ topic: OutTopic, key: String, value: borrowing JSONWriter, tag: UInt64
     ) {
         var key = key
         let outcome = key.withUTF8 { key in
-            value.withUnsafeBytes { value in
+            value.withBytes { value in
                 topic.producer.produce(
-                    to: topic.handle, key: UnsafeRawBufferPointer(key), value: value, headers: headers, opaque: tag)
+                    to: topic.handle, key: UnsafeRawBufferPointer(key), value: value, opaque: tag)
             }
         }
         if outcome == .queued { return }
-        hold(Waiting(topic: topic, key: Array(key.utf8), value: value, headers: headers, tag: tag), after: outcome)
+        hold(Waiting(topic: topic, key: Array(key.utf8), value: value.bytes, headers: [], tag: tag), after: outcome)
     }
 
     /// A record with its original key, which may be none.

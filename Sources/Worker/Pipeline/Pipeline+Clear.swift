@@ -190,7 +190,7 @@ extension Pipeline {
         recordWriter.clear()
         record.write(to: &recordWriter, app: job.app.id, eventID: job.eventID, msgID: "", atMs: loop.wallMs)
         job.unackedRecords += 1
-        outbox?.send(topics.results, key: record.uid, value: recordWriter.bytes, tag: job.tag(.clearRecord))
+        outbox?.send(topics.results, key: record.uid, value: recordWriter, tag: job.tag(.clearRecord))
     }
 
     func clearRecordSettled(_ job: ClearJob) {

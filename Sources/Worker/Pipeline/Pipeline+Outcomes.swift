@@ -129,7 +129,7 @@ extension Pipeline: APNsClientDelegate {
         writer.member("at_ms", loop.wallMs)
         writer.endObject()
         job.unackedRecords += 1
-        outbox?.send(topics.feedback, key: token.record.hex, value: writer.bytes, tag: job.tag(.record))
+        outbox?.send(topics.feedback, key: token.record.hex, value: writer, tag: job.tag(.record))
     }
 }
 

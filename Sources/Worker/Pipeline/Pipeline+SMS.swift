@@ -52,6 +52,6 @@ extension Pipeline {
         writer.member("at_ms", loop.wallMs)
         writer.endObject()
         job.unackedRecords += 1
-        outbox?.send(topics.sms, key: job.recipient.uid, value: writer.bytes, tag: job.tag(.record))
+        outbox?.send(topics.sms, key: job.recipient.uid, value: writer, tag: job.tag(.record))
     }
 }

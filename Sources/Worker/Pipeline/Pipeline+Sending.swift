@@ -278,7 +278,7 @@ extension Pipeline {
         event.holds += 1
         event.unackedDeliveries += 1
         event.app.metrics.deliveries.add(UInt64(batch.targets.count))
-        outbox?.send(topics.deliveries, key: batch.gateway, value: writer.bytes, tag: event.tag(.delivery))
+        outbox?.send(topics.deliveries, key: batch.gateway, value: writer, tag: event.tag(.delivery))
     }
 
     // MARK: - Records
@@ -315,7 +315,7 @@ extension Pipeline {
             event.holds += 1
             tag = event.tag(.eventRecord)
         }
-        outbox?.send(topics.results, key: record.uid, value: recordWriter.bytes, tag: tag)
+        outbox?.send(topics.results, key: record.uid, value: recordWriter, tag: tag)
     }
 
     /// The broker has a record (or it was given up by name).

@@ -71,33 +71,33 @@ enum StateKeys {
 
 extension RedisCommand {
     /// `<name>:{app:id}` as one argument.
-    mutating func key(_ name: String, _ app: String, _ id: String) {
-        part(name)
-        part(":{")
+    mutating func key(_ name: StaticString, _ app: String, _ id: String) {
+        part(word: name)
+        part(word: ":{")
         part(app)
-        part(":")
+        part(word: ":")
         part(id)
-        part("}")
+        part(word: "}")
         end()
     }
 
     /// `<name><length of uid>:{app:uid}<kind><suffix>` as one argument.
-    mutating func key(_ name: String, _ app: String, _ uid: String, _ kind: String, _ suffix: String) {
-        part(name)
+    mutating func key(_ name: StaticString, _ app: String, _ uid: String, _ kind: String, _ suffix: String) {
+        part(word: name)
         part(Int64(uid.utf8.count))
-        part(":{")
+        part(word: ":{")
         part(app)
-        part(":")
+        part(word: ":")
         part(uid)
-        part("}")
+        part(word: "}")
         part(kind)
         part(suffix)
         end()
     }
 
     /// A letter and an identifier as one argument.
-    mutating func field(_ letter: String, _ id: String) {
-        part(letter)
+    mutating func field(_ letter: StaticString, _ id: String) {
+        part(word: letter)
         part(id)
         end()
     }

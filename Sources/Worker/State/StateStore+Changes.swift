@@ -71,7 +71,7 @@ extension StateStore {
             command.key("c:s", app, uid)
             command.field("m", mute.conversation)
             command.arg(mute.level.rawValue)
-            if let untilMs = mute.untilMs { command.arg(untilMs) } else { command.arg("-") }
+            if let untilMs = mute.untilMs { command.arg(untilMs) } else { command.arg(word: "-") }
             command.arg(StateKeys.time(atMs))
             command.arg(StateKeys.time(nowMs))
         }
@@ -92,7 +92,7 @@ extension StateStore {
             command.optional(mark.ms.flatMap { $0 < 0 ? nil : StateKeys.time($0) })
             command.arg(StateKeys.time(atMs))
             command.arg(StateKeys.time(nowMs))
-            if clears { command.arg("1") }
+            if clears { command.arg(word: "1") }
         }
     }
 
@@ -124,15 +124,15 @@ extension StateStore {
 
     /// A device into a set that lives so long from now: two commands to one tag.
     private func addBriefly(
-        _ name: String, _ app: String, _ uid: String, _ id: String, _ device: String, seconds: Int64, _ tag: UInt64
+        _ name: StaticString, _ app: String, _ uid: String, _ id: String, _ device: String, seconds: Int64, _ tag: UInt64
     ) throws(RedisFault) {
         try change(tag) { command in
-            command.arg("SADD")
+            command.arg(word: "SADD")
             command.key(name, app, uid, "", id)
             command.arg(device)
         }
         try change(tag) { command in
-            command.arg("EXPIRE")
+            command.arg(word: "EXPIRE")
             command.key(name, app, uid, "", id)
             command.arg(seconds)
         }

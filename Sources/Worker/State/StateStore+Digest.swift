@@ -49,7 +49,7 @@ extension StateStore {
     /// When a user's digest is to be looked at; the last word stands.
     func planDue(_ user: DueUser, atMs: Int64, tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
-            command.arg("ZADD")
+            command.arg(word: "ZADD")
             command.queue(user.bucket)
             command.arg(StateKeys.time(atMs))
             command.arg(user.member)
@@ -80,7 +80,7 @@ extension StateStore {
     /// The digest is out, or there was nothing to tell. Two commands to the same tag.
     func endDigest(of user: DueUser, leaseMs: Int64, tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
-            command.arg("DEL")
+            command.arg(word: "DEL")
             command.key("c:h", user.app, user.uid)
         }
         try change(tag, StateScripts.endDue, keyCount: 1) { command in

@@ -6,18 +6,18 @@ extension StateStore {
     /// A page of the keys of a user's marks, of all keys that the server holds: `{cursor, keys}`.
     func scanMarks(app: String, uid: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
         try client.command(tag) { command in
-            command.arg("SCAN")
+            command.arg(word: "SCAN")
             command.arg(String(cursor))
-            command.arg("MATCH")
-            command.part("c:d")
+            command.arg(word: "MATCH")
+            command.part(word: "c:d")
             command.part(Int64(uid.utf8.count))
-            command.part(":{")
+            command.part(word: ":{")
             command.part(Self.literal(app))
-            command.part(":")
+            command.part(word: ":")
             command.part(Self.literal(uid))
-            command.part("}*")
+            command.part(word: "}*")
             command.end()
-            command.arg("COUNT")
+            command.arg(word: "COUNT")
             command.arg(count)
         }
     }

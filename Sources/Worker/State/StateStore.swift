@@ -29,9 +29,9 @@ public final class StateStore {
     /// the other way round.
     public func readConversation(app: String, uid: String, conversation: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("HMGET")
+            command.arg(word: "HMGET")
             command.key("c:s", app, uid)
-            command.arg("v")
+            command.arg(word: "v")
             command.field("m", conversation)
             command.field("r", conversation)
         }
@@ -40,7 +40,7 @@ public final class StateStore {
     /// A member's level in a group (`RecipientReplies.member`), where the member scan has not given it.
     public func readMember(app: String, group: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("HGET")
+            command.arg(word: "HGET")
             command.key("g", app, group)
             command.arg(uid)
         }
@@ -49,7 +49,7 @@ public final class StateStore {
     /// Settings and tokens (`RecipientReplies.user`).
     public func readUser(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("HGETALL")
+            command.arg(word: "HGETALL")
             command.key("c:u", app, uid)
         }
     }
@@ -57,7 +57,7 @@ public final class StateStore {
     /// Presence (`RecipientReplies.presence`).
     public func readPresence(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("HGETALL")
+            command.arg(word: "HGETALL")
             command.key("p", app, uid)
         }
     }
@@ -65,10 +65,10 @@ public final class StateStore {
     /// A gateway's lease: an integer epoch or null, for `LeaseCache.store`.
     public func lease(_ gateway: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("GET")
-            command.part("gw:{")
+            command.arg(word: "GET")
+            command.part(word: "gw:{")
             command.part(gateway)
-            command.part("}")
+            command.part(word: "}")
             command.end()
         }
     }
@@ -76,10 +76,10 @@ public final class StateStore {
     /// A page of a group's members (`MemberPage`); `count` is a hint.
     public func members(app: String, group: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("HSCAN")
+            command.arg(word: "HSCAN")
             command.key("g", app, group)
             command.arg(String(cursor))
-            command.arg("COUNT")
+            command.arg(word: "COUNT")
             command.arg(max(1, count))
         }
     }
@@ -87,7 +87,7 @@ public final class StateStore {
     /// Whose a token is (`OwnerReply`); sent beside the claim, and compared before each push.
     public func owner(app: String, token: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("GET")
+            command.arg(word: "GET")
             command.key("c:o", app, token)
         }
     }
@@ -95,7 +95,7 @@ public final class StateStore {
     /// Which devices acknowledged a delivery of this message (`StateStore.devices`).
     public func acks(app: String, uid: String, msgID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("SMEMBERS")
+            command.arg(word: "SMEMBERS")
             command.key("c:k", app, uid, "", msgID)
         }
     }
@@ -110,7 +110,7 @@ public final class StateStore {
     /// The mark of a pair, claiming nothing (`PairMark`); for `explain`.
     public func readMark(app: String, uid: String, kind: PairKind, id: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("GET")
+            command.arg(word: "GET")
             command.key("c:d", app, uid, kind.rawValue, id)
         }
     }
@@ -118,12 +118,12 @@ public final class StateStore {
     /// The badge, changing nothing: two commands, for `BadgeReading`.
     public func readBadge(app: String, uid: String, baseTag: UInt64, sizeTag: UInt64) throws(RedisFault) {
         try client.command(baseTag, reads) { command in
-            command.arg("HGET")
+            command.arg(word: "HGET")
             command.key("c:s", app, uid)
-            command.arg("b")
+            command.arg(word: "b")
         }
         try client.command(sizeTag, reads) { command in
-            command.arg("ZCARD")
+            command.arg(word: "ZCARD")
             command.key("c:l", app, uid)
         }
     }
@@ -131,7 +131,7 @@ public final class StateStore {
     /// The devices that `notePushed` named (`StateStore.devices`).
     public func pushedDevices(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("SMEMBERS")
+            command.arg(word: "SMEMBERS")
             command.key("c:b", app, uid)
         }
     }
@@ -139,7 +139,7 @@ public final class StateStore {
     /// When a Live Activity began (first bind or start): an integer in ms, or null.
     public func activityStart(app: String, uid: String, activityID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("HGET")
+            command.arg(word: "HGET")
             command.key("c:a", app, uid)
             command.arg(activityID)
         }
@@ -153,10 +153,10 @@ public final class StateStore {
     ) throws(RedisFault) {
         let seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
         try client.command(tag, changes) { command in
-            command.arg("SET")
+            command.arg(word: "SET")
             command.key("c:i", app, msgID)
             command.arg(collapseID)
-            command.arg("EX")
+            command.arg(word: "EX")
             command.arg(Int(seconds))
         }
     }
@@ -164,7 +164,7 @@ public final class StateStore {
     /// What `keepCollapseID` kept: a text, or null.
     public func collapseID(app: String, msgID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg("GET")
+            command.arg(word: "GET")
             command.key("c:i", app, msgID)
         }
     }
@@ -194,9 +194,9 @@ public final class StateStore {
             command.field("r", request.conversation)
             command.digestPart(digest)
             command.part(sentMs)
-            command.part(" ")
+            command.part(word: " ")
             if let seq { command.part(seq) }
-            command.part(" ")
+            command.part(word: " ")
             command.part(request.kind.rawValue)
             command.part(request.id)
             command.end()
@@ -207,7 +207,7 @@ public final class StateStore {
             command.arg(revoke.badge == .decrease ? "x" : "k")
             command.digestPart(digest)
             command.end()
-            command.part(" ")
+            command.part(word: " ")
             command.part(PairKind.message.rawValue)
             command.part(revoke.targetMsgID)
             command.end()
@@ -235,12 +235,12 @@ public final class StateStore {
         var seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
         if let trace { seconds = max(seconds, trace.seconds) }
         try client.command(tag, finishes) { command in
-            command.arg("SET")
+            command.arg(word: "SET")
             command.key("c:d", app, uid, kind.rawValue, id)
-            command.part("f")
+            command.part(word: "f")
             if let trace { command.part(trace.bytes) }
             command.end()
-            command.arg("EX")
+            command.arg(word: "EX")
             command.arg(seconds)
         }
     }
@@ -255,16 +255,16 @@ public final class StateStore {
     ) throws(RedisFault) {
         let seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
         try client.command(tag, finishes) { command in
-            command.arg("APPEND")
+            command.arg(word: "APPEND")
             command.key("c:d", app, uid, kind.rawValue, id)
-            command.part("a")
+            command.part(word: "a")
             command.part(Int64(device.utf8.count))
-            command.part(":")
+            command.part(word: ":")
             command.part(device)
             command.end()
         }
         try client.command(tag, finishes) { command in
-            command.arg("EXPIRE")
+            command.arg(word: "EXPIRE")
             command.key("c:d", app, uid, kind.rawValue, id)
             command.arg(seconds)
         }
@@ -286,13 +286,13 @@ public final class StateStore {
         app: String, uid: String, activityID: String, atMs: Int64, tag: UInt64
     ) throws(RedisFault) {
         try client.command(tag, changes) { command in
-            command.arg("HSETNX")
+            command.arg(word: "HSETNX")
             command.key("c:a", app, uid)
             command.arg(activityID)
             command.arg(StateKeys.time(atMs))
         }
         try client.command(tag, changes) { command in
-            command.arg("EXPIRE")
+            command.arg(word: "EXPIRE")
             command.key("c:a", app, uid)
             command.arg(StateKeys.activitySeconds)
         }
@@ -303,7 +303,7 @@ public final class StateStore {
     /// Remembers whom a lower badge is to be told to. The reply is an integer.
     public func notePushed(app: String, uid: String, devices: [String], tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
-            command.arg("SADD")
+            command.arg(word: "SADD")
             command.key("c:b", app, uid)
             for device in devices { command.arg(device) }
         }
@@ -312,7 +312,7 @@ public final class StateStore {
     /// Devices that left the user. The reply is an integer.
     public func forgetPushed(app: String, uid: String, devices: [String], tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
-            command.arg("SREM")
+            command.arg(word: "SREM")
             command.key("c:b", app, uid)
             for device in devices { command.arg(device) }
         }
@@ -321,9 +321,9 @@ public final class StateStore {
     /// The lowered badge was told: a repeated read tells it no more. The reply is an integer.
     public func badgeTold(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
-            command.arg("HDEL")
+            command.arg(word: "HDEL")
             command.key("c:s", app, uid)
-            command.arg("w")
+            command.arg(word: "w")
         }
     }
 
