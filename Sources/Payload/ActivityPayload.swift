@@ -17,6 +17,11 @@ public enum ActivityPayload {
         if activity.action == .start {
             writer.member("attributes-type", ifPresent: activity.attributesType)
             if let attributes = activity.attributes { writer.member(.init("attributes", attributes)) }
+            switch activity.input {
+            case .unsaid: break
+            case .token: writer.member("input-push-token", 1)
+            case .channel(let id): writer.member("input-push-channel", id)
+            }
         }
         if let alert = activity.alert { writer.member(.init("alert", alert)) }
         if let staleMs = activity.staleMs { writer.member("stale-date", staleMs / 1000) }

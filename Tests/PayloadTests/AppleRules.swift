@@ -58,6 +58,8 @@ struct AppleRules {
         case "timestamp", "stale-date", "dismissal-date": isWell = isActivity && value.int != nil
         case "event": isWell = isActivity && ["start", "update", "end"].contains(value.string)
         case "attributes-type": isWell = isActivity && value.string != nil
+        case "input-push-token": isWell = isActivity && value.int == 1
+        case "input-push-channel": isWell = isActivity && value.string.map { !$0.isEmpty } ?? false
         case "content-state", "attributes": isWell = isActivity && value.members != nil
         default: return problems.append("unknown key aps.\(key)")
         }
@@ -94,6 +96,10 @@ struct AppleRules {
         for key in ["attributes-type", "attributes"] where (event == "start") != (aps[key] != nil) {
             problems.append("\(key) at \(event ?? "no event")")
         }
+        for key in ["input-push-token", "input-push-channel"] where event != "start" && aps[key] != nil {
+            problems.append("\(key) at \(event ?? "no event")")
+        }
+        if aps["input-push-token"] != nil, aps["input-push-channel"] != nil { problems.append("two ways of input") }
         if event != "end", aps["dismissal-date"] != nil { problems.append("dismissal-date at \(event ?? "no event")") }
         if aps["badge"] != nil || aps["mutable-content"] != nil { problems.append("an activity has no badge") }
     }

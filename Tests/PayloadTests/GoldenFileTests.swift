@@ -48,6 +48,22 @@ import Testing
         #expect(AppleRules.problems(of: bytes, .liveactivity) == [])
     }
 
+    @Test(arguments: [LiveActivity.Input.token, .channel("dHN0LXNyY2gtY2hubA==")])
+    func aStartSaysHowItsUpdatesCome(_ input: LiveActivity.Input) throws {
+        for action in [LiveActivity.Action.start, .update, .end] {
+            let activity = LiveActivity(
+                uids: ["ben"], activityID: "a1", action: action, state: .object([]), attributesType: "Ride",
+                attributes: .object([]), input: input)
+            let bytes = try #require(ActivityPayload.encode(activity, sentMs: 1000))
+            let aps = try #require(try JSONTree(parsing: bytes)["aps"])
+            #expect(AppleRules.problems(of: bytes, .liveactivity) == [])
+            let isStart = action == .start
+            #expect(aps["input-push-token"]?.int == (isStart && input == .token ? 1 : nil))
+            #expect(
+                aps["input-push-channel"]?.string == (isStart && input != .token ? "dHN0LXNyY2gtY2hubA==" : nil))
+        }
+    }
+
     /// The message of a kind, the reader it is for, and his badge.
     private static func push(_ kind: Kind) -> (Message, PayloadVariant, Int64?) {
         let team = Conversation(id: "team", type: .group)
@@ -147,6 +163,10 @@ import Testing
         (
             #"{"aps":{"timestamp":1,"event":"update","content-state":{},"dismissal-date":1}}"#, "liveactivity",
             "dismissal-date at update"
+        ),
+        (
+            #"{"aps":{"timestamp":1,"event":"update","content-state":{},"input-push-token":1}}"#, "liveactivity",
+            "input-push-token at update"
         ),
     ])
     func applesRulesCanFail(payload: String, kind: String, problem: String) throws {

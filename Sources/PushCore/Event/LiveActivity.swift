@@ -15,6 +15,18 @@ public struct LiveActivity: Sendable {
     /// `relevance-score`, as it was written.
     public var relevance: String?
     public var priority: PushOptions.Priority
+    /// How the device gets the updates of an activity that this record starts.
+    public var input: Input
+
+    /// From where updates come (iOS 18 and later; older systems ignore it).
+    public enum Input: Sendable, Equatable {
+        /// As the app has asked ActivityKit for them.
+        case unsaid
+        /// By a token of its own, which the app then reports: `input-push-token`.
+        case token
+        /// By the broadcasts to a channel: `input-push-channel` with the id that APNs gave it.
+        case channel(String)
+    }
 
     public enum Action: String, Sendable {
         case start, update, end
@@ -23,7 +35,8 @@ public struct LiveActivity: Sendable {
     public init(
         msgID: String? = nil, uids: [String], activityID: String, action: Action, state: JSONValue,
         attributesType: String? = nil, attributes: JSONValue? = nil, alert: JSONValue? = nil, staleMs: Int64? = nil,
-        dismissalMs: Int64? = nil, relevance: String? = nil, priority: PushOptions.Priority = .high
+        dismissalMs: Int64? = nil, relevance: String? = nil, priority: PushOptions.Priority = .high,
+        input: Input = .unsaid
     ) {
         self.msgID = msgID
         self.uids = uids
@@ -37,5 +50,6 @@ public struct LiveActivity: Sendable {
         self.dismissalMs = dismissalMs
         self.relevance = relevance
         self.priority = priority
+        self.input = input
     }
 }

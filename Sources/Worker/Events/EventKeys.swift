@@ -104,6 +104,7 @@ enum PushKey: Int, JSONKey {
 
 enum ActivityKey: Int, JSONKey {
     case activityID, event, state, attributesType, attributes, alert, staleMs, dismissalMs, relevance, priority
+    case inputPushToken, inputPushChannel
 
     var name: StaticString {
         switch self {
@@ -117,6 +118,8 @@ enum ActivityKey: Int, JSONKey {
         case .dismissalMs: "dismissal_ms"
         case .relevance: "relevance"
         case .priority: "priority"
+        case .inputPushToken: "input_push_token"
+        case .inputPushChannel: "input_push_channel"
         }
     }
 }

@@ -21,7 +21,33 @@ extension EventReader {
             staleMs: try la.time(.staleMs),
             dismissalMs: try la.time(.dismissalMs),
             relevance: try relevance(la),
-            priority: try la.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high)
+            priority: try la.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high,
+            input: try input(la))
+    }
+
+    /// One way or the other; a channel's id is base64, as APNs gave it ("Sending channel management requests").
+    private func input(_ la: FieldScope<ActivityKey>) throws(BadRecord) -> LiveActivity.Input {
+        let takesToken = try la.bool(.inputPushToken) ?? false
+        guard let channel = try la.identifier(.inputPushChannel, limit: Limit.id) else {
+            return takesToken ? .token : .unsaid
+        }
+        let value = try la.required(.inputPushChannel)
+        guard channel.utf8.allSatisfy(Self.isBase64) else {
+            throw la.fault(.outOfRange, "must be a channel id in base64", .inputPushChannel, value)
+        }
+        guard !takesToken else {
+            throw la.fault(.outOfRange, "cannot stand beside input_push_token", .inputPushChannel, value)
+        }
+        return .channel(channel)
+    }
+
+    private static func isBase64(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="):
+            true
+        default: false
+        }
     }
 
     /// An alert is an object or, as everywhere in `aps`, a plain string.

@@ -114,6 +114,14 @@ struct BadRecordTests {
         row(
             head + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"end"}}"#,
             "required field is missing", "$.la.state", at: #"{"activity_id"#),
+        row(
+            head
+                + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"start","state":{},"input_push_channel":"a b"}}"#,
+            "must be a channel id in base64", "$.la.input_push_channel", at: "\"a b"),
+        row(
+            head
+                + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"start","state":{},"input_push_token":true,"input_push_channel":"ab=="}}"#,
+            "cannot stand beside input_push_token", "$.la.input_push_channel", at: "\"ab=="),
         row(head + #""kind":"live_activity"}"#, "required field is missing", "$.to", at: "{"),
     ]
 

@@ -127,6 +127,18 @@ struct EventReaderTests {
         #expect(activity.staleMs == 5 && activity.dismissalMs == 6 && activity.relevance == "0.50")
     }
 
+    @Test(arguments: [
+        ("", LiveActivity.Input.unsaid), (#","input_push_token":true"#, .token),
+        (#","input_push_token":false,"input_push_channel":"dHN0+/8=""#, .channel("dHN0+/8=")),
+    ])
+    func theWayOfUpdatesIsRead(fields: String, input: LiveActivity.Input) throws {
+        let record =
+            BadRecordTests.head
+            + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"start","state":{}"#
+        guard case .liveActivity(let activity) = try read(record + fields + "}}").body else { throw Mismatch() }
+        #expect(activity.input == input)
+    }
+
     @Test func aBindLowersTheTokenAndTakesItsTime() throws {
         let record = BadRecordTests.bind(
             #""token":"ABcd09","cert":"voip","content_key":"k","lang":"ja","tz":"Asia/Tokyo","activity_id":"x""#)
