@@ -11,11 +11,13 @@ extension Pipeline: KafkaConsumerDelegate {
     ///
     /// What would only wait there is better left in Kafka: here it costs memory and falls out of the processor's caches.
     var hasRoom: Bool {
+        hasSlots && store.client.pipelineDepth < limits.redisDepthMax && pushesAhead < limits.pushesAheadMax
+    }
+
+    private var hasSlots: Bool {
         recipients.count < limits.recipientsMax - limits.pollBatch && expanding.isEmpty
             && (changes.count < limits.changesMax - limits.pollBatch || !heldTopics.isEmpty)
             && events.count < limits.recipientsMax - limits.pollBatch
-            && store.client.pipelineDepth < limits.redisDepthMax
-            && pushesAhead < limits.pushesAheadMax
     }
 
     /// Pushes that wait for streams. An app whose APNs is away or refuses its credential does not count: its pushes wait
@@ -51,9 +53,24 @@ extension Pipeline: KafkaConsumerDelegate {
         holdChangesIfRefused()
         releaseBrakes()
         pollDigests()
+        lookAtBackpressure()
         sample()
         owner?.pipelineDidTick()
         tickTimer?.arm(afterNanos: Intake.tickNanos)
+    }
+
+    private func lookAtBackpressure() {
+        let isHeld = intake.isHeld
+        metrics.backpressure.look(nowNanos: loop.nowNanos) { cause in
+            switch cause {
+            case .inflight: isHeld && !hasSlots
+            case .limiter: isHeld && pushesAhead >= limits.pushesAheadMax
+            case .redis: isHeld && store.client.pipelineDepth >= limits.redisDepthMax
+            case .window: !fullPartitions.isEmpty
+            case .breaker:
+                apps.values.contains { $0.clients.contains { !$0.apns.isUsable && $0.apns.waiting > 0 } }
+            }
+        }
     }
 
     private func perform(_ action: Intake.Action) {

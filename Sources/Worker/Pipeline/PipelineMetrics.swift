@@ -25,6 +25,7 @@ final class PipelineMetrics {
     let loopLag: Gauge
     /// From the broker's timestamp of the event to APNs' acceptance.
     let endToEnd: Histogram
+    var backpressure: Backpressure
     private let registry: MetricsRegistry
     private var deadLetters: [BadRecord.Rule: Counter] = [:]
 
@@ -61,6 +62,7 @@ final class PipelineMetrics {
         waitingForDevice = gauge("device_lane_waiting", "Pushes that wait for another of the same device.")
         oldestUnsettled = gauge("watermark_age_seconds", "Age of the oldest unsettled record.", .max)
         loopLag = gauge("loop_lag_seconds", "Longest turn of a shard's loop since the last sample.", .max)
+        backpressure = Backpressure(registry)
         endToEnd = registry.histogram(
             "carillon_event_end_to_end_seconds", help: "From Kafka's timestamp to APNs' acceptance.",
             bounds: Self.boundsSeconds, scale: 1e-3, precisionBits: 7)
