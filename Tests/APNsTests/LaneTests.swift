@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test func refusedTokensAreRememberedAndForgotten() throws {
-        var refused = RefusedTokens()
+        var refused = TokenMemory(places: 4096)
         let token = try #require(DeviceToken(String(repeating: "a1", count: 32)))
         let other = try #require(DeviceToken(String(repeating: "a1", count: 31) + "a2"))
         #expect(!refused.contains(token, nowSeconds: 5))

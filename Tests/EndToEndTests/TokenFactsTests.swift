@@ -58,6 +58,24 @@ struct TokenFactsTests {
         }
     }
 
+    /// A token that nobody heard of for a hundred days may be dead: it travels apart, until APNs takes a push to it.
+    @Test func aTokenThatWasSilentForLongTravelsApartOnce() async throws {
+        try await Stage.with(Self.settings) { stage in
+            try await stage.play(state: [
+                .bind("s", "new"), .bind("s", "old", sentMs: nowMs - 100 * 86_400_000),
+            ])
+            var seen = try await stage.play(events: [.message("s1", to: ["s"])])
+            func connection(_ device: String, _ index: Int) -> Int? {
+                let pushes = seen.accepted(token("s", device))
+                return pushes.indices.contains(index) ? pushes[index].connection : nil
+            }
+            #expect(seen.outcomes(of: "s1").count == 2)
+            #expect(connection("old", 0) != nil && connection("old", 0) != connection("new", 0))
+            seen = try await stage.play(events: [.message("s2", to: ["s"])])
+            #expect(connection("old", 1) != nil && connection("old", 1) == connection("new", 1))
+        }
+    }
+
     /// Logging out and in on one phone, the two records in either order, an older login last: only the new user's
     /// messages arrive.
     @Test func anAccountSwitchInAnyOrderEndsAtTheNewUser() async throws {

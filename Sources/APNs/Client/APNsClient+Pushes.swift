@@ -103,9 +103,9 @@ extension APNsClient {
     /// Suspects travel apart, where the limits provide for it.
     func road(of push: borrowing Push) -> PushTable.Road {
         guard limits.suspectConnectionsMax > 0 else { return .main }
-        if push.isSuspect { return .suspect }
-        guard !refused.isEmpty else { return .main }
-        return refused.contains(push.token, nowSeconds: nowSeconds) ? .suspect : .main
+        if !refused.isEmpty, refused.contains(push.token, nowSeconds: nowSeconds) { return .suspect }
+        guard push.isSuspect else { return .main }
+        return confirmed.contains(push.token, nowSeconds: nowSeconds) ? .main : .suspect
     }
 
     var nowSeconds: UInt32 { UInt32(truncatingIfNeeded: loop.nowNanos / 1_000_000_000) }
@@ -200,6 +200,7 @@ extension APNsClient {
         if gate.isPaused { credentialProven() }
         if breaker.succeeded() { breakerClosed() }
         if !refused.isEmpty { refused.remove(table.token(slot)) }
+        if table[slot].road == .suspect { confirmed.insert(table.token(slot), nowSeconds: nowSeconds) }
         finish(slot, .accepted(apnsID: table.id(slot)))
     }
 

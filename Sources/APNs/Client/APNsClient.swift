@@ -43,7 +43,10 @@ public final class APNsClient {
     var limiter: InFlightLimiter
     var budget: RetryBudget
     var backoff = TokenBackoff()
-    var refused = RefusedTokens()
+    /// Tokens that APNs rejected: what is sent to them again travels apart from the others.
+    var refused = TokenMemory(places: 4096)
+    /// Suspects that APNs accepted: they travel with the others again.
+    var confirmed = TokenMemory(places: 65_536)
     var pacer: ConnectPacer
     var pool: PoolPolicy
     var suspectPool: PoolPolicy

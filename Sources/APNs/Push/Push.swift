@@ -15,7 +15,8 @@ public struct Push: Sendable {
     /// The token was never confirmed, or not for long: the push travels on a connection apart.
     ///
     /// APNs answers a rejection by taking streams from the connection, so that a burst of dead tokens would slow down
-    /// everyone else. Tokens that this client saw rejected lately go that way without being asked.
+    /// everyone else. Tokens that this client saw rejected lately go that way without being asked; those that it saw
+    /// accepted on it, within a day, travel with the others.
     public let isSuspect: Bool
 
     public init(

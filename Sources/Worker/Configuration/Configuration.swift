@@ -191,6 +191,8 @@ public struct Configuration: Sendable {
         public var unknownTries = 2
         /// When a spike of dead tokens stops their removal, per shard.
         public var removals = RemovalBrake.Limits()
+        /// Whose pushes travel on a connection of their own.
+        public var suspects = SuspectRule()
 
         public init() {}
 

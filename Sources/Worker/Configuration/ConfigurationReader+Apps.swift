@@ -214,13 +214,20 @@ extension ConfigurationReader {
 
     private func limits(_ app: Section, _ limits: inout Configuration.Limits) {
         let section = app.optionalSection(
-            "limits", keys: ["rate", "in_flight", "connections", "answer_s", "unknown_tries", "removals"])
+            "limits", keys: ["rate", "in_flight", "connections", "answer_s", "unknown_tries", "removals", "suspects"])
         if let rate = section.int("rate", in: 0...10_000_000) { limits.rate = rate }
         if let count = section.int("in_flight", in: 1...1_000_000) { limits.inFlight = count }
         if let count = section.int("connections", in: 1...256) { limits.connections = count }
         if let seconds = section.seconds("answer_s", atMost: 300) { limits.answerSeconds = seconds }
         if let tries = section.int("unknown_tries", in: 0...10) { limits.unknownTries = tries }
         removals(section, &limits.removals)
+        suspects(section, &limits.suspects)
+    }
+
+    private func suspects(_ limits: Section, _ rule: inout SuspectRule) {
+        let section = limits.optionalSection("suspects", keys: ["silent_d", "unconfirmed_s"])
+        if let days = section.int("silent_d", in: 0...3650) { rule.silentMs = Int64(days) * 86_400_000 }
+        if let seconds = section.int("unconfirmed_s", in: 0...604_800) { rule.unconfirmedMs = Int64(seconds) * 1000 }
     }
 
     private func removals(_ limits: Section, _ brake: inout RemovalBrake.Limits) {

@@ -19,6 +19,8 @@ final class AppContext {
     private(set) var clients: [Client] = []
     var rate: RateBucket
     var brake: RemovalBrake
+    /// Whose pushes travel on a connection of their own.
+    let suspects: SuspectRule
     private var pushTopics: [(bundleID: String, value: PushTopic)] = []
     /// Devices whose push the rate holds back, oldest first.
     var paced: [DeviceRef] = []
@@ -50,10 +52,11 @@ final class AppContext {
     /// - Parameter rate: pushes per second of this shard; 0: no limit.
     init(
         policy: AppPolicy, templates: Templates, metrics: AppMetrics, rate: Double, coalesceNanos: UInt64,
-        sendsDigest: Bool, removals: RemovalBrake.Limits, clients: [Client]
+        sendsDigest: Bool, removals: RemovalBrake.Limits, suspects: SuspectRule = SuspectRule(), clients: [Client]
     ) {
         self.rate = RateBucket(perSecond: rate)
         brake = RemovalBrake(removals)
+        self.suspects = suspects
         id = policy.id
         self.policy = policy
         self.templates = templates

@@ -167,7 +167,8 @@ extension Pipeline {
         return Push(
             tag: job.tag(.push, index), token: device, headers: headers,
             id: PushID(high: id.high, low: id.low), payload: payload, expiresAtMs: job.event.expiresAtMs,
-            lane: job.event.lane)
+            lane: job.event.lane,
+            isSuspect: job.event.app.suspects.isSuspect(boundMs: token.boundMs, nowMs: loop.wallMs))
     }
 
     /// Ours to prevent, so it is told.

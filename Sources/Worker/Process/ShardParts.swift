@@ -83,7 +83,7 @@ struct ShardParts {
                     metrics: AppMetrics(registry, app: app.policy.id),
                     rate: Double(app.limits.rate) / Double(configuration.shardCount),
                     coalesceNanos: UInt64(app.coalesceSeconds * 1_000_000_000), sendsDigest: app.sendsDigest,
-                    removals: app.limits.removals,
+                    removals: app.limits.removals, suspects: app.limits.suspects,
                     clients: clients))
         }
         return contexts

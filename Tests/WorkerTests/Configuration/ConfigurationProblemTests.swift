@@ -119,6 +119,9 @@ struct ConfigurationProblemTests {
         app("proxy: http://proxy.example.com", "apps[0].proxy must be http://host:port"),
         app("proxy_password_file: x", "apps[0].proxy_password_file says nothing without proxy"),
         app("limits: {unknown_tries: 11}", "apps[0].limits.unknown_tries must be a whole number from 0 to 10"),
+        app(
+            "limits: {suspects: {silent_d: -1}}",
+            "apps[0].limits.suspects.silent_d must be a whole number from 0 to 3650"),
         Row(
             yaml: good + "  - id: im\n    topic: t\n    credentials: {key_file: k, key_id: i, team_id: t}\n",
             problem: "f:7: two apps have the id \"im\""),

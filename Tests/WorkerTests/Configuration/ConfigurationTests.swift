@@ -86,7 +86,7 @@ struct ConfigurationTests {
             coalesce: {window_s: 2.5}
             dnd_digest: true
             proxy: http://proxy:3128
-            limits: {rate: 7, in_flight: 3, connections: 5, answer_s: 0.5, unknown_tries: 0}
+            limits: {rate: 7, in_flight: 3, connections: 5, answer_s: 0.5, unknown_tries: 0, suspects: {silent_d: 7, unconfirmed_s: 90}}
         results: failures
         trace: {sample: 0.25, ttl_h: 24}
         http: {listen: "[::1]:0"}
@@ -115,6 +115,7 @@ struct ConfigurationTests {
 
     @Test func everyKeyOfAnAppIsRead() throws {
         let app = try #require(try read(Self.full).apps.first)
+        #expect(app.limits.suspects.silentMs == 7 * 86_400_000 && app.limits.suspects.unconfirmedMs == 90_000)
         #expect(app.policy.id == "one" && app.policy.topic == "com.one" && app.environment == .sandbox)
         #expect(app.endpoints[.production].host == "p" && app.endpoints[.production].port == 2197)
         #expect(app.endpoints[.sandbox].host == "127.0.0.1" && app.endpoints[.sandbox].caFile == "/tmp/ca.pem")

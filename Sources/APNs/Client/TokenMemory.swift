@@ -1,9 +1,8 @@
-/// Device tokens that APNs rejected lately: what is sent to them again travels apart from the others.
+/// Device tokens of which APNs said something lately.
 ///
 /// A table of fingerprints with one place for each, of fixed size: a newer token may take an older one's place, and one
-/// in four thousand million others is mistaken for a refused one, which only sends it by the other road.
-struct RefusedTokens {
-    private static let places = 4096
+/// in four thousand million others is mistaken for one of them, which only sends it by the other road.
+struct TokenMemory {
     private static let keepSeconds: UInt32 = 24 * 3600
 
     private struct Place {
@@ -12,20 +11,27 @@ struct RefusedTokens {
     }
 
     private var table: [Place] = []
+    private let places: Int
     private(set) var count = 0
+
+    /// - Parameter places: a power of two; eight bytes each, taken with the first token.
+    init(places: Int) {
+        precondition(places > 0 && places & (places - 1) == 0, "places are found by a mask")
+        self.places = places
+    }
 
     var isEmpty: Bool { count == 0 }
 
     mutating func insert(_ token: borrowing DeviceToken, nowSeconds: UInt32) {
-        if table.isEmpty { table = Array(repeating: Place(), count: Self.places) }
-        let (index, print) = Self.key(token.fingerprint)
+        if table.isEmpty { table = Array(repeating: Place(), count: places) }
+        let (index, print) = key(token.fingerprint)
         if table[index].print == 0 { count += 1 }
         table[index] = Place(print: print, atSeconds: nowSeconds)
     }
 
     mutating func remove(_ token: borrowing DeviceToken) {
         guard count > 0 else { return }
-        let (index, print) = Self.key(token.fingerprint)
+        let (index, print) = key(token.fingerprint)
         guard table[index].print == print else { return }
         table[index] = Place()
         count -= 1
@@ -33,11 +39,11 @@ struct RefusedTokens {
 
     func contains(_ token: borrowing DeviceToken, nowSeconds: UInt32) -> Bool {
         guard count > 0 else { return false }
-        let (index, print) = Self.key(token.fingerprint)
+        let (index, print) = key(token.fingerprint)
         return table[index].print == print && nowSeconds &- table[index].atSeconds < Self.keepSeconds
     }
 
-    private static func key(_ fingerprint: UInt64) -> (index: Int, print: UInt32) {
+    private func key(_ fingerprint: UInt64) -> (index: Int, print: UInt32) {
         // Zero marks a free place.
         (Int(truncatingIfNeeded: fingerprint) & (places - 1), UInt32(truncatingIfNeeded: fingerprint >> 32) | 1)
     }
