@@ -23,6 +23,19 @@ func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
     .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
+/// Set by `make fuzz`: what `Tests/FuzzTests` drives then runs under libFuzzer in place of the test runner.
+let isFuzzing = Context.environment["CARILLON_FUZZ"] != nil
+let fuzzed: [Target.Dependency] = [
+    "APNs", "HTTP2", "EventLoop", "Redis", "JSON", "Worker", "PushCore", "Crypto", "Telemetry", "Trial",
+]
+let fuzzTarget: Target =
+    isFuzzing
+    ? .executableTarget(
+        name: "fuzz", dependencies: fuzzed, path: "Tests/FuzzTests", exclude: ["CorpusTests.swift"],
+        swiftSettings: strict)
+    : .testTarget(
+        name: "FuzzTests", dependencies: fuzzed + ["Support"], exclude: ["Fuzzer"], swiftSettings: strict)
+
 let package = Package(
     name: "carillon",
     products: [
@@ -95,7 +108,9 @@ let package = Package(
         tests("HTTP2", ["HTTP2"]),
         tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Simulator", "Telemetry", "JSON"]),
         tests("Simulator", ["Simulator", "HTTP2", "EventLoop", "Crypto", "JSON", "Telemetry"]),
-        tests("Worker", ["Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry"]),
+        tests(
+            "Worker",
+            ["Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML"]),
         tests(
             "EndToEnd",
             ["Trial", "Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON", "EventLoop", "Telemetry", "Crypto"]),

@@ -1,4 +1,5 @@
 public import APNs
+import EventLoop
 public import YAML
 
 extension Configuration {
@@ -32,18 +33,28 @@ extension Configuration {
         }
 
         /// Reads and checks the files. The problem names file and cure, never a secret.
+        ///
+        /// A certificate that has ended is refused here, not by every handshake.
         public func load() -> Result<APNsCredential, Problem> {
             do throws(APNsFault) {
-                switch source {
-                case .token(let keyFile, let keyID, let teamID):
-                    return .success(try APNsCredential.token(keyFile: keyFile, keyID: keyID, teamID: teamID))
-                case .certificate(let chainFile, let keyFile):
-                    return .success(try APNsCredential.certificate(chainFile: chainFile, keyFile: keyFile))
-                case .archive(let file, let passwordFile):
-                    return .success(try APNsCredential.archive(file: file, passwordFile: passwordFile))
+                let credential = try read()
+                if let end = try credential.validUntilSeconds(), end <= Loop.wallMs() / 1000 {
+                    return .failure(Problem(mark, "the certificate of credential set '\(name)' has ended"))
                 }
+                return .success(credential)
             } catch {
                 return .failure(Problem(mark, error.description))
+            }
+        }
+
+        private func read() throws(APNsFault) -> APNsCredential {
+            switch source {
+            case .token(let keyFile, let keyID, let teamID):
+                try APNsCredential.token(keyFile: keyFile, keyID: keyID, teamID: teamID)
+            case .certificate(let chainFile, let keyFile):
+                try APNsCredential.certificate(chainFile: chainFile, keyFile: keyFile)
+            case .archive(let file, let passwordFile):
+                try APNsCredential.archive(file: file, passwordFile: passwordFile)
             }
         }
     }
