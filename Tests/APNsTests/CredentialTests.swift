@@ -100,9 +100,9 @@ import Testing
     @Test func issueTimeIsTheSlotOfAnyProcess() {
         var early = TokenPlan()
         var late = TokenPlan()
-        same(early.use(nowMs: Self.slotStart + 1), .mint(issuedAtMs: Self.slotStart, version: 1))
-        same(late.use(nowMs: Self.slotStart + 29 * Self.minute), .mint(issuedAtMs: Self.slotStart, version: 1))
-        same(early.use(nowMs: Self.slotStart + 29 * Self.minute), .keep)
+        same(early.use(nowMs: Self.slotStart + Self.minute), .mint(issuedAtMs: Self.slotStart, version: 1))
+        same(late.use(nowMs: Self.slotStart + 30 * Self.minute), .mint(issuedAtMs: Self.slotStart, version: 1))
+        same(early.use(nowMs: Self.slotStart + 30 * Self.minute), .keep)
     }
 
     @Test func connectionKeepsItsTokenForTwentyOneMinutes() {
@@ -141,11 +141,34 @@ import Testing
         }
     }
 
+    /// Two servers whose clocks differ from ours by half a minute take every token at every instant: none is from their
+    /// future, none an hour old (pigeon renewed ten seconds before the hour).
+    @Test(arguments: [-30, 30] as [Int64]) func aSkewOfHalfAMinuteRefusesNoToken(skewSeconds: Int64) throws {
+        for startSecond in stride(from: 0 as Int64, to: 1800, by: 97) {
+            var plan = TokenPlan()
+            var used: (issued: Int64, first: Int64)?
+            let start = Self.slotStart + startSecond * 1000
+            for now in stride(from: start, to: start + 3 * 3_600_000, by: 10_000) {
+                _ = plan.use(nowMs: now)
+                // Refused by a third party in the middle: signed anew.
+                if now == start + 600_000 { _ = plan.expired(version: 1, nowMs: now) }
+                let newest = try #require(plan.issuedAtMs)
+                let adopts = used.map {
+                    TokenPlan.adopts(
+                        newestIssuedAtMs: newest, over: $0.issued, firstUsedAtMs: $0.first, nowMs: now)
+                }
+                if adopts ?? true { used = (newest, now) }
+                let age = now + skewSeconds * 1000 - (used?.issued ?? 0)
+                #expect((0..<3_600_000).contains(age), "\(age) ms old, begun at second \(startSecond)")
+            }
+        }
+    }
+
     @Test func expiredTokenIsSignedAnewOnce() {
         var plan = TokenPlan()
         let now = Self.slotStart + 5 * Self.minute
         same(plan.use(nowMs: now), .mint(issuedAtMs: Self.slotStart, version: 1))
-        same(plan.expired(version: 1, nowMs: now), .mint(issuedAtMs: now, version: 2))
+        same(plan.expired(version: 1, nowMs: now), .mint(issuedAtMs: now - Self.minute, version: 2))
         same(plan.expired(version: 1, nowMs: now + 1), .alreadyRenewed)
         same(plan.expired(version: 2, nowMs: now + 2), .pause)
         same(plan.use(nowMs: now + 3), .keep)
@@ -174,7 +197,7 @@ import Testing
     @Test func clockThatFellBackSignsUnderTheRealTime() {
         var plan = TokenPlan()
         _ = plan.use(nowMs: Self.slotStart + 600 * Self.minute)
-        same(plan.use(nowMs: Self.slotStart), .mint(issuedAtMs: Self.slotStart, version: 2))
+        same(plan.use(nowMs: Self.slotStart + Self.minute), .mint(issuedAtMs: Self.slotStart, version: 2))
     }
 
     @Test func everyProcessSignsTheIdenticalToken() throws {

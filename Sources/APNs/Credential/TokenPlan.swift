@@ -3,7 +3,7 @@
 /// Apple refuses tokens older than an hour and answers 429 to tokens renewed within twenty minutes; whether that is
 /// counted per connection or per key is disputed, so both readings are obeyed. `iat` is cut to a half-hour slot, so that
 /// every process of a team names the same time. A connection keeps the token it began with for at least 21 minutes
-/// after its first use there: worst case it is then 51 minutes old.
+/// after its first use there: worst case it is then 52 minutes old.
 struct TokenPlan: Equatable {
     static var slotMs: Int64 { 30 * 60_000 }
     /// Least time between two tokens on one connection, and between two forced signings.
@@ -12,6 +12,8 @@ struct TokenPlan: Equatable {
     static var ageMaxMs: Int64 { 55 * 60_000 }
     /// A token issued further ahead than this was signed under a wrong clock.
     static var aheadMaxMs: Int64 { 60_000 }
+    /// Tokens are issued under a time so long past: a server whose clock lags would see one from the future.
+    static var lagMs: Int64 { 60_000 }
 
     private(set) var issuedAtMs: Int64?
     private(set) var version = 0
@@ -51,7 +53,7 @@ struct TokenPlan: Equatable {
         if nowMs < holdUntilMs { return .pause }
         if let forcedAtMs, nowMs >= forcedAtMs, nowMs &- forcedAtMs < Self.renewalMinMs { return .pause }
         forcedAtMs = nowMs
-        guard case .mint(let issuedAtMs, let version) = issue(nowMs) else { return .pause }
+        guard case .mint(let issuedAtMs, let version) = issue(nowMs &- Self.lagMs) else { return .pause }
         return .mint(issuedAtMs: issuedAtMs, version: version)
     }
 
@@ -80,7 +82,11 @@ struct TokenPlan: Equatable {
         return newest > usedIssuedAtMs && nowMs &- firstUsedAtMs >= renewalMinMs
     }
 
-    private func slotStart(_ nowMs: Int64) -> Int64 { nowMs - nowMs % Self.slotMs }
+    /// The slot that began at least `lagMs` ago.
+    private func slotStart(_ nowMs: Int64) -> Int64 {
+        let late = nowMs &- Self.lagMs
+        return late - late % Self.slotMs
+    }
 
     private mutating func issue(_ atMs: Int64) -> Step {
         issuedAtMs = atMs
