@@ -43,6 +43,67 @@ import Testing
         }
     }
 
+    /// A device's 429 is about that device: what all may have in flight stays as it is.
+    @Test func devicesThatBackOffSlowNobodyElse() async throws {
+        var limits = World.quick
+        limits.inFlightStart = 64
+        try await withWorld(limits: limits) { loop, world in
+            await loop.run { _ in
+                world.peer.onRequest = { request, connection in
+                    // The tokens end in their tags: every fourth device is told too much, the first time.
+                    let isBusy = "048c".contains(request.token.last ?? "0")
+                    let isFirst = world.peer.requests.count { $0.token == request.token } == 1
+                    if isBusy, isFirst {
+                        connection.answer(request.stream, 429, #"{"reason":"TooManyRequests"}"#)
+                    } else {
+                        connection.answer(request.stream, 200)
+                    }
+                }
+                world.send(1...400)
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                #expect(world.acceptedCount == 400)
+                #expect(world.attempts.values.count { $0 == 2 } == 100)
+                #expect(world.client.limiter.limit >= 64)
+                #expect(world.client.breaker.state == .closed)
+            }
+        }
+    }
+
+    /// A giant group in front of a slow server: what is for one person is not behind it.
+    @Test func slowServerServesTheDirectLaneInItsShare() async throws {
+        var limits = World.quick
+        limits.inFlightMax = 20
+        limits.inFlightStart = 20
+        try await withWorld(limits: limits) { loop, world in
+            let order = Facts<UInt64>()
+            await loop.run { _ in
+                var open: [(Int32, PeerConnection)] = []
+                var answered = 0
+                world.peer.onRequest = { request, connection in
+                    // Answers go out ten at a time, so that the client is always at its limit.
+                    open.append((request.stream, connection))
+                    guard answered == 0 || open.count >= 10 || answered + open.count >= 1020 else { return }
+                    for (stream, connection) in open { connection.answer(stream, 200) }
+                    answered += open.count
+                    open = []
+                }
+                world.onOutcome = { tag, _ in order.record(tag) }
+                world.expected += 1020
+                for tag in 1...1000 as ClosedRange<UInt64> {
+                    #expect(world.client.send(world.push(tag, lane: .bulk)) == .taken)
+                }
+                for tag in 2001...2020 as ClosedRange<UInt64> { #expect(world.client.send(world.push(tag)) == .taken) }
+            }
+            try await world.allDone()
+            let ended = order.all
+            let last = try #require(ended.lastIndex { $0 > 2000 })
+            // Its share is 45 of 100 among all lanes and 3 in 4 beside the giant groups; behind them it would end last.
+            #expect(last < 200, "the last direct push ended as number \(last)")
+        }
+    }
+
     @Test func suspectsTravelOnAConnectionOfTheirOwn() async throws {
         try await withWorld { loop, world in
             await loop.run { _ in
@@ -67,6 +128,24 @@ import Testing
                 let dead = Set(world.peer.requests.filter { $0.token.hasSuffix("dd") }.map(\.connection))
                 let good = Set(world.peer.requests.filter { !$0.token.hasSuffix("dd") }.map(\.connection))
                 #expect(dead.count == 1 && good.count >= 1 && dead.isDisjoint(with: good))
+            }
+        }
+    }
+
+    @Test func acceptedSuspectTravelsWithTheOthers() async throws {
+        try await withWorld { loop, world in
+            await loop.run { _ in
+                world.expected += 1
+                #expect(world.client.send(world.push(7, isSuspect: true)) == .taken)
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                let token = world.push(7).token
+                #expect(world.client.road(of: world.push(8, token: token, isSuspect: true)) == .main)
+                #expect(world.client.road(of: world.push(9, isSuspect: true)) == .suspect)
+                // What APNs refuses later is suspect again, whatever it was before.
+                world.client.refused.insert(token, nowSeconds: world.client.nowSeconds)
+                #expect(world.client.road(of: world.push(8, token: token, isSuspect: true)) == .suspect)
             }
         }
     }

@@ -35,11 +35,11 @@ final class Peer {
     private(set) var connections: [PeerConnection] = []
     private(set) var requests: [PeerRequest] = []
 
-    init(loop: Loop) throws {
+    init(loop: Loop, host: String = "127.0.0.1", port wanted: UInt16 = 0) throws {
         self.loop = loop
         let tls = try Self.context()
         var accepted: (Link) -> Void = { _ in }
-        let listener = try Listener(loop: loop, tls: tls) { accepted($0) }
+        let listener = try Listener(loop: loop, host: host, port: wanted, tls: tls) { accepted($0) }
         port = listener.port
         self.listener = listener
         accepted = { [unowned self] in accept($0) }
@@ -97,9 +97,10 @@ final class PeerConnection: LinkDelegate, HTTP2SessionDelegate {
         session.delegate = self
     }
 
-    func answer(_ stream: Int32, _ status: Int, _ body: String = "", retryAfter: String? = nil) {
+    func answer(_ stream: Int32, _ status: Int, _ body: String = "", retryAfter: String? = nil, date: String? = nil) {
         var headers = HeaderList()
         _ = try? headers.append(":status", String(status))
+        if let date { _ = try? headers.append("date", date) }
         if let retryAfter { _ = try? headers.append("retry-after", retryAfter) }
         open[stream] = nil
         try? session.submitResponse(stream, headers, body: Array(body.utf8))

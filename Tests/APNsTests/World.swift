@@ -20,6 +20,8 @@ final class World: APNsClientDelegate, @unchecked Sendable {
 
     let told = Facts<Told>()
     let peer: Peer
+    /// Servers beside it, where a test has more.
+    var extraPeers: [Peer] = []
     let metrics = MetricsRegistry()
     private(set) var outcomes: [UInt64: PushOutcome] = [:]
     private(set) var attempts: [UInt64: Int] = [:]
@@ -27,6 +29,8 @@ final class World: APNsClientDelegate, @unchecked Sendable {
     var expected = 0
     var onOutcome: ((UInt64, PushOutcome) -> Void)?
     var onHold: ((UInt64) -> Void)?
+    /// What a test has to say on the loop when all is done.
+    var atEnd: (() -> Void)?
     /// For a peer that is down at first.
     var isHealed = false
     /// When the peer stopped to answer; then for how long the client fed it.
@@ -36,13 +40,18 @@ final class World: APNsClientDelegate, @unchecked Sendable {
     private let folder: TemporaryFolder
     private let headers: PushHeaders
 
-    init(_ loop: Loop, limits: APNsLimits = World.quick, port: UInt16? = nil) throws {
+    init(
+        _ loop: Loop, limits: APNsLimits = World.quick, port: UInt16? = nil,
+        _ change: (inout APNsEndpoint) -> Void = { _ in }
+    ) throws {
         folder = try TemporaryFolder()
         peer = try Peer(loop: loop)
         headers = try PushHeaders(
             topic: "com.example.im", pushType: .alert, expirationSeconds: 4_000_000_000, collapseID: Array("c1".utf8))
         let caFile = try folder.write(try Peer.certificate.get().authorityPEM, to: "ca.pem")
-        endpoint = APNsEndpoint(host: "127.0.0.1", port: port ?? peer.port, caFile: caFile)
+        var endpoint = APNsEndpoint(host: "127.0.0.1", port: port ?? peer.port, caFile: caFile)
+        change(&endpoint)
+        self.endpoint = endpoint
         made = try APNsClient(
             loop: loop, endpoint: endpoint,
             credential: .token(key: try Self.key.get(), keyID: "ABC123DEFG", teamID: "DEF123GHIJ"), limits: limits,
@@ -74,14 +83,14 @@ final class World: APNsClientDelegate, @unchecked Sendable {
 
     func push(
         _ tag: UInt64, payload: String = #"{"aps":{"alert":"hello"}}"#, expiresAtMs: Int64 = .max,
-        token given: DeviceToken? = nil, isSuspect: Bool = false
+        token given: DeviceToken? = nil, isSuspect: Bool = false, lane: PushLane = .direct
     ) -> Push {
         let text = String(tag, radix: 16)
         let hex = String(repeating: "0", count: 64 - text.count) + text
         guard let token = given ?? DeviceToken(hex) else { preconditionFailure("64 hex digits are a token") }
         return Push(
             tag: tag, token: token, headers: headers, id: PushID(high: 0x1122_3344_5566_7788, low: tag),
-            payload: Array(payload.utf8), expiresAtMs: expiresAtMs, isSuspect: isSuspect)
+            payload: Array(payload.utf8), expiresAtMs: expiresAtMs, lane: lane, isSuspect: isSuspect)
     }
 
     func send(_ tags: ClosedRange<UInt64>, expiresAtMs: Int64 = .max) {

@@ -52,6 +52,32 @@ import Testing
         #expect(fault?.code == .session)
     }
 
+    @Test func aSettingsFloodEndsTheSession() throws {
+        let wire = try Wire.open()
+        let settings: [UInt8] = [0, 0, 6, 4, 0, 0, 0, 0, 0] + [0, 3, 0, 0, 0, 9]
+        let flood = [[UInt8]](repeating: settings, count: 1000).flatMap(\.self)
+        let fault = #expect(throws: HTTP2Fault.self) {
+            try flood.withUnsafeBytes { try wire.client.receive($0) }
+        }
+        #expect(fault?.code == .session)
+    }
+
+    /// CVE-2024-28182: a header list that never ends costs no more than its bound, and not the processor either.
+    @Test func aContinuationFloodEndsTheSession() throws {
+        let wire = try Wire.open()
+        let id = UInt8(try wire.request(1))
+        try wire.pump()
+        // `:status: 200`, then an unindexed field `a: b` in each frame, and no END_HEADERS.
+        let begin: [UInt8] = [0, 0, 1, 1, 0, 0, 0, 0, id, 0x88]
+        let more: [UInt8] = [0, 0, 5, 9, 0, 0, 0, 0, id, 0, 1, 0x61, 1, 0x62]
+        let flood = begin + [[UInt8]](repeating: more, count: 10_000).flatMap(\.self)
+        _ = try? flood.withUnsafeBytes { try wire.client.receive($0) }
+        #expect(!wire.clientSide.entries.contains { if case .headers = $0 { true } else { false } })
+        let stillOpen = wire.client.openStreams
+        wire.client.abandon()
+        #expect(stillOpen <= 1 && wire.clientSide.end(1) != nil)
+    }
+
     @Test func aBadPrefaceEndsTheSession() throws {
         let server = try HTTP2Session(.server)
         let fault = #expect(throws: HTTP2Fault.self) {

@@ -51,6 +51,8 @@ public final class APNsClient {
     var pool: PoolPolicy
     var suspectPool: PoolPolicy
     var addresses = AddressBook()
+    /// In place of the name server; a test's network.
+    var lookUp: ((String) -> [String])?
     var random: SmallRandom
     var connections: [APNsConnection] = []
     var nextSerial: Int32 = 0

@@ -51,6 +51,7 @@ final class APNsConnection {
         let ear = Ear(self)
         self.ear = ear
         link.delegate = ear
+        link.lookUp = client.lookUp
         link.orderAddresses = { [unowned client] in client.orderAddresses($0) }
         session.delegate = self
         link.open()

@@ -37,6 +37,9 @@ public final class Link {
     /// Has a name's addresses tried in another order: gets their texts, gives their places. Asked once per `open()`.
     public var orderAddresses: (([String]) -> [Int])?
 
+    /// Asked in place of the name server: gets a name, gives numeric hosts. A test's network.
+    package var lookUp: ((String) -> [String])?
+
     /// Addresses that were tried in vain, in the order of trying.
     public internal(set) var failedAddresses: [String] = []
 
@@ -151,6 +154,10 @@ public final class Link {
         case .tcp(let host, let port):
             stage = .resolving
             let target = proxy.map { ($0.host, $0.port) } ?? (host, port)
+            if let lookUp {
+                let found = lookUp(target.0).compactMap { SocketAddress(numericHost: $0, port: target.1) }
+                return loop.afterCallbacks { [weak self] in self?.resolved(.success(found)) }
+            }
             resolver = Resolver(loop: loop, host: target.0, port: target.1) { [weak self] result in
                 self?.resolved(result)
             }
