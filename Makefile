@@ -6,7 +6,7 @@
 RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -Xswiftc -enforce-exclusivity=unchecked \
 	-Xlinker -lmimalloc
 
-.PHONY: help demo test test-address test-thread bench build release lint clean packages
+.PHONY: help demo test test-address test-thread fuzz bench build release lint clean packages
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,22 @@ test-thread: packages ## the tests under the thread sanitizer
 	clang -O1 -Wall -Werror -shared -fPIC -o .build/thread/c11threads.so Tests/Sanitizers/c11threads.c
 	LD_PRELOAD=$(CURDIR)/.build/thread/c11threads.so \
 		swift test --skip-build --disable-xctest --sanitize=thread --scratch-path .build/thread $(ARGS)
+
+# Each target for so many seconds; what it learns is kept in .build/fuzz/corpus, what fails in .build/fuzz/found. SwiftPM
+# knows one sanitizer at a time, so the compiler is told of both. Sockets and servers have no part in it.
+FUZZ_SECONDS = 60
+FUZZ_TARGETS = answers session client replies records
+fuzz: export CARILLON_FUZZ = 1
+fuzz: export SWIFT_BACKTRACE = enable=no
+fuzz: packages ## libFuzzer on what reads outside bytes: FUZZ_SECONDS=60, FUZZ_TARGETS="client replies", ARGS
+	swift build --product fuzz --scratch-path .build/fuzz --sanitize=fuzzer -Xswiftc -sanitize=fuzzer,address
+	@set -e; for target in $(FUZZ_TARGETS); do \
+		mkdir -p .build/fuzz/corpus/$$target .build/fuzz/found/$$target; \
+		echo "== $$target, $(FUZZ_SECONDS) s"; \
+		CARILLON_FUZZ_TARGET=$$target .build/fuzz/debug/fuzz -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
+			-max_len=2048 -print_final_stats=1 -artifact_prefix=.build/fuzz/found/$$target/ $(ARGS) \
+			.build/fuzz/corpus/$$target Tests/Corpus/$$target </dev/null; \
+	done
 
 bench: release ## CPU per push, latency and memory, beside h2load in the same run
 	.build/release/carillon bench $(ARGS)

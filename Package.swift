@@ -114,6 +114,7 @@ let package = Package(
         tests(
             "EndToEnd",
             ["Trial", "Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON", "EventLoop", "Telemetry", "Crypto"]),
+        fuzzTarget,
     ],
     cxxLanguageStandard: .cxx17
 )

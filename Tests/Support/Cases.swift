@@ -6,11 +6,33 @@ public enum Cases {
     /// - Parameter file: of the caller, which lies in a folder of `Tests`.
     public static func text(_ name: String, file: String = #filePath) throws -> String {
         let path = "/" + file.split(separator: "/").dropLast(2).joined(separator: "/") + "/Cases/" + name
+        return String(decoding: try bytes(path), as: UTF8.self)
+    }
+
+    static func bytes(_ path: String) throws -> [UInt8] {
         guard let stream = fopen(path, "r") else { throw TrialFault("cannot open \(path)") }
         defer { fclose(stream) }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while case let count = fread(&chunk, 1, chunk.count, stream), count > 0 { bytes += chunk[..<count] }
-        return String(decoding: bytes, as: UTF8.self)
+        return bytes
+    }
+}
+
+/// The inputs that the fuzzers' targets keep, under `Tests/Corpus`.
+public enum Corpus {
+    /// Names and bytes, in the order of the names.
+    public static func files(of target: String, file: String = #filePath) throws -> [(name: String, bytes: [UInt8])] {
+        let folder = "/" + file.split(separator: "/").dropLast(2).joined(separator: "/") + "/Corpus/" + target
+        guard let listing = opendir(folder) else { throw TrialFault("cannot open \(folder)") }
+        defer { closedir(listing) }
+        var found: [(name: String, bytes: [UInt8])] = []
+        while let entry = readdir(listing) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if !name.hasPrefix(".") { found.append((name, try Cases.bytes(folder + "/" + name))) }
+        }
+        return found.sorted { $0.name < $1.name }
     }
 }

@@ -74,7 +74,7 @@ struct AnswerBody: Equatable {
             return nil
         }
 
-        /// A whole number of at most eighteen digits.
+        /// A whole number of at most eighteen digits; of any other number nothing is read.
         mutating func integer() -> Int64? {
             guard let first = peek(), first >= UInt8(ascii: "0"), first <= UInt8(ascii: "9") else { return nil }
             var value: Int64 = 0
@@ -84,8 +84,11 @@ struct AnswerBody: Equatable {
                 value = value * 10 + Int64(bytes[end] - UInt8(ascii: "0"))
                 end += 1
             }
+            let start = at
             at = end
-            return value
+            guard let next = peek(), next != UInt8(ascii: ","), next != UInt8(ascii: "}") else { return value }
+            at = start
+            return nil
         }
 
         /// Steps over a value of any kind, nested ones by counting brackets outside strings.

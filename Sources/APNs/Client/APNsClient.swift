@@ -277,20 +277,20 @@ public final class APNsClient {
         connectTimer?.arm(afterNanos: atNanos > now ? atNanos - now : 0)
     }
 
-    // MARK: Timers
+    // MARK: Timers (tests with a clock of their own call these)
 
-    private func answersDue() {
+    func answersDue() {
         enter()
         timeOutAnswers()
         leave()
     }
 
-    private func retriesDue() {
+    func retriesDue() {
         let woken = table.wakeDue(nowNanos: loop.nowNanos)
         if woken > 0 { pump() } else { armTimers() }
     }
 
-    private func tick() {
+    func tick() {
         isTickingFast = false
         enter()
         measurePace()

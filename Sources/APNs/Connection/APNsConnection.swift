@@ -156,9 +156,9 @@ final class APNsConnection {
     }
 }
 
-// What the link says.
+// What the link says. Tests that have no sockets say it in the link's place.
 extension APNsConnection {
-    fileprivate func linkDidOpen() {
+    func linkDidOpen() {
         let client = client
         client.enter()
         defer { client.leave() }
@@ -167,7 +167,7 @@ extension APNsConnection {
         flush()
     }
 
-    fileprivate func received(_ bytes: UnsafeRawBufferPointer) {
+    func received(_ bytes: UnsafeRawBufferPointer) {
         let client = client
         client.enter()
         defer { client.leave() }
@@ -182,7 +182,7 @@ extension APNsConnection {
         if session.isDone { client.connectionBroke(self, fault: session.complaint ?? "the HTTP/2 session is over") }
     }
 
-    fileprivate func linkClosed(_ reason: LinkFault) {
+    func linkClosed(_ reason: LinkFault) {
         let client = client
         client.enter()
         defer { client.leave() }

@@ -33,7 +33,8 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     private let longestTurnNanos = Atomic<UInt64>(0)
 
     // Only on the loop's thread.
-    private var turnNanos: UInt64 = 0
+    /// This turn's time, once it was asked for; a test may set it for the rest of the turn.
+    var turnNanos: UInt64 = 0
     private var turnWallMs: Int64 = 0
     private var batch: [Inbox.Work] = []
     private var pending = TurnWork()
