@@ -62,7 +62,7 @@ import Testing
         #expect(fault?.code == .session)
     }
 
-    /// CVE-2024-28182: a header list that never ends costs no more than its bound, and not the processor either.
+    /// CVE-2024-28182: a header list that never ends is given up after a few frames, by the library as Debian mends it.
     @Test func aContinuationFloodEndsTheSession() throws {
         let wire = try Wire.open()
         let id = UInt8(try wire.request(1))
@@ -71,11 +71,11 @@ import Testing
         let begin: [UInt8] = [0, 0, 1, 1, 0, 0, 0, 0, id, 0x88]
         let more: [UInt8] = [0, 0, 5, 9, 0, 0, 0, 0, id, 0, 1, 0x61, 1, 0x62]
         let flood = begin + [[UInt8]](repeating: more, count: 10_000).flatMap(\.self)
-        _ = try? flood.withUnsafeBytes { try wire.client.receive($0) }
+        let fault = #expect(throws: HTTP2Fault.self) { try flood.withUnsafeBytes { try wire.client.receive($0) } }
+        #expect(fault?.code == .session)
         #expect(!wire.clientSide.entries.contains { if case .headers = $0 { true } else { false } })
-        let stillOpen = wire.client.openStreams
         wire.client.abandon()
-        #expect(stillOpen <= 1 && wire.clientSide.end(1) != nil)
+        #expect(wire.clientSide.end(1) == .lost)
     }
 
     @Test func aBadPrefaceEndsTheSession() throws {
