@@ -163,8 +163,8 @@ import Testing
 
     @Test func connectsAreSpacedAndBackedOff() {
         var pacer = ConnectPacer(
-            spacingNanos: 1000, burst: 1000, refillNanos: 1000, backoff: Backoff(baseNanos: 10_000, capNanos: 1_000_000)
-        )
+            spacingNanos: 1000, refillSpacingNanos: 1000, burst: 1000, refillNanos: 1000,
+            backoff: Backoff(baseNanos: 10_000, capNanos: 1_000_000))
         var random = SmallRandom(seed: 5)
         #expect(pacer.mayConnect(nowNanos: 0))
         pacer.began(nowNanos: 0, random: &random)
@@ -188,7 +188,8 @@ import Testing
 
     @Test func burstOfConnectsIsFollowedByASlowPace() {
         var pacer = ConnectPacer(
-            spacingNanos: 1000, burst: 3, refillNanos: 100_000, backoff: Backoff(baseNanos: 1, capNanos: 1))
+            spacingNanos: 1000, refillSpacingNanos: 1000, burst: 3, refillNanos: 100_000,
+            backoff: Backoff(baseNanos: 1, capNanos: 1))
         var random = SmallRandom(seed: 5)
         var now: UInt64 = 1_000_000
         var begun: [UInt64] = []
@@ -249,6 +250,63 @@ import Testing
         summary.room = 7
         summary.wantsAnother = true
         same(policy.wantsConnection(summary, nowNanos: 9001), true)
+    }
+
+    @Test func poolComesBackToItsSizeAfterGoAway() {
+        var limits = APNsLimits()
+        limits.connectionsMax = 4
+        limits.growAfterNanos = 1_000_000_000_000
+        var policy = PoolPolicy(limits)
+        // All four are told to go, one after the other.
+        for live in [4, 3, 2, 1] { policy.lost(live: live, nowNanos: 100) }
+        var summary = PoolPolicy.Summary()
+        summary.waiting = 9
+        // No patience, and none waits for the one before to prove itself.
+        for live in 0...3 {
+            summary.live = live
+            summary.opening = live
+            same(policy.wantsConnection(summary, nowNanos: 200), true, "\(live)")
+            same(policy.isRefill(live: live, nowNanos: 200), true, "\(live)")
+        }
+        summary.live = 4
+        same(policy.wantsConnection(summary, nowNanos: 200), false)
+        same(policy.isRefill(live: 4, nowNanos: 200), false)
+        // Where nobody waits for them, or those there are have room, they are not missed.
+        summary.live = 2
+        summary.waiting = 0
+        same(policy.wantsConnection(summary, nowNanos: 200), false)
+        summary.waiting = 9
+        summary.room = 1
+        same(policy.wantsConnection(summary, nowNanos: 200), false)
+        // Later the size has to be found anew.
+        summary.room = 0
+        same(policy.wantsConnection(summary, nowNanos: 200), true)
+        same(policy.wantsConnection(summary, nowNanos: 5_000_000_100), false)
+        // Another loss tells of the smaller pool that there is then.
+        policy.lost(live: 2, nowNanos: 6_000_000_000)
+        same(policy.isRefill(live: 2, nowNanos: 6_000_000_001), false)
+        same(policy.isRefill(live: 1, nowNanos: 6_000_000_001), true)
+    }
+
+    @Test func refillsFollowEachOtherQuicklyWhileTheBurstLasts() {
+        var pacer = ConnectPacer(
+            spacingNanos: 100_000, refillSpacingNanos: 1000, burst: 3, refillNanos: 1_000_000,
+            backoff: Backoff(baseNanos: 1, capNanos: 1))
+        var random = SmallRandom(seed: 5)
+        var now: UInt64 = 10_000_000
+        var begun: [UInt64] = []
+        while begun.count < 6 {
+            if pacer.mayConnect(nowNanos: now) {
+                begun.append(now)
+                pacer.began(isRefill: true, nowNanos: now, random: &random)
+            }
+            now += 100
+        }
+        for index in 1...3 {
+            let gap = begun[index] - begun[index - 1]
+            #expect(gap >= 500 && gap <= 1_100, "\(begun)")
+        }
+        for index in 4...5 { #expect(begun[index] - begun[index - 1] >= 500_000, "\(begun)") }
     }
 
     @Test func suspectsGetAConnectionOnlyWhenThereAreAny() {

@@ -55,9 +55,15 @@ extension APNsClient {
         return summary
     }
 
+    /// Connections that carry pushes or soon will.
+    private func live(_ road: PushTable.Road) -> Int {
+        connections.count { $0.road == road && ($0.machine.isReady || $0.machine.isOpening) }
+    }
+
     private func connect(_ road: PushTable.Road, nowNanos: UInt64) {
         wantsAnother = false
-        pacer.began(nowNanos: nowNanos, random: &random)
+        let isRefill = (road == .main ? pool : suspectPool).isRefill(live: live(road), nowNanos: nowNanos)
+        pacer.began(isRefill: isRefill, nowNanos: nowNanos, random: &random)
         metrics.reconnects.add()
         var rules = rules(for: identity)
         rules.ageMaxNanos -= random.next(in: 0...rules.ageMaxNanos / 10)
@@ -133,7 +139,16 @@ extension APNsClient {
         if reason.isKnown, AnswerTable.rules.contains(where: { $0.reason == reason.text && $0.credential == .pause }) {
             refuse(reason, connection.identity)
         }
-        if goAway.code != .noError { limiter.cut(.goaway, nowNanos: loop.nowNanos) }
+        if goAway.code != .noError {
+            limiter.cut(.goaway, nowNanos: loop.nowNanos)
+        } else if connection.isProven, connection.machine.isReady {
+            let live = live(connection.road)
+            if connection.road == .main {
+                pool.lost(live: live, nowNanos: loop.nowNanos)
+            } else {
+                suspectPool.lost(live: live, nowNanos: loop.nowNanos)
+            }
+        }
         retire(connection, .goaway)
     }
 

@@ -110,8 +110,8 @@ public final class APNsClient {
         limiter = InFlightLimiter(start: limits.inFlightStart, ceiling: limits.inFlightMax)
         budget = RetryBudget(inFlightMax: limits.inFlightMax, nowNanos: loop.nowNanos)
         pacer = ConnectPacer(
-            spacingNanos: limits.connectSpacingNanos, burst: limits.connectBurst,
-            refillNanos: limits.connectRefillNanos, backoff: limits.connectBackoff)
+            spacingNanos: limits.connectSpacingNanos, refillSpacingNanos: limits.refillSpacingNanos,
+            burst: limits.connectBurst, refillNanos: limits.connectRefillNanos, backoff: limits.connectBackoff)
         pool = PoolPolicy(limits)
         suspectPool = PoolPolicy(limits, road: .suspect)
         random = SmallRandom(seed: seed)

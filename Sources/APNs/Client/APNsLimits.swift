@@ -27,9 +27,11 @@ public struct APNsLimits: Sendable, Equatable {
     public var settingsTimeoutNanos: UInt64 = 5_000_000_000
     /// Least time between two connects while all goes well; failures add a jittered, rising wait.
     public var connectSpacingNanos: UInt64 = 250_000_000
-    /// Connects that may follow each other at `connectSpacingNanos`; after them one per `connectRefillNanos`.
+    /// The same where it replaces what APNs took leave of with GOAWAY: so many were in order a moment ago.
+    public var refillSpacingNanos: UInt64 = 8_000_000
+    /// Connects that may follow each other at these paces; after them one per `connectRefillNanos`.
     public var connectBurst = 8
-    public var connectRefillNanos: UInt64 = 2_000_000_000
+    public var connectRefillNanos: UInt64 = 1_000_000_000
     public var connectBackoff = Backoff(baseNanos: 500_000_000, capNanos: 60_000_000_000)
     /// Wait for one answer; then the stream is reset and the push's fate is unknown.
     public var answerNanos: UInt64 = 5_000_000_000

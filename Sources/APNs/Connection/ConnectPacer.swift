@@ -6,15 +6,18 @@ struct ConnectPacer: Equatable {
     private(set) var failures = 0
     private(set) var notBeforeNanos: UInt64 = 0
     private let spacingNanos: UInt64
+    private let refillSpacingNanos: UInt64
     private let backoff: Backoff
-    /// Connects that may still be made at the pace of `spacingNanos`; one comes back per `refillNanos`.
+    /// Connects that may still be made at these paces; one comes back per `refillNanos`.
     private var left: Int
     private var filledNanos: UInt64 = 0
     private let burst: Int
     private let refillNanos: UInt64
 
-    init(spacingNanos: UInt64, burst: Int, refillNanos: UInt64, backoff: Backoff) {
+    /// - Parameter refillSpacingNanos: between connects that replace what was in order a moment ago.
+    init(spacingNanos: UInt64, refillSpacingNanos: UInt64, burst: Int, refillNanos: UInt64, backoff: Backoff) {
         self.spacingNanos = spacingNanos
+        self.refillSpacingNanos = min(refillSpacingNanos, spacingNanos)
         self.backoff = backoff
         self.burst = burst
         self.refillNanos = max(refillNanos, 1)
@@ -24,9 +27,9 @@ struct ConnectPacer: Equatable {
     func mayConnect(nowNanos: UInt64) -> Bool { nowNanos >= notBeforeNanos }
 
     /// A connect begins: the next keeps its distance, jittered so that shards do not march in step.
-    mutating func began(nowNanos: UInt64, random: inout SmallRandom) {
+    mutating func began(isRefill: Bool = false, nowNanos: UInt64, random: inout SmallRandom) {
         refill(nowNanos)
-        let spacing = left > 0 ? spacingNanos : max(spacingNanos, refillNanos)
+        let spacing = left == 0 ? max(spacingNanos, refillNanos) : isRefill ? refillSpacingNanos : spacingNanos
         left = max(left - 1, 0)
         let gap = random.next(in: spacing / 2...max(spacing, spacing / 2))
         notBeforeNanos = max(notBeforeNanos, nowNanos &+ gap)

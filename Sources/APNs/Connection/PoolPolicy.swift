@@ -19,11 +19,16 @@ struct PoolPolicy: Equatable {
     }
 
     private static let handful = 4
+    /// How long the size that was before a GOAWAY counts.
+    private static let refillNanos: UInt64 = 5_000_000_000
 
     let connectionsMin: Int
     let connectionsMax: Int
     let growAfterNanos: UInt64
     private var crampedSinceNanos: UInt64?
+    /// Connections before APNs took leave of them, and how long that is the size to come back to.
+    private var formerLive = 0
+    private var formerUntilNanos: UInt64 = 0
 
     init(_ limits: APNsLimits, road: PushTable.Road = .main) {
         connectionsMin = road == .main ? limits.connectionsMin : 0
@@ -31,10 +36,26 @@ struct PoolPolicy: Equatable {
         growAfterNanos = limits.growAfterNanos
     }
 
+    /// APNs takes leave of a connection that did its work, one of `live`.
+    mutating func lost(live: Int, nowNanos: UInt64) {
+        formerLive = nowNanos < formerUntilNanos ? max(formerLive, live) : live
+        formerUntilNanos = nowNanos &+ Self.refillNanos
+    }
+
+    /// Whether the pool is smaller than it was before a GOAWAY just now.
+    func isRefill(live: Int, nowNanos: UInt64) -> Bool {
+        nowNanos < formerUntilNanos && live < min(formerLive, connectionsMax)
+    }
+
     /// True when one more connect should begin (the pacer still decides when).
     mutating func wantsConnection(_ summary: Summary, nowNanos: UInt64) -> Bool {
         if summary.live - summary.replacing < connectionsMin { return true }
         if summary.live == 0, summary.waiting > 0 { return true }
+        // Its size was found before: where it is missed there is nothing to find out, nor does one wait for another.
+        if summary.waiting > 0, summary.room == 0, isRefill(live: summary.live - summary.replacing, nowNanos: nowNanos)
+        {
+            return true
+        }
         // One successor at a time; it may stand beside a full pool until the old one has drained.
         if summary.replacing > 0 { return summary.opening == 0 }
         // The endpoint is asked for a second one only once the first was found good, then for two at a time.
