@@ -150,6 +150,81 @@ import Testing
         }
     }
 
+    /// A client whose suspects' connection is stuck: the first of them gets no answer, and more come meanwhile.
+    private func withStuckSuspects(
+        _ limits: APNsLimits, _ meanwhile: @escaping @Sendable (World) -> Void,
+        _ body: (TestLoop, World) async throws -> Void
+    ) async throws {
+        try await withWorld(limits: limits) { loop, world in
+            await loop.run { _ in
+                world.peer.onRequest = { [unowned world] request, connection in
+                    let isDead = request.token.hasSuffix("dd")
+                    if isDead, world.peer.requests.count(where: { $0.token.hasSuffix("dd") }) == 1 {
+                        return meanwhile(world)
+                    }
+                    connection.answer(
+                        request.stream, isDead ? 400 : 200, isDead ? #"{"reason":"BadDeviceToken"}"# : "")
+                }
+                #expect(world.client.send(world.push(0xDD, isSuspect: true)) == .taken)
+            }
+            try await body(loop, world)
+        }
+    }
+
+    @Test func suspectsThatAreStuckHoldUpNobody() async throws {
+        var limits = World.quick
+        limits.suspectsWaitingMax = 4
+        limits.ordinaryPerSuspect = 8
+        @Sendable func sendMore(_ world: World) {
+            for index in 1...12 as ClosedRange<UInt64> {
+                #expect(world.client.send(world.push(index << 8 | 0xDD, isSuspect: true)) == .taken)
+            }
+            world.send(0x10000...0x10063)
+            // Eight of the suspects go with them; one is under way, and four wait for it.
+            world.expected += 8
+        }
+        try await withStuckSuspects(limits, sendMore) { loop, world in
+            try await world.allDone()
+            await loop.run { _ in
+                #expect(world.acceptedCount == 100)
+                #expect(world.client.inFlight == 1)
+                #expect(world.client.queued == 4 && world.client.waiting == 0)
+                let stuck = world.peer.requests.first { $0.token.hasSuffix("dd") }?.connection
+                let main = world.peer.requests.filter { $0.connection != stuck }
+                let places = main.indices.filter { main[$0].token.hasSuffix("dd") }
+                #expect(places.count == 8)
+                for (place, next) in zip(places, places.dropFirst()) { #expect(next - place > 8, "\(places)") }
+            }
+        }
+    }
+
+    @Test func clientFullOfSuspectsTakesOthersAndTellsWhenThereIsRoom() async throws {
+        var limits = World.quick
+        limits.pushesMax = 40
+        limits.inFlightMax = 40
+        limits.inFlightStart = 40
+        limits.suspectsWaitingMax = 2
+        @Sendable func sendMore(_ world: World) {
+            for index in 1...10 as ClosedRange<UInt64> {
+                #expect(world.client.send(world.push(index << 8 | 0xDD, isSuspect: true)) == .taken)
+            }
+            #expect(world.client.send(world.push(0xFFDD, isSuspect: true)) == .full)
+            // One after the other; at the world's end they end otherwise.
+            world.onOutcome = { [unowned world] tag, outcome in
+                guard case .accepted = outcome, tag >= 0x10000, tag < 0x10063 else { return }
+                world.send((tag + 1)...(tag + 1))
+            }
+            world.send(0x10000...0x10000)
+        }
+        try await withStuckSuspects(limits, sendMore) { loop, world in
+            _ = try await world.told.first { $0 == .event(.hasRoom) }
+            await loop.run { _ in
+                #expect(world.client.table.suspectCount <= 7)
+                #expect(world.client.send(world.push(0xFFDD, isSuspect: true)) == .taken)
+            }
+        }
+    }
+
     @Test func refusedTokenIsSuspectTheNextTime() async throws {
         try await withWorld { loop, world in
             await loop.run { _ in

@@ -65,6 +65,16 @@ import Testing
         same(table.waitingCount, 2)
     }
 
+    @Test func suspectsThatAreStuckLeaveThreeQuartersToOthers() throws {
+        var table = PushTable(capacity: 12)
+        for tag in 0..<3 { #expect(table.admit(try push(UInt64(tag), .direct), road: .suspect) != nil) }
+        same(table.admit(try push(4, .direct), road: .suspect), nil)
+        for tag in 5..<14 { #expect(table.admit(try push(UInt64(tag), .direct)) != nil) }
+        same(table.waitingCount(.suspect), 3)
+        same(table.waitingCount(.main), 9)
+        same(table.isFull, true)
+    }
+
     @Test func refusedTokensAreRememberedAndForgotten() throws {
         var refused = TokenMemory(places: 4096)
         let token = try #require(DeviceToken(String(repeating: "a1", count: 32)))

@@ -16,7 +16,7 @@ extension APNsClient {
         var allowance = min(gate.allowance(nowNanos: now), breaker.allowance(nowNanos: now))
         var favourite: APNsConnection?
         var favouriteLeft = 0
-        while allowance > 0, let slot = table.nextWaiting(road) {
+        while allowance > 0, let slot = nextWaiting(road) {
             if !isFit(slot, now, wallMs) { continue }
             guard table.inFlightCount < limiter.limit else { return limiter.reached() }
             let bytes = table.payloadBytes(slot)
@@ -29,10 +29,22 @@ extension APNsClient {
             favouriteLeft -= 1
             if submit(slot, on: connection, now, wallMs) {
                 allowance -= 1
+                if road == .main { sinceSuspect = table[slot].road == .suspect ? 0 : sinceSuspect &+ 1 }
             } else {
                 favourite = nil
             }
         }
+    }
+
+    /// The push whose turn it is; on the main road a suspect now and then, where too many wait for their own.
+    ///
+    /// One stream at a time is all that a road of dead tokens gets, and a caller's hand is bounded: what is stuck there
+    /// would in the end hold up everybody. Among enough others it does no harm: the next acceptance opens what a
+    /// rejection shut.
+    private func nextWaiting(_ road: PushTable.Road) -> PushTable.Slot? {
+        let isTheirTurn =
+            road == .main && table.suspectCount > limits.suspectsWaitingMax && sinceSuspect >= limits.ordinaryPerSuspect
+        return table.nextWaiting(isTheirTurn ? .suspect : road)
     }
 
     /// Whether the push may go now; where not, it is ended or waits elsewhere.
@@ -117,7 +129,7 @@ extension APNsClient {
         let (token, kind) = (push.token, TokenBackoff.Kind(push.headers.pushType, push.lane))
         let road = road(of: push)
         guard let slot = table.admit(push, road: road) else {
-            wasFull = true
+            noteFull(road)
             return .full
         }
         let now = loop.nowNanos
@@ -199,8 +211,11 @@ extension APNsClient {
         if !connection.isProven { connectionProved(connection) }
         if gate.isPaused { credentialProven() }
         if breaker.succeeded() { breakerClosed() }
-        if !refused.isEmpty { refused.remove(table.token(slot)) }
-        if table[slot].road == .suspect { confirmed.insert(table.token(slot), nowSeconds: nowSeconds) }
+        if table[slot].road == .suspect {
+            // Others were not known as refused when they came; to look each of them up would cost a cache miss per push.
+            if !refused.isEmpty { refused.remove(table.token(slot)) }
+            confirmed.insert(table.token(slot), nowSeconds: nowSeconds)
+        }
         finish(slot, .accepted(apnsID: table.id(slot)))
     }
 
@@ -289,10 +304,7 @@ extension APNsClient {
         let tag = table.remove(slot)
         endedCount &+= 1
         delegate?.apns(self, didFinish: tag, outcome: outcome, attempts: attempts)
-        if wasFull, table.count <= table.capacity / 4 * 3 {
-            wasFull = false
-            delegate?.apns(self, stateChanged: .hasRoom)
-        }
+        if wasFull || wereSuspectsFull { noteRoom() }
     }
 
     /// Ends a push that is not in flight; one that may have arrived by an earlier try is not called unprocessed.

@@ -70,6 +70,9 @@ public final class APNsClient {
     var perSecond = 0.0
     var wasUsable = false
     var wasFull = false
+    var wereSuspectsFull = false
+    /// Ordinary pushes that left since the last suspect that went with them.
+    var sinceSuspect = 0
     var lastSweepMs: Int64 = 0
     /// Calls of links and sessions now on the stack: the pump runs when the outermost returns.
     private var depth = 0
@@ -127,9 +130,9 @@ public final class APNsClient {
     public var inFlight: Int { table.inFlightCount }
     /// Pushes that wait for a stream, a retry or the credential.
     public var queued: Int { table.waitingCount + table.delayedCount }
-    /// Pushes that would go now, were there room on a connection.
-    public var waiting: Int { table.waitingCount }
-    /// Pushes that `send` would still take.
+    /// Pushes that would go now, were there room on a connection; without the suspects, which hold up nobody.
+    public var waiting: Int { table.waitingCount(.main) }
+    /// Pushes that `send` would still take, suspects apart.
     public var room: Int { table.capacity - table.count }
     /// A connection is ready and the credential is not paused.
     public var isUsable: Bool { wasUsable && !gate.isPaused }
@@ -179,13 +182,14 @@ public final class APNsClient {
         guard life == .running else { return .closed }
         if let fault = push.fault(hasToken: identity.tokens != nil) { return .unfit(fault) }
         if !backoff.isEmpty, backoff.holds(push.token) { return hold(push) }
-        // Where others wait already, the next event that makes room moves them all.
-        let isFirst = table.waitingCount == 0
-        guard table.admit(push, road: road(of: push)) != nil else {
-            wasFull = true
+        let road = road(of: push)
+        // Where others of its road wait already, the next event that makes room moves them all.
+        let isFirst = table.waitingCount(road) == 0
+        guard table.admit(push, road: road) != nil else {
+            noteFull(road)
             return .full
         }
-        if isFirst, depth == 0 { submitAtOnce() }
+        if isFirst, depth == 0 { submitAtOnce(road) }
         return .taken
     }
 
@@ -242,11 +246,30 @@ public final class APNsClient {
     }
 
     /// The short way of `send`: the pool is looked at only where the push could not leave.
-    private func submitAtOnce() {
+    private func submitAtOnce(_ road: PushTable.Road) {
         depth += 1
         submitWaiting()
         depth -= 1
-        if table.waitingCount > 0 || answerTimer?.isArmed == false { pump() }
+        if table.waitingCount(road) > 0 || answerTimer?.isArmed == false { pump() }
+    }
+
+    /// `send` refused a push; `hasRoom` will tell when that is over.
+    func noteFull(_ road: PushTable.Road) {
+        if road == .suspect, table.suspectCount >= table.suspectsMax {
+            wereSuspectsFull = true
+        } else {
+            wasFull = true
+        }
+    }
+
+    /// What makes `hasRoom` due: a quarter is free of what was full.
+    func noteRoom() {
+        let hasRoom = wasFull && table.count <= table.capacity / 4 * 3
+        let haveSuspectsRoom = wereSuspectsFull && table.suspectCount <= table.suspectsMax / 4 * 3
+        guard hasRoom || haveSuspectsRoom else { return }
+        if hasRoom { wasFull = false }
+        if haveSuspectsRoom { wereSuspectsFull = false }
+        delegate?.apns(self, stateChanged: .hasRoom)
     }
 
     private func pumpFromTimer() { pump() }

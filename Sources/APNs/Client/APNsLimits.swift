@@ -16,6 +16,10 @@ public struct APNsLimits: Sendable, Equatable {
     public var suspectConnectionsMax = 1
     /// Streams on each of them.
     public var suspectStreamsMax = 200
+    /// Suspects that wait for their own connections; of those beyond, one goes with each `ordinaryPerSuspect` others, and
+    /// so never enough of them to shrink the main connections. All suspects that wait are at most a quarter of `pushesMax`.
+    public var suspectsWaitingMax = 32
+    public var ordinaryPerSuspect = 8
     /// How long pushes must wait for want of streams before another connection is opened.
     public var growAfterNanos: UInt64 = 200_000_000
     /// A connection above the minimum that was idle for so long is closed.
@@ -75,6 +79,9 @@ public struct APNsLimits: Sendable, Equatable {
         }
         if suspectConnectionsMax < 0 || suspectStreamsMax < 1 {
             found.append("suspectConnectionsMax must not be negative and suspectStreamsMax at least 1")
+        }
+        if suspectsWaitingMax < 0 || ordinaryPerSuspect < 1 {
+            found.append("suspectsWaitingMax must not be negative and ordinaryPerSuspect at least 1")
         }
         if answerNanos == 0 || connectTimeoutNanos == 0 || pingTimeoutNanos == 0 {
             found.append("answer, connect and PING timeouts must not be 0")

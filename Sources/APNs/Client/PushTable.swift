@@ -111,6 +111,8 @@ struct PushTable: ~Copyable {
     /// Pushes that wait for the suspects' road.
     var suspectCount: Int { lists[Int(Self.suspects)].count }
 
+    func waitingCount(_ road: Road) -> Int { road == .suspect ? suspectCount : waitingCount - suspectCount }
+
     /// The push whose turn it is on the road, by the lanes' shares: each call is a turn.
     mutating func nextWaiting(_ road: Road) -> Slot? {
         switch road {
@@ -133,6 +135,9 @@ struct PushTable: ~Copyable {
     func isFull(for lane: PushLane) -> Bool {
         lane.fillPercent == 100 ? isFull : count >= max(1, capacity * lane.fillPercent / 100)
     }
+
+    /// Suspects that may wait at once: a road that is stuck must not fill the table.
+    var suspectsMax: Int { max(1, capacity / 4) }
     /// The push submitted first of those in flight.
     var oldestInFlight: Slot? { flying.head < 0 ? nil : flying.head }
     /// When the next delayed push is due.
@@ -163,9 +168,9 @@ struct PushTable: ~Copyable {
     /// Lends a push; `slot` must hold one.
     func withPush<R>(_ slot: Slot, _ body: (borrowing Push) -> R) -> R { body(pushes[Int(slot)]) }
 
-    /// Takes a push in, behind all that wait on its road in its lane; nil when full for that lane.
+    /// Takes a push in, behind all that wait on its road in its lane; nil when full for that lane or road.
     mutating func admit(_ push: consuming Push, road: Road = .main) -> Slot? {
-        guard !isFull(for: push.lane) else { return nil }
+        guard !isFull(for: push.lane), road == .main || suspectCount < suspectsMax else { return nil }
         let list = road == .suspect ? Self.suspects : push.lane.rawValue
         let slot: Slot
         if firstFree >= 0 {
