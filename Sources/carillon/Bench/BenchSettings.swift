@@ -103,7 +103,8 @@ struct BenchSettings {
         connections = try arguments.int("connections", default: weather == nil ? 1 : 64, in: 1...64)
         streams = try arguments.int("streams", default: 1_000, in: 1...100_000)
         window = try arguments.int("window", default: 1 << 20, in: 65_535...(1 << 30))
-        rounds = try arguments.int("rounds", default: isAPNsOnly || isDecideOnly ? 5 : 1, in: 1...100)
+        rounds = try arguments.int(
+            "rounds", default: weather != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : 1, in: 1...100)
         held = try arguments.int("held", default: 100_000, in: 0...1_000_000)
         usesRedisTCP = arguments.has("redis-tcp")
         printsJSON = arguments.has("json")

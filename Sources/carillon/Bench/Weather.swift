@@ -1,6 +1,6 @@
-import JSON
+import Trial
 
-/// What the APNs client is put through by `carillon bench --apns --weather`; each has a figure with a bar.
+/// What the APNs client is put through by `carillon bench --apns --weather`; each has figures with bars.
 enum Weather: String, CaseIterable {
     case soak
     case goAway = "goaway"
@@ -13,37 +13,51 @@ enum Weather: String, CaseIterable {
     /// When one connection freezes, since the simulator's start.
     static let frozenAfterSeconds = 4
     static let goAwayEverySeconds = 5
+    /// One push in so many goes to a token that APNs never saw.
+    static let badEvery = 20
+    /// The round trip where the line is what bounds a connection, not the processors: a window of 64 KB carries some
+    /// hundred pushes in it.
+    static let tripMs = 40
+}
 
-    /// The simulator's scenario; nil: fair weather.
-    var scenario: String? {
-        switch self {
-        case .soak: nil
-        case .goAway: "{\"goaway_every_s\": \(Self.goAwayEverySeconds)}"
-        case .badTokens:
-            """
-            {"connection": {"shrink_on_rejection": true}, "rules": [
-              {"match": {"token": "\(WeatherLoad.badPrefix)"}, "answer": {"status": 400, "reason": "BadDeviceToken"}}]}
-            """
-        case .frozen:
-            """
-            {"rules": [{"match": {"after_s": \(Self.frozenAfterSeconds), "count": 1}, "fault": {"kind": "freeze"}}]}
-            """
-        case .far: "{\"connection\": {\"rtt_ms\": 80, \"window\": 65535}}"
-        }
-    }
+/// The simulator's side of a weather, as the text of a scenario.
+enum WeatherScenario {
+    static let goAway = "{\"goaway_every_s\": \(Weather.goAwayEverySeconds)}"
+    static let goAwayAfar = "{\"goaway_every_s\": \(Weather.goAwayEverySeconds), \"connection\": {\(trip)}}"
+    static let afar = "{\"connection\": {\(trip)}}"
+    /// A rejection shrinks its connection to one stream until the next acceptance.
+    static let badTokens = "{\"connection\": {\"shrink_on_rejection\": true}, \(rejections)}"
+    static let badTokensAfar = "{\"connection\": {\(trip), \"shrink_on_rejection\": true}, \(rejections)}"
+    /// The same rejections, and nothing shrinks: what they cost by themselves.
+    static let badTokensUnshrunk = "{\(rejections)}"
+    static let frozen = """
+        {"rules": [{"match": {"after_s": \(Weather.frozenAfterSeconds), "count": 1}, "fault": {"kind": "freeze"}}]}
+        """
+    static let far = "{\"connection\": {\"rtt_ms\": 80, \"window\": 65535}}"
+
+    private static let trip = "\"rtt_ms\": \(Weather.tripMs)"
+    private static let rejections = """
+        "rules": [{"match": {"token": "\(WeatherLoad.badPrefix)"}, "answer": {"status": 400, "reason": "BadDeviceToken"}}]
+        """
 }
 
 /// One load on one client.
 struct WeatherPlan: Sendable {
     var endpoint: String
     var credentials: String
+    /// Of the simulator, for its processor time.
+    var simulator: Int32
     /// Ends after so many pushes, or after so many seconds.
     var pushes = Int.max
     var seconds = Double.infinity
+    /// From here on it is measured: what the limiter and the pool need to find their size.
+    var warmSeconds = 2.0
     /// An even pace; nil: as fast as it goes.
     var perSecond: Int?
     /// One push in so many goes to a token that APNs never saw.
     var badEvery: Int?
+    /// Only in every second stretch of so many seconds; nil: all the time.
+    var badStretches: Double?
     /// Those are marked as tokens that were never confirmed.
     var marksBad = false
     var payload: [UInt8]
@@ -62,47 +76,38 @@ struct WeatherOutcome: Sendable {
     var other = 0
     /// Written more than once.
     var resent = 0
-    /// From `send` to the outcome, the longest of those, and of all.
+    /// From `send` to the outcome: the longest of those, and of all, and the sum over all that were accepted.
     var resentNanosMax: UInt64 = 0
     var nanosMax: UInt64 = 0
-    /// Outcomes in each tenth of a second.
-    var tenths: [Int] = []
+    var acceptedNanos: UInt64 = 0
+    /// Outcomes, and the moments when connections were drained.
+    var series = WeatherSeries()
     /// Ready connections, the most at once.
     var connections = 0
     /// Resident bytes, one for each `memoryEvery`.
     var memory: [Int] = []
     var seconds: Double = 0
+    /// Processor time per outcome after the warm-up, in microseconds: this process, and the simulator's.
+    var clientMicros = 0.0
+    var simulatorMicros = 0.0
+    /// The part of the machine, in percent, that others had meanwhile.
+    var othersPercent = 0.0
+    var warmSeconds = 0.0
     /// What the simulator itself counted.
     var acceptedByServer = 0
 
     var ended: Int { accepted + rejected + other }
-
-    /// Outcomes per second from `first` seconds on, the last tenth left out: it is not whole.
-    func perSecond(from first: Double) -> Double {
-        let part = tenths.dropLast().dropFirst(Int(first * 10))
-        return part.isEmpty ? 0 : Double(part.reduce(0, +)) * 10 / Double(part.count)
+    /// Outcomes per second after the warm-up.
+    var pace: Double { series.perSecond(from: warmSeconds) }
+    /// How long an accepted push was under way, on average, in milliseconds.
+    var meanWaitMs: Double { accepted > 0 ? Double(acceptedNanos) / Double(accepted) / 1e6 : .nan }
+    /// How far the lowest of the seconds that begin so long after a GOAWAY lies below the mean, in percent.
+    func deepest(after seconds: Double) -> Double {
+        series.seconds(afterMarks: seconds).min().map { WeatherFigure.below($0, pace) } ?? .nan
     }
 
-    /// The fewest outcomes in any second, wherever it begins.
-    func lowestSecond(from first: Double) -> Double {
-        let part = Array(tenths.dropLast().dropFirst(Int(first * 10)))
-        guard part.count >= 10 else { return 0 }
-        return Double((0...(part.count - 10)).map { part[$0..<($0 + 10)].reduce(0, +) }.min() ?? 0)
-    }
-
-    /// Outcomes per second in the seconds around each multiple of `every` seconds, and in all others.
-    func perSecond(around every: Int, from first: Double) -> (around: Double, others: Double) {
-        let period = every * 10
-        var sums = (around: 0.0, aroundCount: 0.0, others: 0.0, othersCount: 0.0)
-        for (place, count) in tenths.enumerated().dropLast().dropFirst(Int(first * 10)) {
-            if (place + 5) % period < 10 {
-                sums.around += Double(count)
-                sums.aroundCount += 1
-            } else {
-                sums.others += Double(count)
-                sums.othersCount += 1
-            }
-        }
-        return (sums.around * 10 / max(1, sums.aroundCount), sums.others * 10 / max(1, sums.othersCount))
+    /// How far the seconds that begin with a GOAWAY lie below the others, in percent.
+    var dipAtMarks: Double {
+        series.aroundMarks(from: warmSeconds).map { WeatherFigure.below($0.with, $0.without) } ?? .nan
     }
 }

@@ -9,18 +9,14 @@ struct WeatherBench {
     let settings: BenchSettings
     let weather: Weather
 
-    /// A figure, and the bar it has to reach where there is one.
-    struct Figure {
-        var name: String
-        var value: Double
-        var unit = ""
-        var bar: String?
-        var isMet = true
-    }
-
-    /// What the limiter and the pool need to find their size.
-    private static let warmSeconds = 2.0
-    private static let loadSeconds = 20.0
+    /// Of one measured stretch.
+    private static let stretchSeconds = 3.0
+    private static let badSeconds = 6.5
+    /// Loads alternate so quickly that the machine's moods meet both.
+    private static let badStretch = 0.5
+    /// A round in which others had more of the machine than this is played again, so many times in all.
+    private static let othersPercentMax = 15.0
+    private static let replays = 2
 
     func run() async throws -> ExitCode {
         Allocator.keepFreed()
@@ -40,7 +36,7 @@ struct WeatherBench {
 
     // MARK: Weathers
 
-    private func soak(_ folder: TemporaryFolder) async throws -> [Figure] {
+    private func soak(_ folder: TemporaryFolder) async throws -> [WeatherFigure] {
         let outcome = try await play(folder, nil) { plan in
             plan.pushes = settings.events
             plan.memoryEvery = max(1, settings.events / 20)
@@ -48,116 +44,223 @@ struct WeatherBench {
         // The first tenth is the warm-up.
         let memory = outcome.memory.dropFirst(2).map { Double($0) / 1_048_576 }
         guard !memory.isEmpty else { throw TrialFault("the memory was never noted") }
-        let mean = memory.reduce(0, +) / Double(memory.count)
-        let swing = (memory.map { abs($0 - mean) }.max() ?? 0) / mean * 100
         var figures = memory.enumerated().map {
-            Figure(
-                name: "RSS after \(($0.offset + 3) * max(1, settings.events / 20)) pushes", value: $0.element,
-                unit: "MiB")
+            WeatherFigure("RSS after \(($0.offset + 3) * max(1, settings.events / 20)) pushes", $0.element, "MiB")
         }
-        figures.append(Figure(name: "pushes/s", value: Double(outcome.ended) / outcome.seconds))
-        figures.append(Figure(name: "RSS, mean", value: mean, unit: "MiB"))
-        figures.append(
-            Figure(name: "RSS, furthest from the mean", value: swing, unit: "%", bar: "at most 5", isMet: swing <= 5))
-        return figures + [complete(outcome)]
+        figures.append(WeatherFigure("pushes/s", Double(outcome.ended) / outcome.seconds))
+        figures.append(WeatherFigure("RSS, mean", memory.reduce(0, +) / Double(memory.count), "MiB"))
+        figures.append(WeatherFigure("RSS, furthest from the mean", WeatherFigure.swing(memory), "%", bar: .atMost(5)))
+        return figures + [complete([outcome])]
     }
 
-    private func goAway(_ folder: TemporaryFolder) async throws -> [Figure] {
-        let clean = try await play(folder, nil) { $0.seconds = Self.loadSeconds + Self.warmSeconds }
-        let rough = try await play(folder, weather.scenario) { $0.seconds = Self.loadSeconds + Self.warmSeconds }
-        let (mean, lowest) = (rough.perSecond(from: Self.warmSeconds), rough.lowestSecond(from: Self.warmSeconds))
-        let cleanMean = clean.perSecond(from: Self.warmSeconds)
-        let dip = 100 - mean / cleanMean * 100
-        let deepest = 100 - lowest / mean * 100
-        let parts = rough.perSecond(around: Weather.goAwayEverySeconds, from: Self.warmSeconds)
-        return [
-            Figure(name: "clean, mean", value: cleanMean, unit: "pushes/s"),
-            Figure(
-                name: "clean, lowest second below its mean",
-                value: 100 - clean.lowestSecond(from: Self.warmSeconds) / cleanMean * 100, unit: "%"),
-            Figure(name: "GOAWAY every \(Weather.goAwayEverySeconds) s, mean", value: mean, unit: "pushes/s"),
-            Figure(
-                name: "seconds with a GOAWAY below those without", value: 100 - parts.around / parts.others * 100,
-                unit: "%"),
-            Figure(name: "pushes sent again", value: Double(rough.resent)),
-            Figure(name: "longest wait", value: Double(rough.nanosMax) / 1e9, unit: "s"),
-            Figure(name: "lowest second below the mean", value: deepest, unit: "%", bar: "below 5", isMet: deepest < 5),
-            Figure(name: "mean below the clean one", value: dip, unit: "%", bar: "below 5", isMet: dip < 5),
-            complete(rough),
+    private func goAway(_ folder: TemporaryFolder) async throws -> [WeatherFigure] {
+        // Three GOAWAYs, each with the second after it.
+        let stretch = 2.9 * Double(Weather.goAwayEverySeconds)
+        let near = try await rounds(settings.rounds) {
+            let clean = try await play(folder, nil) { $0.seconds = $0.warmSeconds + stretch }
+            let rough = try await play(folder, WeatherScenario.goAway) { $0.seconds = $0.warmSeconds + stretch }
+            return [clean, rough]
+        }
+        let far = try await rounds(1) {
+            let clean = try await play(folder, WeatherScenario.afar) { $0.seconds = $0.warmSeconds + stretch }
+            let rough = try await play(folder, WeatherScenario.goAwayAfar) { $0.seconds = $0.warmSeconds + stretch }
+            return [clean, rough]
+        }
+        return paces("near, clean", near.map { $0[0] }) + paces("near, GOAWAY every 5 s", near.map { $0[1] }) + [
+            median("near, deepest second with a GOAWAY, below the mean", near) { $0[1].deepest(after: 0) },
+            // What the machine does by itself.
+            median("near, deepest second half-way between two, below the mean", near) { $0[1].deepest(after: 2) },
+            median("near, seconds with a GOAWAY below the others", near, bar: .below(5)) { $0[1].dipAtMarks },
+            median("near, mean below clean", near, bar: .below(5)) { WeatherFigure.below($0[1].pace, $0[0].pace) },
+            median("near, longest wait", near, unit: "s") { Double($0[1].nanosMax) / 1e9 },
+            WeatherFigure("near, pushes sent again", Double(near.reduce(0) { $0 + $1[1].resent })),
+        ] + paces("\(Weather.tripMs) ms away, clean", far.map { $0[0] })
+            + paces("\(Weather.tripMs) ms away, GOAWAY every 5 s", far.map { $0[1] }) + [
+                median("\(Weather.tripMs) ms away, mean below clean", far, bar: .below(5)) {
+                    WeatherFigure.below($0[1].pace, $0[0].pace)
+                },
+                // All were told at once: nothing leaves for three round trips, TCP, TLS and the first push.
+                median("\(Weather.tripMs) ms away, deepest second with a GOAWAY, below the mean", far) {
+                    $0[1].deepest(after: 0)
+                },
+                complete((near + far).flatMap { $0 }),
+            ]
+    }
+
+    private func badTokens(_ folder: TemporaryFolder) async throws -> [WeatherFigure] {
+        let kinds: [(name: String, scenario: String?, marks: Bool, bar: WeatherFigure.Bar?)] = [
+            ("near, clean", nil, false, nil),
+            ("near, 5 % bad, unmarked", WeatherScenario.badTokens, false, .atLeast(90)),
+            ("near, 5 % bad, marked as never confirmed", WeatherScenario.badTokens, true, .atLeast(90)),
+            ("near, 5 % bad, unmarked, nothing shrinks", WeatherScenario.badTokensUnshrunk, false, nil),
         ]
+        let near = try await rounds(settings.rounds) {
+            var outcomes: [WeatherOutcome] = []
+            for kind in kinds {
+                outcomes.append(
+                    try await play(folder, kind.scenario) { plan in
+                        plan.seconds = plan.warmSeconds + Self.badSeconds
+                        plan.badEvery = kind.scenario == nil ? nil : Weather.badEvery
+                        plan.badStretches = Self.badStretch
+                        plan.marksBad = kind.marks
+                    })
+            }
+            return outcomes
+        }
+        var figures: [WeatherFigure] = []
+        for (index, kind) in kinds.enumerated() {
+            let stretches = near.map { round in
+                round[index].series.stretches(length: Self.badStretch, skipping: Self.badStretch / 5)
+            }
+            let warmUp = Int(near[0][index].warmSeconds / Self.badStretch)
+            for (parity, name) in [kind.name, kind.name + ", the clean half seconds between"].enumerated() {
+                guard index > 0 || parity == 0 else { continue }
+                let paces = stretches.map { paces in
+                    WeatherFigure.median(paces.indices.filter { $0 > warmUp && $0 % 2 != parity }.map { paces[$0] })
+                }
+                figures.append(WeatherFigure(name, WeatherFigure.median(paces), "pushes/s"))
+            }
+            guard index > 0 else { continue }
+            let (resent, rejected) = near.reduce((0, 0)) { ($0.0 + $1[index].resent, $0.1 + $1[index].rejected) }
+            figures.append(
+                WeatherFigure(kind.name + ", sent again per rejection", Double(resent) / Double(max(1, rejected))))
+            let shares = stretches.map { WeatherFigure.median(WeatherSeries.alternation($0, warmUp: warmUp)) }
+            figures.append(median(kind.name + ", of the clean ones between", shares, "%", bar: kind.bar))
+        }
+        let afar = try await badTokensAfar(folder)
+        return figures + afar.figures + [complete(near.flatMap { $0 } + afar.outcomes)]
     }
 
-    private func badTokens(_ folder: TemporaryFolder) async throws -> [Figure] {
-        let seconds = Self.loadSeconds / 2 + Self.warmSeconds
-        let clean = try await play(folder, nil) { $0.seconds = seconds }
-        var figures = [Figure(name: "clean", value: clean.perSecond(from: Self.warmSeconds), unit: "pushes/s")]
-        for marks in [true, false] {
-            let rough = try await play(folder, weather.scenario) { plan in
-                plan.seconds = seconds
-                plan.badEvery = 20
+    /// Where the line bounds the pace, what is in flight takes long to change: one load after the other.
+    private func badTokensAfar(
+        _ folder: TemporaryFolder
+    ) async throws -> (figures: [WeatherFigure], outcomes: [WeatherOutcome]) {
+        func load(_ scenario: String, bad: Bool, marks: Bool) async throws -> WeatherOutcome {
+            try await play(folder, scenario) { plan in
+                plan.seconds = plan.warmSeconds + Self.stretchSeconds
+                plan.badEvery = bad ? Weather.badEvery : nil
                 plan.marksBad = marks
             }
-            let share = rough.perSecond(from: Self.warmSeconds) / clean.perSecond(from: Self.warmSeconds) * 100
-            let what = marks ? "5 % bad, marked as never confirmed" : "5 % bad, unmarked"
-            figures.append(Figure(name: what, value: rough.perSecond(from: Self.warmSeconds), unit: "pushes/s"))
-            figures.append(
-                Figure(name: what + ", of clean", value: share, unit: "%", bar: "at least 90", isMet: share >= 90))
-            figures.append(Figure(name: what + ", rejected", value: Double(rough.rejected), unit: "pushes"))
-            figures.append(complete(rough))
         }
-        return figures
+        let played = try await rounds(settings.rounds) {
+            [
+                try await load(WeatherScenario.afar, bad: false, marks: false),
+                try await load(WeatherScenario.badTokensAfar, bad: true, marks: false),
+                try await load(WeatherScenario.badTokensAfar, bad: true, marks: true),
+            ]
+        }
+        let names = ["clean", "5 % bad, unmarked", "5 % bad, marked as never confirmed"]
+            .map { "\(Weather.tripMs) ms away, " + $0 }
+        var figures: [WeatherFigure] = []
+        for (index, name) in names.enumerated() {
+            figures += paces(name, played.map { $0[index] })
+            guard index > 0 else { continue }
+            let (resent, rejected) = played.reduce((0, 0)) { ($0.0 + $1[index].resent, $0.1 + $1[index].rejected) }
+            figures.append(
+                WeatherFigure(name + ", sent again per rejection", Double(resent) / Double(max(1, rejected))))
+            figures.append(
+                median(name + ", of clean", played, bar: .atLeast(90)) {
+                    WeatherFigure.share($0[index].pace, of: $0[0].pace)
+                })
+        }
+        return (figures, played.flatMap { $0 })
     }
 
-    private func frozen(_ folder: TemporaryFolder) async throws -> [Figure] {
-        let outcome = try await play(folder, weather.scenario) { plan in
+    private func frozen(_ folder: TemporaryFolder) async throws -> [WeatherFigure] {
+        let outcome = try await play(folder, WeatherScenario.frozen) { plan in
             plan.seconds = 12
             plan.perSecond = 2_000
         }
-        let longest = Double(outcome.nanosMax) / 1e9
         return [
-            Figure(name: "pushes at 2000/s", value: Double(outcome.sent)),
-            Figure(name: "connections", value: Double(outcome.connections)),
-            Figure(
-                name: "pushes sent again", value: Double(outcome.resent), bar: "some", isMet: outcome.resent > 0),
-            Figure(name: "longest wait of those", value: Double(outcome.resentNanosMax) / 1e9, unit: "s"),
-            Figure(name: "longest wait of all", value: longest, unit: "s", bar: "below 3", isMet: longest < 3),
-            complete(outcome),
+            WeatherFigure("pushes at 2000/s", Double(outcome.sent)),
+            WeatherFigure("connections", Double(outcome.connections)),
+            WeatherFigure("pushes sent again", Double(outcome.resent), bar: .atLeast(1)),
+            WeatherFigure("longest wait of those", Double(outcome.resentNanosMax) / 1e9, "s", bar: .below(3)),
+            WeatherFigure("longest wait of all", Double(outcome.nanosMax) / 1e9, "s", bar: .below(3)),
+            complete([outcome]),
         ]
     }
 
-    private func far(_ folder: TemporaryFolder) async throws -> [Figure] {
+    private func far(_ folder: TemporaryFolder) async throws -> [WeatherFigure] {
         let body = "{\"aps\":{\"alert\":\"\(String(repeating: "x", count: 4_096 - 22))\"}}"
-        let outcome = try await play(folder, weather.scenario) { plan in
+        let outcome = try await play(folder, WeatherScenario.far) { plan in
             plan.seconds = 30
             plan.perSecond = 2_000
             plan.payload = Array(body.utf8)
             plan.connections = settings.connections
         }
-        let reached = outcome.perSecond(from: 20)
         return [
-            Figure(name: "body", value: Double(body.utf8.count), unit: "bytes"),
-            Figure(
-                name: "first ten seconds", value: Double(outcome.tenths.prefix(100).reduce(0, +)) / 10, unit: "pushes/s"
-            ),
-            Figure(
-                name: "last ten seconds", value: reached, unit: "pushes/s", bar: "2000 (1 % less is told as reached)",
-                isMet: reached >= 1_980),
-            Figure(name: "connections", value: Double(outcome.connections)),
-            Figure(name: "connections allowed", value: Double(settings.connections)),
-            Figure(name: "longest wait", value: Double(outcome.nanosMax) / 1e9, unit: "s"),
-            complete(outcome),
+            WeatherFigure("body", Double(body.utf8.count), "bytes"),
+            WeatherFigure("first ten seconds", outcome.series.perSecond(from: 0, to: 10), "pushes/s"),
+            // 2000, of which one per cent less is told as reached.
+            WeatherFigure("last ten seconds", outcome.series.perSecond(from: 20), "pushes/s", bar: .atLeast(1_980)),
+            WeatherFigure("connections", Double(outcome.connections)),
+            WeatherFigure("connections allowed", Double(settings.connections)),
+            WeatherFigure("longest wait", Double(outcome.nanosMax) / 1e9, "s"),
+            complete([outcome]),
         ]
     }
 
+    // MARK: Figures
+
     /// Both sides' counts: every push answered, and no acceptance that the simulator did not give.
-    private func complete(_ outcome: WeatherOutcome) -> Figure {
-        let missing = outcome.sent - outcome.accepted - outcome.rejected
-        return Figure(
-            name: "pushes without an answer (the simulator accepted \(outcome.acceptedByServer) of \(outcome.sent))",
-            value: Double(missing), bar: "0", isMet: missing == 0 && outcome.acceptedByServer >= outcome.accepted)
+    private func complete(_ outcomes: [WeatherOutcome]) -> WeatherFigure {
+        let (sent, told) = outcomes.reduce((0, 0)) { ($0.0 + $1.sent, $0.1 + $1.acceptedByServer) }
+        let invented = outcomes.reduce(0) { $0 + max(0, $1.accepted - $1.acceptedByServer) }
+        let missing = outcomes.reduce(0) { $0 + $1.sent - $1.accepted - $1.rejected }
+        return WeatherFigure(
+            "pushes without an answer of the simulator (it accepted \(told) of \(sent))", Double(missing + invented),
+            bar: .atMost(0))
+    }
+
+    /// What one kind of load reached: its pace, and what a push cost on both sides.
+    private func paces(_ name: String, _ outcomes: [WeatherOutcome]) -> [WeatherFigure] {
+        [
+            WeatherFigure(name, WeatherFigure.median(outcomes.map(\.pace)), "pushes/s"),
+            WeatherFigure(name + ", client's CPU", WeatherFigure.median(outcomes.map(\.clientMicros)), "µs/push"),
+            WeatherFigure(name + ", simulator's CPU", WeatherFigure.median(outcomes.map(\.simulatorMicros)), "µs/push"),
+        ]
+    }
+
+    /// The median over the rounds, each compared within itself: the machine drifts.
+    private func median(
+        _ name: String, _ rounds: [[WeatherOutcome]], unit: String = "%", bar: WeatherFigure.Bar? = nil,
+        _ value: ([WeatherOutcome]) -> Double
+    ) -> WeatherFigure {
+        median(name, rounds.map(value), unit, bar: bar)
+    }
+
+    private func median(
+        _ name: String, _ values: [Double], _ unit: String, bar: WeatherFigure.Bar?
+    ) -> WeatherFigure {
+        let all = values.count > 1 ? " (\(values.map(BenchReport.tenths).joined(separator: ", ")))" : ""
+        return WeatherFigure(name + all, WeatherFigure.median(values), unit, bar: bar)
     }
 
     // MARK: Parts
+
+    /// So many rounds; one during which others had much of the machine is played again, and told where that is no use.
+    private func rounds(
+        _ count: Int, _ round: () async throws -> [WeatherOutcome]
+    ) async throws -> [[WeatherOutcome]] {
+        var played: [[WeatherOutcome]] = []
+        var left = Self.replays
+        while played.count < count {
+            let outcomes = try await round()
+            let others = outcomes.map(\.othersPercent).max() ?? 0
+            if others > Self.othersPercentMax {
+                let what = "others had up to \(BenchReport.tenths(others)) % of the machine"
+                guard left == 0 else {
+                    left -= 1
+                    Terminal.err(what + ": once more\n")
+                    continue
+                }
+                Terminal.err(what + ": the round counts all the same\n")
+            }
+            played.append(outcomes)
+        }
+        return played
+    }
 
     /// One run against a simulator of its own.
     private func play(
@@ -178,11 +281,11 @@ struct WeatherBench {
             throw TrialFault("the simulator told no port: \(simulator.takeOutput().suffix(600))")
         }
         var plan = WeatherPlan(
-            endpoint: "https://localhost:\(port)", credentials: folder.file("secrets"),
+            endpoint: "https://localhost:\(port)", credentials: folder.file("secrets"), simulator: simulator.pid,
             payload: Array(BenchTraffic.samplePayload.utf8))
         plan.streams = settings.streams
         change(&plan)
-        Terminal.err(scenario == nil ? "fair weather …\n" : "\(weather.rawValue) …\n")
+        Terminal.err("  \(scenario ?? "fair weather") …\n")
         var outcome = try await WeatherLoad.play(plan)
         simulator.stop()
         let told = simulator.takeOutput().split(separator: "\"accepted\":").dropFirst()
@@ -198,19 +301,19 @@ struct WeatherBench {
 
     // MARK: Report
 
-    private func text(_ figures: [Figure]) -> String {
+    private func text(_ figures: [WeatherFigure]) -> String {
         let width = (figures.map(\.name.count).max() ?? 0) + 3
         var text = "\n\(weather.rawValue)\n"
         for figure in figures {
             text += "  " + figure.name + String(repeating: " ", count: width - figure.name.count)
             text += BenchReport.tenths(figure.value) + (figure.unit.isEmpty ? "" : " " + figure.unit)
-            if let bar = figure.bar { text += "   bar: \(bar)   \(figure.isMet ? "✓" : "✗ missed")" }
+            if let bar = figure.bar { text += "   bar: \(bar.text)   \(figure.isMet ? "✓" : "✗ missed")" }
             text += "\n"
         }
         return text
     }
 
-    private func json(_ figures: [Figure]) -> String {
+    private func json(_ figures: [WeatherFigure]) -> String {
         var writer = JSONWriter()
         writer.beginObject()
         writer.member("weather", weather.rawValue)
@@ -222,7 +325,7 @@ struct WeatherBench {
             BenchReport.write("value", figure.value, to: &writer)
             if !figure.unit.isEmpty { writer.member("unit", figure.unit) }
             if let bar = figure.bar {
-                writer.member("bar", bar)
+                writer.member("bar", bar.text)
                 writer.member("met", figure.isMet)
             }
             writer.endObject()

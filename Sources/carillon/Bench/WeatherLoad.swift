@@ -50,11 +50,18 @@ private final class WeatherFeeder: APNsClientDelegate {
     private let plan: WeatherPlan
     private let headers: PushHeaders
     private let tokens: [DeviceToken]
+    /// As many as there will be bad pushes, or so many that nobody remembers the first when it comes again.
+    private let badTokens: [DeviceToken]
+    private static let badTokensMax = 100_000
+    private var badSent = 0
     private let held: Int
     private var client: APNsClient?
     private var timer: LoopTimer?
     private var outcome = WeatherOutcome()
     private var started: UInt64 = 0
+    /// At the end of the warm-up: what was used, and how many pushes had ended.
+    private var warm: (usage: Usage, ended: Int)?
+    private var ready = 0
 
     private static let everyNanos: UInt64 = 2_000_000
 
@@ -63,6 +70,7 @@ private final class WeatherFeeder: APNsClientDelegate {
         let traffic = BenchTraffic(users: 50_000, app: "im", topic: BenchWorld.topic)
         tokens = (0..<traffic.users).map { traffic.token($0) }.filter { !$0.hasPrefix(WeatherLoad.badPrefix) }
             .compactMap { DeviceToken($0) }
+        badTokens = plan.badEvery == nil ? [] : (0..<Self.badTokensMax).compactMap { Self.badToken($0) }
         headers = try PushHeaders(
             topic: BenchWorld.topic, pushType: .alert, expirationSeconds: Loop.wallMs() / 1000 + 86_400,
             collapseID: Array("3b0c44298fc1c149afbf4c8996fb9242".utf8))
@@ -93,10 +101,29 @@ private final class WeatherFeeder: APNsClientDelegate {
 
     private func tick() {
         guard let client else { return }
-        outcome.connections = max(outcome.connections, client.connectionCounts.ready)
+        let counts = client.connectionCounts
+        outcome.connections = max(outcome.connections, counts.ready)
+        // Fewer than a moment ago: APNs took leave of some.
+        if counts.ready < ready { outcome.series.mark(atNanos: Loop.monotonicNanos() &- started) }
+        ready = counts.ready
+        isBadTime = plan.badStretches.map { Int(elapsed / $0) % 2 == 1 } ?? true
+        if warm == nil, elapsed >= plan.warmSeconds { warm = (Usage(plan), outcome.ended) }
         feed()
         endWhereDone()
         if onEnd != nil { timer?.arm(afterNanos: Self.everyNanos) }
+    }
+
+    /// Processor time of this process, of the simulator and of the machine.
+    private struct Usage {
+        let client: UInt64
+        let simulator: UInt64
+        let machine: MachineUsage?
+
+        init(_ plan: WeatherPlan) {
+            client = ProcessUsage(pid: getpid()).cpuNanos
+            simulator = ProcessUsage(pid: plan.simulator).cpuNanos
+            machine = MachineUsage.now()
+        }
     }
 
     /// As many as the pace asks for, or as keep the client full.
@@ -109,10 +136,9 @@ private final class WeatherFeeder: APNsClientDelegate {
 
     private func sendNext() -> Bool {
         let number = outcome.sent
-        let isBad = plan.badEvery.map { number % $0 == $0 - 1 } ?? false
-        guard let client, let token = isBad ? Self.badToken(number) : tokens[number % tokens.count] else {
-            return false
-        }
+        let isBad = isBadTime && plan.badEvery.map { number % $0 == $0 - 1 } ?? false
+        guard let client else { return false }
+        let token = isBad ? badTokens[badSent % badTokens.count] : tokens[number % tokens.count]
         let push = Push(
             tag: Loop.monotonicNanos(), token: token, headers: headers,
             id: PushID(
@@ -120,10 +146,14 @@ private final class WeatherFeeder: APNsClientDelegate {
             payload: plan.payload, isSuspect: isBad && plan.marksBad)
         guard client.send(push) == .taken else { return false }
         outcome.sent += 1
+        if isBad { badSent += 1 }
         return true
     }
 
-    /// Another one for each number, so that nobody has seen it before.
+    /// Its place in the present stretch of the plan is looked at on ticks, not per push.
+    private var isBadTime = true
+
+    /// Another one for each number.
     private static func badToken(_ number: Int) -> DeviceToken? {
         let digits = String(number, radix: 16)
         return DeviceToken(WeatherLoad.badPrefix + String(repeating: "0", count: 60 - digits.count) + digits)
@@ -136,15 +166,13 @@ private final class WeatherFeeder: APNsClientDelegate {
         case .rejected: outcome.rejected += 1
         default: outcome.other += 1
         }
+        if case .accepted = end { outcome.acceptedNanos &+= now &- tag }
         outcome.nanosMax = max(outcome.nanosMax, now &- tag)
         if attempts > 1 {
             outcome.resent += 1
             outcome.resentNanosMax = max(outcome.resentNanosMax, now &- tag)
         }
-        let tenth = Int((now &- started) / 100_000_000)
-        while outcome.tenths.count <= tenth { outcome.tenths.append(0) }
-        // What comes after the plan's time is only the rest.
-        if Double(now &- started) / 1e9 < plan.seconds { outcome.tenths[tenth] += 1 }
+        outcome.series.count(atNanos: now &- started)
         if plan.memoryEvery > 0, outcome.ended.isMultiple(of: plan.memoryEvery) {
             outcome.memory.append(ProcessUsage.memory(pid: getpid())?.now ?? 0)
         }
@@ -160,8 +188,17 @@ private final class WeatherFeeder: APNsClientDelegate {
         }
         self.onEnd = nil
         outcome.seconds = seconds
-        // Tenths after the plan's end count for nothing.
-        if plan.seconds < .infinity { outcome.tenths = Array(outcome.tenths.prefix(Int(plan.seconds * 10))) }
+        outcome.warmSeconds = plan.warmSeconds
+        outcome.series.cut(atSeconds: min(seconds, plan.seconds))
+        if let warm { take(Usage(plan), since: warm.usage, pushes: outcome.ended - warm.ended) }
         onEnd(outcome)
+    }
+
+    private func take(_ usage: Usage, since earlier: Usage, pushes: Int) {
+        let (client, simulator) = (usage.client &- earlier.client, usage.simulator &- earlier.simulator)
+        outcome.clientMicros = Double(client) / 1000 / Double(max(1, pushes))
+        outcome.simulatorMicros = Double(simulator) / 1000 / Double(max(1, pushes))
+        guard let now = usage.machine, let before = earlier.machine else { return }
+        outcome.othersPercent = now.othersPercent(since: before, ownNanos: client &+ simulator)
     }
 }

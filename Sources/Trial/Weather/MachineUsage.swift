@@ -1,0 +1,45 @@
+import Glibc
+
+/// Processor time that the whole machine spent, to see who else had of it while something was measured.
+public struct MachineUsage: Sendable, Equatable {
+    /// Of all processors together, whoever ran on them, and what the host took; in nanoseconds.
+    public var busyNanos: UInt64
+    /// Wall time times processors.
+    public var wallNanos: UInt64
+
+    public init(busyNanos: UInt64, wallNanos: UInt64) {
+        self.busyNanos = busyNanos
+        self.wallNanos = wallNanos
+    }
+
+    /// The first line of `/proc/stat` (proc(5)): user nice system idle iowait irq softirq steal, in ticks.
+    public init?(stat: String, ticksPerSecond: Int) {
+        guard let line = stat.split(separator: "\n").first, line.hasPrefix("cpu "), ticksPerSecond > 0 else {
+            return nil
+        }
+        let ticks = line.split(separator: " ").dropFirst().prefix(8).compactMap { UInt64($0) }
+        guard ticks.count == 8 else { return nil }
+        let perTick = 1_000_000_000 / UInt64(ticksPerSecond)
+        let all = ticks.reduce(0, &+)
+        self.init(busyNanos: (all &- ticks[3] &- ticks[4]) &* perTick, wallNanos: all &* perTick)
+    }
+
+    /// As it is now; nil where the kernel does not tell.
+    public static func now() -> MachineUsage? {
+        let fd = open("/proc/stat", O_RDONLY | O_CLOEXEC)
+        guard fd >= 0 else { return nil }
+        defer { close(fd) }
+        var block = [UInt8](repeating: 0, count: 1024)
+        let count = read(fd, &block, block.count)
+        guard count > 0 else { return nil }
+        return MachineUsage(
+            stat: String(decoding: block[..<count], as: UTF8.self), ticksPerSecond: sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// The part of the machine, in percent, that went to others than those who used `ownNanos` since `earlier`.
+    public func othersPercent(since earlier: MachineUsage, ownNanos: UInt64) -> Double {
+        let wall = Double(wallNanos &- earlier.wallNanos)
+        guard wallNanos > earlier.wallNanos else { return 0 }
+        return max(0, Double(busyNanos &- earlier.busyNanos) - Double(ownNanos)) / wall * 100
+    }
+}
