@@ -11,7 +11,7 @@ struct BenchReport {
 
     /// Worker's CPU per push in h2load's; medians of the rounds.
     var ratio: Double? {
-        guard !settings.isMuted, let worker = Self.median(throughput.map(\.workerMicros)),
+        guard !settings.sendsNothing, let worker = Self.median(throughput.map(\.workerMicros)),
             let load = Self.median(h2load.map(\.micros)),
             load > 0
         else { return nil }
@@ -35,12 +35,13 @@ struct BenchReport {
     var text: String {
         var text = "\nbinds        \(Self.whole(bindsPerSecond)) records/s (\(settings.users) users)\n"
         for (round, outcome) in throughput.enumerated() {
-            let what = settings.isMuted ? "members" : "pushes"
+            let what = settings.sendsNothing ? "members" : "pushes"
             text += "\nthroughput   \(Self.whole(outcome.perSecond)) \(what)/s"
             text += " (\(outcome.recipients) in \(Self.tenths(outcome.seconds)) s"
             text += settings.group.map { ", groups of \($0))" } ?? ")"
             text += throughput.count > 1 ? ", round \(round + 1)\n" : "\n"
-            text += "  CPU per \(what.dropLast(settings.isMuted ? 1 : 2)), µs\n"
+            text += "  CPU per \(what.dropLast(settings.sendsNothing ? 1 : 2)), µs\n"
+            if let scope = settings.scope { text += "  (\(scope))\n" }
             text += Self.row("worker", outcome.workerMicros)
             for thread in outcome.workerThreads where outcome.micros(thread.nanos) >= 0.05 {
                 text += Self.row("  " + thread.name, outcome.micros(thread.nanos))
@@ -55,7 +56,7 @@ struct BenchReport {
             }
         }
         if let ratio { text += "\nworker / h2load   \(Self.tenths(ratio))\n" }
-        if h2load.isEmpty { text += "\nh2load is not installed (nghttp2-client): no ratio\n" }
+        if h2load.isEmpty, !settings.sendsNothing { text += "\nh2load is not installed (nghttp2-client): no ratio\n" }
         if let latency { text += Self.text(latency) }
         if let memory {
             text += "\nmemory       \(Self.megabytes(memory.bytes)) while APNs answers none of \(memory.waiting) pushes"
@@ -100,6 +101,7 @@ struct BenchReport {
         writer.member("shards", Int64(settings.shards))
         if let group = settings.group { writer.member("group", Int64(group)) }
         writer.member("muted", settings.isMuted)
+        writer.member("unsent", settings.isUnsent)
         writer.member("in_flight", Int64(settings.inFlight))
         writer.member("results", settings.results)
         writer.member("complete", isComplete)

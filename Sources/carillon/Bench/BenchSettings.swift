@@ -20,12 +20,23 @@ struct BenchSettings {
     var group: Int?
     /// They muted their groups: nothing is sent.
     var isMuted: Bool
+    /// APNs is away: each push is made and handed to the APNs client, and stays there.
+    var isUnsent: Bool
 
     /// Records of the throughput phase.
     var records: Int { group.map { max(1, events / $0) } ?? events }
     /// Recipients of them.
     var recipients: Int { group.map { records * $0 } ?? events }
-    var pushes: Int { isMuted ? 0 : recipients }
+    var pushes: Int { sendsNothing ? 0 : recipients }
+    var sendsNothing: Bool { isMuted || isUnsent }
+    /// What the costs of a group's member are made of, where nothing is sent.
+    var scope: String? {
+        if isMuted {
+            return "denied members: read, decided, one record in push.results, the mark with its trace; nothing is sent"
+        }
+        guard isUnsent else { return nil }
+        return "before sending: read, decided, claimed with the badge, rendered, handed to the APNs client"
+    }
     var keeps: Bool
     /// The APNs client alone, beside h2load.
     var isAPNsOnly: Bool
@@ -61,7 +72,8 @@ struct BenchSettings {
         .value("credentials", "DIR", "what that simulator was started with"),
         .flag("decide", "decision and rendering alone, in this process: CPU per recipient"),
         .value("group", "N", "messages go to groups of N members, each event a push to every one (none: 1:1)"),
-        .flag("muted", "with --group: every member muted it, so nothing is sent; what a member costs before sending"),
+        .flag("muted", "with --group: every member muted it, so nothing is sent; all that a denied member costs"),
+        .flag("unsent", "with --group: APNs is away; what a member costs until his push is with the APNs client"),
         .flag("keep", "keep the servers and a worker until ctrl-C afterwards"),
     ]
 
@@ -96,7 +108,10 @@ struct BenchSettings {
         isDecideOnly = arguments.has("decide")
         group = arguments.has("group") ? try arguments.int("group", default: 1_000, in: 2...100_000) : nil
         isMuted = arguments.has("muted")
-        guard !isMuted || group != nil else { throw Arguments.UsageError(message: "--muted needs --group") }
+        isUnsent = arguments.has("unsent")
+        guard !(isMuted || isUnsent) || group != nil else {
+            throw Arguments.UsageError(message: "--muted and --unsent need --group")
+        }
         guard group == nil || group ?? 0 <= users else {
             throw Arguments.UsageError(message: "--group wants no more members than there are --users")
         }
@@ -106,6 +121,14 @@ struct BenchSettings {
         rounds = try arguments.int(
             "rounds", default: weather != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : 1, in: 1...100)
         held = try arguments.int("held", default: 100_000, in: 0...1_000_000)
+        // The worker ends with its records unsettled: a second round would find them again.
+        guard !isUnsent || (rounds == 1 && rate == 0 && held == 0 && !isMuted) else {
+            throw Arguments.UsageError(message: "--unsent is one round alone: --rounds 1 --rate 0 --held 0")
+        }
+        // One push at a time is in a device's turn: the next one would wait, not be made.
+        guard !isUnsent || events <= users else {
+            throw Arguments.UsageError(message: "--unsent wants no more --events than there are --users")
+        }
         usesRedisTCP = arguments.has("redis-tcp")
         printsJSON = arguments.has("json")
         keeps = arguments.has("keep")

@@ -63,5 +63,9 @@ final class BenchWorker {
 extension MetricsText {
     var consumed: Int { Int(sum("carillon_events_consumed_total")) }
     var settled: Int { Int(sum("carillon_events_settled_total")) }
+    /// Recipients in work of whom nothing is asked in Redis any more; 0 while it is.
+    var atRest: Int {
+        sum("carillon_redis_pipeline_depth") == 0 ? Int(sum("carillon_pending_recipients")) : 0
+    }
     var accepted: Int { Int(sum("carillon_decisions_total", "verdict=\"accepted\"")) }
 }

@@ -34,6 +34,25 @@ struct BenchWorld: Sendable {
         try await BenchWorker.start(configuration: try world.writeConfiguration())
     }
 
+    /// The same worker with room for so many pushes that nobody answers, and patience.
+    ///
+    /// - Parameter apnsPort: another port of this machine than the simulator's.
+    func writeConfiguration(holding count: Int, apnsPort: UInt16? = nil) throws -> String {
+        var lines: [String] = []
+        for line in world.configurationText.split(separator: "\n") {
+            switch true {
+            case line.hasPrefix("      in_flight:"):
+                lines += ["      in_flight: \(count + 1_024)", "      answer_s: 300"]
+            case line.hasPrefix("    endpoint:"):
+                lines.append("    endpoint: https://localhost:\(apnsPort ?? world.simulatorPort)")
+            case line.hasPrefix("drain_s:"): lines.append("drain_s: 300")
+            default: lines.append(String(line))
+            }
+        }
+        lines += ["window:", "  records: \(count + 1_024)", ""]
+        return try world.folder.write(Array(lines.joined(separator: "\n").utf8), to: "holding.yaml")
+    }
+
     /// Writes `count` records as fast as they go; each must be confirmed by the broker.
     func fill(_ topic: String, _ count: Int, _ record: (Int) -> (key: String, value: String)) throws {
         let writer = try KafkaTopicWriter(world.kafka, topic: topic)

@@ -17,7 +17,7 @@ struct MemoryPhase {
 
     static func run(_ bench: BenchWorld) async throws -> Outcome {
         let wanted = bench.settings.held
-        let worker = try await BenchWorker.start(configuration: try configuration(bench, wanted))
+        let worker = try await BenchWorker.start(configuration: try bench.writeConfiguration(holding: wanted))
         let idle = worker.memory.now
         await bench.world.simulator.setScenario(try Scenario(json: Array(Self.frozen.utf8)))
         let nowMs = Loop.wallMs()
@@ -44,20 +44,5 @@ struct MemoryPhase {
 
     private static func held(_ metrics: MetricsText) throws -> Int {
         Int(metrics.sum("carillon_pending_recipients"))
-    }
-
-    /// The same worker with room for all of it, and patience.
-    private static func configuration(_ bench: BenchWorld, _ count: Int) throws -> String {
-        var lines: [String] = []
-        for line in bench.world.configurationText.split(separator: "\n") {
-            switch true {
-            case line.hasPrefix("      in_flight:"):
-                lines += ["      in_flight: \(count + 1_024)", "      answer_s: 300"]
-            case line.hasPrefix("drain_s:"): lines.append("drain_s: 300")
-            default: lines.append(String(line))
-            }
-        }
-        lines += ["window:", "  records: \(count + 1_024)", ""]
-        return try bench.world.folder.write(Array(lines.joined(separator: "\n").utf8), to: "memory.yaml")
     }
 }

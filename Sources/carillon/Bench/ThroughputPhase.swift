@@ -43,7 +43,7 @@ struct ThroughputPhase {
             }
             return bench.traffic.groupMessage(number, group: group, series: series, atMs: nowMs)
         }
-        let worker = try BenchWorker(configuration: try bench.world.writeConfiguration())
+        let worker = try BenchWorker(configuration: try configuration(bench))
         var start = await mark(bench, worker)
         while true {
             let next = await mark(bench, worker)
@@ -52,7 +52,9 @@ struct ThroughputPhase {
             try Task.checkCancellation()
             usleep(10_000)
         }
-        let metrics = try await bench.wait(for: worker) { $0.settled >= count }
+        let metrics = try await bench.wait(for: worker) {
+            bench.settings.isUnsent ? $0.atRest >= bench.settings.recipients : $0.settled >= count
+        }
         let end = await mark(bench, worker)
         var outcome = Outcome()
         outcome.pushes = metrics.accepted
@@ -64,8 +66,14 @@ struct ThroughputPhase {
         outcome.redisNanos = end.redis.cpuNanos &- start.redis.cpuNanos
         outcome.simulatorNanos = end.simulator &- start.simulator
         outcome.peakBytes = worker.memory.peak
-        try worker.stop()
+        if bench.settings.isUnsent { worker.kill() } else { try worker.stop() }
         return outcome
+    }
+
+    /// Nobody listens at the APNs endpoint where nothing is to be sent.
+    private static func configuration(_ bench: BenchWorld) throws -> String {
+        guard bench.settings.isUnsent else { return try bench.world.writeConfiguration() }
+        return try bench.writeConfiguration(holding: bench.settings.recipients, apnsPort: try Ports.free())
     }
 
     private static func mark(_ bench: BenchWorld, _ worker: BenchWorker) async -> Mark {

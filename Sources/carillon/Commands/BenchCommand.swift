@@ -27,7 +27,9 @@ struct BenchCommand: Command {
             far         80 ms round trip, bodies of 4 KB, windows of 64 KB: the pool grows until 2000 pushes/s are reached
 
             With --decide instead: decision and rendering alone on one thread, without servers. With --group N the throughput
-            phase writes to groups of N members; --muted leaves out all that follows a deny, such as the sending.
+            phase writes to groups of N members. With --muted all of them are denied: the whole cost of one who gets nothing,
+            his record and his mark included. With --unsent APNs is away: the cost of a member until his push is made and
+            with the APNs client, which is what comes before sending; the sending, the outcome's record and the mark are not in.
 
             CPU is the kernel's account of the threads (schedstat), h2load's by wait4. Use a release build.
             """,
@@ -86,7 +88,7 @@ struct BenchCommand: Command {
             let which = settings.rounds > 1 ? ", round \(round) of \(settings.rounds)" : ""
             say("pushing \(settings.records) messages\(which) …\n")
             report.throughput.append(try await ThroughputPhase.run(bench, round: round))
-            guard H2LoadPhase.isPossible else { continue }
+            guard H2LoadPhase.isPossible, !settings.sendsNothing else { continue }
             say("h2load\(which) …\n")
             report.h2load.append(try H2LoadPhase.run(bench))
         }
