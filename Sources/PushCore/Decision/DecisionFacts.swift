@@ -31,6 +31,9 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
     /// Steps 6-10 were taken; absent of a Live Activity, and of what expired before them.
     public static let decided = DecisionFacts(rawValue: 1 << 14)
 
+    /// Step 9 was not taken: a step before it had denied, and the settings were not read.
+    public static let settingsUnread = DecisionFacts(rawValue: 1 << 15)
+
     private static let levels: [MuteLevel] = [.unset, .all, .mentions, .mentionsOfMe, .mentionsOfAll, .blocked]
     private static let links: [MuteChain.Link] = [.none, .user, .group, .app]
 
@@ -79,8 +82,9 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
                 "level \(level.rawValue) by \(link.rawValue), mention \(mention)\(forced)"))
         steps.append(
             step(
-                .quietHours, contains(.heldByQuiet) ? .dnd : nil, "let through",
-                contains(.quiet) ? "active window\(forced)" : "no active window"))
+                .quietHours, contains(.heldByQuiet) ? .dnd : nil,
+                contains(.settingsUnread) ? "not looked at" : "let through",
+                contains(.settingsUnread) ? "" : contains(.quiet) ? "active window\(forced)" : "no active window"))
         let why =
             contains(.inForeground)
             ? "a phone or tablet in foreground" : contains(.countable) ? "" : "not to be counted"

@@ -9,8 +9,10 @@ struct Audience {
     let group: String?
     /// HSCAN's cursor for the next page, 0 for the first; nil: there is none.
     private(set) var cursor: UInt64?
-    /// A scan may name a member twice while the hash is resized, and an event a uid twice.
+    /// An event may name a uid twice. So may a scan, while the hash is resized; that one the pair in work tells apart, since
+    /// a set of all members of a giant group would cost more than all else that is kept of it.
     private var seen: Set<String> = []
+    private var startedCount = 0
     private var isAbandoned = false
 
     struct Member {
@@ -42,7 +44,10 @@ struct Audience {
     var isEmpty: Bool { next == members.count && cursor == nil }
 
     /// More have been started than an ordinary group has: the rest goes by the lane of giant groups.
-    var isGiant: Bool { seen.count > 1000 }
+    var isGiant: Bool { startedCount > 1000 }
+
+    /// All of the present page are started.
+    var isPageDone: Bool { next == members.count }
 
     /// Nobody was started yet, and nothing was read.
     var isUnread: Bool { cursor == 0 && members.isEmpty }
@@ -50,19 +55,13 @@ struct Audience {
     /// The next one who was not there before; nil: this page is empty.
     mutating func pop() -> Member? {
         while next < members.count {
-            defer { next += 1 }
-            // One given recipient needs no set.
-            if members.count == 1, group == nil { return members[next] }
-            if seen.insert(members[next].uid).inserted { return members[next] }
+            let member = members[next]
+            next += 1
+            if group == nil, members.count > 1, !seen.insert(member.uid).inserted { continue }
+            startedCount += 1
+            return member
         }
         return nil
-    }
-
-    /// Puts the one just popped back: there was no slot for it.
-    mutating func unpop() {
-        guard next > 0 else { return }
-        next -= 1
-        seen.remove(members[next].uid)
     }
 
     /// Nobody else is started, whatever is read from now on.

@@ -121,7 +121,12 @@ extension Pipeline {
             }
         }
         decided(job)
-        guard claim.state == .finished else { return route(job) }
+        if claim.state == .finished { endFinished(job) } else { route(job) }
+    }
+
+    /// All was done before: nothing more.
+    func endFinished(_ job: RecipientJob) {
+        decided(job)
         metrics.duplicates.add()
         flushDeliveries(of: job.event)
         // In a later round another worker may have finished it; what is out still comes back to its device's lane.
@@ -133,7 +138,7 @@ extension Pipeline {
 
     /// False: the same pair is in work here already, for an earlier delivery of the event. The claim cannot tell that
     /// from a pair that a crash left behind, so this one waits for the end of the other, and finds it finished.
-    private func takesPair(_ job: RecipientJob) -> Bool {
+    func takesPair(_ job: RecipientJob) -> Bool {
         if job.flags.contains(.holdsPair) { return true }
         let pair = job.pair
         guard pairs[pair] != nil else {
@@ -155,14 +160,14 @@ extension Pipeline {
     }
 
     /// The first decision of a recipient brings the event's deliveries a step nearer.
-    private func decided(_ job: RecipientJob) {
+    func decided(_ job: RecipientJob) {
         guard !job.flags.contains(.decided) else { return }
         job.flags.insert(.decided)
         job.event.undecided -= 1
     }
 
     /// Step 11: each device on its way. A later round leaves alone what ended, is out, or may still be acknowledged.
-    private func route(_ job: RecipientJob) {
+    func route(_ job: RecipientJob) {
         job.step = .sending
         guard let decision = job.decision else { return }
         for index in job.devices.indices where job.devices[index].state == .held { supersede(job, index) }

@@ -7,7 +7,7 @@ import Telemetry
 
 /// Kafka's side: records in, rebalances, and when to stop reading.
 extension Pipeline: KafkaConsumerDelegate {
-    /// Room for more: slots for recipients, no audience waiting for slots, and a Redis and an APNs that keep up.
+    /// Room for more: slots for recipients, few audiences waiting for them, and a Redis and an APNs that keep up.
     ///
     /// What would only wait there is better left in Kafka: here it costs memory and falls out of the processor's caches.
     var hasRoom: Bool {
@@ -15,7 +15,7 @@ extension Pipeline: KafkaConsumerDelegate {
     }
 
     private var hasSlots: Bool {
-        recipients.count < limits.recipientsMax - limits.pollBatch && expanding.isEmpty
+        recipients.count < limits.recipientsMax - limits.pollBatch && expanding.count < limits.expandingMax
             && (changes.count < limits.changesMax - limits.pollBatch || !heldTopics.isEmpty)
             && events.count < limits.recipientsMax - limits.pollBatch
     }
@@ -49,6 +49,7 @@ extension Pipeline: KafkaConsumerDelegate {
     func tick() {
         perform(intake.tick(hasRoom: hasRoom, nowNanos: loop.nowNanos))
         for partition in fullPartitions { relieve(partition) }
+        expandWaiting()
         completeRevocationIfDrained()
         holdChangesIfRefused()
         releaseBrakes()

@@ -7,23 +7,38 @@ import Telemetry
 extension Pipeline {
     // MARK: - The audience
 
-    /// Starts recipients while there are slots; goes on when slots are freed or the next page of members is read.
+    /// Starts recipients while there is room; goes on when there is again, or the next page of members is read.
     func expand(_ event: EventJob) {
         if expiresUnread(event) { return }
-        while let member = event.audience.pop() {
-            guard isWanted(member.uid, by: event) else { continue }
-            guard !recipients.isFull else {
-                event.audience.unpop()
-                expanding.append(event)
-                return
-            }
+        guard startPage(of: event) else { return expanding.append(event) }
+        endPage(of: event)
+    }
+
+    /// Room: slots, and a Redis that keeps up.
+    ///
+    /// Members whose reads would only wait in the pipeline cost memory and fall out of the processor's caches, and with
+    /// many groups at once the last of them would run out of time. Below the depth at which reading from Kafka rests,
+    /// so that records go on between a giant group's members.
+    private var hasRoomForMembers: Bool {
+        !recipients.isFull && store.client.pipelineDepth < limits.redisDepthMax * 3 / 4
+    }
+
+    /// False: the rest of the page has no room yet.
+    private func startPage(of event: EventJob) -> Bool {
+        while !event.audience.isPageDone {
+            guard hasRoomForMembers else { return false }
+            guard let member = event.audience.pop(), isWanted(member.uid, by: event) else { continue }
             let job = RecipientJob(event: event, uid: member.uid)
             (job.slot, job.generation) = recipients.insert(job)
             job.recipient.groupLevel = member.level
             event.holds += 1
             event.undecided += 1
-            read(job)
+            readMember(job)
         }
+        return true
+    }
+
+    private func endPage(of event: EventJob) {
         if event.audience.group != nil, event.audience.cursor != nil { return readMembers(of: event) }
         flushDeliveries(of: event)
         release(event)
@@ -97,10 +112,11 @@ extension Pipeline {
             dueNanos: loop.nowNanos &+ 500_000_000)
     }
 
-    /// Slots were freed: the audiences that wait go on, oldest first.
+    /// There may be room: the audiences that wait go on, oldest first.
     func expandWaiting() {
-        while !expanding.isEmpty, !recipients.isFull {
-            expand(expanding.removeFirst())
+        while let event = expanding.first, startPage(of: event) {
+            expanding.removeFirst()
+            endPage(of: event)
         }
     }
 
@@ -110,6 +126,7 @@ extension Pipeline {
     func read(_ job: RecipientJob) {
         job.step = .reading
         job.hasFailed = false
+        job.flags.subtract([.shortWay, .wasFinished])
         job.recipient.presence.removeAll(keepingCapacity: true)
         job.recipient.tokens.removeAll(keepingCapacity: true)
         let event = job.event
@@ -147,6 +164,7 @@ extension Pipeline {
     }
 
     func didRead(_ job: RecipientJob) {
+        if job.flags.contains(.shortWay) { return didReadMember(job) }
         job.step = .leasing
         let now = loop.nowNanos
         var unknown: [String] = []

@@ -7,7 +7,7 @@ extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .activity, .claim, .owner, .finish, .acks, .heldBack:
+        case .presence, .user, .conversation, .group, .activity, .mark, .claim, .owner, .finish, .acks, .heldBack:
             if refusal != nil, tag.stage == .finish { noteWritten() }
             guard let job = job(tag.ref) else { return }
             take(reply, tag, job)
@@ -34,7 +34,10 @@ extension Pipeline: RedisClientDelegate {
         }
     }
 
-    func redisDidTellReplies(_ client: RedisClient) { pollKafkaIfReady() }
+    func redisDidTellReplies(_ client: RedisClient) {
+        expandWaiting()
+        pollKafkaIfReady()
+    }
 
     private func take(_ reply: borrowing RedisReply, _ tag: Tag, _ job: RecipientJob) {
         var failed = false
@@ -44,6 +47,7 @@ extension Pipeline: RedisClientDelegate {
         case .conversation: job.tokenVersion = RecipientReplies.conversation(reply, into: &job.recipient)
         case .group: RecipientReplies.member(reply, into: &job.recipient)
         case .activity: job.activityStartMs = reply.int64
+        case .mark: if PairMark.isFinished(reply) { job.flags.insert(.wasFinished) }
         case .claim:
             job.claim = ClaimReply(reply)
             failed = job.claim == nil
@@ -77,7 +81,7 @@ extension Pipeline: RedisClientDelegate {
         case .user where fault.isLasting, .conversation where fault.isLasting, .owner where fault.isLasting,
             .acks where fault.isLasting:
             if let job = job(tag.ref) { takeBroken(tag, fault, job) }
-        case .user, .conversation, .claim, .owner, .finish, .acks:
+        case .user, .conversation, .mark, .claim, .owner, .finish, .acks:
             if tag.stage == .finish, fault.refusesWrite { noteRefusal(fault) }
             if let job = job(tag.ref) { answered(job, failed: true) }
         case .burst:

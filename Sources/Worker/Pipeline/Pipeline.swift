@@ -41,7 +41,7 @@ final class Pipeline {
     var leaseQueries: SlotTable<LeaseQuery>
     /// The open query of each gateway.
     var leaseQueryOf: [String: LeaseQuery] = [:]
-    /// Events whose audience waits for free slots, in order of arrival.
+    /// Events whose audience waits for room, in order of arrival.
     var expanding: [EventJob] = []
     var lanes = DeviceLanes<DeviceRef>()
     /// What is in work here, and who waits for its end: repeats of it that came meanwhile.
@@ -196,6 +196,8 @@ struct PipelineLimits {
     var pushesAheadMax = 512
     /// Records taken from Kafka per turn of the loop.
     var pollBatch = 64
+    /// Events whose audience waits for room, above which no records are read.
+    var expandingMax = 64
     /// Members read per step of a group's scan.
     var memberPage = 256
     /// Targets in one record of `im.deliveries`.

@@ -83,6 +83,10 @@ final class RecipientJob {
         static let leadsBurst = Flags(rawValue: 65536)
         /// Redis was asked who acknowledged.
         static let knowsAcks = Flags(rawValue: 131_072)
+        /// Only what can turn its denial is being read.
+        static let shortWay = Flags(rawValue: 262_144)
+        /// Its mark said so, as read on the short way.
+        static let wasFinished = Flags(rawValue: 524_288)
         /// Repeats of this pair wait for its end.
         static let holdsPair = Flags(rawValue: 256)
     }

@@ -5,7 +5,7 @@
 struct Tag: Equatable {
     /// What was asked; each has its own reading of `index`.
     enum Stage: UInt8 {
-        case presence, user, conversation, group, activity
+        case presence, user, conversation, group, activity, mark
         case lease, claim, owner, finish, acks, members, change
         /// The collapse id of a recall's target.
         case original

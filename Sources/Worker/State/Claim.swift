@@ -92,7 +92,7 @@ public struct ClaimReply: Sendable, Equatable {
     }
 }
 
-/// The mark of one (user, message, kind), as it stands in Redis; for `explain`, which claims nothing.
+/// The mark of one (user, message, kind), as it stands in Redis; for those who claim nothing.
 public struct PairMark: Sendable, Equatable {
     /// Nil: known only as revoked, not claimed.
     public var state: ClaimReply.State?
@@ -121,6 +121,9 @@ public struct PairMark: Sendable, Equatable {
             acceptedDevices = Self.devices(UnsafeRawBufferPointer(rebasing: rest))
         }
     }
+
+    /// Whether the reply of `StateStore.readMark` says that all was done before.
+    static func isFinished(_ reply: borrowing RedisReply) -> Bool { reply.bytes.first == UInt8(ascii: "f") }
 
     /// `a<length>:<device>`, one after the other; what does not read ends the list.
     static func devices(_ bytes: UnsafeRawBufferPointer) -> [String] {

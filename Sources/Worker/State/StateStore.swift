@@ -107,7 +107,7 @@ public final class StateStore {
         return devices
     }
 
-    /// The mark of a pair, claiming nothing (`PairMark`); for `explain`.
+    /// The mark of a pair, claiming nothing (`PairMark`).
     public func readMark(app: String, uid: String, kind: PairKind, id: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "GET")

@@ -62,29 +62,22 @@ import Testing
         #expect(all(&none).isEmpty)
     }
 
-    @Test func aScanThatNamesAMemberTwiceStartsHimOnce() {
+    @Test func aScanGoesPageByPageToItsEnd() {
         var audience = Audience(group: "g")
         #expect(audience.isUnread)
         #expect(audience.cursor == 0)
         #expect(audience.pop() == nil)
         audience.take([.init(uid: "a", level: nil), .init(uid: "b", level: .blocked)], cursor: 17)
+        #expect(!audience.isPageDone)
         #expect(all(&audience) == ["a", "b"])
+        #expect(audience.isPageDone)
         #expect(audience.cursor == 17)
-        audience.take([.init(uid: "b", level: nil), .init(uid: "c", level: nil)], cursor: 0)
+        #expect(!audience.isEmpty)
+        audience.take([.init(uid: "c", level: nil)], cursor: 0)
         #expect(all(&audience) == ["c"])
         #expect(audience.cursor == nil)
+        #expect(audience.isEmpty)
         #expect(!audience.isUnread)
-    }
-
-    @Test func whoFoundNoSlotComesAgain() {
-        var audience = Audience(uids: ["a", "b"])
-        #expect(audience.pop()?.uid == "a")
-        audience.unpop()
-        #expect(all(&audience) == ["a", "b"])
-        var single = Audience(uids: ["a"])
-        #expect(single.pop()?.uid == "a")
-        single.unpop()
-        #expect(all(&single) == ["a"])
     }
 
     @Test func anAbandonedAudienceHasNobodyLeft() {
