@@ -28,6 +28,8 @@ final class EventJob {
     /// Of a recall.
     let revoke: Message.Revoke?
     let wantsSMS: Bool
+    /// Its sender wants no alert (`push.enabled`).
+    let isSwitchedOff: Bool
     /// Its alerts carry the badge's number.
     let showsBadge: Bool
     /// Its conversation's members have levels.
@@ -79,6 +81,7 @@ final class EventJob {
         serverSeq = message.value.serverSeq
         revoke = message.value.revoke
         wantsSMS = message.value.push.sms
+        isSwitchedOff = !message.value.push.enabled
         showsBadge = !message.value.push.silent
         hasMembers = message.value.conversation.type.hasMembers
         ownLane = Self.lane(of: message.value)
@@ -103,6 +106,7 @@ final class EventJob {
         serverSeq = nil
         revoke = nil
         wantsSMS = false
+        isSwitchedOff = false
         showsBadge = false
         hasMembers = false
         ownLane = .direct

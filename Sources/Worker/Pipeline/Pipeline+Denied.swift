@@ -32,8 +32,8 @@ extension Pipeline {
     /// are among the settings, may let through what a level denies; and a recall may have a badge to lower.
     private func isLikelyDenied(_ job: RecipientJob) -> Bool {
         guard let level = job.recipient.groupLevel, job.event.claimKind == .message, job.event.digest == nil,
-            job.event.app.policy.dndMode == .independent, let message = job.event.message,
-            (level != .unset && level != .all) || !message.value.push.enabled
+            job.event.app.policy.dndMode == .independent,
+            job.event.isSwitchedOff || (level != .unset && level != .all)
         else { return false }
         return denial(of: job) != nil
     }

@@ -266,7 +266,8 @@ extension Pipeline {
 
     /// One record per gateway, when everyone of the event is decided.
     func flushDeliveries(of event: EventJob, evenIfUndecided: Bool = false) {
-        guard !event.deliveries.isEmpty, event.undecided == 0 || evenIfUndecided else { return }
+        guard !event.deliveries.isEmpty, (event.undecided == 0 && event.audience.isEmpty) || evenIfUndecided
+        else { return }
         let batches = event.deliveries
         event.deliveries = []
         for batch in batches { produce(batch, of: event) }

@@ -81,11 +81,12 @@ struct BenchSettings {
         #if DEBUG
             let usual = 10_000
         #else
-            let usual = arguments.string("weather") == nil ? 200_000 : 2_000_000
+            let usual = arguments.has("unsent") ? 50_000 : arguments.string("weather") == nil ? 200_000 : 2_000_000
         #endif
         events = try arguments.int("events", default: usual, in: 100...2_000_000)
         users = try arguments.int("users", default: min(50_000, events), in: 2...2_000_000)
-        rate = try arguments.int("rate", default: 2_000, in: 0...1_000_000)
+        isUnsent = arguments.has("unsent")
+        rate = try arguments.int("rate", default: isUnsent ? 0 : 2_000, in: 0...1_000_000)
         seconds = try arguments.int("seconds", default: 10, in: 1...3_600)
         inFlight = try arguments.int("in-flight", default: 2_000, in: 1...1_000_000)
         shards = try arguments.int("shards", default: 1, in: 1...64)
@@ -108,7 +109,6 @@ struct BenchSettings {
         isDecideOnly = arguments.has("decide")
         group = arguments.has("group") ? try arguments.int("group", default: 1_000, in: 2...100_000) : nil
         isMuted = arguments.has("muted")
-        isUnsent = arguments.has("unsent")
         guard !(isMuted || isUnsent) || group != nil else {
             throw Arguments.UsageError(message: "--muted and --unsent need --group")
         }
@@ -120,7 +120,7 @@ struct BenchSettings {
         window = try arguments.int("window", default: 1 << 20, in: 65_535...(1 << 30))
         rounds = try arguments.int(
             "rounds", default: weather != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : 1, in: 1...100)
-        held = try arguments.int("held", default: 100_000, in: 0...1_000_000)
+        held = try arguments.int("held", default: isUnsent ? 0 : 100_000, in: 0...1_000_000)
         // The worker ends with its records unsettled: a second round would find them again.
         guard !isUnsent || (rounds == 1 && rate == 0 && held == 0 && !isMuted) else {
             throw Arguments.UsageError(message: "--unsent is one round alone: --rounds 1 --rate 0 --held 0")

@@ -58,6 +58,40 @@ extension OneWorld {
             #expect(seen.doubled.isEmpty)
         }
 
+        @Test func whatCanTurnADenialByTheGroupIsLookedAt() async throws {
+            let stage = try Stage.here
+            try await stage.redis([
+                "HSET g:{im:g4} g4-a 5 g4-b 5 g4-c 5 g4-d 5", Gateway.lease("gw-g4"),
+                Gateway.presence("g4-c", "phone", gateway: "gw-g4"),
+            ])
+            let first = Line.message("g4-1", to: nil, conv: "g4", type: "group")
+            let seen = try await stage.play(
+                state: ["g4-a", "g4-b", "g4-c", "g4-d"].map { .bind($0) } + [
+                    .state("mute", "g4-b", #""conv_id":"g4","level":-1"#),
+                    .read("g4-d", conv: "g4", #""up_to_ms":\#(nowMs + 60_000)"#),
+                ], events: [first, first])
+            let expected = [
+                "g4-a suppressed conv_muted", "g4-b/phone accepted ok 1", "g4-c suppressed conv_muted",
+                "g4-d suppressed already_read",
+            ]
+            #expect(seen.outcomes(of: "g4-1") == expected, "his own level, a live device, a read mark; and repeats")
+            let delivered = seen.targets(of: "g4-1")
+            #expect(delivered.count == 1 && delivered.first?["uid"]?.string == "g4-c")
+            #expect(delivered.first?["alert"]?.bool == false)
+
+            let later = try await stage.play(events: [
+                first, .message("g4-2", to: nil, conv: "g4", type: "group", push: #""enabled":false"#),
+                .message("g4-3", to: ["g4-a"]),
+            ])
+            #expect(later.outcomes(of: "g4-1") == expected, "a repeat writes nothing")
+            #expect(
+                later.outcomes(of: "g4-2") == [
+                    "g4-a suppressed msg_push_off", "g4-b suppressed msg_push_off", "g4-c suppressed msg_push_off",
+                    "g4-d suppressed already_read",
+                ])
+            #expect(later.outcomes(of: "g4-3") == ["g4-a/phone accepted ok 1"], "what was denied is not counted")
+        }
+
         @Test func aGivenUidsLevelIsReadFromTheGroupToo() async throws {
             let stage = try Stage.here
             try await stage.redis(["HSET g:{im:g2} g2-a 5 g2-b 0"])

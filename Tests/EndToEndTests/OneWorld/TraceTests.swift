@@ -31,6 +31,18 @@ extension OneWorld {
             }.sorted()
         }
 
+        @Test func aMemberWhomTheGroupsLevelDeniesIsToldWithTheStepThatWasNotTaken() async throws {
+            let stage = try Stage.here
+            try await stage.redis(["HSET g:{im:tr-g} tr-g1 5"])
+            try await stage.play(events: [.message("tr-g1-1", to: nil, conv: "tr-g", type: "group")])
+            let record = try #require(try await trace("tr-g1", "--msg", "tr-g1-1").records.first)
+            #expect(outcomes(record) == ["suppressed conv_muted"])
+            let steps = record["steps"]?.array ?? []
+            #expect(steps.compactMap { $0["step"]?.int } == [2, 6, 7, 8, 9, 10])
+            #expect(steps.first { $0["step"]?.int == 8 }?["outcome"]?.string == "conv_muted")
+            #expect(steps.first { $0["step"]?.int == 9 }?["outcome"]?.string == "not looked at")
+        }
+
         @Test func aPushIsToldWithItsAnswerAndItsSteps() async throws {
             let stage = try Stage.here
             let seen = try await stage.play(
