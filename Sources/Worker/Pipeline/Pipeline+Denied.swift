@@ -29,10 +29,11 @@ extension Pipeline {
     }
 
     /// A message that his group's level or the sender keeps from him. Not with `dnd_mode: chain`, where quiet hours, which
-    /// are among the settings, may let through what a level denies; and a recall may have a badge to lower.
+    /// are among the settings, may let through what a level denies; a recall may have a badge to lower; and while Redis takes
+    /// no writes, only the long way knows what to do without a mark.
     private func isLikelyDenied(_ job: RecipientJob) -> Bool {
-        guard let level = job.recipient.groupLevel, job.event.claimKind == .message, job.event.digest == nil,
-            job.event.app.policy.dndMode == .independent,
+        guard refusal == nil, let level = job.recipient.groupLevel, job.event.claimKind == .message,
+            job.event.digest == nil, job.event.app.policy.dndMode == .independent,
             job.event.isSwitchedOff || (level != .unset && level != .all)
         else { return false }
         return denial(of: job) != nil
