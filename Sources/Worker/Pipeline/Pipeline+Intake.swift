@@ -22,7 +22,7 @@ extension Pipeline: KafkaConsumerDelegate {
 
     /// Pushes that wait for streams. An app whose APNs is away or refuses its credential does not count: its pushes wait
     /// in the slots, and the other apps go on.
-    private var pushesAhead: Int {
+    var pushesAhead: Int {
         var count = 0
         for app in apps.values {
             for client in app.clients where client.apns.isUsable { count += client.apns.waiting }

@@ -14,7 +14,7 @@ extension Pipeline {
         endPage(of: event)
     }
 
-    /// Room: slots, and a Redis that keeps up.
+    /// Room: slots, and a Redis that keeps up; whether APNs does is asked once per go, of groups only.
     ///
     /// Members whose reads would only wait in the pipeline cost memory and fall out of the processor's caches, and with
     /// many groups at once the last of them would run out of time. Below the depth at which reading from Kafka rests,
@@ -25,6 +25,9 @@ extension Pipeline {
 
     /// False: the rest of the page has no room yet.
     private func startPage(of event: EventJob) -> Bool {
+        if event.audience.group != nil, !event.audience.isPageDone, pushesAhead >= limits.pushesAheadMax {
+            return false
+        }
         while !event.audience.isPageDone {
             guard hasRoomForMembers else { return false }
             guard let member = event.audience.pop(), isWanted(member.uid, by: event) else { continue }
