@@ -49,6 +49,8 @@ extension Pipeline: KafkaConsumerDelegate {
     func tick() {
         perform(intake.tick(hasRoom: hasRoom, nowNanos: loop.nowNanos))
         for partition in fullPartitions { relieve(partition) }
+        // Live devices do not wait until APNs has room for the rest of a giant group: their acks are due in seconds.
+        for event in expanding { flushDeliveries(of: event, evenIfUndecided: true) }
         expandWaiting()
         completeRevocationIfDrained()
         holdChangesIfRefused()

@@ -264,7 +264,7 @@ extension Pipeline {
         }
     }
 
-    /// One record per gateway, when everyone of the event is decided.
+    /// One record per gateway, when everyone of the event is decided; a group whose members wait for room sends each second.
     func flushDeliveries(of event: EventJob, evenIfUndecided: Bool = false) {
         guard !event.deliveries.isEmpty, (event.undecided == 0 && event.audience.isEmpty) || evenIfUndecided
         else { return }
