@@ -124,7 +124,8 @@ extension StateStore {
 
     /// A device into a set that lives so long from now: two commands to one tag.
     private func addBriefly(
-        _ name: StaticString, _ app: String, _ uid: String, _ id: String, _ device: String, seconds: Int64, _ tag: UInt64
+        _ name: StaticString, _ app: String, _ uid: String, _ id: String, _ device: String, seconds: Int64,
+        _ tag: UInt64
     ) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "SADD")
