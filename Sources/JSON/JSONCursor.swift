@@ -108,6 +108,9 @@ public struct JSONCursor {
         return String(decoding: rest[start..<end], as: UTF8.self)
     }
 
+    /// Bytes of the whole text that this is a part of.
+    public var documentCount: Int { view.pointee.source.count }
+
     /// An object's or array's bytes as they were written; nil for other kinds.
     ///
     /// What passes through untouched is copied from here.

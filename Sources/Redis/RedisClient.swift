@@ -36,7 +36,7 @@ public final class RedisClient {
     private let loop: Loop
     private let log: Log
     private let tls: TLSClientContext?
-    private var metrics: RedisMetrics
+    private let metrics: RedisMetrics
     private var connection: RedisConnection?
     private var backoff: Backoff
     private var retryTimer: LoopTimer?

@@ -8,8 +8,10 @@ public struct RedisOperation: Sendable, Equatable {
     public static var other: RedisOperation { RedisOperation(index: 0) }
 }
 
-/// The client's numbers; without a registry they are counted and shown nowhere.
-struct RedisMetrics {
+/// The client's numbers; without a registry they are counted and shown nowhere. Loop-bound.
+///
+/// By reference: it is asked once per reply, and a value with so many parts would be copied for it.
+final class RedisMetrics {
     private let registry: MetricsRegistry?
     private var names: [String] = []
     private var seconds: [Histogram] = []
@@ -28,7 +30,7 @@ struct RedisMetrics {
     }
 
     /// The operation of that name; beyond 255 names all are `other`.
-    mutating func operation(_ name: String) -> RedisOperation {
+    func operation(_ name: String) -> RedisOperation {
         if let known = names.firstIndex(of: name) { return RedisOperation(index: UInt8(known)) }
         guard names.count < 255 else { return .other }
         let bounds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2]
@@ -46,7 +48,7 @@ struct RedisMetrics {
         if index < seconds.count { seconds[index].observe(nanos) }
     }
 
-    mutating func count(_ code: RedisFault.Code) {
+    func count(_ code: RedisFault.Code) {
         if let cell = errors[code.name] { return cell.add() }
         let cell =
             registry?.counter(

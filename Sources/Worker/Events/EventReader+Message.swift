@@ -107,7 +107,8 @@ extension EventReader {
     private func payload(_ push: FieldScope<PushKey>) throws(BadRecord) -> JSONValue? {
         guard let object = try push.object(.payload) else { return nil }
         let value = JSONValue(object)
-        if let source = object.sourceBytes, source.count > Limit.payload {
+        // Most records are shorter as a whole.
+        if object.documentCount > Limit.payload, let source = object.sourceBytes, source.count > Limit.payload {
             var writer = JSONWriter()
             writer.value(value)
             if writer.count > Limit.payload, String(decoding: writer.bytes, as: UTF8.self).count > Limit.payload {
