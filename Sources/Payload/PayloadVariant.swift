@@ -31,7 +31,7 @@ public struct PayloadVariant: Sendable, Hashable {
 
     /// The variant for one token; the language is the device's, else the user's, else the app's.
     public init(
-        _ message: borrowing Message, token: TokenRecord, settings: UserSettings, isForced: Bool,
+        _ message: borrowing Message, token: borrowing TokenRecord, settings: UserSettings, isForced: Bool,
         policy: borrowing AppPolicy
     ) {
         self.init(

@@ -52,15 +52,21 @@ extension TokenRecord {
 }
 
 /// A token and the device it is bound to.
-public struct BoundToken: Sendable, Equatable {
-    public var device: String
-    public var record: TokenRecord
-    public var version: Int64
+///
+/// By reference: it goes from hand to hand on the way to a push, and has nine parts that each copy would count.
+public final class BoundToken: Sendable, Equatable {
+    public let device: String
+    public let record: TokenRecord
+    public let version: Int64
 
     public init(device: String, record: TokenRecord, version: Int64) {
         self.device = device
         self.record = record
         self.version = version
+    }
+
+    public static func == (one: BoundToken, other: BoundToken) -> Bool {
+        one.device == other.device && one.record == other.record && one.version == other.version
     }
 }
 

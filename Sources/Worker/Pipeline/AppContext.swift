@@ -90,15 +90,15 @@ final class AppContext {
 
     /// The client for a token: its environment, and the credential set that it was bound with, else the first; for a Live
     /// Activity of those with a provider key. Where none has one the push is refused by name.
-    func client(for token: TokenRecord) -> Client? {
+    func client(for token: BoundToken) -> Client? {
         var fallback: Client?
         var unable: Client?
-        for client in clients where client.environment == token.environment {
-            guard client.usesProviderKey || !token.type.needsProviderKey else {
+        for client in clients where client.environment == token.record.environment {
+            guard client.usesProviderKey || !token.record.type.needsProviderKey else {
                 if unable == nil { unable = client }
                 continue
             }
-            if client.credential == token.credential { return client }
+            if client.credential == token.record.credential { return client }
             if fallback == nil { fallback = client }
         }
         return fallback ?? unable

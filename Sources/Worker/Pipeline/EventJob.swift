@@ -84,7 +84,7 @@ final class EventJob {
         isSwitchedOff = !message.value.push.enabled
         showsBadge = !message.value.push.silent
         hasMembers = message.value.conversation.type.hasMembers
-        ownLane = Self.lane(of: message.value)
+        ownLane = message.read { Self.lane(of: $0) }
         begunActivityID = nil
         audience = message.read { Audience(of: $0) }
         payloads = message.read { EventPayloads($0, policy: app.policy) }
@@ -184,11 +184,11 @@ final class EventJob {
     /// Nil where the event makes headers that cannot be sent (a topic with bytes that no header may have).
     ///
     /// - Parameter merged: the messages that the push tells of; their collapse id is not this event's.
-    func headers(for token: TokenRecord, _ merged: MergedPush? = nil) -> PushHeaders? {
-        if let merged { return makeHeaders(topic: token.topic, merged) }
-        for entry in headers where entry.topic == token.topic { return entry.value }
-        let value = makeHeaders(topic: token.topic)
-        headers.append((token.topic, value))
+    func headers(topic: String, _ merged: MergedPush? = nil) -> PushHeaders? {
+        if let merged { return makeHeaders(topic: topic, merged) }
+        for entry in headers where entry.topic == topic { return entry.value }
+        let value = makeHeaders(topic: topic)
+        headers.append((topic, value))
         return value
     }
 
@@ -221,13 +221,13 @@ final class EventJob {
 
     /// The bytes for one device; nil: too large however much is cut (`payload_too_large`).
     func payload(
-        uid: String, settings: UserSettings, token: TokenRecord, isForced: Bool, badge: Int64?, id: PushIdentity,
+        uid: String, settings: UserSettings, token: BoundToken, isForced: Bool, badge: Int64?, id: PushIdentity,
         mergedCount: Int = 0
     ) -> [UInt8]? {
         guard let message else { return activity?.payload }
         let template = message.read { message in
             var variant = PayloadVariant(
-                message, token: token, settings: settings, isForced: isForced, policy: app.policy)
+                message, token: token.record, settings: settings, isForced: isForced, policy: app.policy)
             variant.mergedCount = mergedCount
             return payloads?.template(variant, of: message, templates: app.templates)
         }

@@ -130,7 +130,7 @@ extension Pipeline {
         let token = target.token.record
         guard target.isOwned else { return end(job, index, .suppressed, Reason.tokenMoved.rawValue) }
         let nowMs = loop.wallMs
-        guard let client = job.app.client(for: token), let device = DeviceToken(token.hex),
+        guard let client = job.app.client(for: target.token), let device = DeviceToken(token.hex),
             let headers = try? PushHeaders(
                 topic: token.topic, pushType: .alert, expirationSeconds: nowMs / 1000 + ClearJob.storedSeconds,
                 collapseID: ClearJob.collapseID)
@@ -156,7 +156,7 @@ extension Pipeline {
     func didFinishClear(_ tag: Tag, _ outcome: PushOutcome, attempts: Int) {
         let index = Int(tag.index)
         guard let job = clearJob(tag.ref), index < job.targets.count else { return }
-        let ending = Ending(outcome, token: job.targets[index].token.record, isForced: false)
+        let ending = Ending(outcome, token: job.targets[index].token, isForced: false)
         end(job, index, ending.verdict, ending.reason) { record in
             record.label = ending.label
             record.apnsID = ending.apnsID

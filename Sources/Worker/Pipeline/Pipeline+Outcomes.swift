@@ -15,7 +15,7 @@ extension Pipeline: APNsClientDelegate {
         else { return }
         let hasLane = !job.devices[index].isHeld
         let latency = loop.nowNanos &- job.devices[index].startedNanos
-        let ending = Ending(outcome, token: bound.record, isForced: job.isForced)
+        let ending = Ending(outcome, token: bound, isForced: job.isForced)
         end(job, index, verdict: ending.verdict, reason: ending.reason) { record in
             record.label = ending.label
             record.apnsID = ending.apnsID
@@ -145,7 +145,7 @@ struct Ending {
     /// Why the token goes; nil: it stays.
     var removal: RemovalBrake.Cause?
 
-    init(_ outcome: PushOutcome, token: TokenRecord, isForced: Bool) {
+    init(_ outcome: PushOutcome, token: BoundToken, isForced: Bool) {
         switch outcome {
         case .accepted(let id):
             self.init(.accepted, (isForced ? Reason.forced : .ok).rawValue)
@@ -158,7 +158,7 @@ struct Ending {
             switch outcome.tokenFate {
             case .keep: break
             case .remove: removal = reason.text == "DeviceTokenNotForTopic" ? .notForTopic : .badDeviceToken
-            case .removeIfOlder: removal = token.isDead(sinceMs: timestampMs) ? .gone : nil
+            case .removeIfOlder: removal = token.record.isDead(sinceMs: timestampMs) ? .gone : nil
             }
         case .expired:
             self.init(.expired, Reason.expired.rawValue)

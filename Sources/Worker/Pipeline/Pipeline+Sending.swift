@@ -107,9 +107,9 @@ extension Pipeline {
 
     /// Into the APNs client's hands.
     func dispatch(_ job: RecipientJob, _ index: Int) {
-        guard job.devices[index].state == .pushing, let token = job.devices[index].token?.record else { return }
+        guard job.devices[index].state == .pushing, let token = job.devices[index].token else { return }
         if needsLook(job, index) { return lookAgain(job, index) }
-        guard let client = job.event.app.client(for: token), let device = DeviceToken(token.hex) else {
+        guard let client = job.event.app.client(for: token), let device = DeviceToken(token.record.hex) else {
             return stop(job, index, .noToken)
         }
         guard let push = makePush(job, index, token, device) else {
@@ -156,10 +156,10 @@ extension Pipeline {
     }
 
     private func makePush(
-        _ job: RecipientJob, _ index: Int, _ token: TokenRecord, _ device: DeviceToken
+        _ job: RecipientJob, _ index: Int, _ token: BoundToken, _ device: DeviceToken
     ) -> Push? {
         let merged = job.devices[index].merged
-        guard let id = job.devices[index].pushID, let headers = job.event.headers(for: token, merged),
+        guard let id = job.devices[index].pushID, let headers = job.event.headers(topic: token.record.topic, merged),
             let payload = job.event.payload(
                 uid: job.recipient.uid, settings: job.recipient.settings, token: token, isForced: job.isForced,
                 badge: job.devices[index].badge, id: id, mergedCount: merged?.count ?? job.event.digest?.count ?? 0)
@@ -168,7 +168,7 @@ extension Pipeline {
             tag: job.tag(.push, index), token: device, headers: headers,
             id: PushID(high: id.high, low: id.low), payload: payload, expiresAtMs: job.event.expiresAtMs,
             lane: job.event.lane,
-            isSuspect: job.event.app.suspects.isSuspect(boundMs: token.boundMs, nowMs: loop.wallMs))
+            isSuspect: job.event.app.suspects.isSuspect(boundMs: token.record.boundMs, nowMs: loop.wallMs))
     }
 
     /// Ours to prevent, so it is told.

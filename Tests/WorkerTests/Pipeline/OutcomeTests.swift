@@ -67,7 +67,7 @@ import Testing
     }()
 
     private func ending(_ outcome: PushOutcome, isForced: Bool = false) -> Ending {
-        Ending(outcome, token: token, isForced: isForced)
+        Ending(outcome, token: BoundToken(device: "d", record: token, version: 1), isForced: isForced)
     }
 
     private func rejected(_ status: Int, _ reason: String, _ timestampMs: Int64? = nil) -> Ending {
