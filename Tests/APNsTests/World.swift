@@ -128,6 +128,11 @@ final class World: APNsClientDelegate, @unchecked Sendable {
     func end() {
         made?.close()
         made = nil
+        // What a test hung in here holds connections, and they the peers.
+        onOutcome = nil
+        onHold = nil
+        for peer in extraPeers + [peer] { peer.onRequest = { _, _ in } }
+        extraPeers = []
     }
 }
 
