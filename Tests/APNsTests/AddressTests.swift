@@ -21,28 +21,16 @@ import Testing
         _ count: Int, limits: APNsLimits, _ prepare: @escaping @Sendable (World, [Peer]) -> Void,
         judge: @escaping @Sendable (World, [Peer]) -> Void
     ) async throws {
-        let loop = try TestLoop()
-        let world = try await loop.run { test in
+        try await withWorld({ test in
             let peers = try Self.peers(count, on: test)
             let world = try World(test.loop, limits: limits, port: peers[0].port) { $0.host = "localhost" }
-            test.keep(world)
             world.extraPeers = peers
             prepare(world, peers)
             return world
-        }
-        let result: Result<Void, any Error>
-        do {
+        }) { loop, world in
             try await world.allDone()
-            result = .success(())
-        } catch {
-            result = .failure(error)
+            await loop.run { _ in judge(world, world.extraPeers) }
         }
-        await loop.run { _ in
-            if case .success = result { judge(world, world.extraPeers) }
-            world.end()
-        }
-        await loop.end()
-        try result.get()
     }
 
     @Test func connectionsSpreadOverTheAddressesOfAName() async throws {

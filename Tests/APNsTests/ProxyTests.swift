@@ -76,8 +76,7 @@ private final class RelayProxy {
         refusals: Int = 0, silentAfter: Int = .max, limits: APNsLimits = World.quick,
         judge: @escaping @Sendable (World, _ requests: [String], _ carried: [UInt8]) -> Void
     ) async throws {
-        let loop = try TestLoop()
-        let world = try await loop.run { test in
+        try await withWorld({ test in
             let proxy = try RelayProxy(test.loop)
             proxy.refusals = refusals
             proxy.silentAfter = silentAfter
@@ -85,25 +84,13 @@ private final class RelayProxy {
             let world = try World(test.loop, limits: limits) {
                 $0.proxy = HTTPProxy(host: "127.0.0.1", port: proxy.port)
             }
-            test.keep(world)
             world.atEnd = { judge(world, proxy.requests, proxy.carried) }
             world.send(1...300)
             return world
-        }
-        let result: Result<Void, any Error>
-        do {
+        }) { loop, world in
             try await world.allDone()
-            result = .success(())
-        } catch {
-            result = .failure(error)
+            await loop.run { _ in world.atEnd?() }
         }
-        await loop.run { _ in
-            if case .success = result { world.atEnd?() }
-            world.atEnd = nil
-            world.end()
-        }
-        await loop.end()
-        try result.get()
     }
 
     @Test func pushesTravelThroughAProxyUnread() async throws {

@@ -131,6 +131,7 @@ final class World: APNsClientDelegate, @unchecked Sendable {
         // What a test hung in here holds connections, and they the peers.
         onOutcome = nil
         onHold = nil
+        atEnd = nil
         for peer in extraPeers + [peer] { peer.onRequest = { _, _ in } }
         extraPeers = []
     }
@@ -140,9 +141,16 @@ final class World: APNsClientDelegate, @unchecked Sendable {
 func withWorld(
     limits: APNsLimits = World.quick, port: UInt16? = nil, _ body: (TestLoop, World) async throws -> Void
 ) async throws {
+    try await withWorld({ test in try World(test.loop, limits: limits, port: port) }, body)
+}
+
+/// The same with a world of the test's own making.
+func withWorld(
+    _ make: @Sendable (isolated TestLoop) throws -> World, _ body: (TestLoop, World) async throws -> Void
+) async throws {
     let loop = try TestLoop()
     let world = try await loop.run { test in
-        let world = try World(test.loop, limits: limits, port: port)
+        let world = try make(test)
         test.keep(world)
         return world
     }

@@ -120,7 +120,6 @@ extension Pipeline {
                 return askAcks(job)
             }
         }
-        decided(job)
         if claim.state == .finished { endFinished(job) } else { route(job) }
     }
 
@@ -168,6 +167,7 @@ extension Pipeline {
 
     /// Step 11: each device on its way. A later round leaves alone what ended, is out, or may still be acknowledged.
     func route(_ job: RecipientJob) {
+        decided(job)
         job.step = .sending
         guard let decision = job.decision else { return }
         for index in job.devices.indices where job.devices[index].state == .held { supersede(job, index) }

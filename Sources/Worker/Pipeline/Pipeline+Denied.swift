@@ -58,7 +58,6 @@ extension Pipeline {
         guard takesPair(job) else { return }
         job.facts.insert(.settingsUnread)
         job.decision = decision
-        decided(job)
         route(job)
     }
 }
