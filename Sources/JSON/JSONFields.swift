@@ -20,6 +20,8 @@ public final class JSONKeyTable<Key: JSONKey> {
         @usableFromInline var name: UnsafePointer<UInt8>?
         @usableFromInline var length: Int
         @usableFromInline var key: Int
+        /// The name's first eight bytes: most names are no longer.
+        @usableFromInline var head: UInt64
     }
 
     public init() {
@@ -31,14 +33,15 @@ public final class JSONKeyTable<Key: JSONKey> {
         found = .allocate(capacity: count)
         found.initialize(repeating: 0, count: count)
         slots = .allocate(capacity: size)
-        slots.initialize(repeating: Slot(name: nil, length: 0, key: 0), count: size)
+        slots.initialize(repeating: Slot(name: nil, length: 0, key: 0, head: 0), count: size)
         for key in Key.allCases {
             precondition(key.rawValue >= 0 && key.rawValue < count && key.name.hasPointerRepresentation)
             let start = key.name.utf8Start
             let length = key.name.utf8CodeUnitCount
             var at = Self.hash(start, length) & mask
             while slots[at].name != nil { at = (at + 1) & mask }
-            slots[at] = Slot(name: start, length: length, key: key.rawValue)
+            let head = (0..<min(8, length)).reversed().reduce(0) { $0 &<< 8 | UInt64(start[$1]) }
+            slots[at] = Slot(name: start, length: length, key: key.rawValue, head: head)
         }
     }
 
@@ -56,9 +59,12 @@ public final class JSONKeyTable<Key: JSONKey> {
         var members = object.members
         while let member = members.next() {
             guard let name = member.key.utf8, let start = name.baseAddress else { continue }
+            let head = Self.head(start, name.count)
             var at = Self.hash(start, name.count) & mask
             while let candidate = slots[at].name {
-                if slots[at].length == name.count, Self.equal(candidate, start, name.count) {
+                if slots[at].length == name.count, slots[at].head == head,
+                    name.count <= 8 || Self.equal(candidate, start, name.count)
+                {
                     found[slots[at].key] =
                         member.value.isNull ? 0 : UInt32(truncatingIfNeeded: member.value.index)
                     break
@@ -77,6 +83,15 @@ public final class JSONKeyTable<Key: JSONKey> {
         let last = UInt64(start[length &- 1])
         let mixed = (first | middle &<< 8 | last &<< 16 | UInt64(truncatingIfNeeded: length) &<< 24)
         return Int(truncatingIfNeeded: (mixed &* 0x9E37_79B9_7F4A_7C15) &>> 40)
+    }
+
+    /// The first eight bytes of a name that the parser holds, the first in the lowest place, zeros behind a shorter one.
+    ///
+    /// Eight may always be read there: simdjson keeps 64 bytes of padding behind its strings.
+    @inlinable
+    static func head(_ start: UnsafePointer<UInt8>, _ length: Int) -> UInt64 {
+        let word = UInt64(littleEndian: UnsafeRawPointer(start).loadUnaligned(as: UInt64.self))
+        return length < 8 ? word & ((1 &<< (UInt64(truncatingIfNeeded: length) &* 8)) &- 1) : word
     }
 
     @inlinable

@@ -109,6 +109,7 @@ extension JSONCursor.Members {
     public func lastOfEachKey() -> [(name: String, value: JSONCursor)] {
         // Few members are searched one by one; the many of a hostile object would take the square of their number.
         var result: [(name: String, value: JSONCursor)] = []
+        result.reserveCapacity(Swift.min(4, (end &- index) / 2))
         var places: [String: Int] = [:]
         for (key, value) in self {
             let name = key.string ?? ""

@@ -73,25 +73,35 @@ public struct JSONWriter: ~Copyable {
     }
 
     public mutating func string(_ text: String) {
-        var text = text
-        text.withUTF8 { string($0) }
+        text.utf8.span.withUnsafeBufferPointer { string($0) }
+    }
+
+    /// A string that is put together of two.
+    public mutating func string(_ first: String, _ second: String) {
+        first.utf8.span.withUnsafeBufferPointer { string($0) }
+        // Its closing quote makes way.
+        count &-= 1
+        second.utf8.span.withUnsafeBufferPointer { text(UnsafeRawBufferPointer($0)) }
     }
 
     /// A string of UTF-8 bytes; broken UTF-8 would be written as it is.
     public mutating func string(_ utf8: UnsafeBufferPointer<UInt8>) {
-        let text = UnsafeRawBufferPointer(utf8)
-        makeRoom(text.count &+ 3)
+        makeRoom(2)
         comma()
         put(UInt8(ascii: "\""))
-        var start = 0
-        while let next = Self.firstEscaped(in: text, from: start) {
-            put(UnsafeRawBufferPointer(rebasing: text[start..<next]))
-            // What is still to come finds room as before, beside the longest escape.
-            makeRoom(text.count &- next &+ 8)
-            escape(text[next])
-            start = next &+ 1
+        text(UnsafeRawBufferPointer(utf8))
+    }
+
+    /// The rest of an open string, and its closing quote.
+    private mutating func text(_ text: UnsafeRawBufferPointer) {
+        makeRoom(text.count &+ 1 &+ 8)
+        // Nearly always nothing is escaped: the text is copied, and looked at where it then stands.
+        let start = count
+        put(text)
+        if let first = firstEscaped(from: start) {
+            count = first
+            escape(UnsafeRawBufferPointer(rebasing: text[(first &- start)...]))
         }
-        put(UnsafeRawBufferPointer(rebasing: text[start...]))
         put(UInt8(ascii: "\""))
         needsComma = true
     }
@@ -125,8 +135,7 @@ public struct JSONWriter: ~Copyable {
 
     /// A number as its sender wrote it.
     public mutating func number(_ text: String) {
-        var text = text
-        text.withUTF8 { raw(UnsafeRawBufferPointer($0)) }
+        text.utf8.span.withUnsafeBufferPointer { raw(UnsafeRawBufferPointer($0)) }
     }
 
     // Whole members, for keys known to need no escape.
@@ -170,26 +179,40 @@ public struct JSONWriter: ~Copyable {
 
     // MARK: Bytes
 
-    /// The first byte from `start` on that RFC 8259 section 7 wants escaped: quote, backslash, control.
-    private static func firstEscaped(in text: UnsafeRawBufferPointer, from start: Int) -> Int? {
-        var at = start
-        // Eight at a time: of each byte the top bit is set where it is one of them; as a false alarm perhaps also of the
-        // byte above one, so the eight are then looked at one by one.
+    /// The first byte written from `start` on that RFC 8259 section 7 wants escaped: quote, backslash, control.
+    ///
+    /// Eight at a time, the last of them perhaps behind the text, where there is room. Of each byte the top bit is set where
+    /// it is one of them; as a false alarm perhaps also of bytes above one, so the lowest is the one.
+    private func firstEscaped(from start: Int) -> Int? {
         let ones: UInt64 = 0x0101_0101_0101_0101
-        while at &+ 8 <= text.count {
-            let word = text.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+        var at = start
+        while at < count {
+            let word = UInt64(littleEndian: base.loadUnaligned(fromByteOffset: at, as: UInt64.self))
             let quote = word ^ (ones &* 0x22)
             let backslash = word ^ (ones &* 0x5C)
-            let found = (word &- ones &* 0x20) & ~word | (quote &- ones) & ~quote | (backslash &- ones) & ~backslash
-            if found & (ones &* 0x80) != 0 { break }
+            let found =
+                ((word &- ones &* 0x20) & ~word | (quote &- ones) & ~quote | (backslash &- ones) & ~backslash)
+                & (ones &* 0x80)
+            if found != 0 {
+                let first = at &+ found.trailingZeroBitCount / 8
+                return first < count ? first : nil
+            }
             at &+= 8
         }
-        while at < text.count {
-            let byte = text[at]
-            if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return at }
-            at &+= 1
-        }
         return nil
+    }
+
+    /// Text with something to escape in it; leaves room for the closing quote.
+    private mutating func escape(_ text: UnsafeRawBufferPointer) {
+        makeRoom(text.count)
+        for byte in text {
+            // The longest escape, and the quote.
+            makeRoom(7)
+            switch byte {
+            case 0..<0x20, UInt8(ascii: "\""), UInt8(ascii: "\\"): escape(byte)
+            default: put(byte)
+            }
+        }
     }
 
     private mutating func escape(_ byte: UInt8) {

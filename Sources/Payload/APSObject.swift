@@ -15,7 +15,9 @@ struct APSObject {
 
     /// Where the body's characters lie in the bytes, for cutting.
     struct Body {
-        var text: [UInt8]
+        /// The sender's name and what stands between it and the text, or empty.
+        var name: String
+        var text: String
         var range: Range<Int>
     }
 
@@ -79,7 +81,7 @@ struct APSObject {
     private func writeAlert(to writer: inout JSONWriter) -> Body? {
         switch given.isEmpty ? nil : given("alert") {
         case .string(let alert) where !text.isForcedText:
-            return writeText(Array(alert.utf8), to: &writer)
+            return writeText(alert, to: &writer)
         case .object(let members):
             return writeMerged(members, to: &writer)
         default:
@@ -97,7 +99,7 @@ struct APSObject {
         let isOurs = text.isForcedText || !gives("body", "loc-key")
         if isOurs {
             writer.key("body")
-            body = writeText(text.body, to: &writer)
+            body = writeText(name: text.name, text.body, to: &writer)
         }
         for member in members where member.value != .null {
             switch (member.key, member.value) {
@@ -105,7 +107,7 @@ struct APSObject {
                 continue
             case ("body", .string(let given)):
                 writer.key("body")
-                body = writeText(Array(given.utf8), to: &writer)
+                body = writeText(given, to: &writer)
             default:
                 writer.member(member)
             }
@@ -114,7 +116,7 @@ struct APSObject {
         return body
     }
 
-    private func writeText(_ text: [UInt8], to writer: inout JSONWriter) -> Body {
-        Body(text: text, range: writer.placedString(text))
+    private func writeText(name: String = "", _ text: String, to writer: inout JSONWriter) -> Body {
+        Body(name: name, text: text, range: writer.placedString(name, text))
     }
 }

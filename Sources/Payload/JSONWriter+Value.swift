@@ -26,9 +26,9 @@ extension JSONWriter {
     }
 
     /// Writes the string of a key that was just written, and tells where its characters lie between the quotes.
-    mutating func placedString(_ utf8: [UInt8]) -> Range<Int> {
+    mutating func placedString(_ text: String, _ more: String = "") -> Range<Int> {
         let start = count + 1
-        utf8.withUnsafeBufferPointer { string($0) }
+        string(text, more)
         return start..<count - 1
     }
 

@@ -44,7 +44,7 @@ public struct PayloadTemplate: Sendable {
         let apsEnd = writer.count
         writer.endObject()
         writer.key("pid")
-        let pidPlace = writer.placedString([]).lowerBound
+        let pidPlace = writer.placedString("").lowerBound
         let receiverPlace = ProfileKeys(profile).write(message, to: &writer)
         writer.endObject()
 
@@ -56,12 +56,12 @@ public struct PayloadTemplate: Sendable {
         if excess > 0 {
             guard let body,
                 let cut = TextCut.escapedBytes(
-                    String(decoding: body.text, as: UTF8.self), limit: body.range.count - excess)
+                    body.name + body.text, limit: body.range.count - excess)
             else {
                 return nil
             }
             var short = JSONWriter()
-            let range = short.placedString(Array(cut.utf8))
+            let range = short.placedString(cut)
             shift = body.range.count - range.count
             writer.replace(body.range, with: short.bytes(in: range))
         }
@@ -115,7 +115,7 @@ public struct PayloadTemplate: Sendable {
 
     private static func escaped(_ text: String) -> [UInt8] {
         var writer = JSONWriter(reservingCapacity: receiverReserve)
-        let range = writer.placedString(Array(text.utf8))
+        let range = writer.placedString(text)
         return writer.bytes(in: range)
     }
 

@@ -66,7 +66,7 @@ struct ProfileKeys {
         writer.member("tId", message.sessionID)
         writer.member("id", message.msgID)
         writer.key("rId")
-        let receiver = writer.placedString([]).lowerBound
+        let receiver = writer.placedString("").lowerBound
         writer.endObject()
         if !custom.isEmpty { writer.member(.init("appData", .object(custom))) }
         return receiver

@@ -10,12 +10,16 @@ public struct RedisCommand: ~Copyable {
     private static let bulkHeadBytes = 5
     /// Twenty digits, a letter before them and the line's end behind.
     private static let headBytesMax = 23
+    /// What stays free behind an open argument: a longer head moves it, and a line's end closes it.
+    private static let slack = 32
 
     private var base: UnsafeMutableRawPointer
     private var capacity = 4096
     private var filled = headBytesMax
     /// Where the open argument's bytes begin; 0 when none is open.
     private var open = 0
+    /// How far its bytes may reach before there is need of more room; 0 when none is open. One comparison asks for both.
+    private var limit = 0
 
     /// How many arguments are complete, the command's name included.
     public private(set) var count = 0
@@ -72,14 +76,14 @@ public struct RedisCommand: ~Copyable {
 
     /// Adds to an argument that `end()` will complete.
     public mutating func part(_ bytes: UnsafeRawBufferPointer) {
-        beginArgument(bytes.count)
+        if filled &+ bytes.count > limit { openArgument(bytes.count) }
         if let start = bytes.baseAddress { (base + filled).copyMemory(from: start, byteCount: bytes.count) }
         filled &+= bytes.count
     }
 
     /// Adds a number in decimal to an argument that `end()` will complete.
     public mutating func part(_ number: Int64) {
-        beginArgument(20)
+        if filled &+ 20 > limit { openArgument(20) }
         if number < 0 {
             base.storeBytes(of: UInt8(ascii: "-"), toByteOffset: filled, as: UInt8.self)
             filled &+= 1
@@ -89,22 +93,36 @@ public struct RedisCommand: ~Copyable {
 
     /// Completes the argument that `part` began; without parts it is empty.
     public mutating func end() {
-        beginArgument(0)
+        if filled > limit { openArgument(0) }
         let length = filled &- open
-        let head = length < 10 ? 4 : length < 100 ? Self.bulkHeadBytes : 3 &+ Decimal.count(UInt64(length))
-        let shift = head &- Self.bulkHeadBytes
-        if shift != 0 {
-            makeRoom(shift &+ 2)
-            (base + open + shift).copyMemory(from: base + open, byteCount: length)
-            filled &+= shift
+        if length &- 10 < 90, length >= 10 {
+            let tens = UInt32(truncatingIfNeeded: length) / 10
+            let units = UInt32(truncatingIfNeeded: length) &- tens &* 10
+            // `$`, both digits and the first of the line's end, lowest byte first.
+            let head = 0x0D30_3024 &+ (tens &<< 8) &+ (units &<< 16)
+            let start = base + open - Self.bulkHeadBytes
+            start.storeBytes(of: head.littleEndian, as: UInt32.self)
+            start.storeBytes(of: UInt8(ascii: "\n"), toByteOffset: 4, as: UInt8.self)
+        } else {
+            writeUnusualHead(length)
         }
-        let start = base + open - Self.bulkHeadBytes
-        start.storeBytes(of: UInt8(ascii: "$"), as: UInt8.self)
-        Self.writeLineEnd(to: start + 1 + Decimal.write(UInt64(length), to: start + 1))
         Self.writeLineEnd(to: base + filled)
         filled &+= 2
         open = 0
+        limit = 0
         count &+= 1
+    }
+
+    /// The head of an argument for which not just so much room was left.
+    private mutating func writeUnusualHead(_ length: Int) {
+        let head = length < 10 ? 4 : 3 &+ Decimal.count(UInt64(length))
+        let shift = head &- Self.bulkHeadBytes
+        makeRoom(max(0, shift) &+ 2)
+        (base + open + shift).copyMemory(from: base + open, byteCount: length)
+        filled &+= shift
+        let start = base + open - Self.bulkHeadBytes
+        start.storeBytes(of: UInt8(ascii: "$"), as: UInt8.self)
+        Self.writeLineEnd(to: start + 1 + Decimal.write(UInt64(length), to: start + 1))
     }
 
     /// Adds `arguments` whole arguments that another builder encoded.
@@ -120,6 +138,7 @@ public struct RedisCommand: ~Copyable {
         if capacity > 1 << 20 { resize(to: 4096) }
         filled = Self.headBytesMax
         open = 0
+        limit = 0
         count = 0
     }
 
@@ -156,12 +175,14 @@ public struct RedisCommand: ~Copyable {
 
     // MARK: Storage
 
-    /// Opens an argument unless one is open, with room for so many bytes more, a long head and both line ends.
-    private mutating func beginArgument(_ bytes: Int) {
-        makeRoom(bytes &+ Self.bulkHeadBytes &+ 32)
-        guard open == 0 else { return }
-        filled &+= Self.bulkHeadBytes
-        open = filled
+    /// Makes room in the open argument for so many bytes more, a long head and both line ends; opens one if none is.
+    private mutating func openArgument(_ bytes: Int) {
+        makeRoom(bytes &+ Self.bulkHeadBytes &+ Self.slack)
+        if open == 0 {
+            filled &+= Self.bulkHeadBytes
+            open = filled
+        }
+        limit = capacity &- Self.slack
     }
 
     private mutating func makeRoom(_ bytes: Int) {
@@ -177,7 +198,6 @@ public struct RedisCommand: ~Copyable {
     }
 
     private static func writeLineEnd(to place: UnsafeMutableRawPointer) {
-        place.storeBytes(of: UInt8(ascii: "\r"), as: UInt8.self)
-        place.storeBytes(of: UInt8(ascii: "\n"), toByteOffset: 1, as: UInt8.self)
+        place.storeBytes(of: UInt16(0x0A0D).littleEndian, as: UInt16.self)
     }
 }

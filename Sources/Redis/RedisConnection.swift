@@ -3,7 +3,7 @@ internal import EventLoop
 /// One connection's life: greeting, pipeline, end. A lost one is replaced, never revived.
 ///
 /// It dies with its pipeline, so that no reply of an old connection can ever meet a command of a new one.
-final class RedisConnection: LinkDelegate {
+final class RedisConnection {
     /// What the reader is given at once; see `ReplyReader.feed`.
     private static let feedBytes = 4096
 
@@ -20,6 +20,7 @@ final class RedisConnection: LinkDelegate {
     private var reader: ReplyReader
     private var kept = ByteQueue()
     private var timer: LoopTimer?
+    private var ear: Ear?
     /// Runs since the first READONLY.
     private var readOnlyTimer: LoopTimer?
     private var writtenBytes: UInt64 = 0
@@ -36,8 +37,26 @@ final class RedisConnection: LinkDelegate {
 
     func open() {
         timer = LoopTimer(loop: loop) { [unowned self] in timerFired() }
-        link.delegate = self
+        let ear = Ear(self)
+        self.ear = ear
+        link.delegate = ear
         link.open()
+    }
+
+    /// Stands between the link and the connection: the link's reference is a weak one, and an object to which one points
+    /// pays for it with every retain.
+    private final class Ear: LinkDelegate {
+        private unowned let connection: RedisConnection
+
+        init(_ connection: RedisConnection) {
+            self.connection = connection
+        }
+
+        func linkDidOpen(_ link: Link) { connection.linkDidOpen() }
+
+        func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) { connection.received(bytes) }
+
+        func link(_ link: Link, didClose reason: LinkFault) { connection.linkClosed(reason) }
     }
 
     // MARK: Sending
@@ -86,12 +105,12 @@ final class RedisConnection: LinkDelegate {
 
     // MARK: The link's events
 
-    func linkDidOpen(_ link: Link) {
+    private func linkDidOpen() {
         guard isLive else { return }
         client.greet(self)
     }
 
-    func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) {
+    private func received(_ bytes: UnsafeRawBufferPointer) {
         withExtendedLifetime(self) {
             // Taken once per batch: each look at them is counted by the runtime.
             let client = client
@@ -109,7 +128,7 @@ final class RedisConnection: LinkDelegate {
         }
     }
 
-    func link(_ link: Link, didClose reason: LinkFault) {
+    private func linkClosed(_ reason: LinkFault) {
         end(RedisFault(isReady ? .connectionLost(wasSent: true) : .unreachable, reason.description))
     }
 

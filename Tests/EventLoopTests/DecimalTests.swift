@@ -5,8 +5,14 @@ struct DecimalTests {
     private func signed(_ text: String) -> Int64? { Array(text.utf8).withUnsafeBytes { Decimal.signed($0) } }
     private func unsigned(_ text: String) -> UInt64? { Array(text.utf8).withUnsafeBytes { Decimal.unsigned($0) } }
 
-    @Test(arguments: [0, 9, 10, 99, 100, 12_345_678_901, .max - 1, .max] as [UInt64])
-    func whatIsWrittenReadsBack(number: UInt64) {
+    private static let borders: [UInt64] =
+        [0, 9, 12_345_678_901, .max - 1, .max]
+        + (1..<20).flatMap { digits in
+            let power = (0..<digits).reduce(UInt64(1)) { number, _ in number * 10 }
+            return [power - 1, power, power + 1]
+        }
+
+    @Test(arguments: borders) func whatIsWrittenReadsBack(number: UInt64) {
         var bytes = [UInt8](repeating: 0, count: 20)
         let count = bytes.withUnsafeMutableBytes { bytes in
             bytes.baseAddress.map { Decimal.write(number, to: $0) }

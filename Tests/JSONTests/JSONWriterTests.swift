@@ -29,6 +29,34 @@ struct JSONWriterTests {
         #expect(writer.bytes == Array("\"\"".utf8))
     }
 
+    @Test func anEscapeIsFoundAtEveryPlaceOfATextOfEveryLength() throws {
+        // Beside each of them stand the bytes that differ from it in one bit.
+        for byte in [0, 0x1F, 0x22, 0x5C] as [UInt8] {
+            for length in 1...20 {
+                for place in 0..<length {
+                    var bytes = (0..<length).map { [0x20, 0x23, 0x5D, 0x7F][$0 % 4] as UInt8 }
+                    bytes[place] = byte
+                    let text = String(decoding: bytes, as: UTF8.self)
+                    var writer = JSONWriter()
+                    writer.string(text)
+                    #expect(try JSONTree(parsing: writer.bytes) == .string(text))
+                }
+            }
+        }
+    }
+
+    @Test func aStringOfTwoIsTheirJoin() {
+        for (first, second) in [
+            ("", ""), ("a", ""), ("", "b"), ("a\n", "\"b\\"), (String(repeating: "é", count: 90), "c"),
+        ] {
+            var joined = JSONWriter()
+            joined.string(first + second)
+            var parts = JSONWriter()
+            parts.string(first, second)
+            #expect(parts.bytes == joined.bytes)
+        }
+    }
+
     @Test func whatIsWrittenReadsBackTheSame() throws {
         let seed = UInt64.random(in: .min ... .max)
         var random = SplitMix(state: seed)

@@ -162,6 +162,28 @@ import Testing
         #expect(try PayloadWorld.body(PayloadWorld.message { $0.push.content = arabic }) == "Anna: " + arabic)
     }
 
+    @Test func aControlIsFoundAtEveryPlaceOfATextOfEveryLength() throws {
+        for harm in ["\u{0}", "\u{1F}", "\u{7F}", "\u{80}", "\u{9F}", "\u{202E}", "\u{2066}", "\u{2028}"] {
+            for length in [1, 7, 8, 9, 17] {
+                for place in 0..<length {
+                    let rest = String(repeating: "文", count: place) + String(repeating: "x", count: length - place - 1)
+                    let text = String(repeating: "文", count: place) + harm + rest.suffix(length - place - 1)
+                    let message = PayloadWorld.message {
+                        $0.from.nick = text
+                        $0.push.content = text
+                    }
+                    let shown = rest.isEmpty ? "" : rest + ": "
+                    let isFormatting = harm.unicodeScalars.allSatisfy { $0.value > 0x2000 }
+                    if isFormatting || !rest.isEmpty {
+                        #expect(
+                            try PayloadWorld.body(message, .init(language: "en")) == shown
+                                + (isFormatting ? text : rest))
+                    }
+                }
+            }
+        }
+    }
+
     @Test func everyByteOfCustomKeysIsEscaped() throws {
         let nasty = String(String.UnicodeScalarView((0...0x2100).compactMap(Unicode.Scalar.init)))
         let message = PayloadWorld.message {

@@ -4,11 +4,11 @@ public enum Decimal {
     public static func count(_ number: UInt64) -> Int {
         var count = 1
         var rest = number
-        while rest >= 10 {
-            rest /= 10
-            count &+= 1
+        while rest >= 10_000 {
+            rest /= 10_000
+            count &+= 4
         }
-        return count
+        return count &+ (rest >= 1000 ? 3 : rest >= 100 ? 2 : rest >= 10 ? 1 : 0)
     }
 
     /// Writes the digits, at most twenty, where there is room for them, and says how many.
@@ -29,11 +29,17 @@ public enum Decimal {
         let count = count(number)
         var at = count
         var rest = number
-        while at > 0 {
-            at &-= 1
-            target.storeBytes(of: 48 &+ UInt8(truncatingIfNeeded: rest % 10), toByteOffset: at, as: UInt8.self)
-            rest /= 10
+        // Two digits at a time, the last ones first.
+        while at >= 2 {
+            let above = rest / 100
+            let pair = UInt16(truncatingIfNeeded: rest &- above &* 100)
+            let tens = pair / 10
+            let digits = 0x3030 &+ tens &+ (pair &- tens &* 10) &<< 8
+            at &-= 2
+            target.storeBytes(of: digits.littleEndian, toByteOffset: at, as: UInt16.self)
+            rest = above
         }
+        if at == 1 { target.storeBytes(of: 48 &+ UInt8(truncatingIfNeeded: rest), as: UInt8.self) }
         return count
     }
 
@@ -41,6 +47,15 @@ public enum Decimal {
     public static func unsigned(_ digits: UnsafeRawBufferPointer) -> UInt64? {
         guard !digits.isEmpty, digits.count <= 20 else { return nil }
         var value: UInt64 = 0
+        if digits.count < 20 {
+            // Nineteen digits always fit.
+            for digit in digits {
+                let number = digit &- 48
+                guard number < 10 else { return nil }
+                value = value &* 10 &+ UInt64(number)
+            }
+            return value
+        }
         for digit in digits {
             let number = digit &- 48
             guard number < 10 else { return nil }

@@ -3,18 +3,19 @@ import PushCore
 /// What a receiver reads: title and body by the order of the contract (forced > content > built-in of the type > generic).
 struct AlertText {
     var title: String?
-    /// UTF-8: it is put together and written as bytes, which is far cheaper than joining strings.
-    var body: [UInt8] = []
+    /// The sender's name with what parts it from the body, or empty.
+    ///
+    /// The two are written one after the other: joined they would be one more string for each push.
+    var name = ""
+    var body: String
     /// The body is the sender's word for those he forces; it stands above `aps.alert` too.
     var isForcedText = false
 
     init(_ message: borrowing Message, variant: PayloadVariant, templates: Templates) {
         if variant.isHidden {
             // Title, name, content and the sender's `aps.alert` are all replaced.
-            body = Array(
-                templates.hidden(
-                    contentKey: variant.contentKey, language: variant.language, mergedCount: variant.mergedCount
-                ).utf8)
+            body = templates.hidden(
+                contentKey: variant.contentKey, language: variant.language, mergedCount: variant.mergedCount)
             return
         }
         title = message.push.title.flatMap(Self.shown)
@@ -23,27 +24,23 @@ struct AlertText {
             if title == nil, message.conversation.type == .p2p, message.push.prefix {
                 title = message.from.nick.map(PlainText.name).flatMap { $0.isEmpty ? nil : $0 }
             }
-            body = Array(templates.merged(variant.mergedCount, language: variant.language).utf8)
+            body = templates.merged(variant.mergedCount, language: variant.language)
             return
         }
-        let text: String
         if variant.isForced, let forced = message.push.force.content.flatMap({ Self.shown($0) }) {
-            text = forced
+            body = forced
             isForcedText = true
         } else if let content = message.push.content.flatMap({ Self.shown($0) }) {
-            text = content
+            body = content
         } else {
-            text =
+            body =
                 message.typeName.flatMap { templates.text(ofType: $0, language: variant.language) }
                 ?? templates.generic(language: variant.language)
         }
         // Cut already when the event was read; the name comes on top, also before forced and built-in text.
         if message.push.prefix, let nick = message.from.nick.map(PlainText.name), !nick.isEmpty {
-            body.reserveCapacity(nick.utf8.count + 2 + text.utf8.count)
-            body.append(contentsOf: nick.utf8)
-            body.append(contentsOf: ": ".utf8)
+            name = nick + ": "
         }
-        body.append(contentsOf: text.utf8)
     }
 
     private static func shown(_ text: String) -> String? {

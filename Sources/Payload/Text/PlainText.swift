@@ -2,14 +2,14 @@
 enum PlainText {
     /// A title or a body: line feeds and tabs stay, other controls (NUL above all, which ends a text for C) go.
     static func body(_ text: String) -> String {
-        if isHarmless(text) { return text }
+        if isHarmless(text, formatting: false) { return text }
         return filtered(text) { !isControl($0) || $0.value == 0x0a || $0.value == 0x09 }
     }
 
     /// A name before a body, on one line: an embedding or override left open in it would turn the text after it
     /// (Unicode TR9, explicit formatting characters).
     static func name(_ text: String) -> String {
-        if isHarmless(text) { return text }
+        if isHarmless(text, formatting: true) { return text }
         return filtered(text) { scalar in
             !isControl(scalar) && !(0x202a...0x202e).contains(scalar.value) && !(0x2066...0x2069).contains(scalar.value)
                 && !(0x2028...0x2029).contains(scalar.value)
@@ -17,13 +17,31 @@ enum PlainText {
     }
 
     /// Printable ASCII, or letters far from any control: UTF-8 of a control has a byte below 0x20, 0x7F, or begins
-    /// with 0xC2; the formatting characters begin with 0xE2.
-    private static func isHarmless(_ text: String) -> Bool {
-        func isHarmless(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-            for byte in bytes where byte < 0x20 || byte == 0x7f || byte == 0xc2 || byte == 0xe2 { return false }
+    /// with 0xC2; where `formatting` counts, its characters begin with 0xE2.
+    private static func isHarmless(_ text: String, formatting: Bool) -> Bool {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let mark: UInt64 = formatting ? 0xe2 : 0xc2
+        return text.utf8.span.withUnsafeBytes { bytes in
+            var at = 0
+            // Eight at a time: of each byte that is one of them the top bit is set.
+            while at &+ 8 <= bytes.count {
+                let word = bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+                let delete = word ^ (ones &* 0x7f)
+                let latin = word ^ (ones &* 0xc2)
+                let other = word ^ (ones &* mark)
+                let found =
+                    (word &- ones &* 0x20) & ~word | (delete &- ones) & ~delete | (latin &- ones) & ~latin
+                    | (other &- ones) & ~other
+                if found & (ones &* 0x80) != 0 { return false }
+                at &+= 8
+            }
+            while at < bytes.count {
+                let byte = bytes[at]
+                if byte < 0x20 || byte == 0x7f || byte == 0xc2 || UInt64(byte) == mark { return false }
+                at &+= 1
+            }
             return true
         }
-        return text.utf8.withContiguousStorageIfAvailable(isHarmless) ?? false
     }
 
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {

@@ -14,14 +14,27 @@ public struct PushIdentity: Sendable, Hashable {
     ///   - msgID: for a Live Activity its event id, since `msg_id` is optional there.
     ///   - tokenHex: lower case, as `TokenRecord` holds it.
     public static func make(app: String, uid: String, msgID: String, kind: String, tokenHex: String) -> PushIdentity {
-        var hash = SipHash128(key0: Self.key0, key1: Self.key1)
-        hash.update(lengthThen: app)
-        hash.update(lengthThen: uid)
-        hash.update(lengthThen: msgID)
-        hash.update(lengthThen: kind)
-        hash.update(lengthThen: tokenHex)
-        let (first, second) = hash.finish()
-        return PushIdentity(first, second)
+        Stem(app: app, uid: uid, msgID: msgID, kind: kind).id(tokenHex: tokenHex)
+    }
+
+    /// What the ids of all pushes of one (app, uid, msg_id, kind) have in common, worked out once.
+    public struct Stem: Sendable {
+        private var hash = SipHash128(key0: PushIdentity.key0, key1: PushIdentity.key1)
+
+        public init(app: String, uid: String, msgID: String, kind: String) {
+            hash.update(lengthThen: app)
+            hash.update(lengthThen: uid)
+            hash.update(lengthThen: msgID)
+            hash.update(lengthThen: kind)
+        }
+
+        /// The id of the push to a token; without one that of the pair itself.
+        public func id(tokenHex: String = "") -> PushIdentity {
+            var hash = hash
+            hash.update(lengthThen: tokenHex)
+            let (first, second) = hash.finish()
+            return PushIdentity(first, second)
+        }
     }
 
     /// An id that came back.

@@ -2,8 +2,9 @@ import PushCore
 
 /// Who is still to be started: given in the event, or read page by page from the group's hash.
 struct Audience {
-    /// A page, or all of them; consumed from `next`.
-    private var members: [Member] = []
+    /// All of them, where the event gives them; else the present page. Consumed from `next`.
+    private var given: [String] = []
+    private var page: [MemberPage.Member] = []
     private var next = 0
     /// The group whose members are scanned; nil: all were given.
     let group: String?
@@ -22,7 +23,7 @@ struct Audience {
     }
 
     init(uids: [String]) {
-        members = uids.map { Member(uid: $0, level: nil) }
+        given = uids
         group = nil
     }
 
@@ -41,23 +42,25 @@ struct Audience {
     }
 
     /// Nobody is left to be started.
-    var isEmpty: Bool { next == members.count && cursor == nil }
+    var isEmpty: Bool { isPageDone && cursor == nil }
 
     /// More have been started than an ordinary group has: the rest goes by the lane of giant groups.
     var isGiant: Bool { startedCount > 1000 }
 
     /// All of the present page are started.
-    var isPageDone: Bool { next == members.count }
+    var isPageDone: Bool { next == (group == nil ? given.count : page.count) }
 
     /// Nobody was started yet, and nothing was read.
-    var isUnread: Bool { cursor == 0 && members.isEmpty }
+    var isUnread: Bool { cursor == 0 && page.isEmpty }
 
     /// The next one who was not there before; nil: this page is empty.
     mutating func pop() -> Member? {
-        while next < members.count {
-            let member = members[next]
+        while !isPageDone {
+            let member =
+                group == nil
+                ? Member(uid: given[next], level: nil) : Member(uid: page[next].uid, level: page[next].level)
             next += 1
-            if group == nil, members.count > 1, !seen.insert(member.uid).inserted { continue }
+            if group == nil, given.count > 1, !seen.insert(member.uid).inserted { continue }
             startedCount += 1
             return member
         }
@@ -67,14 +70,15 @@ struct Audience {
     /// Nobody else is started, whatever is read from now on.
     mutating func abandon() {
         isAbandoned = true
-        members.removeAll()
+        given = []
+        page = []
         next = 0
         cursor = nil
     }
 
-    mutating func take(_ page: [Member], cursor: UInt64) {
+    mutating func take(_ page: [MemberPage.Member], cursor: UInt64) {
         if isAbandoned { return }
-        members = page
+        self.page = page
         next = 0
         self.cursor = cursor == 0 ? nil : cursor
     }

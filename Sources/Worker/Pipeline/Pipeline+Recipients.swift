@@ -72,7 +72,7 @@ extension Pipeline {
 
     func didReadMembers(_ event: EventJob, _ reply: borrowing RedisReply) {
         guard let page = MemberPage(reply) else { return retryMembers(event) }
-        event.audience.take(page.members.map { Audience.Member(uid: $0.uid, level: $0.level) }, cursor: page.cursor)
+        event.audience.take(page.members, cursor: page.cursor)
         expand(event)
     }
 

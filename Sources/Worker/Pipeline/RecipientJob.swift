@@ -108,11 +108,11 @@ final class RecipientJob {
     var ref: JobRef { JobRef(slot: slot, generation: generation) }
 
     /// What a repeat of the event has in common with it: app, user, message and kind.
-    private(set) lazy var pair: PushIdentity = {
-        PushIdentity.make(
-            app: event.app.id, uid: recipient.uid, msgID: event.claimID, kind: event.claimKind.rawValue, tokenHex: ""
-        )
-    }()
+    private(set) lazy var pair = stem.id()
+
+    /// Of the ids of its pushes.
+    private(set) lazy var stem = PushIdentity.Stem(
+        app: event.app.id, uid: recipient.uid, msgID: event.claimID, kind: event.claimKind.rawValue)
 
     var isForced: Bool { flags.contains(.forced) }
 
