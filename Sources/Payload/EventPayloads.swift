@@ -3,7 +3,14 @@ public import PushCore
 /// The payloads of one event: each variant is encoded at most once, however many receivers share it.
 public struct EventPayloads: Sendable {
     private let profile: PayloadProfile
-    private var entries: [(variant: PayloadVariant, template: PayloadTemplate?)] = []
+    /// The first variant, which is all that most events need.
+    private var first: Entry?
+    private var others: [Entry] = []
+
+    private struct Entry: Sendable {
+        let variant: PayloadVariant
+        let template: PayloadTemplate?
+    }
 
     /// Variants kept; more are encoded each time. They are searched one by one, which is cheap for so few.
     private static let entriesMax = 128
@@ -19,7 +26,7 @@ public struct EventPayloads: Sendable {
         if let known = find(variant) { return known }
         // Receivers name languages and keys as they like; what reads the same is encoded once. The first is taken as it
         // is: most events have no second.
-        let plain = entries.isEmpty ? variant : variant.plain(templates)
+        let plain = first == nil ? variant : variant.plain(templates)
         let template: PayloadTemplate?
         if let known = find(plain) {
             template = known
@@ -33,11 +40,13 @@ public struct EventPayloads: Sendable {
 
     /// Spellings may not take the place of what is encoded.
     private mutating func keep(_ variant: PayloadVariant, _ template: PayloadTemplate?, upTo count: Int) {
-        if entries.count < count { entries.append((variant, template)) }
+        let entry = Entry(variant: variant, template: template)
+        if first == nil { first = entry } else if others.count < count - 1 { others.append(entry) }
     }
 
     private func find(_ variant: PayloadVariant) -> PayloadTemplate?? {
-        for entry in entries where entry.variant == variant { return .some(entry.template) }
+        if let first, first.variant == variant { return .some(first.template) }
+        for entry in others where entry.variant == variant { return .some(entry.template) }
         return nil
     }
 }

@@ -30,26 +30,32 @@ public struct RedisCommand: ~Copyable {
 
     /// Adds a word of ours as a whole argument.
     public mutating func arg(word: StaticString) {
-        part(word: word)
-        end()
+        arg(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
 
     /// Adds a whole argument.
     public mutating func arg(_ text: String) {
-        part(text)
-        end()
+        text.utf8.span.withUnsafeBufferPointer { arg(UnsafeRawBufferPointer($0)) }
     }
 
     /// Adds a whole argument.
-    public mutating func arg(_ bytes: [UInt8]) {
-        part(bytes)
-        end()
-    }
+    public mutating func arg(_ bytes: [UInt8]) { bytes.withUnsafeBytes { arg($0) } }
 
     /// Adds a whole argument.
     public mutating func arg(_ bytes: UnsafeRawBufferPointer) {
-        part(bytes)
-        end()
+        // Its length is known before it is written, so nothing has to be moved; and most are words of a few letters.
+        guard bytes.count < 10, open == 0, let start = bytes.baseAddress else {
+            part(bytes)
+            return end()
+        }
+        makeRoom(4 &+ 10 &+ 2)
+        let head = 0x0A0D_3024 &+ UInt32(truncatingIfNeeded: bytes.count) &<< 8
+        (base + filled).storeBytes(of: head.littleEndian, as: UInt32.self)
+        (base + filled + 4).copyMemory(from: start, byteCount: bytes.count)
+        filled &+= 4 &+ bytes.count
+        Self.writeLineEnd(to: base + filled)
+        filled &+= 2
+        count &+= 1
     }
 
     /// Adds a number in decimal.

@@ -2,7 +2,7 @@
 ///
 /// Numbers keep their text and objects keep the order of their keys, so that what the sender wrote is what the device
 /// reads. Of a repeated key the last counts; the reader sees to that.
-public indirect enum JSONValue: Sendable, Equatable {
+public enum JSONValue: Sendable, Equatable {
     case null
     case bool(Bool)
     /// The number as it was written.

@@ -30,6 +30,8 @@ final class EventJob {
     let wantsSMS: Bool
     /// Its sender wants no alert (`push.enabled`).
     let isSwitchedOff: Bool
+    /// Nobody is mentioned or forced.
+    let isPlain: Bool
     /// Its alerts carry the badge's number.
     let showsBadge: Bool
     /// Its conversation's members have levels.
@@ -63,7 +65,9 @@ final class EventJob {
     var originalCollapseID: String?
     /// Encoded once for all recipients that share them.
     private var payloads: EventPayloads?
-    private var headers: [(topic: String, value: PushHeaders?)] = []
+    private var headers: TopicHeaders?
+    /// Where receivers' tokens have more than one topic.
+    private var otherHeaders: [TopicHeaders] = []
 
     init(
         _ message: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?
@@ -82,6 +86,7 @@ final class EventJob {
         revoke = message.value.revoke
         wantsSMS = message.value.push.sms
         isSwitchedOff = !message.value.push.enabled
+        isPlain = message.value.mention == nil && message.value.push.force.mode == .none
         showsBadge = !message.value.push.silent
         hasMembers = message.value.conversation.type.hasMembers
         ownLane = message.read { Self.lane(of: $0) }
@@ -107,6 +112,7 @@ final class EventJob {
         revoke = nil
         wantsSMS = false
         isSwitchedOff = false
+        isPlain = true
         showsBadge = false
         hasMembers = false
         ownLane = .direct
@@ -125,7 +131,8 @@ final class EventJob {
         message = nil
         activity = nil
         payloads = nil
-        headers = []
+        headers = nil
+        otherHeaders = []
         raw = []
         audience = Audience(uids: [])
     }
@@ -186,10 +193,16 @@ final class EventJob {
     /// - Parameter merged: the messages that the push tells of; their collapse id is not this event's.
     func headers(topic: String, _ merged: MergedPush? = nil) -> PushHeaders? {
         if let merged { return makeHeaders(topic: topic, merged) }
-        for entry in headers where entry.topic == topic { return entry.value }
-        let value = makeHeaders(topic: topic)
-        headers.append((topic, value))
-        return value
+        if let headers, headers.topic == topic { return headers.value }
+        for entry in otherHeaders where entry.topic == topic { return entry.value }
+        let made = TopicHeaders(topic: topic, value: makeHeaders(topic: topic))
+        if headers == nil { headers = made } else { otherHeaders.append(made) }
+        return made.value
+    }
+
+    private struct TopicHeaders {
+        let topic: String
+        let value: PushHeaders?
     }
 
     private func makeHeaders(topic: String, _ merged: MergedPush? = nil) -> PushHeaders? {

@@ -36,7 +36,8 @@ extension Pipeline {
             job.event.digest == nil, job.event.app.policy.dndMode == .independent,
             job.event.isSwitchedOff || (level != .unset && level != .all)
         else { return false }
-        return denial(of: job) != nil
+        // Whom nobody mentions or forces has no way around his level, so there is no need to ask for the verdict twice.
+        return job.event.isPlain || denial(of: job) != nil
     }
 
     /// What `decide` says of all that was read by now, if that is a denial which nothing else can turn.
