@@ -76,8 +76,10 @@ struct LinkTests {
     }
 
     @Test func isRefusedWhereNobodyListens() async throws {
-        let port = try Ports.free()
-        #expect(try await fate(of: .tcp(host: "127.0.0.1", port: port)) == [.closed(.refused)])
+        // Bound and held: a free port might be another test's server by now.
+        let held = try Ports.silentListener(backlog: nil)
+        #expect(try await fate(of: .tcp(host: "127.0.0.1", port: held.port)) == [.closed(.refused)])
+        close(held.fd)
     }
 
     @Test func timesOutWhereNobodyAnswers() async throws {

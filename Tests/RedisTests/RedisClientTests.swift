@@ -1,4 +1,5 @@
 import Crypto
+import Glibc
 import Redis
 import Support
 import Telemetry
@@ -63,7 +64,10 @@ struct RedisClientTests {
 
     @Test func withoutAConnectionCommandsFailAtOnce() async throws {
         let world = try RedisWorld()
-        try await world.start("redis://127.0.0.1:\(try Ports.free())")
+        // Bound and held: a free port might be another test's server by now.
+        let held = try Ports.silentListener(backlog: nil)
+        defer { close(held.fd) }
+        try await world.start("redis://127.0.0.1:\(held.port)")
         await #expect(throws: RedisFault.self) { try await world.send(1, "PING") }
         #expect(try await world.waiting().code == .unreachable)
         #expect(try await world.waiting().code == .unreachable)
