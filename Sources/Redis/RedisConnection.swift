@@ -3,7 +3,7 @@ internal import EventLoop
 /// One connection's life: greeting, pipeline, end. A lost one is replaced, never revived.
 ///
 /// It dies with its pipeline, so that no reply of an old connection can ever meet a command of a new one.
-final class RedisConnection {
+final class RedisConnection: LinkOwner {
     /// What the reader is given at once; see `ReplyReader.feed`.
     private static let feedBytes = 4096
 
@@ -20,7 +20,7 @@ final class RedisConnection {
     private var reader: ReplyReader
     private var kept = ByteQueue()
     private var timer: LoopTimer?
-    private var ear: Ear?
+    private var ear: LinkEar?
     /// Runs since the first READONLY.
     private var readOnlyTimer: LoopTimer?
     private var writtenBytes: UInt64 = 0
@@ -37,26 +37,10 @@ final class RedisConnection {
 
     func open() {
         timer = LoopTimer(loop: loop) { [unowned self] in timerFired() }
-        let ear = Ear(self)
+        let ear = LinkEar(self)
         self.ear = ear
         link.delegate = ear
         link.open()
-    }
-
-    /// Stands between the link and the connection: the link's reference is a weak one, and an object to which one points
-    /// pays for it with every retain.
-    private final class Ear: LinkDelegate {
-        private unowned let connection: RedisConnection
-
-        init(_ connection: RedisConnection) {
-            self.connection = connection
-        }
-
-        func linkDidOpen(_ link: Link) { connection.linkDidOpen() }
-
-        func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) { connection.received(bytes) }
-
-        func link(_ link: Link, didClose reason: LinkFault) { connection.linkClosed(reason) }
     }
 
     // MARK: Sending
@@ -105,12 +89,12 @@ final class RedisConnection {
 
     // MARK: The link's events
 
-    private func linkDidOpen() {
+    func linkDidOpen() {
         guard isLive else { return }
         client.greet(self)
     }
 
-    private func received(_ bytes: UnsafeRawBufferPointer) {
+    func received(_ bytes: UnsafeRawBufferPointer) {
         withExtendedLifetime(self) {
             // Taken once per batch: each look at them is counted by the runtime.
             let client = client
@@ -128,7 +112,7 @@ final class RedisConnection {
         }
     }
 
-    private func linkClosed(_ reason: LinkFault) {
+    func linkClosed(_ reason: LinkFault) {
         end(RedisFault(isReady ? .connectionLost(wasSent: true) : .unreachable, reason.description))
     }
 

@@ -23,7 +23,7 @@ final class APNsConnection {
     var hasFailed = false
 
     private let link: Link
-    private var ear: Ear?
+    private var ear: LinkEar?
     private let session: HTTP2Session
     private unowned let client: APNsClient
     private let loop: Loop
@@ -48,29 +48,13 @@ final class APNsConnection {
             loop: loop, to: .tcp(host: endpoint.host, port: endpoint.port), tls: identity.tls, proxy: endpoint.proxy,
             connectTimeoutNanos: rules.connectTimeoutNanos)
         session = try HTTP2Session(.client)
-        let ear = Ear(self)
+        let ear = LinkEar(self)
         self.ear = ear
         link.delegate = ear
         link.lookUp = client.lookUp
         link.orderAddresses = { [unowned client] in client.orderAddresses($0) }
         session.delegate = self
         link.open()
-    }
-
-    /// Stands between the link and the connection: the link's reference is a weak one, and an object to which one points
-    /// pays for it with every retain.
-    private final class Ear: LinkDelegate {
-        private unowned let connection: APNsConnection
-
-        init(_ connection: APNsConnection) {
-            self.connection = connection
-        }
-
-        func linkDidOpen(_ link: Link) { connection.linkDidOpen() }
-
-        func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) { connection.received(bytes) }
-
-        func link(_ link: Link, didClose reason: LinkFault) { connection.linkClosed(reason) }
     }
 
     var tokens: TokenSource? { identity.tokens }
@@ -157,7 +141,7 @@ final class APNsConnection {
 }
 
 // What the link says. Tests that have no sockets say it in the link's place.
-extension APNsConnection {
+extension APNsConnection: LinkOwner {
     func linkDidOpen() {
         let client = client
         client.enter()
