@@ -5,17 +5,24 @@ struct BenchReport {
     var settings: BenchSettings
     var bindsPerSecond: Double = 0
     var throughput: [ThroughputPhase.Outcome] = []
+    /// One more than rounds: before the first and after each.
     var h2load: [H2LoadPhase.Outcome] = []
     var latency: LatencyPhase.Outcome?
     var memory: MemoryPhase.Outcome?
 
-    /// Worker's CPU per push in h2load's; medians of the rounds.
+    /// Worker's CPU per push in h2load's: the median of the rounds.
     var ratio: Double? {
-        guard !settings.sendsNothing, let worker = Self.median(throughput.map(\.workerMicros)),
-            let load = Self.median(h2load.map(\.micros)),
-            load > 0
-        else { return nil }
-        return worker / load
+        Self.median(
+            throughput.indices.compactMap { round in
+                h2loadMicros(round).map { throughput[round].workerMicros / $0 }
+            })
+    }
+
+    /// h2load's CPU per request beside a round: before and after it, since the pace of machines drifts.
+    private func h2loadMicros(_ round: Int) -> Double? {
+        guard h2load.indices.contains(round + 1) else { return nil }
+        let mean = (h2load[round].micros + h2load[round + 1].micros) / 2
+        return mean > 0 ? mean : nil
     }
 
     /// Every message was pushed once.
@@ -48,7 +55,7 @@ struct BenchReport {
             }
             text += Self.row("redis-server", outcome.micros(outcome.redisNanos))
             text += Self.row("simulator", outcome.micros(outcome.simulatorNanos))
-            if h2load.indices.contains(round) { text += Self.row("h2load", h2load[round].micros) }
+            if let micros = h2loadMicros(round) { text += Self.row("h2load", micros) }
             text += "  worker's memory, peak: \(Self.megabytes(outcome.peakBytes))\n"
             if outcome.acceptedByServer != outcome.pushes || outcome.pushes != settings.pushes {
                 text += "  ✗ \(settings.pushes) pushes wanted, \(outcome.pushes) accepted, "

@@ -11,7 +11,8 @@ struct BenchCommand: Command {
             their own, all on 127.0.0.1 with their files in a temporary folder. Binds the users by real records, then:
 
             throughput  a backlog of --events messages, each a push to one device; from the first record to the last settled
-            h2load      where it is installed: the same requests to the same simulator; its CPU per request is the measure
+            h2load      where it is installed, before and after each round: the same requests to the same simulator; its CPU
+                        per request, the mean of the two, is the measure of that round; the median of the rounds is printed
             latency     an even --rate of messages for --seconds
             memory      the simulator answers nothing while --held pushes are in the worker's hands
 
@@ -84,13 +85,12 @@ struct BenchCommand: Command {
         say("binding \(settings.users) users …\n")
         report.bindsPerSecond = try await bench.bindUsers()
         try bench.makeGroups()
+        try runH2Load(for: bench, into: &report)
         for round in 1...settings.rounds {
             let which = settings.rounds > 1 ? ", round \(round) of \(settings.rounds)" : ""
             say("pushing \(settings.records) messages\(which) …\n")
             report.throughput.append(try await ThroughputPhase.run(bench, round: round))
-            guard H2LoadPhase.isPossible, !settings.sendsNothing else { continue }
-            say("h2load\(which) …\n")
-            report.h2load.append(try H2LoadPhase.run(bench))
+            try runH2Load(for: bench, into: &report)
         }
         if settings.rate > 0 {
             say("pushing \(settings.rate) messages a second for \(settings.seconds) s …\n")
@@ -103,6 +103,12 @@ struct BenchCommand: Command {
         Terminal.out(settings.printsJSON ? report.json : report.text)
         if settings.keeps { try await keep(bench) }
         return report.isComplete ? .done : .failed
+    }
+
+    private func runH2Load(for bench: BenchWorld, into report: inout BenchReport) throws {
+        guard H2LoadPhase.isPossible, !settings.sendsNothing else { return }
+        say("h2load …\n")
+        report.h2load.append(try H2LoadPhase.run(bench))
     }
 
     private func keep(_ bench: BenchWorld) async throws {
