@@ -87,6 +87,13 @@ public struct RedisCommand: ~Copyable {
         filled &+= bytes.count
     }
 
+    /// Adds one byte to an argument that `end()` will complete.
+    public mutating func part(byte: UInt8) {
+        if filled &+ 1 > limit { openArgument(1) }
+        base.storeBytes(of: byte, toByteOffset: filled, as: UInt8.self)
+        filled &+= 1
+    }
+
     /// Adds a number in decimal to an argument that `end()` will complete.
     public mutating func part(_ number: Int64) {
         if filled &+ 20 > limit { openArgument(20) }

@@ -27,6 +27,20 @@ import Testing
         }
     }
 
+    @Test func eachCharacterOfADeviceTokenIsJudgedOnItsOwn() {
+        // Eight are looked at together: none may hide or spoil its neighbours.
+        for place in 0..<18 {
+            for scalar in (UInt32(1)...0x100).compactMap(Unicode.Scalar.init) {
+                var characters = [Character](repeating: "0", count: 18)
+                characters[place] = Character(scalar)
+                let text = String(characters)
+                let isHex = scalar.isASCII && Character(scalar).isHexDigit
+                let made = DeviceToken(text)
+                #expect(made?.hex == (isHex ? text.lowercased() : nil), "\(scalar.value) in place \(place)")
+            }
+        }
+    }
+
     @Test func deviceTokenDoesNotPrintItself() throws {
         let token = try #require(DeviceToken("abcd12"))
         #expect("\(token)" == "***")

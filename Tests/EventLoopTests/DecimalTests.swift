@@ -32,7 +32,10 @@ struct DecimalTests {
         #expect(signed(text) == nil)
     }
 
-    @Test(arguments: ["", "-1", "18446744073709551616", "000000000000000000001"])
+    @Test(arguments: [
+        "", "-1", "18446744073709551616", "18446744073709551620", "99999999999999999999", "000000000000000000001",
+        "1844674407370955161a", "1844674407370955161/", "a0000000000000000000",
+    ])
     func whatIsNoUnsignedNumberIsNil(text: String) {
         #expect(unsigned(text) == nil)
     }

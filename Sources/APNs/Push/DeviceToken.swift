@@ -56,13 +56,28 @@ public struct DeviceToken: Sendable, Hashable {
     private static func digits(of hex: String) -> Digits {
         var hex = hex
         return hex.withUTF8 { bytes in
+            let raw = UnsafeRawBufferPointer(bytes)
+            var at = 0
+            while at + 8 <= raw.count, areLower(raw.loadUnaligned(fromByteOffset: at, as: UInt64.self)) { at += 8 }
             var digits = Digits.lower
-            for byte in bytes where !(byte &- 48 < 10 || byte &- 97 < 6) {
+            for byte in raw[at...] where !(byte &- 48 < 10 || byte &- 97 < 6) {
                 guard byte &- 65 < 6 else { return .other }
                 digits = .mixed
             }
             return digits
         }
+    }
+
+    /// Whether all eight bytes are lower-case digits: of each, a sum's top bit tells whether it is at least `0`, `a`, or
+    /// behind `9`, `f`. Bytes above 127, whose sums would carry into the next, are none.
+    private static func areLower(_ word: UInt64) -> Bool {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let from0 = word &+ ones &* (128 - 48)
+        let behind9 = word &+ ones &* (128 - 58)
+        let fromA = word &+ ones &* (128 - 97)
+        let behindF = word &+ ones &* (128 - 103)
+        let isDigit = (from0 & ~behind9 | fromA & ~behindF) & ~word
+        return isDigit & (ones &* 128) == ones &* 128
     }
 
     /// Writes raw token bytes as hexadecimal; nil when there are none or too many.

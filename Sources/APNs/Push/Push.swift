@@ -1,13 +1,15 @@
 /// One notification for one device, as handed to a client.
 public struct Push: Sendable {
-    /// The caller's own number for it; comes back with the outcome.
-    public let tag: UInt64
-    public let token: DeviceToken
+    // References first: see the initialiser.
+
     public let headers: PushHeaders
-    /// Sent as `apns-id` on every attempt.
-    public let id: PushID
     /// The JSON body. Arrays share storage, so that one payload can serve many pushes without a copy.
     public let payload: [UInt8]
+    public let token: DeviceToken
+    /// Sent as `apns-id` on every attempt.
+    public let id: PushID
+    /// The caller's own number for it; comes back with the outcome.
+    public let tag: UInt64
     /// Unix ms after which no attempt begins; the push then ends as `expired`.
     public let expiresAtMs: Int64
     /// Its share where many wait.
@@ -19,25 +21,24 @@ public struct Push: Sendable {
     /// accepted on it, within a day, travel with the others.
     public let isSuspect: Bool
 
-    public init(
-        tag: UInt64, token: DeviceToken, headers: PushHeaders, id: PushID, payload: [UInt8],
-        expiresAtMs: Int64 = .max, lane: PushLane = .direct, isSuspect: Bool = false
-    ) {
-        self.tag = tag
-        self.token = token
-        self.headers = headers
-        self.id = id
-        self.payload = payload
-        self.expiresAtMs = expiresAtMs
-        self.lane = lane
-        self.isSuspect = isSuspect
-    }
-
     /// What Apple would reject whatever the device; nil when fit to send.
     func fault(hasToken: Bool) -> PushFault? {
         if payload.isEmpty { return .payloadEmpty }
         let max = headers.pushType.payloadMax
         if payload.count > max { return .payloadTooLarge(max: max) }
         return headers.pushType.needsToken && !hasToken ? .needsTokenCredential : nil
+    }
+}
+
+extension Push {
+    /// Hands on to the memberwise initialiser, which moves its arguments; one that assigned them to so many fields would
+    /// end with a copy of them all.
+    public init(
+        tag: UInt64, token: DeviceToken, headers: PushHeaders, id: PushID, payload: [UInt8],
+        expiresAtMs: Int64 = .max, lane: PushLane = .direct, isSuspect: Bool = false
+    ) {
+        self.init(
+            headers: headers, payload: payload, token: token, id: id, tag: tag, expiresAtMs: expiresAtMs, lane: lane,
+            isSuspect: isSuspect)
     }
 }

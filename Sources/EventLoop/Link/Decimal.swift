@@ -47,24 +47,17 @@ public enum Decimal {
     public static func unsigned(_ digits: UnsafeRawBufferPointer) -> UInt64? {
         guard !digits.isEmpty, digits.count <= 20 else { return nil }
         var value: UInt64 = 0
-        if digits.count < 20 {
-            // Nineteen digits always fit.
-            for digit in digits {
-                let number = digit &- 48
-                guard number < 10 else { return nil }
-                value = value &* 10 &+ UInt64(number)
-            }
-            return value
-        }
-        for digit in digits {
+        // Nineteen digits always fit.
+        for digit in digits.prefix(19) {
             let number = digit &- 48
             guard number < 10 else { return nil }
-            let (scaled, first) = value.multipliedReportingOverflow(by: 10)
-            let (sum, second) = scaled.addingReportingOverflow(UInt64(number))
-            guard !first, !second else { return nil }
-            value = sum
+            value = value &* 10 &+ UInt64(number)
         }
-        return value
+        guard digits.count == 20 else { return value }
+        let last = digits[19] &- 48
+        let (scaled, isTooMuch) = value.multipliedReportingOverflow(by: 10)
+        let (sum, isOver) = scaled.addingReportingOverflow(UInt64(last))
+        return last < 10 && !isTooMuch && !isOver ? sum : nil
     }
 
     /// Digits, perhaps after a minus; nil also for what does not fit.

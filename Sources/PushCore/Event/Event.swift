@@ -12,8 +12,9 @@ public struct Event: Sendable {
 
     public enum Body: Sendable {
         case message(SharedMessage)
-        case liveActivity(LiveActivity)
-        case userState(UserState)
+        // Behind a pointer too, so that handing on a message is one retain, and no look at which of them it is.
+        indirect case liveActivity(LiveActivity)
+        indirect case userState(UserState)
     }
 
     public init(app: String, id: String, sentMs: Int64, body: Body) {

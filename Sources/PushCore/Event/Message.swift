@@ -5,23 +5,25 @@ public struct Message: Sendable {
         case message, revoke
     }
 
-    public var kind: Kind = .message
-    /// Unique per app, ≤ 64 characters.
-    public var msgID: String
-    /// Rising per conversation; what a read receipt's `up_to_seq` is compared with.
-    public var serverSeq: Int64?
-    /// Nothing is sent at or after it. Absent in the record: sent + 24 h.
-    public var expireAtMs: Int64
+    // Large parts first: see the initialiser of `PushOptions`.
+
+    public var push: PushOptions
     public var conversation: Conversation
     public var from: Sender
     public var to: Audience
     public var mention: Mention?
+    public var revoke: Revoke?
+    /// Unique per app, ≤ 64 characters.
+    public var msgID: String
     /// RongCloud's objectName or NIM's type; names the built-in text.
     public var typeName: String?
+    /// Rising per conversation; what a read receipt's `up_to_seq` is compared with.
+    public var serverSeq: Int64?
+    /// Nothing is sent at or after it. Absent in the record: sent + 24 h.
+    public var expireAtMs: Int64
+    public var kind: Kind = .message
     /// A custom type alerts only with a content of its own.
     public var isCustomType: Bool = false
-    public var push: PushOptions
-    public var revoke: Revoke?
 
     public struct Sender: Sendable, Equatable {
         public var uid: String
@@ -82,25 +84,17 @@ public struct Message: Sendable {
             self.badge = badge
         }
     }
+}
 
-    @inline(__always)
+extension Message {
     public init(
         kind: Kind = .message, msgID: String, serverSeq: Int64? = nil, expireAtMs: Int64, conversation: Conversation,
         from: Sender, to: Audience, mention: Mention? = nil, typeName: String? = nil, isCustomType: Bool = false,
         push: PushOptions = PushOptions(), revoke: Revoke? = nil
     ) {
-        self.kind = kind
-        self.msgID = msgID
-        self.serverSeq = serverSeq
-        self.expireAtMs = expireAtMs
-        self.conversation = conversation
-        self.from = from
-        self.to = to
-        self.mention = mention
-        self.typeName = typeName
-        self.isCustomType = isCustomType
-        self.push = push
-        self.revoke = revoke
+        self.init(
+            push: push, conversation: conversation, from: from, to: to, mention: mention, revoke: revoke, msgID: msgID,
+            typeName: typeName, serverSeq: serverSeq, expireAtMs: expireAtMs, kind: kind, isCustomType: isCustomType)
     }
 }
 

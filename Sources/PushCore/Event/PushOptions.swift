@@ -1,38 +1,38 @@
 /// The `push` object of a message: what the sender wants of the alert (contract section 2).
 public struct PushOptions: Sendable {
-    /// False is an absolute veto: no force lifts it.
-    public var enabled = true
+    // Large parts first, which saves padding, and makes the memberwise initialiser another one than the public: see there.
+
+    public var force = Force()
     /// ≤ 100 characters.
     public var title: String?
     /// ≤ 500 characters; absent: the built-in text of the type, else the app's generic text.
     public var content: String?
-    /// `nick: ` before the body.
-    public var prefix = true
-    /// NIM's shouldBeCounted.
-    public var badge = true
-    public var force = Force()
-    /// Wins over the receiver's hidden details (RongCloud).
-    public var forceDetail = false
     /// Custom keys of the payload, ≤ 2048 characters as JSON; an `.object` when present.
     public var payload: JSONValue?
     /// NIM's apsField, deep-merged into `aps`; an `.object` when present.
     public var aps: JSONValue?
-    public var profile: PayloadProfile?
     public var sound: String?
     public var threadID: String?
     public var category: String?
     public var interruption: String?
     /// As given, unchecked; `Payload` makes a header of it.
     public var collapseID: String?
+    public var profile: PayloadProfile?
+    public var strategy: Strategy?
+    public var priority = Priority.high
+    /// False is an absolute veto: no force lifts it.
+    public var enabled: Bool
+    /// `nick: ` before the body.
+    public var prefix: Bool
+    /// NIM's shouldBeCounted.
+    public var badge: Bool
+    /// Wins over the receiver's hidden details (RongCloud).
+    public var forceDetail = false
     /// A background push: nothing is shown.
     public var silent = false
     /// To voip tokens only.
     public var voip = false
-    public var priority = Priority.high
-    public var strategy: Strategy?
     public var sms = false
-
-    public init() {}
 
     /// Who is told although they muted the conversation.
     public struct Force: Sendable, Equatable {
@@ -72,6 +72,24 @@ public struct PushOptions: Sendable {
             case .low: 1
             }
         }
+    }
+}
+
+extension PushOptions {
+    /// In the contract's order. It hands on to the memberwise initialiser, which moves its arguments; one that assigned
+    /// them to so many fields would end with a copy of them all.
+    public init(
+        enabled: Bool = true, title: String? = nil, content: String? = nil, prefix: Bool = true, badge: Bool = true,
+        force: Force = Force(), forceDetail: Bool = false, payload: JSONValue? = nil, aps: JSONValue? = nil,
+        profile: PayloadProfile? = nil, sound: String? = nil, threadID: String? = nil, category: String? = nil,
+        interruption: String? = nil, collapseID: String? = nil, silent: Bool = false, voip: Bool = false,
+        priority: Priority = .high, strategy: Strategy? = nil, sms: Bool = false
+    ) {
+        self.init(
+            force: force, title: title, content: content, payload: payload, aps: aps, sound: sound, threadID: threadID,
+            category: category, interruption: interruption, collapseID: collapseID, profile: profile,
+            strategy: strategy, priority: priority, enabled: enabled, prefix: prefix, badge: badge,
+            forceDetail: forceDetail, silent: silent, voip: voip, sms: sms)
     }
 }
 

@@ -1,11 +1,11 @@
 /// A device token with all that was said of it when it was bound (contract section 2, `bind`).
 public struct TokenRecord: Sendable, Equatable {
+    // Texts first: see the initialiser of `PushOptions`.
+
     /// Lower-case hexadecimal; Apple asks not to assume its length.
     public var hex: String
-    public var environment: APNsEnvironment
     /// The bare bundle id; suffixes are ours.
     public var topic: String
-    public var type: Kind
     /// The name of a credential set of the app; nil: its only or first one.
     public var credential: String?
     public var contentKey: String?
@@ -14,6 +14,8 @@ public struct TokenRecord: Sendable, Equatable {
     public var activityID: String?
     /// `sent_ms` of the bind: what a 410's timestamp is compared with.
     public var boundMs: Int64
+    public var environment: APNsEnvironment
+    public var type: Kind
 
     public enum Kind: String, Sendable {
         case alert, voip, activity, start
@@ -21,26 +23,19 @@ public struct TokenRecord: Sendable, Equatable {
         /// Apple takes Live Activities by provider key (`.p8`) only, not by certificate.
         public var needsProviderKey: Bool { self == .activity || self == .start }
     }
+}
 
+extension TokenRecord {
     public init(
         hex: String, environment: APNsEnvironment, topic: String, type: Kind, credential: String? = nil,
         contentKey: String? = nil, language: String? = nil, zone: String? = nil, activityID: String? = nil,
         boundMs: Int64
     ) {
-        self.hex = hex
-        self.environment = environment
-        self.topic = topic
-        self.type = type
-        self.credential = credential
-        self.contentKey = contentKey
-        self.language = language
-        self.zone = zone
-        self.activityID = activityID
-        self.boundMs = boundMs
+        self.init(
+            hex: hex, topic: topic, credential: credential, contentKey: contentKey, language: language, zone: zone,
+            activityID: activityID, boundMs: boundMs, environment: environment, type: type)
     }
-}
 
-extension TokenRecord {
     /// Whether a 410 is about this binding: one that was bound again since the answer's time is alive.
     ///
     /// Without a time the token is taken as dead. BadDeviceToken and DeviceTokenNotForTopic carry none and always

@@ -68,30 +68,29 @@ extension EventReader {
     }
 
     private func pushOptions(_ record: FieldScope<RecordKey>) throws(BadRecord) -> PushOptions {
-        var options = PushOptions()
-        guard let object = try record.object(.push) else { return options }
+        guard let object = try record.object(.push) else { return PushOptions() }
         let push = FieldScope(pushKeys.fields(of: object), path: "$.push")
-        options.enabled = try push.bool(.enabled) ?? true
-        options.title = try push.text(.title, limit: Limit.title)
-        options.content = try push.text(.content, limit: Limit.content)
-        options.prefix = try push.bool(.prefix) ?? true
-        options.badge = try push.bool(.badge) ?? true
-        options.force = try force(push)
-        options.forceDetail = try push.bool(.forceDetail) ?? false
-        options.payload = try payload(push)
-        options.aps = try push.value(.aps)
-        options.profile = try push.word(.profile, PayloadProfile.self, "nim, rc, wps, raw")
-        options.sound = try push.string(.sound)
-        options.threadID = try push.string(.threadID)
-        options.category = try push.string(.category)
-        options.interruption = try push.string(.interruption)
-        options.collapseID = try push.string(.collapseID)
-        options.silent = try push.bool(.silent) ?? false
-        options.voip = try push.bool(.voip) ?? false
-        options.priority = try push.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high
-        options.strategy = try push.int(.strategy, in: 1...4).flatMap { Strategy(rawValue: $0) }
-        options.sms = try push.bool(.sms) ?? false
-        return options
+        return PushOptions(
+            enabled: try push.bool(.enabled) ?? true,
+            title: try push.text(.title, limit: Limit.title),
+            content: try push.text(.content, limit: Limit.content),
+            prefix: try push.bool(.prefix) ?? true,
+            badge: try push.bool(.badge) ?? true,
+            force: try force(push),
+            forceDetail: try push.bool(.forceDetail) ?? false,
+            payload: try payload(push),
+            aps: try push.value(.aps),
+            profile: try push.word(.profile, PayloadProfile.self, "nim, rc, wps, raw"),
+            sound: try push.string(.sound),
+            threadID: try push.string(.threadID),
+            category: try push.string(.category),
+            interruption: try push.string(.interruption),
+            collapseID: try push.string(.collapseID),
+            silent: try push.bool(.silent) ?? false,
+            voip: try push.bool(.voip) ?? false,
+            priority: try push.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high,
+            strategy: try push.int(.strategy, in: 1...4).flatMap { Strategy(rawValue: $0) },
+            sms: try push.bool(.sms) ?? false)
     }
 
     private func force(_ push: FieldScope<PushKey>) throws(BadRecord) -> PushOptions.Force {

@@ -12,6 +12,8 @@ public enum RecordClass: Sendable {
 /// are refused unread.
 public final class EventReader {
     private let apps: Set<String>
+    /// The app of the last record: the next one's is mostly the same, and a comparison is cheaper than a hash.
+    private var lastApp = ""
     private let parser: JSONParser
     let recordKeys = JSONKeyTable<RecordKey>()
     let partKeys = JSONKeyTable<PartKey>()
@@ -77,8 +79,11 @@ public final class EventReader {
         }
         let kind = try record.requiredString(.kind)
         let app = try record.requiredIdentifier(.app, limit: Limit.id)
-        guard apps.contains(app) else {
-            throw record.fault(.unknownApp, "unknown app", .app, try record.required(.app))
+        if app != lastApp {
+            guard apps.contains(app) else {
+                throw record.fault(.unknownApp, "unknown app", .app, try record.required(.app))
+            }
+            lastApp = app
         }
         let id = try record.requiredIdentifier(.eventID, limit: Limit.id)
         let sentMs = try record.requiredTime(.sentMs)

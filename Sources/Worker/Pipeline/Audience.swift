@@ -67,11 +67,12 @@ struct Audience {
         return nil
     }
 
-    /// Nobody else is started, whatever is read from now on.
+    /// Nobody else is started, whatever is read from now on, and nothing is kept of those who were.
     mutating func abandon() {
         isAbandoned = true
         given = []
         page = []
+        seen = []
         next = 0
         cursor = nil
     }

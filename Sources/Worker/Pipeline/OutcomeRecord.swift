@@ -17,18 +17,6 @@ struct OutcomeRecord {
     var attempts = 0
     var latencyMs: Int64 = 0
 
-    init(uid: String, device: String? = nil, verdict: Verdict, reason: String) {
-        self.uid = uid
-        self.device = device
-        self.verdict = verdict
-        self.reason = reason
-        label = reason
-    }
-
-    init(uid: String, device: String? = nil, verdict: Verdict, reason: Reason) {
-        self.init(uid: uid, device: device, verdict: verdict, reason: reason.rawValue)
-    }
-
     /// Appends the record's JSON.
     func write(to writer: inout JSONWriter, app: String, eventID: String, msgID: String, atMs: Int64) {
         writer.beginObject()
@@ -48,6 +36,16 @@ struct OutcomeRecord {
         writer.member("latency_ms", latencyMs)
         writer.member("at_ms", atMs)
         writer.endObject()
+    }
+}
+
+extension OutcomeRecord {
+    init(uid: String, device: String? = nil, verdict: Verdict, reason: String) {
+        self.init(uid: uid, device: device, verdict: verdict, reason: reason, label: reason)
+    }
+
+    init(uid: String, device: String? = nil, verdict: Verdict, reason: Reason) {
+        self.init(uid: uid, device: device, verdict: verdict, reason: reason.rawValue)
     }
 }
 

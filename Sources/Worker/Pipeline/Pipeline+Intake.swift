@@ -137,7 +137,7 @@ extension Pipeline: KafkaConsumerDelegate {
     }
 
     private func accept(_ event: Event, raw: UnsafeRawBufferPointer, _ origin: EventJob.Origin) {
-        guard let app = apps[event.app] else { return settle(origin.place) }
+        guard let app = app(event.app) else { return settle(origin.place) }
         switch event.body {
         case .userState(let state):
             apply(state, of: event, app: app, place: origin.place)
@@ -146,6 +146,13 @@ extension Pipeline: KafkaConsumerDelegate {
         case .liveActivity(let activity):
             start(EventJob(activity, of: event, app: app, raw: Array(raw), origin: origin))
         }
+    }
+
+    /// The app of that id; the last one is compared first, which is cheaper than a hash.
+    private func app(_ id: String) -> AppContext? {
+        if let lastApp, lastApp.id == id { return lastApp }
+        lastApp = apps[id]
+        return lastApp
     }
 
     func start(_ job: EventJob) {

@@ -49,8 +49,9 @@ extension Pipeline: RedisClientDelegate {
         case .activity: job.activityStartMs = reply.int64
         case .mark: if PairMark.isFinished(reply) { job.flags.insert(.wasFinished) }
         case .claim:
-            job.claim = ClaimReply(reply)
-            failed = job.claim == nil
+            let claim = ClaimReply(reply)
+            failed = claim == nil
+            job.claim = claim
         case .owner:
             let token = Int(tag.index)
             if job.recipient.tokens.indices.contains(token),

@@ -109,10 +109,13 @@ extension Pipeline {
         guard let client = job.event.app.client(for: token), let device = DeviceToken(token.record.hex) else {
             return stop(job, index, .noToken)
         }
-        guard let push = makePush(job, index, token, device) else {
-            return stop(job, index, .payloadTooLarge)
-        }
-        switch client.apns.send(push) {
+        guard let content = content(of: job, index, token) else { return stop(job, index, .payloadTooLarge) }
+        let admission = client.apns.send(
+            Push(
+                tag: job.tag(.push, index), token: device, headers: content.headers, id: content.id,
+                payload: content.payload, expiresAtMs: job.event.expiresAtMs, lane: job.event.lane,
+                isSuspect: job.event.app.suspects.isSuspect(boundMs: token.record.boundMs, nowMs: loop.wallMs)))
+        switch admission {
         case .taken: taken(job, index)
         case .held:
             hold(job, index)
@@ -143,7 +146,7 @@ extension Pipeline {
 
     /// What nothing asks for any more once a recipient's pushes are all with the client.
     func dropWhatIsSent(_ job: RecipientJob) {
-        guard job.step == .sending,
+        guard job.step == .sending, job.decision != nil,
             job.devices.allSatisfy({ $0.isSent || $0.state == .superseded || $0.state == .ended })
         else { return }
         job.recipient = Recipient(uid: job.recipient.uid)
@@ -152,20 +155,17 @@ extension Pipeline {
         job.event.dropContentIfSent()
     }
 
-    private func makePush(
-        _ job: RecipientJob, _ index: Int, _ token: BoundToken, _ device: DeviceToken
-    ) -> Push? {
+    /// Nil: too large, or with headers that cannot be sent.
+    private func content(
+        of job: RecipientJob, _ index: Int, _ token: BoundToken
+    ) -> (headers: PushHeaders, id: PushID, payload: [UInt8])? {
         let merged = job.devices[index].merged
         guard let id = job.devices[index].pushID, let headers = job.event.headers(topic: token.record.topic, merged),
             let payload = job.event.payload(
                 uid: job.recipient.uid, settings: job.recipient.settings, token: token, isForced: job.isForced,
                 badge: job.devices[index].badge, id: id, mergedCount: merged?.count ?? job.event.digest?.count ?? 0)
         else { return nil }
-        return Push(
-            tag: job.tag(.push, index), token: device, headers: headers,
-            id: PushID(high: id.high, low: id.low), payload: payload, expiresAtMs: job.event.expiresAtMs,
-            lane: job.event.lane,
-            isSuspect: job.event.app.suspects.isSuspect(boundMs: token.record.boundMs, nowMs: loop.wallMs))
+        return (headers, PushID(high: id.high, low: id.low), payload)
     }
 
     /// Ours to prevent, so it is told.

@@ -28,6 +28,8 @@ final class Pipeline {
     /// What each of the consumer's topics carries.
     let inputs: [RecordClass]
     private(set) var apps: [String: AppContext] = [:]
+    /// Of the last event.
+    var lastApp: AppContext?
     private(set) var outbox: Outbox?
 
     var ledger: OffsetLedger

@@ -7,42 +7,47 @@ public enum PairKind: String, Sendable {
     case revoke = "r"
     /// Its id is the event's, since a Live Activity's `msg_id` is optional.
     case liveActivity = "l"
+
+    /// The same in keys and ledgers, as a byte.
+    var letter: UInt8 {
+        switch self {
+        case .message: UInt8(ascii: "m")
+        case .revoke: UInt8(ascii: "r")
+        case .liveActivity: UInt8(ascii: "l")
+        }
+    }
 }
 
 /// One (user, message, kind) that is about to be acted on (contract section 5, steps 5, 10 and 15).
 public struct ClaimRequest: Sendable {
+    // Texts first: see the initialiser of `PushOptions`.
+
     public var app: String
     public var uid: String
-    public var kind: PairKind
     /// The message's id; of a Live Activity the event's.
     public var id: String
     public var conversation: String
+    /// Of a revoke: what it takes back. The decrease happens here, whatever becomes of the alert.
+    public var revoke: Message.Revoke?
     /// The record's `sent_ms`.
     public var sentMs: Int64
     public var seq: Int64?
-    /// `Decision.counted`; the badge rises once however often the same pair is claimed.
-    public var counted: Bool
-    /// Of a revoke: what it takes back. The decrease happens here, whatever becomes of the alert.
-    public var revoke: Message.Revoke?
     /// The mark lives at least until then.
     public var expireAtMs: Int64
     public var nowMs: Int64
+    public var kind: PairKind
+    /// `Decision.counted`; the badge rises once however often the same pair is claimed.
+    public var counted: Bool
+}
 
+extension ClaimRequest {
     public init(
         app: String, uid: String, kind: PairKind, id: String, conversation: String, sentMs: Int64, seq: Int64?,
         counted: Bool, revoke: Message.Revoke? = nil, expireAtMs: Int64, nowMs: Int64
     ) {
-        self.app = app
-        self.uid = uid
-        self.kind = kind
-        self.id = id
-        self.conversation = conversation
-        self.sentMs = sentMs
-        self.seq = seq
-        self.counted = counted
-        self.revoke = revoke
-        self.expireAtMs = expireAtMs
-        self.nowMs = nowMs
+        self.init(
+            app: app, uid: uid, id: id, conversation: conversation, revoke: revoke, sentMs: sentMs, seq: seq,
+            expireAtMs: expireAtMs, nowMs: nowMs, kind: kind, counted: counted)
     }
 }
 

@@ -11,10 +11,9 @@ struct SettingsText {
 
     /// What was never set stands at its default; quiet hours exist once they have a start and an end.
     var settings: UserSettings {
+        guard let start, let end else { return plain }
         var settings = plain
-        if let start, let end {
-            settings.dnd = UserSettings.DoNotDisturb(on: isOn, start: start, end: end, zone: zone, level: level)
-        }
+        settings.dnd = UserSettings.DoNotDisturb(on: isOn, start: start, end: end, zone: zone, level: level)
         return settings
     }
 

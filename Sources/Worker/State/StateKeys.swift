@@ -73,26 +73,30 @@ extension RedisCommand {
     /// `<name>:{app:id}` as one argument.
     mutating func key(_ name: StaticString, _ app: String, _ id: String) {
         part(word: name)
-        part(word: ":{")
-        part(app)
-        part(word: ":")
-        part(id)
-        part(word: "}")
+        user(app, id)
         end()
     }
 
     /// `<name><length of uid>:{app:uid}<kind><suffix>` as one argument.
-    mutating func key(_ name: StaticString, _ app: String, _ uid: String, _ kind: String, _ suffix: String) {
+    mutating func key(
+        _ name: StaticString, _ app: String, _ uid: String, _ kind: PairKind? = nil, suffix: String
+    ) {
         part(word: name)
         part(Int64(uid.utf8.count))
-        part(word: ":{")
-        part(app)
-        part(word: ":")
-        part(uid)
-        part(word: "}")
-        part(kind)
+        user(app, uid)
+        if let kind { part(byte: kind.letter) }
         part(suffix)
         end()
+    }
+
+    /// `:{app:id}`
+    private mutating func user(_ app: String, _ id: String) {
+        part(byte: UInt8(ascii: ":"))
+        part(byte: UInt8(ascii: "{"))
+        part(app)
+        part(byte: UInt8(ascii: ":"))
+        part(id)
+        part(byte: UInt8(ascii: "}"))
     }
 
     /// A letter and an identifier as one argument.

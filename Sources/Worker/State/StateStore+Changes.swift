@@ -129,12 +129,12 @@ extension StateStore {
     ) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "SADD")
-            command.key(name, app, uid, "", id)
+            command.key(name, app, uid, suffix: id)
             command.arg(device)
         }
         try change(tag) { command in
             command.arg(word: "EXPIRE")
-            command.key(name, app, uid, "", id)
+            command.key(name, app, uid, suffix: id)
             command.arg(seconds)
         }
     }

@@ -96,7 +96,7 @@ public final class StateStore {
     public func acks(app: String, uid: String, msgID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "SMEMBERS")
-            command.key("c:k", app, uid, "", msgID)
+            command.key("c:k", app, uid, suffix: msgID)
         }
     }
 
@@ -111,7 +111,7 @@ public final class StateStore {
     public func readMark(app: String, uid: String, kind: PairKind, id: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "GET")
-            command.key("c:d", app, uid, kind.rawValue, id)
+            command.key("c:d", app, uid, kind, suffix: id)
         }
     }
 
@@ -182,22 +182,22 @@ public final class StateStore {
         let seconds = StateKeys.markSeconds(expireAtMs: request.expireAtMs, nowMs: request.nowMs)
         let digest = StateKeys.digest(request.conversation)
         try client.evaluate(tag, claims, StateScripts.claim, keyCount: request.revoke == nil ? 4 : 5) { command in
-            command.key("c:d", request.app, request.uid, request.kind.rawValue, request.id)
+            command.key("c:d", request.app, request.uid, request.kind, suffix: request.id)
             command.key("c:s", request.app, request.uid)
             command.key("c:l", request.app, request.uid)
             command.key("c:x", request.app, request.uid)
             if let revoke = request.revoke {
-                command.key("c:d", request.app, request.uid, PairKind.message.rawValue, revoke.targetMsgID)
+                command.key("c:d", request.app, request.uid, .message, suffix: revoke.targetMsgID)
             }
             command.arg(request.counted ? "c" : "o")
             command.arg(seconds)
             command.field("r", request.conversation)
             command.digestPart(digest)
             command.part(sentMs)
-            command.part(word: " ")
+            command.part(byte: UInt8(ascii: " "))
             if let seq { command.part(seq) }
-            command.part(word: " ")
-            command.part(request.kind.rawValue)
+            command.part(byte: UInt8(ascii: " "))
+            command.part(byte: request.kind.letter)
             command.part(request.id)
             command.end()
             command.arg(sentMs)
@@ -207,8 +207,8 @@ public final class StateStore {
             command.arg(revoke.badge == .decrease ? "x" : "k")
             command.digestPart(digest)
             command.end()
-            command.part(word: " ")
-            command.part(PairKind.message.rawValue)
+            command.part(byte: UInt8(ascii: " "))
+            command.part(byte: PairKind.message.letter)
             command.part(revoke.targetMsgID)
             command.end()
         }
@@ -217,7 +217,7 @@ public final class StateStore {
     /// What a claim would see (`ClaimReply`), changing nothing and without a badge: for a server that takes no writes.
     public func peek(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         try client.evaluate(tag, reads, StateScripts.peek, keyCount: 2) { command in
-            command.key("c:d", request.app, request.uid, request.kind.rawValue, request.id)
+            command.key("c:d", request.app, request.uid, request.kind, suffix: request.id)
             command.key("c:s", request.app, request.uid)
             command.field("r", request.conversation)
             command.arg(StateKeys.time(request.sentMs))
@@ -236,8 +236,8 @@ public final class StateStore {
         if let trace { seconds = max(seconds, trace.seconds) }
         try client.command(tag, finishes) { command in
             command.arg(word: "SET")
-            command.key("c:d", app, uid, kind.rawValue, id)
-            command.part(word: "f")
+            command.key("c:d", app, uid, kind, suffix: id)
+            command.part(byte: UInt8(ascii: "f"))
             if let trace { command.part(trace.bytes) }
             command.end()
             command.arg(word: "EX")
@@ -256,16 +256,16 @@ public final class StateStore {
         let seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
         try client.command(tag, finishes) { command in
             command.arg(word: "APPEND")
-            command.key("c:d", app, uid, kind.rawValue, id)
-            command.part(word: "a")
+            command.key("c:d", app, uid, kind, suffix: id)
+            command.part(byte: UInt8(ascii: "a"))
             command.part(Int64(device.utf8.count))
-            command.part(word: ":")
+            command.part(byte: UInt8(ascii: ":"))
             command.part(device)
             command.end()
         }
         try client.command(tag, finishes) { command in
             command.arg(word: "EXPIRE")
-            command.key("c:d", app, uid, kind.rawValue, id)
+            command.key("c:d", app, uid, kind, suffix: id)
             command.arg(seconds)
         }
     }
