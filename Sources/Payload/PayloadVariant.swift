@@ -31,11 +31,11 @@ public struct PayloadVariant: Sendable, Hashable {
 
     /// The variant for one token; the language is the device's, else the user's, else the app's.
     public init(
-        _ message: borrowing Message, token: borrowing TokenRecord, settings: UserSettings, isForced: Bool,
-        policy: borrowing AppPolicy
+        _ message: borrowing Message, token: borrowing TokenRecord, settings: borrowing UserSettings, isForced: Bool,
+        defaultLanguage: String
     ) {
         self.init(
-            language: token.language ?? settings.language ?? policy.defaultLanguage,
+            language: token.language ?? settings.language ?? defaultLanguage,
             isHidden: !settings.showDetail && !message.push.forceDetail,
             contentKey: token.contentKey, isForced: isForced)
     }

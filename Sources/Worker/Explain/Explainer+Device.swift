@@ -211,6 +211,8 @@ struct DeviceContext {
     }
 
     private func variant(_ message: Message, _ token: TokenRecord) -> PayloadVariant {
-        PayloadVariant(message, token: token, settings: user.settings, isForced: isForced, policy: record.app.policy)
+        PayloadVariant(
+            message, token: token, settings: user.settings, isForced: isForced,
+            defaultLanguage: record.app.policy.defaultLanguage)
     }
 }

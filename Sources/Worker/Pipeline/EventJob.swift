@@ -243,7 +243,8 @@ final class EventJob {
         guard let message else { return activity?.payload }
         let template = message.read { message in
             var variant = PayloadVariant(
-                message, token: token.record, settings: settings, isForced: isForced, policy: app.policy)
+                message, token: token.record, settings: settings, isForced: isForced,
+                defaultLanguage: app.policy.defaultLanguage)
             variant.mergedCount = mergedCount
             return payloads?.template(variant, of: message, templates: app.templates)
         }

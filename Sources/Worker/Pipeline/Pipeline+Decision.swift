@@ -139,13 +139,12 @@ extension Pipeline {
     /// from a pair that a crash left behind, so this one waits for the end of the other, and finds it finished.
     func takesPair(_ job: RecipientJob) -> Bool {
         if job.flags.contains(.holdsPair) { return true }
-        let pair = job.pair
-        guard pairs[pair] != nil else {
+        // Mostly nobody holds it, so it is taken with one look, and given back where somebody does.
+        guard let waiting = pairs.updateValue([], forKey: job.pair) else {
             job.flags.insert(.holdsPair)
-            pairs[pair] = []
             return true
         }
-        pairs[pair]?.append(job.ref)
+        pairs[job.pair] = waiting + [job.ref]
         // The others of this event must not wait for this one.
         flushDeliveries(of: job.event, evenIfUndecided: true)
         return false

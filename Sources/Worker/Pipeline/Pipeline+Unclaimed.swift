@@ -18,7 +18,7 @@ extension Pipeline {
         if !job.flags.contains(.unclaimed) { metrics.unclaimed.add() }
         job.flags.insert(.unclaimed)
         let request = ClaimRequest(job, nowMs: loop.wallMs)
-        job.owed = fault.isLasting ? nil : request
+        job.owed = fault.isLasting ? nil : .claim(request)
         ask(job) { (store) throws(RedisFault) in try store.peek(request, tag: job.tag(.claim)) }
     }
 
@@ -39,7 +39,7 @@ extension Pipeline {
 
     /// Everything is done but the claim: it is tried until Redis takes it, and then the mark follows.
     func payOwed(_ job: RecipientJob) {
-        guard let request = job.owed else {
+        guard case .claim(let request) = job.owed else {
             // No waiting mends what is broken there: the mark may be taken nevertheless.
             metrics.uncounted.add()
             job.flags.remove(.unclaimed)

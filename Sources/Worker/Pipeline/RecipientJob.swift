@@ -44,7 +44,12 @@ final class RecipientJob {
     /// What is to be kept of the outcomes; nil: none yet, or the user is not traced.
     var trace: TraceBytes?
     /// The claim that Redis refused, to be made up for once it takes writes again.
-    var owed: ClaimRequest?
+    var owed: Owed?
+
+    /// Behind a pointer, since hardly anybody owes one.
+    indirect enum Owed {
+        case claim(ClaimRequest)
+    }
 
     enum Step {
         case reading, leasing, claiming, sending, checkingAcks, finishing

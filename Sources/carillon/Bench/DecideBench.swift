@@ -128,7 +128,7 @@ struct DecideBench {
             tokenHex: record.hex)
         let variant = PayloadVariant(
             message, token: record, settings: recipient.settings, isForced: decision.alert == .allow(forced: true),
-            policy: parts.policy)
+            defaultLanguage: parts.policy.defaultLanguage)
         let badge = BadgeRule.besideAlert(3, cap: parts.policy.badgeCap)
         return payloads.template(variant, of: message, templates: parts.templates)?
             .render(badge: badge, pid: id, receiver: recipient.uid)?.count ?? 0
