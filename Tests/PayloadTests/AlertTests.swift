@@ -47,9 +47,11 @@ import Testing
         var settings = UserSettings()
         var token = TokenRecord(hex: "aa", environment: .production, topic: "t", type: .alert, boundMs: 1)
         token.contentKey = "work"
+        let policy = AppPolicy(id: "im", topic: "t")
         let message = PayloadWorld.message()
         func variant(_ message: Message) -> PayloadVariant {
-            PayloadVariant(message, token: token, settings: settings, isForced: false, defaultLanguage: "zh-Hans")
+            PayloadVariant(
+                message, token: token, settings: settings, isForced: false, defaultLanguage: policy.defaultLanguage)
         }
         #expect(variant(message) == .init(language: "zh-Hans"))
         settings.language = "en"

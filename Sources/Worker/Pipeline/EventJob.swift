@@ -45,8 +45,6 @@ final class EventJob {
     private(set) var activity: ActivityJob?
     /// The record as it came, for deliveries.
     private(set) var raw: [UInt8]
-    /// Nothing of the above and of the bytes made from it was let go of.
-    private var hasContent = true
     var slot = 0
     var generation: UInt32 = 0
 
@@ -129,8 +127,8 @@ final class EventJob {
     /// Thousands may wait for APNs and for the broker. Let go of now, the many small parts are still in the cache; and
     /// what is kept of each is small.
     func dropContentIfSent() {
-        guard hasContent, undecided == 0, unsent == 0, !hasConnections, audience.isEmpty else { return }
-        hasContent = false
+        guard message != nil || activity != nil else { return }
+        guard undecided == 0, unsent == 0, !hasConnections, audience.isEmpty else { return }
         message = nil
         activity = nil
         payloads = nil

@@ -8,14 +8,8 @@ public enum PairKind: String, Sendable {
     /// Its id is the event's, since a Live Activity's `msg_id` is optional.
     case liveActivity = "l"
 
-    /// The same in keys and ledgers, as a byte.
-    var letter: UInt8 {
-        switch self {
-        case .message: UInt8(ascii: "m")
-        case .revoke: UInt8(ascii: "r")
-        case .liveActivity: UInt8(ascii: "l")
-        }
-    }
+    /// The raw value as the byte that it is.
+    var letter: UInt8 { rawValue.utf8[rawValue.startIndex] }
 }
 
 /// One (user, message, kind) that is about to be acted on (contract section 5, steps 5, 10 and 15).
