@@ -52,6 +52,8 @@ extension KafkaConfiguration {
             ("socket.keepalive.enable", "true"),  // V10: off by default
             ("socket.nagle.disable", "true"),
             ("log.connection.close", "false"),
+            // A broker that is back is met within two seconds; the library's ten may be most of a session.
+            ("reconnect.backoff.max.ms", "2000"),
             ("allow.auto.create.topics", "false"),
         ]
         switch role {

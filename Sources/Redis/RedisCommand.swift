@@ -104,6 +104,27 @@ public struct RedisCommand: ~Copyable {
         filled &+= Decimal.write(number.magnitude, to: base + filled)
     }
 
+    /// Adds `{first:second}` to an argument that `end()` will complete: what a key's slot is made of (Redis Cluster).
+    public mutating func part(hashTag first: String, _ second: String) {
+        first.utf8.span.withUnsafeBytes { first in
+            second.utf8.span.withUnsafeBytes { second in
+                let length = first.count &+ second.count &+ 3
+                if filled &+ length > limit { openArgument(length) }
+                var place = base + filled
+                place.storeBytes(of: UInt8(ascii: "{"), as: UInt8.self)
+                place += 1
+                if let start = first.baseAddress { place.copyMemory(from: start, byteCount: first.count) }
+                place += first.count
+                place.storeBytes(of: UInt8(ascii: ":"), as: UInt8.self)
+                place += 1
+                if let start = second.baseAddress { place.copyMemory(from: start, byteCount: second.count) }
+                place += second.count
+                place.storeBytes(of: UInt8(ascii: "}"), as: UInt8.self)
+                filled &+= length
+            }
+        }
+    }
+
     /// Completes the argument that `part` began; without parts it is empty.
     public mutating func end() {
         if filled > limit { openArgument(0) }
@@ -136,6 +157,20 @@ public struct RedisCommand: ~Copyable {
         let start = base + open - Self.bulkHeadBytes
         start.storeBytes(of: UInt8(ascii: "$"), as: UInt8.self)
         Self.writeLineEnd(to: start + 1 + Decimal.write(UInt64(length), to: start + 1))
+    }
+
+    /// A place between two arguments, for `copyArguments`.
+    public var place: Int { encodedCount }
+
+    /// Puts the arguments that were completed since a `place` into `bytes`, for `append`.
+    public func copyArguments(from place: Int, to bytes: inout [UInt8]) {
+        bytes.removeAll(keepingCapacity: true)
+        withArguments(from: place) { bytes.append(contentsOf: $0) }
+    }
+
+    /// Adds `arguments` whole arguments as another command encoded them.
+    public mutating func append(encoded bytes: [UInt8], arguments: Int) {
+        bytes.withUnsafeBytes { append(encoded: $0, arguments: arguments) }
     }
 
     /// Adds `arguments` whole arguments that another builder encoded.

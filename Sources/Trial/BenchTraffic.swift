@@ -65,14 +65,17 @@ public struct BenchTraffic: Sendable {
     }
 
     /// Message `number` of a series to a group of `group` members, who are read from Redis; the sender is none of them.
+    ///
+    /// - Parameter expireAtMs: nil: a day later, which is the worker's own.
     public func groupMessage(
-        _ number: Int, group: Int, series: String, atMs: Int64
+        _ number: Int, group: Int, series: String, atMs: Int64, expireAtMs: Int64? = nil
     ) -> (key: String, value: String) {
         let conversation = "g-\(number % groups(of: group))"
+        let expiry = expireAtMs.map { "\"expire_at_ms\":\($0)," } ?? ""
         let value = """
             {"v":1,"kind":"message","app":"\(app)","event_id":"e-\(series)-\(number)","sent_ms":\(atMs),\
             "msg_id":"m-\(series)-\(number)","server_seq":\(number + 1),"conv":{"id":"\(conversation)","type":"group"},\
-            "from":{"uid":"speaker","nick":"\(Self.nicks[number % Self.nicks.count])"},\
+            "from":{"uid":"speaker","nick":"\(Self.nicks[number % Self.nicks.count])"},\(expiry)\
             "type_name":"RC:TxtMsg","push":{"content":"\(Self.texts[number % Self.texts.count])",\
             "payload":{"jump":"chat","room":\(number % 1000)}}}
             """

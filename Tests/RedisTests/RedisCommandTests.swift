@@ -45,6 +45,37 @@ struct RedisCommandTests {
         }
     }
 
+    @Test(arguments: [0, 1, 7, 90, 300, 5000])
+    func aHashTagIsWrittenAsItsPartsAre(length: Int) {
+        let (app, uid) = (String(repeating: "a", count: length), String(repeating: "ü", count: length))
+        let key = Array("c:s:{\(app):\(uid)}x".utf8)
+        let wire = encoded { command in
+            command.arg("GET")
+            command.part("c:s:")
+            command.part(hashTag: app, uid)
+            command.part("x")
+            command.end()
+        }
+        #expect(wire == formatted([Array("GET".utf8), key]))
+    }
+
+    @Test func argumentsOfOneCommandAreTakenOverByAnother() {
+        var kept: [UInt8] = [1, 2, 3]
+        let first = encoded { command in
+            command.arg("SET")
+            let place = command.place
+            command.arg("value")
+            command.arg(7)
+            command.copyArguments(from: place, to: &kept)
+        }
+        let second = encoded { command in
+            command.arg("SET")
+            command.append(encoded: kept, arguments: 2)
+        }
+        #expect(first == second)
+        #expect(first == formatted(["SET", "value", "7"].map { Array($0.utf8) }))
+    }
+
     @Test func argumentsOfEveryKindMayBePutTogether() {
         let wire = encoded { command in
             command.arg("SET")

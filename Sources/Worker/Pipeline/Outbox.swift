@@ -177,12 +177,13 @@ struct OutTopics {
 /// Two producers: for what somebody waits for, and for what is only read afterwards.
 ///
 /// librdkafka sends one request per partition, and its thread looks at every partition whenever it wakes. Results come
-/// one per push: lingering as long as deliveries do, each would be a request of its own.
+/// one per push: lingering as long as deliveries do, each would be a request of its own. A mark waits for them, so after
+/// a crash the pushes of so many milliseconds may be made again.
 struct OutProducers {
     let prompt: KafkaProducer
     let records: KafkaProducer
 
-    private static let recordsLingerMs = "20"
+    private static let recordsLingerMs = "50"
 
     /// A `linger.ms` of the configuration holds for both.
     init(_ client: KafkaConfiguration) throws(KafkaFault) {

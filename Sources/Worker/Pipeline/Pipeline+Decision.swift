@@ -309,7 +309,7 @@ extension ClaimRequest {
             app: event.app.id, uid: job.recipient.uid, kind: event.claimKind, id: event.claimID,
             conversation: event.conversationID, sentMs: event.sentMs, seq: event.serverSeq,
             counted: job.decision?.counted ?? false, revoke: event.revoke, expireAtMs: event.expiresAtMs,
-            nowMs: nowMs)
+            nowMs: nowMs, isOneOfMany: event.hasMembers)
     }
 }
 

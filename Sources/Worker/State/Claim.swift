@@ -32,16 +32,18 @@ public struct ClaimRequest: Sendable {
     public var kind: PairKind
     /// `Decision.counted`; the badge rises once however often the same pair is claimed.
     public var counted: Bool
+    /// Others of the same event are likely to be claimed in the same turn: a hint, which changes nothing but the cost.
+    public var isOneOfMany = false
 }
 
 extension ClaimRequest {
     public init(
         app: String, uid: String, kind: PairKind, id: String, conversation: String, sentMs: Int64, seq: Int64?,
-        counted: Bool, revoke: Message.Revoke? = nil, expireAtMs: Int64, nowMs: Int64
+        counted: Bool, revoke: Message.Revoke? = nil, expireAtMs: Int64, nowMs: Int64, isOneOfMany: Bool = false
     ) {
         self.init(
             app: app, uid: uid, id: id, conversation: conversation, revoke: revoke, sentMs: sentMs, seq: seq,
-            expireAtMs: expireAtMs, nowMs: nowMs, kind: kind, counted: counted)
+            expireAtMs: expireAtMs, nowMs: nowMs, kind: kind, counted: counted, isOneOfMany: isOneOfMany)
     }
 }
 

@@ -73,7 +73,8 @@ extension RedisCommand {
     /// `<name>:{app:id}` as one argument.
     mutating func key(_ name: StaticString, _ app: String, _ id: String) {
         part(word: name)
-        user(app, id)
+        part(byte: UInt8(ascii: ":"))
+        part(hashTag: app, id)
         end()
     }
 
@@ -83,20 +84,11 @@ extension RedisCommand {
     ) {
         part(word: name)
         part(Int64(uid.utf8.count))
-        user(app, uid)
+        part(byte: UInt8(ascii: ":"))
+        part(hashTag: app, uid)
         if let kind { part(byte: kind.letter) }
         part(suffix)
         end()
-    }
-
-    /// `:{app:id}`
-    private mutating func user(_ app: String, _ id: String) {
-        part(byte: UInt8(ascii: ":"))
-        part(byte: UInt8(ascii: "{"))
-        part(app)
-        part(byte: UInt8(ascii: ":"))
-        part(id)
-        part(byte: UInt8(ascii: "}"))
     }
 
     /// A letter and an identifier as one argument.

@@ -12,6 +12,7 @@ public final class StateStore {
     private let claims: RedisOperation
     private let finishes: RedisOperation
     private let changes: RedisOperation
+    private var claimArguments = ClaimArguments()
 
     public init(_ client: RedisClient) {
         self.client = client
@@ -176,11 +177,6 @@ public final class StateStore {
     /// To be sent just before each push, retries included: it is also the last look of contract step 15, and its badge is
     /// the number of that moment. Claiming again never counts again.
     public func claim(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
-        let sentMs = StateKeys.time(request.sentMs)
-        // A negative sequence cannot be compared, so it is none.
-        let seq = request.seq.flatMap { $0 < 0 ? nil : $0 }
-        let seconds = StateKeys.markSeconds(expireAtMs: request.expireAtMs, nowMs: request.nowMs)
-        let digest = StateKeys.digest(request.conversation)
         try client.evaluate(tag, claims, StateScripts.claim, keyCount: request.revoke == nil ? 4 : 5) { command in
             command.key("c:d", request.app, request.uid, request.kind, suffix: request.id)
             command.key("c:s", request.app, request.uid)
@@ -189,28 +185,7 @@ public final class StateStore {
             if let revoke = request.revoke {
                 command.key("c:d", request.app, request.uid, .message, suffix: revoke.targetMsgID)
             }
-            command.arg(request.counted ? "c" : "o")
-            command.arg(seconds)
-            command.field("r", request.conversation)
-            command.digestPart(digest)
-            command.part(sentMs)
-            command.part(byte: UInt8(ascii: " "))
-            if let seq { command.part(seq) }
-            command.part(byte: UInt8(ascii: " "))
-            command.part(byte: request.kind.letter)
-            command.part(request.id)
-            command.end()
-            command.arg(sentMs)
-            command.optional(seq)
-            command.arg(StateKeys.time(request.nowMs))
-            guard let revoke = request.revoke else { return }
-            command.arg(revoke.badge == .decrease ? "x" : "k")
-            command.digestPart(digest)
-            command.end()
-            command.part(byte: UInt8(ascii: " "))
-            command.part(byte: PairKind.message.letter)
-            command.part(revoke.targetMsgID)
-            command.end()
+            claimArguments.write(request, to: &command)
         }
     }
 

@@ -63,7 +63,7 @@ struct BenchReport {
             }
         }
         if let ratio { text += "\nworker / h2load   \(Self.tenths(ratio))\n" }
-        if h2load.isEmpty, !settings.sendsNothing { text += "\nh2load is not installed (nghttp2-client): no ratio\n" }
+        if h2load.isEmpty { text += "\nh2load is not installed (nghttp2-client): no ratio\n" }
         if let latency { text += Self.text(latency) }
         if let memory {
             text += "\nmemory       \(Self.megabytes(memory.bytes)) while APNs answers none of \(memory.waiting) pushes"

@@ -121,9 +121,8 @@ struct BenchSettings {
         rounds = try arguments.int(
             "rounds", default: weather != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : 1, in: 1...100)
         held = try arguments.int("held", default: isUnsent ? 0 : 100_000, in: 0...1_000_000)
-        // The worker ends with its records unsettled: a second round would find them again.
-        guard !isUnsent || (rounds == 1 && rate == 0 && held == 0 && !isMuted) else {
-            throw Arguments.UsageError(message: "--unsent is one round alone: --rounds 1 --rate 0 --held 0")
+        guard !isUnsent || (rate == 0 && held == 0 && !isMuted) else {
+            throw Arguments.UsageError(message: "--unsent goes with --rate 0 --held 0, and not with --muted")
         }
         // One push at a time is in a device's turn: the next one would wait, not be made.
         guard !isUnsent || events <= users else {

@@ -19,7 +19,7 @@ struct BenchWorld: Sendable {
         var own = TrialWorld.Settings()
         own.topic = Self.topic
         // The mock keeps 5 MiB per partition; a message takes some 600 bytes there.
-        own.partitions = max(128, 2 * settings.events * 600 / (5 << 20))
+        own.partitions = max(settings.group == nil ? 128 : 16, 2 * settings.records * 600 / (5 << 20))
         own.shards = settings.shards
         own.ledger = .off
         own.logLevel = .info

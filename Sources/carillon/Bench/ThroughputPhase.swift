@@ -35,25 +35,25 @@ struct ThroughputPhase {
 
     static func run(_ bench: BenchWorld, round: Int) async throws -> Outcome {
         let count = bench.settings.records
-        let nowMs = Loop.wallMs()
-        try bench.fill(Configuration.Topics().events, count) { number in
-            let series = "t\(round)-\(nowMs)"
-            guard let group = bench.settings.group else {
-                return bench.traffic.message(number, series: series, atMs: nowMs)
-            }
-            return bench.traffic.groupMessage(number, group: group, series: series, atMs: nowMs)
-        }
+        let isUnsent = bench.settings.isUnsent
+        if !isUnsent { try fill(bench, series: "t\(round)") }
         let worker = try BenchWorker(configuration: try configuration(bench))
+        if isUnsent {
+            // The same once before: what is measured finds its memory in place, as in a worker that runs for long.
+            try fill(bench, series: "w\(round)")
+            try await bench.wait(for: worker) { $0.settled >= count }
+        }
         var start = await mark(bench, worker)
+        if isUnsent { try fill(bench, series: "t\(round)") }
         while true {
             let next = await mark(bench, worker)
-            if try worker.metrics().consumed > 0 { break }
+            if try worker.metrics().consumed > (isUnsent ? count : 0) { break }
             start = next
             try Task.checkCancellation()
             usleep(10_000)
         }
         let metrics = try await bench.wait(for: worker) {
-            bench.settings.isUnsent ? $0.atRest >= bench.settings.recipients : $0.settled >= count
+            isUnsent ? $0.atRest >= bench.settings.recipients : $0.settled >= count
         }
         let end = await mark(bench, worker)
         var outcome = Outcome()
@@ -66,9 +66,25 @@ struct ThroughputPhase {
         outcome.redisNanos = end.redis.cpuNanos &- start.redis.cpuNanos
         outcome.simulatorNanos = end.simulator &- start.simulator
         outcome.peakBytes = worker.memory.peak
-        if bench.settings.isUnsent { worker.kill() } else { try worker.stop() }
+        try worker.stop()
         return outcome
     }
+
+    private static func fill(_ bench: BenchWorld, series: String) throws {
+        let nowMs = Loop.wallMs()
+        let series = "\(series)-\(nowMs)"
+        try bench.fill(Configuration.Topics().events, bench.settings.records) { number in
+            guard let group = bench.settings.group else {
+                return bench.traffic.message(number, series: series, atMs: nowMs)
+            }
+            return bench.traffic.groupMessage(
+                number, group: group, series: series, atMs: nowMs,
+                expireAtMs: bench.settings.isUnsent ? nowMs + Self.unsentLifeMs : nil)
+        }
+    }
+
+    /// How long pushes wait for an APNs that is away: longer than it takes to make them all, and not much longer.
+    private static let unsentLifeMs: Int64 = 10_000
 
     /// Nobody listens at the APNs endpoint where nothing is to be sent.
     private static func configuration(_ bench: BenchWorld) throws -> String {

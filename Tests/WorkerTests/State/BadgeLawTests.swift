@@ -196,7 +196,7 @@ extension ClaimRequest {
     ) -> ClaimRequest {
         ClaimRequest(
             app: StateWorld.app, uid: uid, kind: .message, id: id, conversation: conversation, sentMs: sent, seq: seq,
-            counted: counted, expireAtMs: StateWorld.base, nowMs: StateWorld.base + 1000)
+            counted: counted, expireAtMs: StateWorld.base, nowMs: StateWorld.base + 1000, isOneOfMany: true)
     }
 
     static func revoke(
@@ -205,7 +205,7 @@ extension ClaimRequest {
         ClaimRequest(
             app: StateWorld.app, uid: uid, kind: .revoke, id: id, conversation: conversation, sentMs: sent, seq: nil,
             counted: badge == .count, revoke: Message.Revoke(targetMsgID: target, badge: badge),
-            expireAtMs: StateWorld.base, nowMs: StateWorld.base + 1000)
+            expireAtMs: StateWorld.base, nowMs: StateWorld.base + 1000, isOneOfMany: true)
     }
 }
 
