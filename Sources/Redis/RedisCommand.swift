@@ -159,22 +159,8 @@ public struct RedisCommand: ~Copyable {
         Self.writeLineEnd(to: start + 1 + Decimal.write(UInt64(length), to: start + 1))
     }
 
-    /// A place between two arguments, for `copyArguments`.
-    public var place: Int { encodedCount }
-
-    /// Puts the arguments that were completed since a `place` into `bytes`, for `append`.
-    public func copyArguments(from place: Int, to bytes: inout [UInt8]) {
-        bytes.removeAll(keepingCapacity: true)
-        withArguments(from: place) { bytes.append(contentsOf: $0) }
-    }
-
-    /// Adds `arguments` whole arguments as another command encoded them.
-    public mutating func append(encoded bytes: [UInt8], arguments: Int) {
-        bytes.withUnsafeBytes { append(encoded: $0, arguments: arguments) }
-    }
-
-    /// Adds `arguments` whole arguments that another builder encoded.
-    mutating func append(encoded bytes: UnsafeRawBufferPointer, arguments: Int) {
+    /// Adds `arguments` whole arguments as `withArguments` gave them.
+    public mutating func append(encoded bytes: UnsafeRawBufferPointer, arguments: Int) {
         makeRoom(bytes.count)
         if let start = bytes.baseAddress { (base + filled).copyMemory(from: start, byteCount: bytes.count) }
         filled &+= bytes.count
@@ -203,10 +189,10 @@ public struct RedisCommand: ~Copyable {
     }
 
     /// Bytes of the complete arguments so far.
-    var encodedCount: Int { filled &- Self.headBytesMax }
+    public var encodedCount: Int { filled &- Self.headBytesMax }
 
-    /// The encoded arguments from byte `offset` on, for the time of `body`.
-    func withArguments<Result>(from offset: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    /// The encoded arguments from byte `offset` on (an `encodedCount` of before), for the time of `body`.
+    public func withArguments<Result>(from offset: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         let start = Self.headBytesMax &+ min(max(0, offset), encodedCount)
         return body(UnsafeRawBufferPointer(start: base + start, count: filled &- start))
     }

@@ -60,17 +60,17 @@ struct RedisCommandTests {
     }
 
     @Test func argumentsOfOneCommandAreTakenOverByAnother() {
-        var kept: [UInt8] = [1, 2, 3]
+        var kept: [UInt8] = []
         let first = encoded { command in
             command.arg("SET")
-            let place = command.place
+            let start = command.encodedCount
             command.arg("value")
             command.arg(7)
-            command.copyArguments(from: place, to: &kept)
+            kept = command.withArguments(from: start) { Array($0) }
         }
         let second = encoded { command in
             command.arg("SET")
-            command.append(encoded: kept, arguments: 2)
+            kept.withUnsafeBytes { command.append(encoded: $0, arguments: 2) }
         }
         #expect(first == second)
         #expect(first == formatted(["SET", "value", "7"].map { Array($0.utf8) }))

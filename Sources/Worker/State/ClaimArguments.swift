@@ -29,10 +29,10 @@ struct ClaimArguments {
             seq: request.seq, nowMs: request.nowMs, sentMs: request.sentMs, expireAtMs: request.expireAtMs,
             counted: request.counted, kind: request.kind, id: request.id, conversation: request.conversation,
             revoke: request.revoke)
-        if wanted == subject { return command.append(encoded: encoded, arguments: count) }
-        let (start, before) = (command.place, command.count)
+        if wanted == subject { return encoded.withUnsafeBytes { command.append(encoded: $0, arguments: count) } }
+        let (start, before) = (command.encodedCount, command.count)
         Self.encode(request, to: &command)
-        command.copyArguments(from: start, to: &encoded)
+        command.withArguments(from: start) { encoded.replaceSubrange(encoded.indices, with: $0) }
         count = command.count - before
         subject = wanted
     }

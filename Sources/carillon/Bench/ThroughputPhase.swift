@@ -36,18 +36,20 @@ struct ThroughputPhase {
     static func run(_ bench: BenchWorld, round: Int) async throws -> Outcome {
         let count = bench.settings.records
         let isUnsent = bench.settings.isUnsent
+        // Records that come before those that are measured.
+        let earlier = isUnsent ? count : 0
         if !isUnsent { try fill(bench, series: "t\(round)") }
         let worker = try BenchWorker(configuration: try configuration(bench))
         if isUnsent {
             // The same once before: what is measured finds its memory in place, as in a worker that runs for long.
             try fill(bench, series: "w\(round)")
-            try await bench.wait(for: worker) { $0.settled >= count }
+            try await bench.wait(for: worker) { $0.settled >= earlier }
         }
         var start = await mark(bench, worker)
         if isUnsent { try fill(bench, series: "t\(round)") }
         while true {
             let next = await mark(bench, worker)
-            if try worker.metrics().consumed > (isUnsent ? count : 0) { break }
+            if try worker.metrics().consumed > earlier { break }
             start = next
             try Task.checkCancellation()
             usleep(10_000)
@@ -66,6 +68,8 @@ struct ThroughputPhase {
         outcome.redisNanos = end.redis.cpuNanos &- start.redis.cpuNanos
         outcome.simulatorNanos = end.simulator &- start.simulator
         outcome.peakBytes = worker.memory.peak
+        // What is unsent has to expire first.
+        try await bench.wait(for: worker) { $0.settled >= earlier + count }
         try worker.stop()
         return outcome
     }
@@ -79,12 +83,14 @@ struct ThroughputPhase {
             }
             return bench.traffic.groupMessage(
                 number, group: group, series: series, atMs: nowMs,
-                expireAtMs: bench.settings.isUnsent ? nowMs + Self.unsentLifeMs : nil)
+                expireAtMs: bench.settings.isUnsent ? nowMs + unsentLifeMs(bench) : nil)
         }
     }
 
     /// How long pushes wait for an APNs that is away: longer than it takes to make them all, and not much longer.
-    private static let unsentLifeMs: Int64 = 10_000
+    private static func unsentLifeMs(_ bench: BenchWorld) -> Int64 {
+        max(10_000, Int64(bench.settings.recipients) / 20)
+    }
 
     /// Nobody listens at the APNs endpoint where nothing is to be sent.
     private static func configuration(_ bench: BenchWorld) throws -> String {
