@@ -52,9 +52,13 @@ extension OneWorld {
             #expect(
                 !seen.outcomes(of: "g1-out").contains { $0.hasPrefix(excluded + "/") || $0.hasPrefix(excluded + " ") })
             #expect(seen.outcomes(of: "g1-plain").count == 1000, "one result each, and no more")
-            // 0: five let through and one forced for all; blocked: the two forced ones.
-            #expect(seen.outcomes(of: "g1-everyone").contains("g1-m0/phone accepted forced 6"))
-            #expect(seen.outcomes(of: "g1-everyone").contains("g1-m9/phone accepted forced 2"))
+            // 0: five let through and one forced for all; blocked: the two forced ones. Six events are in work at once, so
+            // which of a member's pushes is which number is not said.
+            func badges(_ uid: String) -> [Int64] {
+                seen.results.filter { $0["uid"]?.string == uid }.compactMap { $0["badge"]?.int }.sorted()
+            }
+            #expect(badges("g1-m0") == [1, 2, 3, 4, 5, 6])
+            #expect(badges("g1-m9") == [1, 2])
             #expect(seen.doubled.isEmpty)
         }
 
