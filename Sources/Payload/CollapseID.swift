@@ -12,9 +12,9 @@ public enum CollapseID {
     /// Always one: a recall can only replace what was sent with one.
     ///
     /// - Parameter original: of a revoke: the collapse id that its target was sent with, if known.
-    public static func choose(_ message: borrowing Message, original: String? = nil) -> String {
-        if message.kind == .revoke, let original, !original.isEmpty { return fitted(original) }
-        return given(message) ?? hashed(message.revoke?.targetMsgID ?? message.msgID)
+    public static func choose(_ message: borrowing Message, original: String? = nil) -> [UInt8] {
+        if message.kind == .revoke, let original, !original.isEmpty { return Array(fitted(original).utf8) }
+        return given(message).map { Array($0.utf8) } ?? hashed(message.revoke?.targetMsgID ?? message.msgID)
     }
 
     /// The one that the sender gave, as it is sent; nil: it follows from the message's id.
@@ -25,7 +25,7 @@ public enum CollapseID {
     }
 
     /// Of a push that tells of several messages of a conversation, beginning with this one: it replaces none of theirs.
-    public static func merged(conversation: String, oldest msgID: String) -> String {
+    public static func merged(conversation: String, oldest msgID: String) -> [UInt8] {
         var hash = SipHash128(key0: 0x636f_6c6c_6170_7365, key1: 0x6275_7273_7473_3031)
         hash.update(lengthThen: conversation)
         hash.update(lengthThen: msgID)
@@ -42,7 +42,7 @@ public enum CollapseID {
     }
 
     /// The same in every worker, and short: headers that do not repeat cost bytes in HPACK.
-    private static func hashed(_ msgID: String) -> String {
+    private static func hashed(_ msgID: String) -> [UInt8] {
         var hash = SipHash128(key0: 0x636f_6c6c_6170_7365, key1: 0x6361_7269_6c6c_6f6e)
         hash.update(lengthThen: msgID)
         return hash.finishHex()

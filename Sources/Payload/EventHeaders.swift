@@ -8,7 +8,7 @@ public struct EventHeaders: Sendable, Equatable {
     /// Unix seconds; 0: one attempt, nothing is stored.
     public var expirationSeconds: Int64
     /// At most 64 bytes of printable ASCII; nil: none is sent.
-    public var collapseID: String?
+    public var collapseID: [UInt8]?
 
     /// The values of `apns-push-type` that events lead to.
     public enum PushType: String, Sendable {

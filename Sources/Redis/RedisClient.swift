@@ -162,11 +162,13 @@ public final class RedisClient {
     }
 
     /// Taken out while it is in use, so that a `build` that sends a command itself gets another one.
-    private func takeBuilder() -> RedisCommand {
+    func takeBuilder() -> RedisCommand {
         var command = builder.take() ?? RedisCommand()
         command.reset()
         return command
     }
+
+    func give(back command: consuming RedisCommand) { builder = consume command }
 
     /// The script's place in the table; beyond the table's end scripts always travel in full.
     private func index(of script: RedisScript) -> Int {

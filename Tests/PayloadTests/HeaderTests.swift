@@ -45,8 +45,12 @@ import Testing
         #expect(headers.collapseID == nil)
     }
 
+    private static func chosen(_ message: Message, original: String? = nil) -> String {
+        String(decoding: CollapseID.choose(message, original: original), as: UTF8.self)
+    }
+
     @Test func theCollapseIDsOrder() {
-        func choose(_ change: (inout Message) -> Void) -> String { CollapseID.choose(PayloadWorld.message(change)) }
+        func choose(_ change: (inout Message) -> Void) -> String { Self.chosen(PayloadWorld.message(change)) }
         let payload = JSONValue.object([.init("apns-collapse-id", .string("lifted"))])
         #expect(
             choose {
@@ -71,13 +75,13 @@ import Testing
             $0.msgID = "m2"
             $0.revoke = .init(targetMsgID: "m1")
         }
-        #expect(CollapseID.choose(revoke) == CollapseID.choose(PayloadWorld.message()))
-        #expect(CollapseID.choose(revoke, original: "known") == "known")
+        #expect(Self.chosen(revoke) == Self.chosen(PayloadWorld.message()))
+        #expect(Self.chosen(revoke, original: "known") == "known")
         var own = revoke
         own.push.collapseID = "own"
-        #expect(CollapseID.choose(own) == "own")
-        #expect(CollapseID.choose(own, original: "known") == "known")
-        #expect(CollapseID.choose(PayloadWorld.message(), original: "known") != "known")
+        #expect(Self.chosen(own) == "own")
+        #expect(Self.chosen(own, original: "known") == "known")
+        #expect(Self.chosen(PayloadWorld.message(), original: "known") != "known")
     }
 
     @Test(arguments: [
@@ -85,12 +89,12 @@ import Testing
         String(repeating: "汉", count: 22),
     ])
     func whatIsUnfitForAHeaderIsHashed(text: String) {
-        let id = CollapseID.choose(PayloadWorld.message { $0.push.collapseID = text })
+        let id = Self.chosen(PayloadWorld.message { $0.push.collapseID = text })
         #expect(id == SHA256.hex(Array(text.utf8)))
     }
 
     @Test(arguments: ["a", "a b", String(repeating: "x", count: 64), "~!@"])
     func whatFitsIsLeftAlone(text: String) {
-        #expect(CollapseID.choose(PayloadWorld.message { $0.push.collapseID = text }) == text)
+        #expect(Self.chosen(PayloadWorld.message { $0.push.collapseID = text }) == text)
     }
 }

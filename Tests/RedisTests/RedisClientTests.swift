@@ -31,6 +31,30 @@ struct RedisClientTests {
         }
     }
 
+    @Test func aPreparedCommandIsSentAsItWasPutTogether() async throws {
+        let server = try RedisServer()
+        let world = try RedisWorld()
+        try await world.connect(server.url)
+        let prepared = try #require(
+            await world.with { client, _ in
+                client.prepare { command in
+                    command.arg(word: "APPEND")
+                    command.arg("k\r\n")
+                    command.part("ä")
+                    command.part(7)
+                    // Left open: it ends with the command.
+                }
+            })
+        // Others in between use the same storage.
+        try await world.send(1, "SET", "k\r\n", "x")
+        for tag in [2, 3] as [UInt64] {
+            _ = try await world.with { client, _ in try client.command(tag, .other, prepared) }
+        }
+        try await world.send(4, "GET", "k\r\n")
+        #expect(try await world.reply(4) == "\"xä7ä7\"")
+        await world.end()
+    }
+
     @Test func aHundredThousandPipelinedReadsAreAllAnsweredInOrder() async throws {
         let server = try RedisServer()
         let world = try RedisWorld()

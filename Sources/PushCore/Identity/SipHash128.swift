@@ -74,15 +74,15 @@ public struct SipHash128: Sendable {
     }
 
     /// The output as 32 lower-case hexadecimal digits, each word's highest digit first.
-    public consuming func finishHex() -> String {
+    public consuming func finishHex() -> [UInt8] {
         let (first, second) = finish()
-        return String(unsafeUninitializedCapacity: 32) { text in
+        return [UInt8](unsafeUninitializedCapacity: 32) { text, count in
             let bytes = UnsafeMutableRawBufferPointer(text)
             for (place, word) in [first &>> 32, first, second &>> 32, second].enumerated() {
                 bytes.storeBytes(
                     of: HexDigits.eight(UInt32(truncatingIfNeeded: word)), toByteOffset: place &* 8, as: UInt64.self)
             }
-            return 32
+            count = 32
         }
     }
 

@@ -147,7 +147,7 @@ struct DeviceContext {
         let isFit =
             (try? PushHeaders(
                 topic: topic, pushType: type, priority: priority, expirationSeconds: common.expirationSeconds,
-                collapseID: common.collapseID.map { Array($0.utf8) })) != nil
+                collapseID: common.collapseID)) != nil
         guard isFit else { return nil }
         var headers = [
             Explanation.Header(name: "apns-topic", value: topic),
@@ -157,7 +157,8 @@ struct DeviceContext {
             Explanation.Header(name: "apns-id", value: id.description),
         ]
         if let collapseID = common.collapseID {
-            headers.append(Explanation.Header(name: "apns-collapse-id", value: collapseID))
+            let text = String(decoding: collapseID, as: UTF8.self)
+            headers.append(Explanation.Header(name: "apns-collapse-id", value: text))
         }
         return headers
     }

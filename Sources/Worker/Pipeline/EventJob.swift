@@ -9,24 +9,15 @@ import PushCore
 /// acknowledge.
 final class EventJob {
     let id: String
-    let sentMs: Int64
     let app: AppContext
+    /// What duplicates are recognised by: `msg_id`; a Live Activity by its event (contract section 2).
+    let subject: ClaimSubject
     /// Nil of a digest, which no record brought.
     let origin: Origin?
     /// What a digest tells of.
     var digest: DigestJob?
     /// `msg_id` of the records written about it.
     let msgID: String
-    let claimKind: PairKind
-    let conversationID: String
-    /// What duplicates are recognised by: `msg_id`; a Live Activity by its event (contract section 2).
-    let claimID: String
-    /// Unix ms.
-    let expiresAtMs: Int64
-    /// Per conversation, rising; nil: there is none to compare.
-    let serverSeq: Int64?
-    /// Of a recall.
-    let revoke: Message.Revoke?
     let wantsSMS: Bool
     /// Its sender wants no alert (`push.enabled`).
     let isSwitchedOff: Bool
@@ -73,17 +64,14 @@ final class EventJob {
         _ message: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?
     ) {
         id = event.id
-        sentMs = event.sentMs
         self.app = app
         self.origin = origin
         self.raw = raw
         msgID = message.value.msgID
-        claimKind = message.value.kind == .revoke ? .revoke : .message
-        conversationID = message.value.conversation.id
-        claimID = message.value.msgID
-        expiresAtMs = message.value.expireAtMs
-        serverSeq = message.value.serverSeq
-        revoke = message.value.revoke
+        subject = ClaimSubject(
+            kind: message.value.kind == .revoke ? .revoke : .message, id: message.value.msgID,
+            conversation: message.value.conversation.id, sentMs: event.sentMs, seq: message.value.serverSeq,
+            revoke: message.value.revoke, expireAtMs: message.value.expireAtMs)
         wantsSMS = message.value.push.sms
         isSwitchedOff = !message.value.push.enabled
         isPlain = message.value.mention == nil && message.value.push.force.mode == .none
@@ -99,17 +87,13 @@ final class EventJob {
 
     init(_ activity: LiveActivity, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin) {
         id = event.id
-        sentMs = event.sentMs
         self.app = app
         self.origin = origin
         self.raw = raw
         msgID = activity.msgID ?? ""
-        claimKind = .liveActivity
-        conversationID = ""
-        claimID = event.id
-        expiresAtMs = event.sentMs &+ LiveActivity.lifetimeMs
-        serverSeq = nil
-        revoke = nil
+        subject = ClaimSubject(
+            kind: .liveActivity, id: event.id, sentMs: event.sentMs,
+            expireAtMs: event.sentMs &+ LiveActivity.lifetimeMs)
         wantsSMS = false
         isSwitchedOff = false
         isPlain = true
@@ -164,10 +148,15 @@ final class EventJob {
 
     // MARK: - What the event says, whatever its kind
 
+    var sentMs: Int64 { subject.sentMs }
+    /// Unix ms.
+    var expiresAtMs: Int64 { subject.expireAtMs }
+    var conversationID: String { subject.conversation }
+
     /// Whether each recipient's level in the group has to be read: the group's, but given uids.
     var readsLevels: Bool { audience.group == nil && hasMembers }
 
-    var isRecall: Bool { claimKind == .revoke }
+    var isRecall: Bool { subject.kind == .revoke }
 
     /// The collapse id that the sender chose.
     var givenCollapseID: String? { message.flatMap { $0.read { CollapseID.given($0) } } }
@@ -230,7 +219,7 @@ final class EventJob {
         else { return nil }
         return try? PushHeaders(
             pushTopic, expirationSeconds: common.expirationSeconds,
-            collapseID: common.collapseID.map { Array($0.utf8) })
+            collapseID: common.collapseID)
     }
 
     /// The bytes for one device; nil: too large however much is cut (`payload_too_large`).

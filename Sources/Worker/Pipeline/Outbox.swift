@@ -183,7 +183,7 @@ struct OutProducers {
     let prompt: KafkaProducer
     let records: KafkaProducer
 
-    private static let recordsLingerMs = "50"
+    private static let recordsLingerMs = "100"
 
     /// A `linger.ms` of the configuration holds for both.
     init(_ client: KafkaConfiguration) throws(KafkaFault) {

@@ -136,7 +136,7 @@ extension Pipeline {
     private func sendMerged(_ refs: [DeviceRef]) {
         var rest = refs
         while let carrier = rest.popLast() {
-            guard let job = job(carrier.job), job.devices[carrier.device].isMerging,
+            guard let job = job(carrier.job), job.isMerging(carrier.device),
                 let token = job.devices[carrier.device].token
             else { continue }
             // Alone it goes with its own text.
@@ -155,7 +155,7 @@ extension Pipeline {
             sendMerged(merged.others)
         case .accepted, .rejected, .online:
             for ref in merged.others {
-                guard let job = job(ref.job), job.devices[ref.device].isMerging else { continue }
+                guard let job = job(ref.job), job.isMerging(ref.device) else { continue }
                 job.event.app.metrics.coalesced.add()
                 // The merged push was this message's alert, too: whether an SMS is wanted goes by what became of it.
                 job.flags.insert(verdict == .accepted ? .accepted : .failed)

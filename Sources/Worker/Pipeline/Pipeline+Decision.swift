@@ -179,6 +179,8 @@ extension Pipeline {
         }
         job.open += job.devices.count - first
         for index in first..<job.devices.count where !endAcknowledged(job, index) { begin(job, index) }
+        // A push that ended at once may have been all.
+        if job.mark != nil { return }
         for index in first..<job.devices.count where job.devices[index].isAcknowledged {
             endPhonesBehindDesktop(job, index)
         }
@@ -282,13 +284,23 @@ extension Pipeline {
         guard isMarked else { return done(job) }
         job.awaiting = 1 + (job.held == nil ? 0 : 2)
         sendHeldBack(job)
-        let trace = job.trace.map { FinishTrace(bytes: $0.bytes, seconds: traces.lifeSeconds) }
-        ask(job) { (store) throws(RedisFault) in
-            try store.finish(
-                app: job.event.app.id, uid: job.recipient.uid, kind: job.event.claimKind, id: job.event.claimID,
-                expireAtMs: job.event.expiresAtMs, nowMs: loop.wallMs, trace: trace,
-                tag: job.tag(.finish))
-        }
+        let mark = job.mark ?? finishMark(of: job)
+        ask(job) { (store) throws(RedisFault) in try store.finish(mark, tag: job.tag(.finish)) }
+    }
+
+    private func finishMark(of job: RecipientJob) -> PreparedCommand {
+        store.finishMark(
+            app: job.event.app.id, uid: job.recipient.uid, job.event.subject, nowMs: loop.wallMs,
+            trace: job.trace.map { FinishTrace(bytes: $0.bytes, seconds: traces.lifeSeconds) })
+    }
+
+    /// Nothing but records is waited for: the mark that follows them is put together now, while all that it tells is in
+    /// the cache, and the rest goes. To be called last: `devices` is empty afterwards.
+    func sealIfEnded(_ job: RecipientJob) {
+        guard job.step == .sending, job.open == 0, job.unackedRecords > 0, job.mark == nil, job.held == nil,
+            job.burst == nil, job.flags.isDisjoint(with: [.unmarked, .hasDelivery, .unclaimed])
+        else { return }
+        job.keepOnly(finishMark(of: job))
     }
 
     /// The recipient is finished; the slot is free for another.
@@ -304,12 +316,9 @@ extension Pipeline {
 
 extension ClaimRequest {
     init(_ job: RecipientJob, nowMs: Int64) {
-        let event = job.event
         self.init(
-            app: event.app.id, uid: job.recipient.uid, kind: event.claimKind, id: event.claimID,
-            conversation: event.conversationID, sentMs: event.sentMs, seq: event.serverSeq,
-            counted: job.decision?.counted ?? false, revoke: event.revoke, expireAtMs: event.expiresAtMs,
-            nowMs: nowMs, isOneOfMany: event.hasMembers)
+            app: job.event.app.id, uid: job.recipient.uid, job.event.subject,
+            counted: job.decision?.counted ?? false, nowMs: nowMs)
     }
 }
 

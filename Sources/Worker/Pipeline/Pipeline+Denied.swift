@@ -19,7 +19,7 @@ extension Pipeline {
         let app = event.app.id
         let uid = job.recipient.uid
         ask(job) { (store) throws(RedisFault) in
-            try store.readMark(app: app, uid: uid, kind: event.claimKind, id: event.claimID, tag: job.tag(.mark))
+            try store.readMark(app: app, uid: uid, kind: event.subject.kind, id: event.subject.id, tag: job.tag(.mark))
         }
         ask(job) { (store) throws(RedisFault) in
             try store.readConversation(
@@ -32,7 +32,7 @@ extension Pipeline {
     /// are among the settings, may let through what a level denies; a recall may have a badge to lower; and while Redis takes
     /// no writes, only the long way knows what to do without a mark.
     private func isLikelyDenied(_ job: RecipientJob) -> Bool {
-        guard refusal == nil, let level = job.recipient.groupLevel, job.event.claimKind == .message,
+        guard refusal == nil, let level = job.recipient.groupLevel, job.event.subject.kind == .message,
             job.event.digest == nil, job.event.app.policy.dndMode == .independent,
             job.event.isSwitchedOff || (level != .unset && level != .all)
         else { return false }
@@ -60,5 +60,6 @@ extension Pipeline {
         job.facts.insert(.settingsUnread)
         job.decision = decision
         route(job)
+        sealIfEnded(job)
     }
 }

@@ -67,7 +67,7 @@ extension Pipeline {
         note(&look)
         look.awaiting -= 1
         job.devices[index].look = look.awaiting == 0 ? nil : look
-        guard look.awaiting == 0, job.devices[index].state == .pushing else { return }
+        guard look.awaiting == 0, job.isPushing(index) else { return }
         if look.hasFailed { return lookLater(job, index) }
         if look.isFinished { return leaveToOther(job, index) }
         if look.isAcknowledged {

@@ -11,8 +11,7 @@ extension Pipeline: APNsClientDelegate {
         if tag.stage == .clearPush { return didFinishClear(tag, outcome, attempts: attempts) }
         guard let job = job(tag.ref) else { return }
         let index = Int(tag.index)
-        guard index < job.devices.count, job.devices[index].state == .pushing, let bound = job.devices[index].token
-        else { return }
+        guard job.isPushing(index), let bound = job.devices[index].token else { return }
         let hasLane = !job.devices[index].isHeld
         let latency = loop.nowNanos &- job.devices[index].startedNanos
         let ending = Ending(outcome, token: bound, isForced: job.isForced)
@@ -33,12 +32,12 @@ extension Pipeline: APNsClientDelegate {
         weigh(ending, of: bound, job)
         deliverCopy(job, index, accepted: isAccepted, alert: !isAccepted)
         concludeIfEnded(job)
+        sealIfEnded(job)
         if hasLane { leaveLane(bound.record.hex) }
     }
 
     func apns(_ client: APNsClient, didHold tag: UInt64) {
-        guard let tag = Tag(tag), tag.stage == .push, let job = job(tag.ref), Int(tag.index) < job.devices.count
-        else { return }
+        guard let tag = Tag(tag), tag.stage == .push, let job = job(tag.ref) else { return }
         hold(job, Int(tag.index))
     }
 
@@ -66,9 +65,8 @@ extension Pipeline: APNsClientDelegate {
         // Without a claim there is no mark that this could be written to.
         if job.open > 0 || job.flags.contains(.unmarked), !job.flags.contains(.unclaimed) {
             try? store.accepted(
-                app: app, uid: job.recipient.uid, kind: job.event.claimKind, id: job.event.claimID,
-                device: job.devices[index].route.device, expireAtMs: job.event.expiresAtMs, nowMs: now,
-                tag: job.tag(.note))
+                app: app, uid: job.recipient.uid, job.event.subject, device: job.devices[index].route.device,
+                nowMs: now, tag: job.tag(.note))
         }
         if let activityID = job.event.begunActivityID {
             try? store.beginActivity(

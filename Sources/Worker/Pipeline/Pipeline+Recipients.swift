@@ -95,7 +95,7 @@ extension Pipeline {
 
     /// A recall takes the place of its target's alert, so it needs the collapse id that went with that one.
     func readOriginal(of event: EventJob) {
-        guard let target = event.revoke?.targetMsgID else { return expand(event) }
+        guard let target = event.subject.revoke?.targetMsgID else { return expand(event) }
         do throws(RedisFault) {
             try store.collapseID(app: event.app.id, msgID: target, tag: event.tag(.original))
         } catch {

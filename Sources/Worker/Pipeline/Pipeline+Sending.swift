@@ -55,7 +55,7 @@ extension Pipeline {
 
     /// The device's turn has come.
     func submit(_ job: RecipientJob, _ index: Int) {
-        guard job.devices[index].state == .pushing else { return }
+        guard job.isPushing(index) else { return }
         guard job.event.expiresAtMs > loop.wallMs else {
             return stop(job, index, .expired)
         }
@@ -104,7 +104,7 @@ extension Pipeline {
 
     /// Into the APNs client's hands.
     func dispatch(_ job: RecipientJob, _ index: Int) {
-        guard job.devices[index].state == .pushing, let token = job.devices[index].token else { return }
+        guard job.isPushing(index), let token = job.devices[index].token else { return }
         if needsLook(job, index) { return lookAgain(job, index) }
         guard let client = job.event.app.client(for: token), let device = DeviceToken(token.record.hex) else {
             return stop(job, index, .noToken)
@@ -129,7 +129,7 @@ extension Pipeline {
 
     /// The device backs off: nothing of it is in flight, so that the next push may come and take this one's place.
     func hold(_ job: RecipientJob, _ index: Int) {
-        guard job.devices[index].state == .pushing, !job.devices[index].isHeld,
+        guard job.isPushing(index), !job.devices[index].isHeld,
             let token = job.devices[index].token?.record.hex
         else { return }
         job.devices[index].isHeld = true
@@ -138,7 +138,7 @@ extension Pipeline {
 
     /// The APNs client has the push, or it ended without one: less has to be kept.
     func taken(_ job: RecipientJob, _ index: Int) {
-        guard !job.devices[index].isSent else { return }
+        guard index < job.devices.count, !job.devices[index].isSent else { return }
         job.devices[index].isSent = true
         job.event.unsent -= 1
         dropWhatIsSent(job)
@@ -197,7 +197,7 @@ extension Pipeline {
                 if let job = clearJob(turn.item.job) { submit(job, turn.item.device) } else { lanes.pass(turn) }
                 continue
             }
-            guard let job = job(turn.item.job), job.devices[turn.item.device].state == .pushing else {
+            guard let job = job(turn.item.job), job.isPushing(turn.item.device) else {
                 lanes.pass(turn)
                 continue
             }
@@ -324,7 +324,7 @@ extension Pipeline {
         case .record:
             guard let job = job(tag.ref) else { return }
             job.unackedRecords -= 1
-            concludeIfEnded(job)
+            if job.unackedRecords == 0 { concludeIfEnded(job) }
         case .eventRecord:
             guard let event = event(tag.ref) else { return }
             release(event)

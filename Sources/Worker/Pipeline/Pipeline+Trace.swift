@@ -11,7 +11,7 @@ extension Pipeline {
                 traces.covers(app: job.event.app.id, uid: job.recipient.uid) || TracePlan.isFailure(outcome.verdict)
             else { return }
             job.trace = TraceBytes(
-                atMs: nowMs, sentMs: job.event.sentMs, id: job.event.claimID, msgID: job.event.msgID,
+                atMs: nowMs, sentMs: job.event.sentMs, id: job.event.subject.id, msgID: job.event.msgID,
                 eventID: job.event.id, facts: job.facts, isResumed: job.flags.contains(.resumed))
         }
         job.trace?.append(outcome, nowMs: nowMs)

@@ -1,4 +1,5 @@
 import PushCore
+import Redis
 
 /// One recipient of one event, from the first read to the mark that says it is finished.
 final class RecipientJob {
@@ -43,6 +44,8 @@ final class RecipientJob {
     var burst: BurstPlace?
     /// What is to be kept of the outcomes; nil: none yet, or the user is not traced.
     var trace: TraceBytes?
+    /// The command that marks it finished, where it was put together before the last record was acknowledged.
+    private(set) var mark: PreparedCommand?
     /// The claim that Redis refused, to be made up for once it takes writes again.
     var owed: Owed?
 
@@ -117,9 +120,15 @@ final class RecipientJob {
 
     /// Of the ids of its pushes.
     private(set) lazy var stem = PushIdentity.Stem(
-        app: event.app.id, uid: recipient.uid, msgID: event.claimID, kind: event.claimKind.rawValue)
+        app: event.app.id, uid: recipient.uid, msgID: event.subject.id, kind: event.subject.kind.rawValue)
 
     var isForced: Bool { flags.contains(.forced) }
+
+    /// The device is in its lane or with the APNs client; false too of one that is known no more.
+    func isPushing(_ index: Int) -> Bool { index < devices.count && devices[index].state == .pushing }
+
+    /// The device waits for the end of its burst's window; false too of one that is known no more.
+    func isMerging(_ index: Int) -> Bool { index < devices.count && devices[index].isMerging }
 
     /// The earliest time at which an ack is due (monotonic); nil: none is wanted.
     var earliestAckNanos: UInt64? {
@@ -129,6 +138,13 @@ final class RecipientJob {
             earliest = min(earliest ?? .max, due)
         }
         return earliest
+    }
+
+    /// All its devices ended and only this is left to do: what they were needed for goes.
+    func keepOnly(_ mark: PreparedCommand) {
+        self.mark = mark
+        devices = []
+        trace = nil
     }
 
     /// The device ended in this or an earlier round, or something for it is out: another route would be a second alert.

@@ -12,38 +12,50 @@ public enum PairKind: String, Sendable {
     var letter: UInt8 { rawValue.utf8[rawValue.startIndex] }
 }
 
-/// One (user, message, kind) that is about to be acted on (contract section 5, steps 5, 10 and 15).
-public struct ClaimRequest: Sendable {
-    // Texts first: see the initialiser of `PushOptions`.
-
-    public var app: String
-    public var uid: String
+/// What claims say of a message (or another kind): the same for all its recipients, made once.
+public final class ClaimSubject: Sendable {
+    public let kind: PairKind
     /// The message's id; of a Live Activity the event's.
-    public var id: String
-    public var conversation: String
-    /// Of a revoke: what it takes back. The decrease happens here, whatever becomes of the alert.
-    public var revoke: Message.Revoke?
+    public let id: String
+    public let conversation: String
     /// The record's `sent_ms`.
-    public var sentMs: Int64
-    public var seq: Int64?
-    /// The mark lives at least until then.
-    public var expireAtMs: Int64
-    public var nowMs: Int64
-    public var kind: PairKind
-    /// `Decision.counted`; the badge rises once however often the same pair is claimed.
-    public var counted: Bool
-    /// Others of the same event are likely to be claimed in the same turn: a hint, which changes nothing but the cost.
-    public var isOneOfMany = false
+    public let sentMs: Int64
+    /// Per conversation, rising; nil: there is none to compare.
+    public let seq: Int64?
+    /// Of a revoke: what it takes back. The decrease happens here, whatever becomes of the alert.
+    public let revoke: Message.Revoke?
+    /// Unix ms; the mark lives at least until then.
+    public let expireAtMs: Int64
+
+    public init(
+        kind: PairKind, id: String, conversation: String = "", sentMs: Int64, seq: Int64? = nil,
+        revoke: Message.Revoke? = nil, expireAtMs: Int64
+    ) {
+        self.kind = kind
+        self.id = id
+        self.conversation = conversation
+        self.sentMs = sentMs
+        self.seq = seq
+        self.revoke = revoke
+        self.expireAtMs = expireAtMs
+    }
 }
 
-extension ClaimRequest {
-    public init(
-        app: String, uid: String, kind: PairKind, id: String, conversation: String, sentMs: Int64, seq: Int64?,
-        counted: Bool, revoke: Message.Revoke? = nil, expireAtMs: Int64, nowMs: Int64, isOneOfMany: Bool = false
-    ) {
-        self.init(
-            app: app, uid: uid, id: id, conversation: conversation, revoke: revoke, sentMs: sentMs, seq: seq,
-            expireAtMs: expireAtMs, nowMs: nowMs, kind: kind, counted: counted, isOneOfMany: isOneOfMany)
+/// One (user, message, kind) that is about to be acted on (contract section 5, steps 5, 10 and 15).
+public struct ClaimRequest: Sendable {
+    public var app: String
+    public var uid: String
+    public var subject: ClaimSubject
+    /// `Decision.counted`; the badge rises once however often the same pair is claimed.
+    public var counted: Bool
+    public var nowMs: Int64
+
+    public init(app: String, uid: String, _ subject: ClaimSubject, counted: Bool, nowMs: Int64) {
+        self.app = app
+        self.uid = uid
+        self.subject = subject
+        self.counted = counted
+        self.nowMs = nowMs
     }
 }
 

@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 
 /// Reads the compact records that hashes hold: numbers, words, and texts with their length before them.
 ///
@@ -46,11 +47,14 @@ struct CompactText {
 
     /// The bytes up to a separator, which is taken too; all that is left where there is none.
     mutating func word(until separator: UInt8 = UInt8(ascii: " ")) -> UnsafeRawBufferPointer {
-        let start = next
-        while next < bytes.count, bytes[next] != separator { next += 1 }
-        let word = UnsafeRawBufferPointer(rebasing: bytes[start..<next])
-        if next < bytes.count { next += 1 }
-        return word
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[next...])
+        guard let start = rest.baseAddress, let end = memchr(start, Int32(separator), rest.count) else {
+            next = bytes.count
+            return rest
+        }
+        let length = UnsafeRawPointer(end) - start
+        next += length + 1
+        return UnsafeRawBufferPointer(rebasing: rest[..<length])
     }
 
     /// A word as text, broken UTF-8 repaired.

@@ -177,12 +177,13 @@ public final class StateStore {
     /// To be sent just before each push, retries included: it is also the last look of contract step 15, and its badge is
     /// the number of that moment. Claiming again never counts again.
     public func claim(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
-        try client.evaluate(tag, claims, StateScripts.claim, keyCount: request.revoke == nil ? 4 : 5) { command in
-            command.key("c:d", request.app, request.uid, request.kind, suffix: request.id)
+        let subject = request.subject
+        try client.evaluate(tag, claims, StateScripts.claim, keyCount: subject.revoke == nil ? 4 : 5) { command in
+            command.key("c:d", request.app, request.uid, subject.kind, suffix: subject.id)
             command.key("c:s", request.app, request.uid)
             command.key("c:l", request.app, request.uid)
             command.key("c:x", request.app, request.uid)
-            if let revoke = request.revoke {
+            if let revoke = subject.revoke {
                 command.key("c:d", request.app, request.uid, .message, suffix: revoke.targetMsgID)
             }
             claimArguments.write(request, to: &command)
@@ -191,27 +192,27 @@ public final class StateStore {
 
     /// What a claim would see (`ClaimReply`), changing nothing and without a badge: for a server that takes no writes.
     public func peek(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
+        let subject = request.subject
         try client.evaluate(tag, reads, StateScripts.peek, keyCount: 2) { command in
-            command.key("c:d", request.app, request.uid, request.kind, suffix: request.id)
+            command.key("c:d", request.app, request.uid, subject.kind, suffix: subject.id)
             command.key("c:s", request.app, request.uid)
-            command.field("r", request.conversation)
-            command.arg(StateKeys.time(request.sentMs))
-            command.optional(request.seq.flatMap { $0 < 0 ? nil : $0 })
+            command.field("r", subject.conversation)
+            command.arg(StateKeys.time(subject.sentMs))
+            command.optional(subject.seq.flatMap { $0 < 0 ? nil : $0 })
         }
     }
 
-    /// Marks the pair finished: a redelivery then writes nothing. One command; the reply is `OK`.
+    /// What marks the pair finished: a redelivery then writes nothing.
     ///
     /// - Parameter trace: what happened, which the mark carries and lives for (`PairMark.trace`).
-    func finish(
-        app: String, uid: String, kind: PairKind, id: String, expireAtMs: Int64, nowMs: Int64,
-        trace: FinishTrace? = nil, tag: UInt64
-    ) throws(RedisFault) {
-        var seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
+    func finishMark(
+        app: String, uid: String, _ subject: ClaimSubject, nowMs: Int64, trace: FinishTrace? = nil
+    ) -> PreparedCommand {
+        var seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
         if let trace { seconds = max(seconds, trace.seconds) }
-        try client.command(tag, finishes) { command in
+        return client.prepare { command in
             command.arg(word: "SET")
-            command.key("c:d", app, uid, kind, suffix: id)
+            command.key("c:d", app, uid, subject.kind, suffix: subject.id)
             command.part(byte: UInt8(ascii: "f"))
             if let trace { command.part(trace.bytes) }
             command.end()
@@ -220,18 +221,20 @@ public final class StateStore {
         }
     }
 
+    /// Writes a `finishMark`. One command; the reply is `OK`.
+    func finish(_ mark: PreparedCommand, tag: UInt64) throws(RedisFault) { try client.command(tag, finishes, mark) }
+
     /// Marks one device done while others of the pair are not: a redelivery resumes with the rest. The reply is an integer.
     ///
     /// A second command, whose reply goes to the same tag, keeps the mark's life: **two replies**. For the last or only
     /// device `finish` alone is enough.
     public func accepted(
-        app: String, uid: String, kind: PairKind, id: String, device: String, expireAtMs: Int64, nowMs: Int64,
-        tag: UInt64
+        app: String, uid: String, _ subject: ClaimSubject, device: String, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
-        let seconds = StateKeys.markSeconds(expireAtMs: expireAtMs, nowMs: nowMs)
+        let seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
         try client.command(tag, finishes) { command in
             command.arg(word: "APPEND")
-            command.key("c:d", app, uid, kind, suffix: id)
+            command.key("c:d", app, uid, subject.kind, suffix: subject.id)
             command.part(byte: UInt8(ascii: "a"))
             command.part(Int64(device.utf8.count))
             command.part(byte: UInt8(ascii: ":"))
@@ -240,7 +243,7 @@ public final class StateStore {
         }
         try client.command(tag, finishes) { command in
             command.arg(word: "EXPIRE")
-            command.key("c:d", app, uid, kind, suffix: id)
+            command.key("c:d", app, uid, subject.kind, suffix: subject.id)
             command.arg(seconds)
         }
     }

@@ -24,55 +24,90 @@ struct TraceBytes {
         atMs: Int64, sentMs: Int64, id: String, msgID: String, eventID: String, facts: DecisionFacts, isResumed: Bool
     ) {
         self.atMs = atMs
+        let msgID = msgID == id ? "" : msgID
+        let eventID = eventID == id ? "" : eventID
+        // One outcome fits in as well.
         bytes.reserveCapacity(128)
-        bytes.append(Self.version)
-        bytes.append(isResumed ? 1 : 0)
-        number(atMs)
-        // A producer's clock may be ahead of ours.
-        number(atMs &- sentMs)
-        number(Int64(facts.rawValue))
-        text(msgID == id ? "" : msgID)
-        text(eventID == id ? "" : eventID)
+        write(atMost: 2 + 5 * Piece.numberBytes + msgID.utf8.count + eventID.utf8.count) { piece in
+            piece.byte(Self.version)
+            piece.byte(isResumed ? 1 : 0)
+            piece.number(atMs)
+            // A producer's clock may be ahead of ours.
+            piece.number(atMs &- sentMs)
+            piece.number(Int64(facts.rawValue))
+            piece.text(msgID)
+            piece.text(eventID)
+        }
     }
 
     mutating func append(_ outcome: OutcomeRecord, nowMs: Int64) {
-        bytes.append(outcome.verdict.letter)
-        bytes.append(
-            (outcome.device == nil ? 0 : Flag.device) | (outcome.pushID == nil ? 0 : Flag.pushID)
-                | (outcome.status == nil ? 0 : Flag.status) | (outcome.badge == nil ? 0 : Flag.badge)
-                | (outcome.attempts == 0 ? 0 : Flag.attempts))
-        text(outcome.reason)
-        number(nowMs &- atMs)
-        if let device = outcome.device { text(device) }
-        if let id = outcome.pushID {
-            fixed(id.high)
-            fixed(id.low)
+        let texts = outcome.reason.utf8.count + (outcome.device?.utf8.count ?? 0)
+        let sinceMs = nowMs &- atMs
+        write(atMost: 2 + 16 + 7 * Piece.numberBytes + texts) { piece in
+            piece.byte(outcome.verdict.letter)
+            piece.byte(
+                (outcome.device == nil ? 0 : Flag.device) | (outcome.pushID == nil ? 0 : Flag.pushID)
+                    | (outcome.status == nil ? 0 : Flag.status) | (outcome.badge == nil ? 0 : Flag.badge)
+                    | (outcome.attempts == 0 ? 0 : Flag.attempts))
+            piece.text(outcome.reason)
+            piece.number(sinceMs)
+            if let device = outcome.device { piece.text(device) }
+            if let id = outcome.pushID {
+                piece.fixed(id.high)
+                piece.fixed(id.low)
+            }
+            if let status = outcome.status { piece.number(Int64(status)) }
+            if let badge = outcome.badge { piece.number(badge) }
+            if outcome.attempts != 0 {
+                piece.number(Int64(outcome.attempts))
+                piece.number(outcome.latencyMs)
+            }
         }
-        if let status = outcome.status { number(Int64(status)) }
-        if let badge = outcome.badge { number(badge) }
-        if outcome.attempts != 0 {
-            number(Int64(outcome.attempts))
-            number(outcome.latencyMs)
+    }
+
+    /// Appends what `body` writes: put together beside the array, which would ask at each byte whether it is shared.
+    private mutating func write(atMost count: Int, _ body: (inout Piece) -> Void) {
+        withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { room in
+            guard let start = room.baseAddress else { return }
+            var piece = Piece(end: start)
+            body(&piece)
+            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: room[..<(piece.end - start)]))
         }
+    }
+}
+
+/// Writes behind one another; its maker knows how much room there is.
+private struct Piece {
+    /// A number takes no more.
+    static let numberBytes = 10
+
+    var end: UnsafeMutableRawPointer
+
+    mutating func byte(_ byte: UInt8) {
+        end.storeBytes(of: byte, as: UInt8.self)
+        end += 1
     }
 
     /// Sign beside the value (zigzag), seven bits a byte.
-    private mutating func number(_ value: Int64) {
+    mutating func number(_ value: Int64) {
         var rest = UInt64(bitPattern: value << 1 ^ value >> 63)
         while rest >= 0x80 {
-            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            byte(UInt8(truncatingIfNeeded: rest) | 0x80)
             rest >>= 7
         }
-        bytes.append(UInt8(rest))
+        byte(UInt8(rest))
     }
 
-    private mutating func text(_ text: String) {
-        number(Int64(text.utf8.count))
-        bytes.append(contentsOf: text.utf8)
+    mutating func text(_ text: String) {
+        let utf8 = text.utf8.span
+        number(Int64(utf8.count))
+        utf8.withUnsafeBytes { if let from = $0.baseAddress { end.copyMemory(from: from, byteCount: $0.count) } }
+        end += utf8.count
     }
 
-    private mutating func fixed(_ value: UInt64) {
-        withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+    mutating func fixed(_ value: UInt64) {
+        end.storeBytes(of: value.bigEndian, as: UInt64.self)
+        end += 8
     }
 }
 

@@ -194,18 +194,20 @@ extension ClaimRequest {
     static func message(
         _ uid: String, _ id: String, _ conversation: String, sent: Int64, seq: Int64? = nil, counted: Bool = true
     ) -> ClaimRequest {
-        ClaimRequest(
-            app: StateWorld.app, uid: uid, kind: .message, id: id, conversation: conversation, sentMs: sent, seq: seq,
-            counted: counted, expireAtMs: StateWorld.base, nowMs: StateWorld.base + 1000, isOneOfMany: true)
+        let subject = ClaimSubject(
+            kind: .message, id: id, conversation: conversation, sentMs: sent, seq: seq, expireAtMs: StateWorld.base)
+        return ClaimRequest(
+            app: StateWorld.app, uid: uid, subject, counted: counted, nowMs: StateWorld.base + 1000)
     }
 
     static func revoke(
         _ uid: String, _ id: String, _ conversation: String, sent: Int64, target: String, badge: Message.Revoke.Badge
     ) -> ClaimRequest {
-        ClaimRequest(
-            app: StateWorld.app, uid: uid, kind: .revoke, id: id, conversation: conversation, sentMs: sent, seq: nil,
-            counted: badge == .count, revoke: Message.Revoke(targetMsgID: target, badge: badge),
-            expireAtMs: StateWorld.base, nowMs: StateWorld.base + 1000, isOneOfMany: true)
+        let subject = ClaimSubject(
+            kind: .revoke, id: id, conversation: conversation, sentMs: sent,
+            revoke: Message.Revoke(targetMsgID: target, badge: badge), expireAtMs: StateWorld.base)
+        return ClaimRequest(
+            app: StateWorld.app, uid: uid, subject, counted: badge == .count, nowMs: StateWorld.base + 1000)
     }
 }
 

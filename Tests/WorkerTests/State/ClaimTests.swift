@@ -19,8 +19,7 @@ struct ClaimTests {
             let length = try await world.ask(
                 {
                     try $0.accepted(
-                        app: StateWorld.app, uid: "u", kind: .message, id: "m", device: device, expireAtMs: base,
-                        nowMs: base, tag: $1)
+                        app: StateWorld.app, uid: "u", request.subject, device: device, nowMs: base, tag: $1)
                 }, { $0.int64 })
             #expect((length ?? 0) > 0)
         }
@@ -28,7 +27,7 @@ struct ClaimTests {
         #expect(resumed == ClaimReply(state: .resume, badge: 1, acceptedDevices: ["d1", "手机;a3:"]))
         // Another kind about the same message is a pair of its own.
         var other = request
-        other.kind = .liveActivity
+        other.subject = ClaimSubject(kind: .liveActivity, id: "m", sentMs: base, expireAtMs: base)
         other.counted = false
         #expect(try await world.claim(other).state == .fresh)
         let mark = try await world.ask(
@@ -36,9 +35,10 @@ struct ClaimTests {
         #expect(mark?.state == .resume && mark?.acceptedDevices.count == 2)
         _ = try await world.ask(
             {
-                try $0.finish(
-                    app: StateWorld.app, uid: "u", kind: .message, id: "m", expireAtMs: base + 3 * 86_400_000,
-                    nowMs: base, tag: $1)
+                let lasting = ClaimSubject(
+                    kind: .message, id: "m", sentMs: base, expireAtMs: base + 3 * 86_400_000)
+                let mark = $0.finishMark(app: StateWorld.app, uid: "u", lasting, nowMs: base)
+                try $0.finish(mark, tag: $1)
             }, { $0.string })
         #expect(try await world.claim(request) == ClaimReply(state: .finished, badge: nil))
         #expect(try await world.badge("u") == 1)
