@@ -5,16 +5,6 @@ public struct PreparedCommand: Sendable {
 }
 
 extension RedisClient {
-    /// The command that `build` puts together, to be sent later.
-    public func prepare(_ build: (inout RedisCommand) -> Void) -> PreparedCommand {
-        var command = takeBuilder()
-        build(&command)
-        let count = command.finish()
-        let prepared = PreparedCommand(encoded: command.withArguments(from: 0) { [UInt8]($0) }, count: count)
-        give(back: command)
-        return prepared
-    }
-
     /// Sends a prepared command; throws as the other `command` does.
     public func command(
         _ tag: UInt64, _ operation: RedisOperation = .other, _ prepared: PreparedCommand

@@ -107,6 +107,16 @@ public final class RedisClient {
         builder = consume command
     }
 
+    /// The command that `build` puts together, to be sent later.
+    public func prepare(_ build: (inout RedisCommand) -> Void) -> PreparedCommand {
+        var command = takeBuilder()
+        build(&command)
+        let count = command.finish()
+        let prepared = PreparedCommand(encoded: command.withArguments(from: 0) { [UInt8]($0) }, count: count)
+        builder = consume command
+        return prepared
+    }
+
     /// Runs a script: `build` gives its keys, `keyCount` of them, and then its other arguments.
     ///
     /// The first call on a connection carries the source, later ones its digest; when Redis has forgotten the script
@@ -162,13 +172,11 @@ public final class RedisClient {
     }
 
     /// Taken out while it is in use, so that a `build` that sends a command itself gets another one.
-    func takeBuilder() -> RedisCommand {
+    private func takeBuilder() -> RedisCommand {
         var command = builder.take() ?? RedisCommand()
         command.reset()
         return command
     }
-
-    func give(back command: consuming RedisCommand) { builder = consume command }
 
     /// The script's place in the table; beyond the table's end scripts always travel in full.
     private func index(of script: RedisScript) -> Int {

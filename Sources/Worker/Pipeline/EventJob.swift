@@ -25,8 +25,8 @@ final class EventJob {
     let isPlain: Bool
     /// Its alerts carry the badge's number.
     let showsBadge: Bool
-    /// Its conversation has members, each with a level.
-    let hasMembers: Bool
+    /// Its conversation's members have levels.
+    private let hasMembers: Bool
     /// By what the event is; a group that turns out to be giant goes by its own.
     private let ownLane: PushLane
     /// The Live Activity that this event begins.

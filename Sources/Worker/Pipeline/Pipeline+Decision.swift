@@ -179,9 +179,8 @@ extension Pipeline {
         }
         job.open += job.devices.count - first
         for index in first..<job.devices.count where !endAcknowledged(job, index) { begin(job, index) }
-        // A push that ended at once may have been all.
-        if job.mark != nil { return }
-        for index in first..<job.devices.count where job.devices[index].isAcknowledged {
+        // A push that ended at once may have been the last: then no device is left here.
+        for index in job.devices.indices.dropFirst(first) where job.devices[index].isAcknowledged {
             endPhonesBehindDesktop(job, index)
         }
         dropWhatIsSent(job)
@@ -282,7 +281,7 @@ extension Pipeline {
         if isMarked, job.flags.contains(.unclaimed) { return payOwed(job) }
         // The rest is left to the partition's next owner, and so is the trace.
         guard isMarked else { return done(job) }
-        job.awaiting = 1 + (job.held == nil ? 0 : 2)
+        job.awaiting = 1 + (job.heldUntilMs == nil ? 0 : 2)
         sendHeldBack(job)
         let mark = job.mark ?? finishMark(of: job)
         ask(job) { (store) throws(RedisFault) in try store.finish(mark, tag: job.tag(.finish)) }
@@ -297,8 +296,8 @@ extension Pipeline {
     /// Nothing but records is waited for: the mark that follows them is put together now, while all that it tells is in
     /// the cache, and the rest goes. To be called last: `devices` is empty afterwards.
     func sealIfEnded(_ job: RecipientJob) {
-        guard job.step == .sending, job.open == 0, job.unackedRecords > 0, job.mark == nil, job.held == nil,
-            job.burst == nil, job.flags.isDisjoint(with: [.unmarked, .hasDelivery, .unclaimed])
+        guard job.step == .sending, job.open == 0, job.unackedRecords > 0, job.mark == nil, job.burst == nil,
+            job.flags.isDisjoint(with: [.unmarked, .hasDelivery, .unclaimed])
         else { return }
         job.keepOnly(finishMark(of: job))
     }

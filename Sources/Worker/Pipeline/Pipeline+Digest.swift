@@ -24,22 +24,19 @@ extension Pipeline {
             let endMs = QuietHours.endMs(
                 for: job.recipient, policy: job.event.app.policy, zones: zones, now: loop.wallMs)
         else { return }
-        job.held = HeldBack(
-            member: StateStore.ledgerMember(
-                conversation: message.conversation.id, sentMs: job.event.sentMs, seq: message.serverSeq,
-                id: message.msgID), endMs: endMs)
+        job.heldUntilMs = endMs
     }
 
     /// Two of the commands of the finishing step.
     func sendHeldBack(_ job: RecipientJob) {
-        guard let held = job.held else { return }
+        guard let endMs = job.heldUntilMs else { return }
         let app = job.event.app.id
         let uid = job.recipient.uid
         ask(job) { (store) throws(RedisFault) in
-            try store.holdForDigest(app: app, uid: uid, member: held.member, tag: job.tag(.heldBack))
+            try store.holdForDigest(app: app, uid: uid, job.event.subject, tag: job.tag(.heldBack))
         }
         ask(job) { (store) throws(RedisFault) in
-            try store.planDue(DueUser(app: app, uid: uid), atMs: held.endMs, tag: job.tag(.heldBack))
+            try store.planDue(DueUser(app: app, uid: uid), atMs: endMs, tag: job.tag(.heldBack))
         }
     }
 
@@ -126,19 +123,6 @@ extension Pipeline {
     }
 
     private static var noteTag: UInt64 { Tag(slot: 0, generation: 0, stage: .note).bits }
-}
-
-/// A message that quiet hours held back.
-final class HeldBack {
-    /// Its member of the ledger.
-    let member: [UInt8]
-    /// The end of the window, Unix ms.
-    let endMs: Int64
-
-    init(member: [UInt8], endMs: Int64) {
-        self.member = member
-        self.endMs = endMs
-    }
 }
 
 /// One user's digest under a lease.

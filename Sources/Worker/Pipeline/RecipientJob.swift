@@ -38,8 +38,8 @@ final class RecipientJob {
     var flags: Flags = []
     /// What the steps of the last decision said.
     var facts: DecisionFacts = []
-    /// Held back by quiet hours, to be told at their end.
-    var held: HeldBack?
+    /// Held back by quiet hours, to be told at their end, Unix ms; nil: it is not.
+    var heldUntilMs: Int64?
     /// Where it waits to be told together with others; nil: it does not.
     var burst: BurstPlace?
     /// What is to be kept of the outcomes; nil: none yet, or the user is not traced.

@@ -39,6 +39,9 @@ public final class ClaimSubject: Sendable {
         self.revoke = revoke
         self.expireAtMs = expireAtMs
     }
+
+    /// A negative sequence cannot be compared, so it is none.
+    var comparableSeq: Int64? { seq.flatMap { $0 < 0 ? nil : $0 } }
 }
 
 /// One (user, message, kind) that is about to be acted on (contract section 5, steps 5, 10 and 15).

@@ -29,23 +29,13 @@ struct ClaimArguments {
 
     private static func encode(_ request: borrowing ClaimRequest, to command: inout RedisCommand) {
         let subject = request.subject
-        let sentMs = StateKeys.time(subject.sentMs)
-        // A negative sequence cannot be compared, so it is none.
-        let seq = subject.seq.flatMap { $0 < 0 ? nil : $0 }
         let digest = StateKeys.digest(subject.conversation)
         command.arg(request.counted ? "c" : "o")
         command.arg(StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: request.nowMs))
         command.field("r", subject.conversation)
-        command.digestPart(digest)
-        command.part(sentMs)
-        command.part(byte: UInt8(ascii: " "))
-        if let seq { command.part(seq) }
-        command.part(byte: UInt8(ascii: " "))
-        command.part(byte: subject.kind.letter)
-        command.part(subject.id)
-        command.end()
-        command.arg(sentMs)
-        command.optional(seq)
+        command.ledgerMember(subject, digest: digest)
+        command.arg(StateKeys.time(subject.sentMs))
+        command.optional(subject.comparableSeq)
         command.arg(StateKeys.time(request.nowMs))
         guard let revoke = subject.revoke else { return }
         command.arg(revoke.badge == .decrease ? "x" : "k")
@@ -55,5 +45,19 @@ struct ClaimArguments {
         command.part(byte: PairKind.message.letter)
         command.part(revoke.targetMsgID)
         command.end()
+    }
+}
+
+extension RedisCommand {
+    /// What stands for a message in the ledger, as one argument: `<digest><sent> <seq or empty> <kind><id>`.
+    mutating func ledgerMember(_ subject: ClaimSubject, digest: UInt64) {
+        digestPart(digest)
+        part(StateKeys.time(subject.sentMs))
+        part(byte: UInt8(ascii: " "))
+        if let seq = subject.comparableSeq { part(seq) }
+        part(byte: UInt8(ascii: " "))
+        part(byte: subject.kind.letter)
+        part(subject.id)
+        end()
     }
 }

@@ -36,12 +36,11 @@ extension StateStore {
     /// Two nights: a digest that could not be sent in time is one no more.
     private static let digestSeconds: Int64 = 172_800
 
-    /// - Parameter member: the message's member of the ledger (`ledgerMember`).
-    func holdForDigest(app: String, uid: String, member: [UInt8], tag: UInt64) throws(RedisFault) {
+    func holdForDigest(app: String, uid: String, _ subject: ClaimSubject, tag: UInt64) throws(RedisFault) {
         try change(tag, StateScripts.holdForDigest, keyCount: 2) { command in
             command.key("c:g", app, uid)
             command.key("c:l", app, uid)
-            command.arg(member)
+            command.ledgerMember(subject, digest: StateKeys.digest(subject.conversation))
             command.arg(Self.digestSeconds)
         }
     }
@@ -88,15 +87,6 @@ extension StateStore {
             command.arg(user.member)
             command.arg(StateKeys.time(leaseMs))
         }
-    }
-
-    /// What stands for a message in the ledger; `claim` writes the same.
-    static func ledgerMember(conversation: String, sentMs: Int64, seq: Int64?, id: String) -> [UInt8] {
-        var member: [UInt8] = []
-        withUnsafeBytes(of: StateKeys.digest(conversation)) { member.append(contentsOf: $0) }
-        let seq = seq.flatMap { $0 < 0 ? nil : String($0) } ?? ""
-        member.append(contentsOf: "\(StateKeys.time(sentMs)) \(seq) \(PairKind.message.rawValue)\(id)".utf8)
-        return member
     }
 }
 

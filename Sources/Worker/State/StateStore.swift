@@ -198,7 +198,7 @@ public final class StateStore {
             command.key("c:s", request.app, request.uid)
             command.field("r", subject.conversation)
             command.arg(StateKeys.time(subject.sentMs))
-            command.optional(subject.seq.flatMap { $0 < 0 ? nil : $0 })
+            command.optional(subject.comparableSeq)
         }
     }
 
