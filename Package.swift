@@ -57,25 +57,27 @@ let package = Package(
             name: "CSimdjson", dependencies: ["CSimdjsonLibrary"], linkerSettings: [.linkedLibrary("simdjson")]),
 
         // The pure core.
+        module("Digits"),
         module("PushCore"),
         module("Crypto", ["COpenSSL"]),
-        module("Payload", ["PushCore", "JSON", "Crypto"]),
+        module("Payload", ["PushCore", "JSON", "Crypto", "Digits"]),
 
         // Thin owners of one outside thing each.
         module("Telemetry"),
-        module("JSON", ["CSimdjson"]),
+        module("JSON", ["CSimdjson", "Digits"]),
         module("YAML", ["CYaml"]),
         module("EventLoop", ["CLibevent", "COpenSSL", "Telemetry"]),
         module("Kafka", ["CRdkafka", "Telemetry"]),
-        module("Redis", ["CHiredis", "COpenSSL", "EventLoop", "Telemetry"]),
+        module("Redis", ["CHiredis", "COpenSSL", "Digits", "EventLoop", "Telemetry"]),
         module("HTTP2", ["CNghttp2"]),
 
         // What the product is.
-        module("APNs", ["HTTP2", "EventLoop", "Telemetry", "Crypto"]),
+        module("APNs", ["HTTP2", "Digits", "EventLoop", "Telemetry", "Crypto"]),
         module(
             "Worker",
             [
-                "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "EventLoop", "Kafka", "Redis", "APNs",
+                "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "Digits", "EventLoop", "Kafka", "Redis",
+                "APNs",
             ]),
         module("Simulator", ["HTTP2", "EventLoop", "JSON", "Crypto", "Telemetry"]),
         module(
@@ -96,6 +98,7 @@ let package = Package(
             name: "Support",
             dependencies: ["Trial", "EventLoop", "Telemetry", "Kafka", "Crypto"],
             path: "Tests/Support", swiftSettings: strict),
+        tests("Digits", ["Digits"]),
         tests("PushCore", ["PushCore", "JSON"]),
         tests("Crypto", ["Crypto"]),
         tests("Payload", ["Payload", "PushCore", "JSON", "Crypto"]),

@@ -1,3 +1,5 @@
+internal import Digits
+
 /// Writes JSON text straight into bytes: commas, escapes and numbers, without building strings on the way.
 ///
 /// The caller keeps the order of begin and end calls; what is written may be taken or cleared between documents. Not
@@ -110,7 +112,7 @@ public struct JSONWriter: ~Copyable {
         makeRoom(22)
         comma()
         if value < 0 { put(UInt8(ascii: "-")) }
-        digits(value.magnitude)
+        count &+= Decimal.write(value.magnitude, to: base + count)
         needsComma = true
     }
 
@@ -233,23 +235,6 @@ public struct JSONWriter: ~Copyable {
 
     private static func hexDigit(_ value: UInt8) -> UInt8 {
         value < 10 ? UInt8(ascii: "0") &+ value : UInt8(ascii: "a") &+ (value &- 10)
-    }
-
-    private mutating func digits(_ value: UInt64) {
-        var end = 1
-        var rest = value
-        while rest >= 10 {
-            rest /= 10
-            end &+= 1
-        }
-        rest = value
-        var at = end
-        while at > 0 {
-            at &-= 1
-            base.storeBytes(of: 48 &+ UInt8(truncatingIfNeeded: rest % 10), toByteOffset: count &+ at, as: UInt8.self)
-            rest /= 10
-        }
-        count &+= end
     }
 
     private mutating func append(_ byte: UInt8) {

@@ -14,7 +14,8 @@ public enum CollapseID {
     /// - Parameter original: of a revoke: the collapse id that its target was sent with, if known.
     public static func choose(_ message: borrowing Message, original: String? = nil) -> [UInt8] {
         if message.kind == .revoke, let original, !original.isEmpty { return Array(fitted(original).utf8) }
-        return given(message).map { Array($0.utf8) } ?? hashed(message.revoke?.targetMsgID ?? message.msgID)
+        if let given = given(message) { return Array(given.utf8) }
+        return hashed(message.kind == .revoke ? message.revoke?.targetMsgID ?? message.msgID : message.msgID)
     }
 
     /// The one that the sender gave, as it is sent; nil: it follows from the message's id.

@@ -24,9 +24,14 @@ public struct EventPayloads: Sendable {
         _ variant: PayloadVariant, of message: borrowing Message, templates: Templates
     ) -> PayloadTemplate? {
         if let known = find(variant) { return known }
-        // Receivers name languages and keys as they like; what reads the same is encoded once. The first is taken as it
-        // is: most events have no second.
-        let plain = first == nil ? variant : variant.plain(templates)
+        guard first != nil else {
+            // Taken as it is: most events have no second.
+            let template = PayloadTemplate(message, variant: variant, profile: profile, templates: templates)
+            first = Entry(variant: variant, template: template)
+            return template
+        }
+        // Receivers name languages and keys as they like; what reads the same is encoded once.
+        let plain = variant.plain(templates)
         let template: PayloadTemplate?
         if let known = find(plain) {
             template = known
@@ -40,8 +45,7 @@ public struct EventPayloads: Sendable {
 
     /// Spellings may not take the place of what is encoded.
     private mutating func keep(_ variant: PayloadVariant, _ template: PayloadTemplate?, upTo count: Int) {
-        let entry = Entry(variant: variant, template: template)
-        if first == nil { first = entry } else if others.count < count - 1 { others.append(entry) }
+        if others.count < count - 1 { others.append(Entry(variant: variant, template: template)) }
     }
 
     private func find(_ variant: PayloadVariant) -> PayloadTemplate?? {

@@ -1,3 +1,4 @@
+import Digits
 import JSON
 public import PushCore
 
@@ -77,41 +78,45 @@ public struct PayloadTemplate: Sendable {
     ///   - badge: already capped (`BadgeRule`); nil: the icon stays as it is.
     ///   - receiver: the recipient's uid, which profile `rc` names.
     public func render(badge: Int64?, pid: PushIdentity, receiver: String) -> [UInt8]? {
-        let badge = badgeAt == nil ? nil : badge.map { Self.badgeMember($0) }
+        let badge = badgeAt == nil ? nil : badge.map { UInt64(max(0, $0)) }
         let receiver = receiverAt == nil ? [] : Self.escaped(receiver)
-        let count = bytes.count + (badge?.utf8.count ?? 0) + PushIdentity.textCount + receiver.count
+        let badgeBytes = badge.map { Self.badgeKey.utf8CodeUnitCount + Decimal.count($0) } ?? 0
+        let count = bytes.count + badgeBytes + PushIdentity.textCount + receiver.count
         guard count <= limit else { return nil }
-        return [UInt8](unsafeUninitializedCapacity: count) { out, filled in
-            let out = UnsafeMutableRawBufferPointer(out)
+        // Put together elsewhere and copied: an array of our own making looks its type up, which takes longer than a copy.
+        return withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { out in
             bytes.withUnsafeBytes { all in
+                var filled = 0
                 var done = 0
-                func copy(to end: Int) {
-                    UnsafeMutableRawBufferPointer(rebasing: out[filled...])
-                        .copyMemory(from: UnsafeRawBufferPointer(rebasing: all[done..<end]))
-                    filled += end - done
-                    done = end
-                }
-                func put(_ part: some Collection<UInt8>) {
-                    UnsafeMutableRawBufferPointer(rebasing: out[filled...]).copyBytes(from: part)
+                func put(_ part: UnsafeRawBufferPointer) {
+                    UnsafeMutableRawBufferPointer(rebasing: out[filled...]).copyMemory(from: part)
                     filled += part.count
+                }
+                func copy(to end: Int) {
+                    put(UnsafeRawBufferPointer(rebasing: all[done..<end]))
+                    done = end
                 }
                 if let badgeAt, let badge {
                     copy(to: badgeAt)
-                    put(badge.utf8)
+                    put(
+                        UnsafeRawBufferPointer(
+                            start: Self.badgeKey.utf8Start, count: Self.badgeKey.utf8CodeUnitCount))
+                    if let start = out.baseAddress { filled += Decimal.write(badge, to: start + filled) }
                 }
                 copy(to: pidAt)
                 pid.write(to: UnsafeMutableRawBufferPointer(rebasing: out[filled...]))
                 filled += PushIdentity.textCount
                 if let receiverAt {
                     copy(to: receiverAt)
-                    put(receiver)
+                    receiver.withUnsafeBytes { put($0) }
                 }
                 copy(to: all.count)
             }
+            return [UInt8](out)
         }
     }
 
-    private static func badgeMember(_ number: Int64) -> String { ",\"badge\":" + String(number) }
+    private static let badgeKey: StaticString = ",\"badge\":"
 
     private static func escaped(_ text: String) -> [UInt8] {
         var writer = JSONWriter(reservingCapacity: receiverReserve)

@@ -1,4 +1,4 @@
-internal import EventLoop
+internal import Digits
 
 /// Builds one command, as it goes over the wire, in storage that is used again for the next one.
 ///

@@ -1,4 +1,4 @@
-internal import EventLoop
+internal import Digits
 
 /// A reply, or an element of one, for the time of the delegate's call.
 ///

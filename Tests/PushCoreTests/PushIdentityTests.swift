@@ -24,14 +24,15 @@ import Testing
         for offset in 0..<9 {
             var bytes = SipHash128(key0: 1, key1: 2)
             var word = SipHash128(key0: 1, key1: 2)
-            for index in 0..<offset {
-                bytes.update(UInt8(index))
-                word.update(UInt8(index))
+            func feed(_ hash: inout SipHash128, _ part: some Sequence<Int>) {
+                for byte in part { [UInt8(byte)].withUnsafeBytes { hash.update($0) } }
             }
-            for index in 1...8 { bytes.update(UInt8(index)) }
+            feed(&bytes, 0..<offset)
+            feed(&word, 0..<offset)
+            feed(&bytes, 1...8)
             word.update(word: 0x0807_0605_0403_0201)
-            bytes.update(9)
-            word.update(9)
+            feed(&bytes, 9...9)
+            feed(&word, 9...9)
             #expect(bytes.finish() == word.finish())
         }
     }

@@ -1,4 +1,4 @@
-import EventLoop
+import Digits
 import HTTP2
 
 /// What came of handing a request to a session.

@@ -18,36 +18,41 @@ public struct SipHash128: Sendable {
         v3 = key1 ^ 0x7465_6462_7974_6573
     }
 
-    public mutating func update(_ byte: UInt8) {
-        let place = count & 7
-        tail |= UInt64(byte) &<< (place &* 8)
-        count &+= 1
-        if place == 7 {
-            compress(tail)
-            tail = 0
-        }
-    }
-
     public mutating func update(_ bytes: UnsafeRawBufferPointer) {
         var index = 0
         while bytes.count &- index >= 8 {
             update(word: UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
             index &+= 8
         }
-        while index < bytes.count {
-            update(bytes[index])
-            index &+= 1
+        let rest = bytes.count &- index
+        guard rest > 0 else { return }
+        if bytes.count >= 8 {
+            // The last eight, of which the first were taken already.
+            let last = bytes.loadUnaligned(fromByteOffset: bytes.count &- 8, as: UInt64.self)
+            return update(UInt64(littleEndian: last) &>> (64 &- UInt64(rest) &* 8), count: UInt64(rest))
         }
+        var word: UInt64 = 0
+        for byte in bytes.reversed() { word = word &<< 8 | UInt64(byte) }
+        update(word, count: UInt64(rest))
     }
 
     /// A text as its UTF-8 length and bytes, so that no two lists of texts feed the same bytes.
     public mutating func update(lengthThen text: String) {
-        let utf8 = text.utf8
-        update(word: UInt64(utf8.count))
-        let isDone: Void? = utf8.withContiguousStorageIfAvailable { update(UnsafeRawBufferPointer($0)) }
-        if isDone == nil {
-            for byte in utf8 { update(byte) }
+        text.utf8.span.withUnsafeBytes { utf8 in
+            update(word: UInt64(utf8.count))
+            update(utf8)
         }
+    }
+
+    /// One to seven bytes, the first in the lowest place, and zeros above them.
+    private mutating func update(_ bytes: UInt64, count more: UInt64) {
+        let place = count & 7
+        tail |= bytes &<< (place &* 8)
+        if place &+ more >= 8 {
+            compress(tail)
+            tail = bytes >> (64 &- place &* 8)
+        }
+        count &+= more
     }
 
     /// Eight bytes, the first in the lowest place.
@@ -76,13 +81,13 @@ public struct SipHash128: Sendable {
     /// The output as 32 lower-case hexadecimal digits, each word's highest digit first.
     public consuming func finishHex() -> [UInt8] {
         let (first, second) = finish()
-        return [UInt8](unsafeUninitializedCapacity: 32) { text, count in
-            let bytes = UnsafeMutableRawBufferPointer(text)
+        var text = InlineArray<32, UInt8>(repeating: 0)
+        return withUnsafeMutableBytes(of: &text) { bytes in
             for (place, word) in [first &>> 32, first, second &>> 32, second].enumerated() {
                 bytes.storeBytes(
                     of: HexDigits.eight(UInt32(truncatingIfNeeded: word)), toByteOffset: place &* 8, as: UInt64.self)
             }
-            count = 32
+            return [UInt8](bytes)
         }
     }
 

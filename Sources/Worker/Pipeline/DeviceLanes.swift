@@ -43,11 +43,10 @@ struct DeviceLanes<Item> {
     /// True: the device is free and is now taken by this push. False: the push waits behind the one that is out.
     mutating func enter(_ token: String, _ item: @autoclosure () -> Item) -> Bool {
         let key = Self.key(of: token)
-        guard let index = lanes.index(forKey: key) else {
-            lanes[key] = Queue()
-            return true
-        }
-        lanes.values[index].append(item())
+        // Mostly it is free, so it is taken with one look, and given back where it is not.
+        guard var waiting = lanes.updateValue(Queue(), forKey: key) else { return true }
+        waiting.append(item())
+        lanes[key] = waiting
         waitingCount += 1
         return false
     }

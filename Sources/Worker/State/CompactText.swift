@@ -1,4 +1,4 @@
-import EventLoop
+import Digits
 import Glibc
 
 /// Reads the compact records that hashes hold: numbers, words, and texts with their length before them.
@@ -24,19 +24,20 @@ struct CompactText {
     mutating func skip(_ text: StaticString) -> Bool {
         let count = text.utf8CodeUnitCount
         guard count <= bytes.count - next else { return false }
-        for index in 0..<count where bytes[next + index] != text.utf8Start[index] { return false }
+        guard let start = bytes.baseAddress, memcmp(start + next, text.utf8Start, count) == 0 else { return false }
         next += count
         return true
     }
 
     /// Takes so many bytes if they are this text's.
     mutating func skip(_ count: Int64, ifTheyAre text: String) -> Bool {
-        guard count == text.utf8.count, count <= bytes.count - next else { return false }
-        for byte in text.utf8 {
-            guard bytes[next] == byte else { return false }
-            next += 1
+        let isThere = text.utf8.span.withUnsafeBytes { text in
+            guard count == text.count, count <= bytes.count - next else { return false }
+            guard let start = bytes.baseAddress, let other = text.baseAddress else { return text.isEmpty }
+            return memcmp(start + next, other, text.count) == 0
         }
-        return true
+        if isThere { next += Int(count) }
+        return isThere
     }
 
     mutating func byte() -> UInt8? {
@@ -69,8 +70,17 @@ struct CompactText {
 
     /// `<length>:<bytes>`
     mutating func string() -> String? {
-        guard let count = number(until: UInt8(ascii: ":")) else { return nil }
-        return string(count)
+        var length: Int64 = 0
+        var at = next
+        while at < bytes.count, at - next < 16 {
+            let digit = bytes[at] &- 48
+            guard digit < 10 else { break }
+            length = length &* 10 &+ Int64(digit)
+            at += 1
+        }
+        guard at > next, at < bytes.count, bytes[at] == UInt8(ascii: ":") else { return nil }
+        next = at + 1
+        return string(length)
     }
 
     /// So many bytes, if they are there.

@@ -1,4 +1,4 @@
-import EventLoop
+import Digits
 import PushCore
 import Redis
 

@@ -45,19 +45,43 @@ public enum Decimal {
 
     /// Digits and nothing else; nil also for what does not fit.
     public static func unsigned(_ digits: UnsafeRawBufferPointer) -> UInt64? {
-        guard !digits.isEmpty, digits.count <= 20 else { return nil }
-        var value: UInt64 = 0
+        let count = digits.count
+        guard count > 0, count <= 20 else { return nil }
         // Nineteen digits always fit.
-        for digit in digits.prefix(19) {
-            let number = digit &- 48
+        let sure = min(count, 19)
+        var value: UInt64 = 0
+        var at = 0
+        while sure &- at >= 8 {
+            let word = UInt64(littleEndian: digits.loadUnaligned(fromByteOffset: at, as: UInt64.self))
+            guard let number = number(eight: word) else { return nil }
+            value = value &* 100_000_000 &+ number
+            at &+= 8
+        }
+        while at < sure {
+            let number = digits[at] &- 48
             guard number < 10 else { return nil }
             value = value &* 10 &+ UInt64(number)
+            at &+= 1
         }
-        guard digits.count == 20 else { return value }
+        guard count == 20 else { return value }
         let last = digits[19] &- 48
         let (scaled, isTooMuch) = value.multipliedReportingOverflow(by: 10)
         let (sum, isOver) = scaled.addingReportingOverflow(UInt64(last))
         return last < 10 && !isTooMuch && !isOver ? sum : nil
+    }
+
+    /// The number that eight digits are, the first in the lowest byte; nil where one of them is none.
+    private static func number(eight digits: UInt64) -> UInt64? {
+        let highs: UInt64 = 0xf0f0_f0f0_f0f0_f0f0
+        // A digit is 0x30 to 0x39: six more leave its upper half what it is.
+        guard digits & highs == 0x3030_3030_3030_3030,
+            (digits &+ 0x0606_0606_0606_0606) & highs == 0x3030_3030_3030_3030
+        else { return nil }
+        // Neighbours are joined: digits to pairs, pairs to fours, fours to eight.
+        var word = digits & ~highs
+        word = (word &* 10 &+ word &>> 8) & 0x00ff_00ff_00ff_00ff
+        word = (word &* 100 &+ word &>> 16) & 0x0000_ffff_0000_ffff
+        return (word &* 10_000 &+ word &>> 32) & 0xffff_ffff
     }
 
     /// Digits, perhaps after a minus; nil also for what does not fit.
