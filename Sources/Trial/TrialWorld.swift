@@ -47,6 +47,8 @@ public actor TrialWorld {
         public var scenario = Scenario()
         public var ledger = LedgerMode.memory
         public var logLevel = Log.Level.warning
+        /// Added to redis-server's command line.
+        public var redisArguments: [String] = []
         /// The worker reaches Redis by its unix socket in place of TCP.
         public var usesRedisSocket = false
 
@@ -57,7 +59,7 @@ public actor TrialWorld {
     public init(_ settings: Settings = Settings()) async throws {
         self.settings = settings
         folder = try TemporaryFolder()
-        redis = try RedisServer()
+        redis = try RedisServer(arguments: settings.redisArguments)
         broker = try MockBroker(brokers: settings.brokers)
         for topic in Configuration.Topics().all {
             // What workers write need not be kept by a trial; the broker keeps 5 MiB of each partition.

@@ -41,6 +41,9 @@ struct Audience {
         }
     }
 
+    /// A group, or more than one who is named.
+    var isMany: Bool { group != nil || given.count > 1 }
+
     /// Nobody is left to be started.
     var isEmpty: Bool { isPageDone && cursor == nil }
 

@@ -74,35 +74,6 @@ extension Pipeline {
         for index in job.devices.indices where job.devices[index].isWaiting { supersede(job, index) }
     }
 
-    /// Steps 5 and 10 in one atomic step, with the last facts that step 15 looks at.
-    func claim(_ job: RecipientJob) {
-        job.step = .claiming
-        job.hasFailed = false
-        job.flags.remove(.unclaimed)
-        job.owed = nil
-        job.lostTokens.removeAll(keepingCapacity: true)
-        let routes = job.decision?.routes ?? []
-        job.awaiting = 1
-        for route in routes where route.pushedToken != nil { job.awaiting += 1 }
-        noteDevices(job)
-        // Whoever acknowledged after the deadline has the message and needs no push.
-        if !job.suspects.isEmpty {
-            job.awaiting += 1
-            askAcks(job)
-        }
-        ask(job) { (store) throws(RedisFault) in
-            try store.claim(ClaimRequest(job, nowMs: loop.wallMs), tag: job.tag(.claim))
-        }
-        for route in routes {
-            guard let token = route.pushedToken else { continue }
-            ask(job) { (store) throws(RedisFault) in
-                try store.owner(
-                    app: job.event.app.id, token: job.recipient.tokens[token].record.hex,
-                    tag: job.tag(.owner, token))
-            }
-        }
-    }
-
     func didClaim(_ job: RecipientJob) {
         if job.flags.contains(.unclaimed) { recallUnclaimed(job) }
         guard let claim = job.claim else { return }
@@ -310,23 +281,5 @@ extension Pipeline {
         if job.burst != nil { leaveBurst(job) }
         release(job.event)
         expandWaiting()
-    }
-}
-
-extension ClaimRequest {
-    init(_ job: RecipientJob, nowMs: Int64) {
-        self.init(
-            app: job.event.app.id, uid: job.recipient.uid, job.event.subject,
-            counted: job.decision?.counted ?? false, nowMs: nowMs)
-    }
-}
-
-extension Route {
-    /// The token that a push or a hold of this route is for.
-    var pushedToken: Int? {
-        switch way {
-        case .apns(let token, _), .hold(let token, _): token
-        case .connection, .none: nil
-        }
     }
 }

@@ -11,6 +11,10 @@ extension Pipeline: RedisClientDelegate {
             if refusal != nil, tag.stage == .finish { noteWritten() }
             guard let job = job(tag.ref) else { return }
             take(reply, tag, job)
+        case .claims:
+            if let batch = claimBatch(tag.ref) { didClaim(batch, reply) }
+        case .owners:
+            if let batch = claimBatch(tag.ref) { didReadOwners(batch, reply) }
         case .burst:
             if let job = job(tag.ref) { didLookInBurst(job, ClaimReply(reply)) }
         case .due: didClaimDue(tag, reply)
@@ -35,12 +39,12 @@ extension Pipeline: RedisClientDelegate {
     }
 
     func redisDidTellReplies(_ client: RedisClient) {
+        sendClaims()
         expandWaiting()
         pollKafkaIfReady()
     }
 
     private func take(_ reply: borrowing RedisReply, _ tag: Tag, _ job: RecipientJob) {
-        var failed = false
         switch tag.stage {
         case .presence: RecipientReplies.presence(reply, into: &job.recipient)
         case .user: RecipientReplies.user(reply, into: &job.recipient)
@@ -48,23 +52,14 @@ extension Pipeline: RedisClientDelegate {
         case .group: RecipientReplies.member(reply, into: &job.recipient)
         case .activity: job.activityStartMs = reply.int64
         case .mark: if PairMark.isFinished(reply) { job.flags.insert(.wasFinished) }
-        case .claim:
-            let claim = ClaimReply(reply)
-            failed = claim == nil
-            job.claim = claim
-        case .owner:
-            let token = Int(tag.index)
-            if job.recipient.tokens.indices.contains(token),
-                !OwnerReply.allows(reply, uid: job.recipient.uid, token: job.recipient.tokens[token])
-            {
-                job.lostTokens.append(token)
-            }
+        case .claim: return takeClaim(reply, job)
+        case .owner: return takeOwner(reply, job, Int(tag.index))
         case .acks:
             job.acknowledged = StateStore.devices(reply)
             job.flags.insert(.knowsAcks)
         default: break
         }
-        answered(job, failed: failed)
+        answered(job, failed: false)
     }
 
     func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
@@ -85,6 +80,10 @@ extension Pipeline: RedisClientDelegate {
         case .user, .conversation, .mark, .claim, .owner, .finish, .acks:
             if tag.stage == .finish, fault.refusesWrite { noteRefusal(fault) }
             if let job = job(tag.ref) { answered(job, failed: true) }
+        case .claims:
+            if let batch = claimBatch(tag.ref) { didFailClaims(batch, fault) }
+        case .owners:
+            if let batch = claimBatch(tag.ref) { didFailOwners(batch, fault) }
         case .burst:
             if let job = job(tag.ref) { didLookInBurst(job, nil) }
         case .heldBack:

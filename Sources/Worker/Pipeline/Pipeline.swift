@@ -10,8 +10,8 @@ import Telemetry
 ///
 /// Loop-bound: all of it runs on the shard's thread, in batches of what is ready, without locks and without suspension.
 /// Kafka, Redis and APNs answer through delegates with the tag they were given; a late answer finds no slot and is
-/// ignored. Each `Pipeline+…` file holds one stretch of the path: `Intake`, `Recipients`, `Decision`, `Sending`,
-/// `Outcomes`, `Waiting`, `UserState`, `LiveActivity`.
+/// ignored. Each `Pipeline+…` file holds one stretch of the path: `Intake`, `Recipients`, `Decision`, `Claims`,
+/// `Sending`, `Outcomes`, `Waiting`, `UserState`.
 final class Pipeline {
     let loop: Loop
     let limits: PipelineLimits
@@ -39,6 +39,11 @@ final class Pipeline {
     /// Lowered badges that are being told, and of each user the one that more reads may join.
     var clears: SlotTable<ClearJob>
     var clearOf: [ClearJob.Owner: ClearJob] = [:]
+    /// Claims that go together: the batch that is being gathered, and those that Redis has.
+    var openClaims: ClaimBatch?
+    var claimBatches: SlotTable<ClaimBatch>
+    /// False once the server refused to take several recipients' keys in one call.
+    var claimsTogether = true
     var leases = LeaseCache()
     var leaseQueries: SlotTable<LeaseQuery>
     /// The open query of each gateway.
@@ -98,6 +103,7 @@ final class Pipeline {
         bursts = BurstTable(waitingMax: parts.limits.recipientsMax / 2)
         clears = SlotTable(capacity: parts.limits.changesMax)
         digests = SlotTable(capacity: parts.limits.recipientsMax)
+        claimBatches = SlotTable(capacity: parts.limits.recipientsMax)
         sendsDigests = parts.apps.contains(where: \.sendsDigest)
         leaseQueries = SlotTable(capacity: parts.limits.recipientsMax)
         for app in parts.apps { apps[app.policy.id] = app }
@@ -202,6 +208,8 @@ struct PipelineLimits {
     var expandingMax = 64
     /// Members read per step of a group's scan.
     var memberPage = 256
+    /// Claims in one call: it keeps Redis from others for as long as some reads of a large hash.
+    var claimsTogether = 32
     /// Targets in one record of `im.deliveries`.
     var deliveryTargetsMax = 500
     /// Recipients kept for a claim that Redis refused; beyond it they end without having been counted.

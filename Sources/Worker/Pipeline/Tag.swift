@@ -7,6 +7,8 @@ struct Tag: Equatable {
     enum Stage: UInt8 {
         case presence, user, conversation, group, activity, mark
         case lease, claim, owner, finish, acks, members, change
+        /// The claims of several recipients, and whose their tokens are.
+        case claims, owners
         /// The collapse id of a recall's target.
         case original
         /// A side note whose answer changes nothing here.

@@ -40,6 +40,9 @@ public final class ClaimSubject: Sendable {
         self.expireAtMs = expireAtMs
     }
 
+    /// Keys of each user in a claim.
+    var claimKeyCount: Int { revoke == nil ? 4 : 5 }
+
     /// A negative sequence cannot be compared, so it is none.
     var comparableSeq: Int64? { seq.flatMap { $0 < 0 ? nil : $0 } }
 }

@@ -12,7 +12,6 @@ public final class StateStore {
     private let claims: RedisOperation
     private let finishes: RedisOperation
     private let changes: RedisOperation
-    private var claimArguments = ClaimArguments()
 
     public init(_ client: RedisClient) {
         self.client = client
@@ -90,6 +89,14 @@ public final class StateStore {
         try client.command(tag, reads) { command in
             command.arg(word: "GET")
             command.key("c:o", app, token)
+        }
+    }
+
+    /// Whose several tokens are: an array of what `owner` answers, null also for a record of the wrong kind.
+    func owners(app: String, tokens: some Collection<String>, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "MGET")
+            for token in tokens { command.key("c:o", app, token) }
         }
     }
 
@@ -178,15 +185,24 @@ public final class StateStore {
     /// the number of that moment. Claiming again never counts again.
     public func claim(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         let subject = request.subject
-        try client.evaluate(tag, claims, StateScripts.claim, keyCount: subject.revoke == nil ? 4 : 5) { command in
-            command.key("c:d", request.app, request.uid, subject.kind, suffix: subject.id)
-            command.key("c:s", request.app, request.uid)
-            command.key("c:l", request.app, request.uid)
-            command.key("c:x", request.app, request.uid)
-            if let revoke = subject.revoke {
-                command.key("c:d", request.app, request.uid, .message, suffix: revoke.targetMsgID)
-            }
-            claimArguments.write(request, to: &command)
+        try client.evaluate(tag, claims, StateScripts.claim, keyCount: subject.claimKeyCount) { command in
+            command.claimKeys(subject, app: request.app, uid: request.uid)
+            command.claimArguments(subject, counted: request.counted, nowMs: request.nowMs)
+        }
+    }
+
+    /// Claims one message for several users in one call: an array of what `claim` answers, in their order.
+    ///
+    /// Not all or nothing: a key of the wrong kind fails the call when some have been claimed. Each is to be claimed alone
+    /// then, which counts nothing twice. So too where the server wants all keys of a call in one slot (CROSSSLOT).
+    func claim(
+        _ subject: ClaimSubject, app: String, uids: some Collection<String>, counted: Bool, nowMs: Int64, tag: UInt64
+    ) throws(RedisFault) {
+        try client.evaluate(
+            tag, claims, StateScripts.claimEach, keyCount: subject.claimKeyCount * uids.count
+        ) { command in
+            for uid in uids { command.claimKeys(subject, app: app, uid: uid) }
+            command.claimArguments(subject, counted: counted, nowMs: nowMs)
         }
     }
 

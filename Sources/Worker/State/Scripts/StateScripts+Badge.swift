@@ -10,9 +10,27 @@ extension StateScripts {
     ///
     /// Answer: `{bits, badge, version or false, [accepted devices]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked.
     /// The fast path (fresh, counted, unread, not revoked) is four commands.
-    static let claim = RedisScript(
+    static let claim = RedisScript("#!lua\n" + claimBody)
+
+    /// The same for several users of one message: KEYS of each after one another, ARGV as theirs. Answer: an array of theirs.
+    ///
+    /// A fifth of what a claim costs Redis is the call itself. A key of the wrong kind ends the call between two users;
+    /// claiming each alone then counts nothing twice.
+    static let claimEach = RedisScript(
         """
         #!lua
+        local all, each, out, keys = KEYS, ARGV[8] and 5 or 4, {}, {}
+        local function claim(KEYS)
+        \(claimBody)
+        end
+        for i = 1, #all, each do
+          for j = 1, each do keys[j] = all[i + j - 1] end
+          out[#out + 1] = claim(keys)
+        end
+        return out
+        """)
+
+    private static let claimBody = """
         local old = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'GET', 'EX', ARGV[2])
         local kind = old and string.sub(old, 1, 1)
         if kind == 'f' then return {2, 0, false} end
@@ -139,7 +157,7 @@ extension StateScripts {
         end
         if taken < value then size = size + value - taken end
         return {bits, size - past, s[1], rest}
-        """)
+        """
 
     /// What `claim` would see, changing nothing: for a server that takes no writes. It says no badge.
     ///
