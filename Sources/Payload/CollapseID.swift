@@ -15,7 +15,7 @@ public enum CollapseID {
     public static func choose(_ message: borrowing Message, original: String? = nil) -> [UInt8] {
         if message.kind == .revoke, let original, !original.isEmpty { return Array(fitted(original).utf8) }
         if let given = given(message) { return Array(given.utf8) }
-        return hashed(message.kind == .revoke ? message.revoke?.targetMsgID ?? message.msgID : message.msgID)
+        return hashed(message.revoke?.targetMsgID ?? message.msgID)
     }
 
     /// The one that the sender gave, as it is sent; nil: it follows from the message's id.

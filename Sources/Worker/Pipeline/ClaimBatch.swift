@@ -1,6 +1,3 @@
-import PushCore
-import Redis
-
 /// Recipients of one message whose claims go to Redis in one call, and whose tokens' owners in another.
 final class ClaimBatch {
     let event: EventJob
@@ -20,28 +17,8 @@ final class ClaimBatch {
 
     func append(_ job: RecipientJob) {
         jobs.append(job)
-        for route in job.decision?.routes ?? [] {
-            if let token = route.pushedToken { tokens.append((job, token)) }
-        }
+        for token in job.pushedTokens { tokens.append((job, token)) }
     }
 
     func tag(_ stage: Tag.Stage) -> UInt64 { Tag(slot: slot, generation: generation, stage: stage).bits }
-}
-
-extension ClaimRequest {
-    init(_ job: RecipientJob, nowMs: Int64) {
-        self.init(
-            app: job.event.app.id, uid: job.recipient.uid, job.event.subject,
-            counted: job.decision?.counted ?? false, nowMs: nowMs)
-    }
-}
-
-extension Route {
-    /// The token that a push or a hold of this route is for.
-    var pushedToken: Int? {
-        switch way {
-        case .apns(let token, _), .hold(let token, _): token
-        case .connection, .none: nil
-        }
-    }
 }

@@ -27,8 +27,6 @@ final class EventJob {
     let showsBadge: Bool
     /// Its conversation's members have levels.
     private let hasMembers: Bool
-    /// Its recipients are decided many at a time.
-    let hasManyRecipients: Bool
     /// By what the event is; a group that turns out to be giant goes by its own.
     private let ownLane: PushLane
     /// The Live Activity that this event begins.
@@ -82,7 +80,6 @@ final class EventJob {
         ownLane = message.read { Self.lane(of: $0) }
         begunActivityID = nil
         audience = message.read { Audience(of: $0) }
-        hasManyRecipients = audience.isMany
         payloads = message.read { EventPayloads($0, policy: app.policy) }
         self.message = message
         activity = nil
@@ -105,7 +102,6 @@ final class EventJob {
         ownLane = .direct
         begunActivityID = activity.action == .start ? activity.activityID : nil
         audience = Audience(uids: activity.uids)
-        hasManyRecipients = audience.isMany
         message = nil
         self.activity = ActivityJob(activity, sentMs: event.sentMs)
     }
@@ -159,6 +155,9 @@ final class EventJob {
 
     /// Whether each recipient's level in the group has to be read: the group's, but given uids.
     var readsLevels: Bool { audience.group == nil && hasMembers }
+
+    /// Its recipients are decided many at a time.
+    var hasManyRecipients: Bool { audience.isMany }
 
     var isRecall: Bool { subject.kind == .revoke }
 

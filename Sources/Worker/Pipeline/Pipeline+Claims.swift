@@ -18,7 +18,7 @@ extension Pipeline {
         job.owed = nil
         job.lostTokens.removeAll(keepingCapacity: true)
         job.awaiting = 1
-        for route in job.decision?.routes ?? [] where route.pushedToken != nil { job.awaiting += 1 }
+        for _ in job.pushedTokens { job.awaiting += 1 }
         noteDevices(job)
         // Whoever acknowledged after the deadline has the message and needs no push.
         if !job.suspects.isEmpty {
@@ -29,19 +29,17 @@ extension Pipeline {
             gather(job)
         } else {
             claimAlone(job)
-            askOwners(job)
         }
     }
 
     private func claimAlone(_ job: RecipientJob) {
-        ask(job) { (store) throws(RedisFault) in
-            try store.claim(ClaimRequest(job, nowMs: loop.wallMs), tag: job.tag(.claim))
-        }
+        sendClaim(job)
+        for token in job.pushedTokens { askOwner(job, token) }
     }
 
-    private func askOwners(_ job: RecipientJob) {
-        for route in job.decision?.routes ?? [] {
-            if let token = route.pushedToken { askOwner(job, token) }
+    private func sendClaim(_ job: RecipientJob) {
+        ask(job) { (store) throws(RedisFault) in
+            try store.claim(ClaimRequest(job, nowMs: loop.wallMs), tag: job.tag(.claim))
         }
     }
 
@@ -61,16 +59,13 @@ extension Pipeline {
         let batch = openClaims ?? ClaimBatch(job.event, counted: counted)
         openClaims = batch
         batch.append(job)
-        if batch.jobs.count >= limits.claimsTogether { sendClaims() }
+        if batch.jobs.count >= limits.claimsPerCall { sendClaims() }
     }
 
     /// Sends what was gathered; one alone goes as it would have.
     func sendClaims() {
         guard let batch = openClaims.take() else { return }
-        if batch.jobs.count == 1, let job = batch.jobs.first {
-            claimAlone(job)
-            return askOwners(job)
-        }
+        if batch.jobs.count == 1, let job = batch.jobs.first { return claimAlone(job) }
         (batch.slot, batch.generation) = claimBatches.insert(batch)
         let app = batch.event.app.id
         batch.awaiting = batch.tokens.isEmpty ? 1 : 2
@@ -132,7 +127,7 @@ extension Pipeline {
                 claimsTogether = false
                 log.info("Redis takes no keys of several users in one call: claims go one by one")
             }
-            for job in batch.jobs { claimAlone(job) }
+            for job in batch.jobs { sendClaim(job) }
         } else if fault.refusesWrite {
             for job in batch.jobs { claimRefused(job, fault) }
         } else {
@@ -163,5 +158,28 @@ extension Pipeline {
             job.lostTokens.append(token)
         }
         answered(job, failed: false)
+    }
+}
+
+extension ClaimRequest {
+    init(_ job: RecipientJob, nowMs: Int64) {
+        self.init(
+            app: job.event.app.id, uid: job.recipient.uid, job.event.subject,
+            counted: job.decision?.counted ?? false, nowMs: nowMs)
+    }
+}
+
+extension RecipientJob {
+    /// The tokens that the decision pushes to, or holds a push for: their places among the recipient's.
+    var pushedTokens: some Sequence<Int> { (decision?.routes ?? []).lazy.compactMap(\.pushedToken) }
+}
+
+extension Route {
+    /// The token that a push or a hold of this route is for.
+    var pushedToken: Int? {
+        switch way {
+        case .apns(let token, _), .hold(let token, _): token
+        case .connection, .none: nil
+        }
     }
 }

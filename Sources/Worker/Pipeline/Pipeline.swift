@@ -209,7 +209,7 @@ struct PipelineLimits {
     /// Members read per step of a group's scan.
     var memberPage = 256
     /// Claims in one call: it keeps Redis from others for as long as some reads of a large hash.
-    var claimsTogether = 32
+    var claimsPerCall = 32
     /// Targets in one record of `im.deliveries`.
     var deliveryTargetsMax = 500
     /// Recipients kept for a claim that Redis refused; beyond it they end without having been counted.

@@ -70,17 +70,8 @@ struct CompactText {
 
     /// `<length>:<bytes>`
     mutating func string() -> String? {
-        var length: Int64 = 0
-        var at = next
-        while at < bytes.count, at - next < 16 {
-            let digit = bytes[at] &- 48
-            guard digit < 10 else { break }
-            length = length &* 10 &+ Int64(digit)
-            at += 1
-        }
-        guard at > next, at < bytes.count, bytes[at] == UInt8(ascii: ":") else { return nil }
-        next = at + 1
-        return string(length)
+        guard let count = number(until: UInt8(ascii: ":")) else { return nil }
+        return string(count)
     }
 
     /// So many bytes, if they are there.
