@@ -13,10 +13,7 @@ public struct FinishedProcess: Sendable {
     public var cpuSeconds: Double { userSeconds + systemSeconds }
 
     /// True where a program of that name can be started.
-    public static func isOnPath(_ program: String) -> Bool {
-        let folders = getenv("PATH").map { String(cString: $0) } ?? ""
-        return folders.split(separator: ":").contains { access("\($0)/\(program)", X_OK) == 0 }
-    }
+    public static func isOnPath(_ program: String) -> Bool { Spawn.pathOf(program) != nil }
 
     /// Runs a program and blocks until its end; a cancelled task, or `timeoutSeconds`, ends it early.
     public static func run(

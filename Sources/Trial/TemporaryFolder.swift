@@ -1,16 +1,28 @@
 import Glibc
+import Telemetry
 
 /// A new folder under the system's temporary one, removed with all that is in it when the last reference goes.
 public final class TemporaryFolder: Sendable {
     public let path: String
+    /// Those whose last reference has not gone.
+    private static let living = Guarded<Set<String>>([])
 
     public init() throws(TrialFault) {
         var template = Array("/tmp/carillon-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw TrialFault("cannot make a temporary folder") }
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        Self.living.withLock { [path] in _ = $0.insert(path) }
     }
 
-    deinit { Self.removeTree(path) }
+    deinit {
+        Self.removeTree(path)
+        Self.living.withLock { [path] in _ = $0.remove(path) }
+    }
+
+    /// Removes all that are left: for an end of the process at which no reference will go.
+    public static func removeLiving() {
+        for path in living.withLock({ $0 }) { removeTree(path) }
+    }
 
     private static func removeTree(_ path: String) {
         if let folder = opendir(path) {

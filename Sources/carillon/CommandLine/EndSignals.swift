@@ -1,6 +1,6 @@
 import EventLoop
 import Glibc
-import Synchronization
+import Trial
 
 /// SIGTERM and SIGINT: the first asks for an orderly end, the second ends the process at once.
 final class EndSignals: Sendable {
@@ -20,6 +20,12 @@ final class EndSignals: Sendable {
     func onFirst(_ action: @escaping @Sendable () -> Void) {
         let watcher = watcher
         loop.post { watcher.assumeIsolated { $0.setAction(action) } }
+    }
+
+    /// Ends the process at once; its children end with it (`Spawn`).
+    static func endAtOnce() -> Never {
+        TemporaryFolder.removeLiving()
+        _exit(1)
     }
 
     /// Waits for the first signal.
@@ -56,7 +62,7 @@ private actor SignalActor {
 
     private func came() {
         count += 1
-        if count > 1 { _exit(1) }
+        if count > 1 { EndSignals.endAtOnce() }
         action?()
     }
 }

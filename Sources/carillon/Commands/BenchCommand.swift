@@ -51,12 +51,15 @@ struct BenchCommand: Command {
                     connections: settings.connections, streams: settings.streams)
                 return try await client.run()
             }
+            let signals = try EndSignals()
+            if settings.isDecideOnly || settings.isAPNsOnly || settings.weather != nil {
+                signals.onFirst { EndSignals.endAtOnce() }
+            }
             if settings.isDecideOnly { return try DecideBench(settings: settings).run() }
             if let weather = settings.weather {
                 return try await WeatherBench(settings: settings, weather: weather).run()
             }
             if settings.isAPNsOnly { return try APNsBench(settings: settings).run() }
-            let signals = try EndSignals()
             let ending = Ending()
             signals.onFirst { ending.resolve(.failed) }
             say("starting broker, Redis and APNs simulator …\n")
