@@ -39,6 +39,8 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     private var batch: [Inbox.Work] = []
     private var pending = TurnWork()
     private var spare = TurnWork()
+    /// What is done once for all that the turn brought.
+    private var ends: [() -> Void] = []
 
     /// Bytes a link reads at most in one turn, so that one busy peer cannot starve the others.
     static let readBudget = 256 * 1024
@@ -190,6 +192,13 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     /// Runs a closure after this turn's callbacks, outside of any of them: for rare events, not per message.
     func afterCallbacks(_ body: @escaping () -> Void) { pending.bodies.append(body) }
 
+    /// Runs a closure once this turn's events are told, before what was gathered leaves; what it asks for in its turn
+    /// still runs in this one.
+    ///
+    /// For work that is better done once for all that a turn brought: its code is fetched once, not per message. Who
+    /// asks, asks once per turn, or the turn has no end.
+    public func atEndOfTurn(_ body: @escaping () -> Void) { ends.append(body) }
+
     // MARK: The thread
 
     private func run() {
@@ -199,14 +208,14 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
 
         let once = EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY
         while !isStopping.load(ordering: .acquiring) {
-            let mayBlock = pending.isEmpty && inbox.prepareToSleep()
+            let mayBlock = pending.isEmpty && ends.isEmpty && inbox.prepareToSleep()
             let code = event_base_loop(base, mayBlock ? once : once | EVLOOP_NONBLOCK)
             // Only our own fault, a descriptor closed under an event, makes the kernel's wait fail; going on would spin.
             precondition(code >= 0, "loop \(name) cannot wait: \(systemErrorText(errno))")
             finishTurn()
         }
         // What was queued before the stop still runs, and what that work queues in turn, within reason.
-        for _ in 0..<64 where !pending.isEmpty || !inbox.prepareToSleep() { finishTurn() }
+        for _ in 0..<64 where !pending.isEmpty || !ends.isEmpty || !inbox.prepareToSleep() { finishTurn() }
         threadID.store(0, ordering: .releasing)
     }
 
@@ -226,8 +235,9 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         swap(&pending, &spare)
         for body in spare.bodies { body() }
         for link in spare.reads { link.resumeRead() }
+        runEnds()
         for link in spare.flushes { link.flush() }
-        // Writes made by the three lists above leave now, not a kernel wait later.
+        // Writes made by all of the above leave now, not a kernel wait later.
         if !pending.flushes.isEmpty {
             spare.flushes.removeAll(keepingCapacity: true)
             swap(&pending.flushes, &spare.flushes)
@@ -239,6 +249,16 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         if took > longestTurnNanos.load(ordering: .relaxed) { longestTurnNanos.store(took, ordering: .relaxed) }
         turnNanos = 0
         turnWallMs = 0
+    }
+
+    private func runEnds() {
+        var next = 0
+        while next < ends.count {
+            let body = ends[next]
+            next += 1
+            body()
+        }
+        ends.removeAll(keepingCapacity: true)
     }
 
     /// Once per process, before the first base: locks for libevent, and a broken pipe as an error instead of a signal.

@@ -91,7 +91,9 @@ extension Pipeline {
         guard let count else { return }
         guard count > 0, job.app.sendsDigest else { return ended(job) }
         job.count = Int(clamping: count)
-        start(EventJob(job, oldestMs: oldestMs, nowMs: loop.wallMs, expireAtMs: loop.wallMs &+ Self.lifetimeMs))
+        let event = EventJob(job, oldestMs: oldestMs, nowMs: loop.wallMs, expireAtMs: loop.wallMs &+ Self.lifetimeMs)
+        insert(event)
+        start(event)
     }
 
     /// Nil: not now. Quiet hours that hold again put it off, and who has a phone in hand sees for himself.

@@ -38,6 +38,7 @@ extension Pipeline: KafkaConsumerDelegate {
             return
         }
         consumer.poll(max: limits.pollBatch)
+        startFresh()
     }
 
     /// Work ended: reading goes on if it had stopped for want of room.
@@ -142,10 +143,27 @@ extension Pipeline: KafkaConsumerDelegate {
         case .userState(let state):
             apply(state, of: event, app: app, place: origin.place)
         case .message(let message):
-            start(EventJob(message, of: event, app: app, raw: Array(raw), origin: origin))
+            receive(EventJob(message, of: event, app: app, raw: Array(raw), origin: origin))
         case .liveActivity(let activity):
-            start(EventJob(activity, of: event, app: app, raw: Array(raw), origin: origin))
+            receive(EventJob(activity, of: event, app: app, raw: Array(raw), origin: origin))
         }
+    }
+
+    private func receive(_ job: EventJob) {
+        insert(job)
+        fresh.append(job)
+    }
+
+    /// Begins with what a poll brought once all of it is read: to read an event and to ask for its recipients is more
+    /// code than the processor's first cache holds.
+    private func startFresh() {
+        var jobs: [EventJob] = []
+        swap(&jobs, &fresh)
+        for job in jobs { start(job) }
+    }
+
+    func insert(_ job: EventJob) {
+        (job.slot, job.generation) = events.insert(job)
     }
 
     /// The app of that id; the last one is compared first, which is cheaper than a hash.
@@ -155,8 +173,8 @@ extension Pipeline: KafkaConsumerDelegate {
         return lastApp
     }
 
+    /// The job has its slot.
     func start(_ job: EventJob) {
-        (job.slot, job.generation) = events.insert(job)
         if job.isRecall { return readOriginal(of: job) }
         if let collapseID = job.givenCollapseID {
             // Best effort: lost with the connection, a recall stands beside its message instead of in its place.

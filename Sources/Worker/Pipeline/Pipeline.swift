@@ -50,7 +50,11 @@ final class Pipeline {
     var leaseQueryOf: [String: LeaseQuery] = [:]
     /// Events whose audience waits for room, in order of arrival.
     var expanding: [EventJob] = []
+    /// Events of the present poll.
+    var fresh: [EventJob] = []
     var lanes = DeviceLanes<DeviceRef>()
+    /// Devices whose push is to be made at the end of this turn.
+    var ready: [DeviceRef] = []
     /// What is in work here, and who waits for its end: repeats of it that came meanwhile.
     var pairs: [PushIdentity: [JobRef]] = [:]
     var bursts: BurstTable<JobRef>
