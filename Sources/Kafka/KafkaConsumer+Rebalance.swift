@@ -25,6 +25,7 @@ extension KafkaConsumer {
     fileprivate func rebalance(
         _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
     ) {
+        handOver()
         switch code {
         case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS: take(list)
         case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS: giveUp(partitions(in: list))

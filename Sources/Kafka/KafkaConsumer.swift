@@ -27,6 +27,8 @@ public final class KafkaConsumer {
     private let queue: OpaquePointer
     private var isClosing = false
     private var hasReportedFatal = false
+    /// Polled and not handed over yet.
+    private var gathered: [UnsafeMutablePointer<rd_kafka_message_t>] = []
 
     var raw: OpaquePointer { handle.raw }
 
@@ -74,15 +76,13 @@ public final class KafkaConsumer {
     public func poll(max: Int) -> Int {
         if isClosed { return 0 }
         handle.wake.drain()
-        // Loaded once: a weak reference costs atomic operations at each use.
-        let receiver = delegate
         var served = 0
         while served < max {
             guard let message = rd_kafka_consumer_poll(raw, 0) else { break }
             served += 1
-            deliver(message, to: receiver)
-            rd_kafka_message_destroy(message)
+            gathered.append(message)
         }
+        handOver()
         if served == max { handle.wake.signal() }
         if isClosing, rd_kafka_consumer_closed(raw) == 1 {
             isClosed = true
@@ -134,6 +134,21 @@ public final class KafkaConsumer {
         } else {
             tell(.failed(error, partition))
         }
+    }
+
+    /// Hands over what was polled so far, all at once, so that the code of the library and that of the receiver are
+    /// fetched once each. A rebalance is told after it, since it came later.
+    func handOver() {
+        if gathered.isEmpty { return }
+        var messages: [UnsafeMutablePointer<rd_kafka_message_t>] = []
+        swap(&messages, &gathered)
+        // Loaded once: a weak reference costs atomic operations at each use.
+        let receiver = delegate
+        for message in messages { deliver(message, to: receiver) }
+        for message in messages { rd_kafka_message_destroy(message) }
+        // Its storage serves the next poll.
+        messages.removeAll(keepingCapacity: true)
+        if gathered.isEmpty { gathered = messages }
     }
 
     private func deliver(

@@ -91,9 +91,7 @@ extension Pipeline {
         guard let count else { return }
         guard count > 0, job.app.sendsDigest else { return ended(job) }
         job.count = Int(clamping: count)
-        let event = EventJob(job, oldestMs: oldestMs, nowMs: loop.wallMs, expireAtMs: loop.wallMs &+ Self.lifetimeMs)
-        insert(event)
-        start(event)
+        start(EventJob(job, oldestMs: oldestMs, nowMs: loop.wallMs, expireAtMs: loop.wallMs &+ Self.lifetimeMs))
     }
 
     /// Nil: not now. Quiet hours that hold again put it off, and who has a phone in hand sees for himself.

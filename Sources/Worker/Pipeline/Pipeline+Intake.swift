@@ -128,42 +128,37 @@ extension Pipeline: KafkaConsumerDelegate {
             return reject(BadRecord(.empty, "the record is null"), record, place)
         }
         do {
-            let event = try reader.read(value, of: kind)
-            accept(
-                event, raw: value,
-                EventJob.Origin(partition: record.partition, place: place, kafkaMs: record.timestampMs ?? 0))
+            fresh.append(
+                FreshEvent(
+                    event: try reader.read(value, of: kind), raw: Array(value),
+                    origin: EventJob.Origin(
+                        partition: record.partition, place: place, kafkaMs: record.timestampMs ?? 0)))
         } catch {
             reject(error, record, place)
         }
     }
 
-    private func accept(_ event: Event, raw: UnsafeRawBufferPointer, _ origin: EventJob.Origin) {
+    /// Begins with what a poll brought once all of it is read: to read an event and to ask for its recipients is more
+    /// code than the processor's first cache holds.
+    private func startFresh() {
+        if fresh.isEmpty { return }
+        var events: [FreshEvent] = []
+        swap(&events, &fresh)
+        for event in events { accept(event.event, raw: event.raw, event.origin) }
+        events.removeAll(keepingCapacity: true)
+        if fresh.isEmpty { fresh = events }
+    }
+
+    private func accept(_ event: Event, raw: [UInt8], _ origin: EventJob.Origin) {
         guard let app = app(event.app) else { return settle(origin.place) }
         switch event.body {
         case .userState(let state):
             apply(state, of: event, app: app, place: origin.place)
         case .message(let message):
-            receive(EventJob(message, of: event, app: app, raw: Array(raw), origin: origin))
+            start(EventJob(message, of: event, app: app, raw: raw, origin: origin))
         case .liveActivity(let activity):
-            receive(EventJob(activity, of: event, app: app, raw: Array(raw), origin: origin))
+            start(EventJob(activity, of: event, app: app, raw: raw, origin: origin))
         }
-    }
-
-    private func receive(_ job: EventJob) {
-        insert(job)
-        fresh.append(job)
-    }
-
-    /// Begins with what a poll brought once all of it is read: to read an event and to ask for its recipients is more
-    /// code than the processor's first cache holds.
-    private func startFresh() {
-        var jobs: [EventJob] = []
-        swap(&jobs, &fresh)
-        for job in jobs { start(job) }
-    }
-
-    func insert(_ job: EventJob) {
-        (job.slot, job.generation) = events.insert(job)
     }
 
     /// The app of that id; the last one is compared first, which is cheaper than a hash.
@@ -173,8 +168,8 @@ extension Pipeline: KafkaConsumerDelegate {
         return lastApp
     }
 
-    /// The job has its slot.
     func start(_ job: EventJob) {
+        (job.slot, job.generation) = events.insert(job)
         if job.isRecall { return readOriginal(of: job) }
         if let collapseID = job.givenCollapseID {
             // Best effort: lost with the connection, a recall stands beside its message instead of in its place.
@@ -225,6 +220,7 @@ extension Pipeline: KafkaConsumerDelegate {
     func kafka(
         _ consumer: KafkaConsumer, willRevoke partitions: [TopicPartition], lost: Bool
     ) -> KafkaRevocation {
+        startFresh()
         metrics.rebalances.add()
         if lost { metrics.assignmentsLost.add() }
         guard !lost, !intake.isClosing, !isDrained(partitions) else { return .complete }
@@ -292,6 +288,13 @@ extension Pipeline: KafkaConsumerDelegate {
             owner?.pipelineDidClose()
         }
     }
+}
+
+/// An event of the present poll, read and not begun with.
+struct FreshEvent {
+    let event: Event
+    let raw: [UInt8]
+    let origin: EventJob.Origin
 }
 
 /// Partitions that the group wants back, and until when they may be drained.

@@ -50,8 +50,8 @@ final class Pipeline {
     var leaseQueryOf: [String: LeaseQuery] = [:]
     /// Events whose audience waits for room, in order of arrival.
     var expanding: [EventJob] = []
-    /// Events of the present poll.
-    var fresh: [EventJob] = []
+    /// Events of the present poll, in its order.
+    var fresh: [FreshEvent] = []
     var lanes = DeviceLanes<DeviceRef>()
     /// Devices whose push is to be made at the end of this turn.
     var ready: [DeviceRef] = []
