@@ -25,10 +25,13 @@ extension Pipeline {
             job.awaiting += 1
             askAcks(job)
         }
+        // Redis is asked in the order of the decisions, since the badges of one user rise with them.
         if job.event.hasManyRecipients, claimsTogether {
+            sendLoneClaims()
             gather(job)
         } else {
-            claimAlone(job)
+            sendClaims()
+            loneClaims.append(job)
         }
     }
 
@@ -52,7 +55,15 @@ extension Pipeline {
 
     // MARK: - Together
 
-    /// Decisions are made where Redis' replies are told, so the batch is sent at their end at the latest.
+    /// At the end of Redis' replies, which is where decisions are made: what was gathered, and what goes alone.
+    func sendAllClaims() {
+        sendClaims()
+        sendLoneClaims()
+    }
+
+    private func sendLoneClaims() { loneClaims.takeAll(claimAlone) }
+
+    /// Until the batch is full, another begins, or the replies end.
     private func gather(_ job: RecipientJob) {
         let counted = job.decision?.counted ?? false
         if let open = openClaims, open.event !== job.event || open.counted != counted { sendClaims() }
@@ -63,7 +74,7 @@ extension Pipeline {
     }
 
     /// Sends what was gathered; one alone goes as it would have.
-    func sendClaims() {
+    private func sendClaims() {
         guard let batch = openClaims.take() else { return }
         if batch.jobs.count == 1, let job = batch.jobs.first { return claimAlone(job) }
         (batch.slot, batch.generation) = claimBatches.insert(batch)

@@ -138,15 +138,9 @@ extension Pipeline: KafkaConsumerDelegate {
         }
     }
 
-    /// Begins with what a poll brought once all of it is read: to read an event and to ask for its recipients is more
-    /// code than the processor's first cache holds.
+    /// Begins with what a poll brought, once all of it is read.
     private func startFresh() {
-        if fresh.isEmpty { return }
-        var events: [FreshEvent] = []
-        swap(&events, &fresh)
-        for event in events { accept(event.event, raw: event.raw, event.origin) }
-        events.removeAll(keepingCapacity: true)
-        if fresh.isEmpty { fresh = events }
+        fresh.takeAll { accept($0.event, raw: $0.raw, $0.origin) }
     }
 
     private func accept(_ event: Event, raw: [UInt8], _ origin: EventJob.Origin) {

@@ -39,7 +39,7 @@ extension Pipeline: RedisClientDelegate {
     }
 
     func redisDidTellReplies(_ client: RedisClient) {
-        sendClaims()
+        sendAllClaims()
         expandWaiting()
         pollKafkaIfReady()
     }

@@ -65,21 +65,10 @@ extension Pipeline {
         if app.paced.isEmpty, app.rate.isUnlimited { makeReady(device) } else { admit(device, of: app) }
     }
 
-    /// At the end of the turn, all that came in it are made and sent together: one after the other they would fetch
-    /// some 35 KB of code each, more than the processor's first cache holds beside the rest of the path.
+    /// Its push is made and sent at the end of the turn, with all others that came in it.
     private func makeReady(_ device: DeviceRef) {
+        if ready.isEmpty { loop.atEndOfTurn { [unowned self] in ready.takeAll(dispatch) } }
         ready.append(device)
-        if ready.count == 1 { loop.atEndOfTurn { [unowned self] in dispatchReady() } }
-    }
-
-    private func dispatchReady() {
-        // A push that comes to nothing may make the next of its device ready.
-        var next = 0
-        while next < ready.count {
-            dispatch(ready[next])
-            next += 1
-        }
-        ready.removeAll(keepingCapacity: true)
     }
 
     /// As fast as `limits.rate` lets it.

@@ -41,6 +41,8 @@ final class Pipeline {
     var clearOf: [ClearJob.Owner: ClearJob] = [:]
     /// Claims that go together: the batch that is being gathered, and those that Redis has.
     var openClaims: ClaimBatch?
+    /// Recipients who are claimed alone once Redis' replies of this moment are told.
+    let loneClaims = TurnBatch<RecipientJob>()
     var claimBatches: SlotTable<ClaimBatch>
     /// False once the server refused to take several recipients' keys in one call.
     var claimsTogether = true
@@ -51,10 +53,10 @@ final class Pipeline {
     /// Events whose audience waits for room, in order of arrival.
     var expanding: [EventJob] = []
     /// Events of the present poll, in its order.
-    var fresh: [FreshEvent] = []
+    let fresh = TurnBatch<FreshEvent>()
     var lanes = DeviceLanes<DeviceRef>()
     /// Devices whose push is to be made at the end of this turn.
-    var ready: [DeviceRef] = []
+    let ready = TurnBatch<DeviceRef>()
     /// What is in work here, and who waits for its end: repeats of it that came meanwhile.
     var pairs: [PushIdentity: [JobRef]] = [:]
     var bursts: BurstTable<JobRef>

@@ -35,10 +35,13 @@ import Worker
         // However late the kill comes, it comes in the middle: what is above the first hundreds gets no answer till then.
         var first = ScenarioRule.Match()
         first.count = Self.answeredBefore
+        // At a pace, so that what was accepted long before the kill has its mark, however fast the worker is.
+        var soon = ScenarioAnswer()
+        soon.delayMs = 20
         var late = ScenarioAnswer()
         late.delayMs = 600_000
         settings.scenario = Scenario(rules: [
-            ScenarioRule(first, .answer(ScenarioAnswer())), ScenarioRule(ScenarioRule.Match(), .answer(late)),
+            ScenarioRule(first, .answer(soon)), ScenarioRule(ScenarioRule.Match(), .answer(late)),
         ])
         settings.sessionMs = Stage.shortSessionMs
         let stage = try await Stage(settings)
