@@ -19,7 +19,7 @@ struct EndAtOnceTests {
     }
 
     @Test func demoLeavesNoServerAtASecondSignal() async throws {
-        try await end(["demo", "--keep"], readyLine: "stays until", by: [SIGINT, SIGTERM]) { _ in }
+        try await end(["demo", "--keep"], readyLine: "metrics, statusz", by: [SIGINT, SIGTERM]) { _ in }
     }
 
     /// Starts a command, asks something about its first child, ends it by signals, and waits for the end of all children.
