@@ -112,8 +112,14 @@ struct RoundTripTests {
             }
             return Outcome(counts: counts, lags: lags, position: member.consumer.position(zero))
         }
-        #expect(outcome.counts == [10, 10, 10])
-        #expect(outcome.lags == [20, 10, 0])
+        // The broker may have them in batches, and tell one of them first.
+        #expect(outcome.counts.count >= 3 && outcome.counts.allSatisfy { $0 <= 10 }, "\(outcome.counts)")
+        var left: Int64 = 30
+        let lefts = outcome.counts.map { count in
+            left -= Int64(count)
+            return left
+        }
+        #expect(left == 0 && outcome.lags == lefts, "\(outcome.lags) after \(outcome.counts)")
         #expect(outcome.position == 30)
     }
 
