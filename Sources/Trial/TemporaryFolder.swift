@@ -4,8 +4,11 @@ import Telemetry
 /// A new folder under the system's temporary one, removed with all that is in it when the last reference goes.
 public final class TemporaryFolder: Sendable {
     public let path: String
-    /// Those whose last reference has not gone.
-    private static let living = Guarded<Set<String>>([])
+    /// Those whose last reference has not gone; at the process's end they go all the same.
+    private static let living: Guarded<Set<String>> = {
+        atexit { TemporaryFolder.removeLiving() }
+        return Guarded([])
+    }()
 
     public init() throws(TrialFault) {
         var template = Array("/tmp/carillon-XXXXXX".utf8CString)
