@@ -249,6 +249,7 @@ public final class APNsClient {
     /// Once for all pushes of a turn: the code of a submission is fetched once for all of them (callgrind's model of a
     /// cache of 32 KB: 390 lines of it per push otherwise).
     private func pumpAtEndOfTurn() {
+        // Inside a link's or a session's call, its end pumps.
         guard !isPumpDue, depth == 0 else { return }
         isPumpDue = true
         loop.atEndOfTurn { [weak self] in

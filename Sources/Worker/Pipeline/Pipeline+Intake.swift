@@ -130,7 +130,7 @@ extension Pipeline: KafkaConsumerDelegate {
         do {
             fresh.append(
                 FreshEvent(
-                    event: try reader.read(value, of: kind), raw: Array(value),
+                    event: try reader.read(value, of: kind), raw: kind == .events ? Array(value) : [],
                     origin: EventJob.Origin(
                         partition: record.partition, place: place, kafkaMs: record.timestampMs ?? 0)))
         } catch {
@@ -287,6 +287,7 @@ extension Pipeline: KafkaConsumerDelegate {
 /// An event of the present poll, read and not begun with.
 struct FreshEvent {
     let event: Event
+    /// The record; empty for a change of a user's state, which nobody reads again.
     let raw: [UInt8]
     let origin: EventJob.Origin
 }

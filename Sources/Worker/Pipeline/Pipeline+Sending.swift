@@ -67,9 +67,11 @@ extension Pipeline {
 
     /// Its push is made and sent at the end of the turn, with all others that came in it.
     private func makeReady(_ device: DeviceRef) {
-        if ready.isEmpty { loop.atEndOfTurn { [unowned self] in ready.takeAll(dispatch) } }
+        if ready.isEmpty { loop.atEndOfTurn { [weak self] in self?.dispatchReady() } }
         ready.append(device)
     }
+
+    private func dispatchReady() { ready.takeAll(dispatch) }
 
     /// As fast as `limits.rate` lets it.
     func admit(_ device: DeviceRef, of app: AppContext) {
