@@ -5,7 +5,7 @@ import Testing
 @testable import APNs
 
 /// One name with several addresses, each a server of its own on the loopback network.
-@Suite(.timeLimit(.minutes(2))) struct AddressTests {
+@Suite(.timeLimit(.minutes(10))) struct AddressTests {
     /// Servers at 127.0.0.2, .3 and so on, all at one port.
     private static func peers(_ count: Int, on test: isolated TestLoop) throws -> [Peer] {
         let first = try Peer(loop: test.loop, host: "127.0.0.2")

@@ -9,7 +9,7 @@ import Testing
 @testable import APNs
 
 /// The client against the product's own simulator, which checks every request as Apple does and keeps a ledger.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct AgainstSimulatorTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct AgainstSimulatorTests {
     @Test func tenThousandPushesPassApplesChecks() async throws {
         try await withSimulator { loop, world, simulator in
             await loop.run { _ in world.send(1...10_000) }

@@ -8,7 +8,7 @@ import Testing
 @testable import APNs
 
 /// Channels and broadcasts against the simulator's desk, which follows Apple's rules.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct BroadcastTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct BroadcastTests {
     private static let payload = Array(#"{"aps":{"event":"update","timestamp":1,"content-state":{}}}"#.utf8)
 
     /// Performs requests one after the other and gives their answers.

@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNs
 
-@Suite(.serialized, .timeLimit(.minutes(2))) struct ClientFaultTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ClientFaultTests {
     @Test func expiredProviderTokenIsSignedAnewOnceAndResent() async throws {
         try await withWorld { loop, world in
             await loop.run { _ in

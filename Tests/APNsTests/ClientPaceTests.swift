@@ -6,7 +6,7 @@ import Testing
 @testable import APNs
 
 /// What the client does about others' pace: devices that want to be left alone, dead tokens, a server that is down.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct ClientPaceTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ClientPaceTests {
     @Test func deviceThatIsToldTooMuchIsToldTheNewest() async throws {
         try await withWorld { loop, world in
             await loop.run { _ in

@@ -6,7 +6,7 @@ import Testing
 @testable import APNs
 
 /// Connections and credentials that are replaced while pushes go on.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct ClientReplacementTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ClientReplacementTests {
     static var watchful: APNsLimits {
         var limits = World.quick
         limits.connectionsMax = 2

@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNs
 
-@Suite(.serialized, .timeLimit(.minutes(2))) struct ClientTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ClientTests {
     @Test func threeThousandPushesEndAcceptedOnce() async throws {
         try await withWorld { loop, world in
             await loop.run { _ in world.send(1...3_000) }

@@ -6,7 +6,7 @@ import Testing
 @testable import APNs
 
 /// Defects that other clients have or had, each as a scenario that ours has to pass.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct DefectTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct DefectTests {
     private static var patient: APNsLimits {
         var limits = World.quick
         limits.unknownTries = 20

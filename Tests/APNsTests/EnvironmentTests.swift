@@ -7,7 +7,7 @@ import Testing
 @testable import APNs
 
 /// Two environments in one process, and a server whose clock is another.
-@Suite(.timeLimit(.minutes(2))) struct EnvironmentTests {
+@Suite(.timeLimit(.minutes(10))) struct EnvironmentTests {
     /// gorush changed one client's host per push: a burst to both environments sent tokens to the wrong one.
     @Test func aBurstToBothEnvironmentsNeverMeets() async throws {
         let loop = try TestLoop()

@@ -6,7 +6,7 @@ import Testing
 @testable import APNs
 
 /// Whole schedules of faults drawn by seed, the client's outcomes joined with the simulator's ledger.
-@Suite(.serialized, .timeLimit(.minutes(4))) struct FaultScheduleTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct FaultScheduleTests {
     private static let count: UInt64 = 800
 
     private static let faults = [

@@ -70,7 +70,7 @@ private final class RelayProxy {
     }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct ProxyTests {
+@Suite(.timeLimit(.minutes(10))) struct ProxyTests {
     /// - Parameter refusals: connections that the proxy refuses first.
     private static func run(
         refusals: Int = 0, silentAfter: Int = .max, limits: APNsLimits = World.quick,

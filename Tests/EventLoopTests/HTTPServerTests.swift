@@ -3,7 +3,7 @@ import Glibc
 import Support
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct HTTPServerTests {
     /// A server with a page, and a page that is answered in a later turn.
     private func serving(_ body: (UInt16) async throws -> Void) async throws {

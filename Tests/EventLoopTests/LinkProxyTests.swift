@@ -32,7 +32,7 @@ private final class FakeProxy: LinkDelegate {
     func link(_ link: Link, didClose reason: LinkFault) {}
 }
 
-@Suite(.timeLimit(.minutes(1))) struct LinkProxyTests {
+@Suite(.timeLimit(.minutes(10))) struct LinkProxyTests {
     func open(
         answer: String, _ body: @escaping @Sendable (Facts<LinkEvent>, TestLoop) async throws -> String
     ) async throws -> String {

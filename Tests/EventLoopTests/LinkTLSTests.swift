@@ -4,7 +4,7 @@ import Glibc
 import Support
 import Testing
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct LinkTLSTests {
     /// One try to connect: what the client was told, with the detail of its end.
     private func attempt(

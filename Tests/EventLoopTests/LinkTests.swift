@@ -3,7 +3,7 @@ import Glibc
 import Support
 import Testing
 
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(10)))
 struct LinkTests {
     @Test func carriesBytesBothWaysOverTCP() async throws {
         let test = try TestLoop()

@@ -26,7 +26,7 @@ private struct Post: Sendable {
     var number: Int
 }
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct LoopTests {
     @Test func runsAnActorsCodeOnItsThreadAndIsAwaitedFromOutside() async throws {
         let loop = try Loop(name: "actor")

@@ -2,7 +2,7 @@ import EventLoop
 import Support
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct LoopTimerTests {
     private static let milli: UInt64 = 1_000_000
 

@@ -2,7 +2,7 @@ import Support
 import Testing
 
 /// Every input that is kept runs through the entry that the fuzzer has: hand-made ones, and what once failed.
-@Suite(.timeLimit(.minutes(5))) struct CorpusTests {
+@Suite(.timeLimit(.minutes(10))) struct CorpusTests {
     @Test(arguments: FuzzTarget.allCases) func keptInputsKeepTheirPromises(target: FuzzTarget) async throws {
         let files = try Corpus.files(of: target.rawValue)
         try #require(!files.isEmpty)

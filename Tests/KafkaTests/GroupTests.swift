@@ -1,7 +1,7 @@
 import Kafka
 import Testing
 
-@Suite("Consumer group", .timeLimit(.minutes(3)))
+@Suite("Consumer group", .timeLimit(.minutes(10)))
 struct GroupTests {
     @Test func aSecondMemberWaitsForTheDrainAndNothingIsLost() async throws {
         struct Outcome {

@@ -1,7 +1,7 @@
 import Kafka
 import Testing
 
-@Suite("Producer", .timeLimit(.minutes(2)))
+@Suite("Producer", .timeLimit(.minutes(10)))
 struct ProducerTests {
     @Test func aRecordTheBrokerRefusesIsReportedAndOthersGoThrough() async throws {
         let reports = try await offPool { () throws -> [DeliveryReport] in

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Kafka
 
-@Suite("Records through a broker", .timeLimit(.minutes(2)))
+@Suite("Records through a broker", .timeLimit(.minutes(10)))
 struct RoundTripTests {
     @Test func keysHeadersAndNullPayloadsArriveAsWritten() async throws {
         struct Outcome { var seen: [Member.Seen], reports: [DeliveryReport], arrived: Bool, closed: Bool, fatal: Bool }

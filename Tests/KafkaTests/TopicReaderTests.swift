@@ -1,7 +1,7 @@
 import Kafka
 import Testing
 
-@Suite("Reading and writing topics by commands", .timeLimit(.minutes(2)))
+@Suite("Reading and writing topics by commands", .timeLimit(.minutes(10)))
 struct TopicReaderTests {
     @Test func aTopicIsReadFromAPointToItsEndWithoutAGroup() async throws {
         struct Outcome {

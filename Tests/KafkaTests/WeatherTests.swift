@@ -1,7 +1,7 @@
 import Kafka
 import Testing
 
-@Suite("Broker weather", .timeLimit(.minutes(3)))
+@Suite("Broker weather", .timeLimit(.minutes(10)))
 struct WeatherTests {
     @Test func aBrokerThatComesBackIsUsedAgainAndNothingIsLost() async throws {
         struct Outcome { var before: Bool, stuck: Int, told: Bool, flushed: Bool, all: Bool, isFatal: Bool }

@@ -37,7 +37,7 @@ private final class FakeRedis: LinkDelegate {
     func link(_ link: Link, didClose reason: LinkFault) { links.removeAll { $0 === link } }
 }
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct FakeRedisTests {
     /// Three commands against a server that says `answer`; what each tag was told, in order.
     private func told(_ answer: [UInt8], closes: Bool, limits: RedisLimits = RedisWorld.quick) async throws

@@ -5,7 +5,7 @@ import Support
 import Telemetry
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct RedisClientTests {
     @Test func repliesComeInOrderOverTCPAndUnixSockets() async throws {
         let server = try RedisServer()

@@ -7,7 +7,7 @@ import Support
 import Testing
 
 /// What `SimulatedFaultTests` leave: terms of connections, faults at their start, bodies, frames.
-@Suite(.timeLimit(.minutes(1))) struct HostileTests {
+@Suite(.timeLimit(.minutes(10))) struct HostileTests {
     private static func open(_ json: String) throws -> SimulatorConfiguration {
         var configuration = SimulatorConfiguration()
         configuration.ledger = .memory

@@ -6,7 +6,7 @@ import JSON
 import Simulator
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct LedgerTests {
+@Suite(.timeLimit(.minutes(10))) struct LedgerTests {
     @Test func everyRequestLeavesOneLineBeforeItsAnswer() async throws {
         let folder = try Folder()
         let path = folder.path + "/ledger.ndjson"

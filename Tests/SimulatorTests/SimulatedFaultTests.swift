@@ -3,7 +3,7 @@ import HTTP2
 import Simulator
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct SimulatedFaultTests {
+@Suite(.timeLimit(.minutes(10))) struct SimulatedFaultTests {
     /// A simulator whose request to the token `bb…` meets `action`, and every other is accepted.
     private static func open(_ action: ScenarioAction) -> SimulatorConfiguration {
         var match = ScenarioRule.Match()

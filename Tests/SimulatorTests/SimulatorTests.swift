@@ -5,7 +5,7 @@ import JSON
 import Simulator
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct SimulatorTests {
+@Suite(.timeLimit(.minutes(10))) struct SimulatorTests {
     private static func open(_ change: (inout SimulatorConfiguration) -> Void = { _ in }) -> SimulatorConfiguration {
         var configuration = SimulatorConfiguration()
         configuration.topics = ["com.example.im"]

@@ -11,7 +11,7 @@ import YAML
 @testable import APNs
 @testable import Worker
 
-@Suite(.timeLimit(.minutes(1))) struct CredentialWatchTests {
+@Suite(.timeLimit(.minutes(10))) struct CredentialWatchTests {
     @Test func renewedKeyTakesOverAndABrokenFileChangesNothing() async throws {
         let folder = try TemporaryFolder()
         let file = try folder.write(try PrivateKey.generate().pem(), to: "key.p8")

@@ -76,7 +76,7 @@ struct NaiveBadge {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct BadgeLawTests {
     static func events(_ random: inout SeededGenerator) -> [BadgeEvent] {
         let base = StateWorld.base

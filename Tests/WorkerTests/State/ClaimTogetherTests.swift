@@ -6,7 +6,7 @@ import Testing
 @testable import Worker
 
 /// Claims of several users in one call of the script, beside the same claims one by one.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ClaimTogetherTests {
     /// Users `b…` are claimed together, their twins `a…` each alone; reads and reports come between.
     @Test(arguments: 1...12 as ClosedRange<UInt64>)

@@ -6,7 +6,7 @@ import Testing
 
 /// The badge's law through the whole decision: mutes, forced pushes, vetoes and uncounted messages, with reads and
 /// recalls known or not yet known when each message is decided.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct DecidedBadgeTests {
     /// How a message is meant; conversation `a` is muted by the user.
     private enum Kind: CaseIterable {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Worker
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct RecipientReadTests {
     private let base = StateWorld.base
 

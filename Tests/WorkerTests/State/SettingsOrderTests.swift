@@ -5,7 +5,7 @@ import Testing
 @testable import Worker
 
 /// `settings` and `mute`: the record that was sent last stands, in whatever order they come.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct SettingsOrderTests {
     @Test func aLateRecordChangesOnlyWhatNobodyHasSetSince() async throws {
         let world = try StateWorld()

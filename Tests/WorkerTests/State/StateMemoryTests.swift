@@ -5,7 +5,7 @@ import Testing
 @testable import Worker
 
 /// What one user costs Redis, by `MEMORY USAGE`; README's limits quote the printed numbers.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct StateMemoryTests {
     private let base = StateWorld.base
 

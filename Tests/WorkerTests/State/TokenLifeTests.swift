@@ -5,7 +5,7 @@ import Testing
 
 @testable import Worker
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct TokenLifeTests {
     private func bind(
         _ token: String, device: String = "d", version: Int64, type: TokenRecord.Kind = .alert, activity: String? = nil,
