@@ -1,4 +1,5 @@
 import CRdkafka
+import Glibc
 
 /// A Kafka-protocol cluster inside this process, over real TCP on 127.0.0.1, for trials and tests.
 ///
@@ -28,7 +29,8 @@ public final class MockBroker: @unchecked Sendable {
             throw .creation(why ?? "no reason given")
         }
         count = max(1, min(brokers, 64))
-        guard let cluster = rd_kafka_mock_cluster_new(made, Int32(count)) else {
+        let brokers = Int32(count)
+        guard let cluster = Self.withoutSignals({ rd_kafka_mock_cluster_new(made, brokers) }) else {
             rd_kafka_destroy(made)
             throw .creation("the mock cluster did not start")
         }
@@ -39,6 +41,16 @@ public final class MockBroker: @unchecked Sendable {
     deinit {
         rd_kafka_mock_cluster_destroy(cluster)
         rd_kafka_destroy(raw)
+    }
+
+    /// The mock's own thread takes a poll that a signal interrupts for its end, and frees the cluster under all who hold
+    /// it (librdkafka 2.0.2, rdkafka_mock.c). A thread inherits its maker's mask, so it is made with every signal blocked.
+    private static func withoutSignals<Result>(_ body: () -> Result) -> Result {
+        var (all, before) = (sigset_t(), sigset_t())
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        return body()
     }
 
     /// `127.0.0.1:port` of all brokers, separated by commas.

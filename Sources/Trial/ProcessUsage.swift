@@ -26,13 +26,8 @@ public struct ProcessUsage: Sendable, Equatable {
     /// Nanoseconds come from `schedstat`; a kernel without it leaves the hundredths of a second of `stat`.
     public init(pid: Int32) {
         threads = []
-        guard let folder = opendir("/proc/\(pid)/task") else { return }
-        defer { closedir(folder) }
-        while let entry = readdir(folder) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            guard let id = Int32(name), let stat = Self.text("/proc/\(pid)/task/\(id)/stat"),
+        for entry in FolderEntry.all(in: "/proc/\(pid)/task") ?? [] {
+            guard let id = Int32(entry.name), let stat = Self.text("/proc/\(pid)/task/\(id)/stat"),
                 let thread = Self.thread(id, stat: stat, schedstat: Self.text("/proc/\(pid)/task/\(id)/schedstat"))
             else { continue }
             threads.append(thread)

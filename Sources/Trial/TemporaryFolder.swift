@@ -28,20 +28,9 @@ public final class TemporaryFolder: Sendable {
     }
 
     private static func removeTree(_ path: String) {
-        if let folder = opendir(path) {
-            while let entry = readdir(folder) {
-                let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                    String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-                }
-                guard name != ".", name != ".." else { continue }
-                // A link is removed, never followed.
-                if entry.pointee.d_type == UInt8(DT_DIR) {
-                    removeTree(path + "/" + name)
-                } else {
-                    unlink(path + "/" + name)
-                }
-            }
-            closedir(folder)
+        for entry in FolderEntry.all(in: path) ?? [] {
+            // A link is removed, never followed.
+            if entry.isFolder { removeTree(path + "/" + entry.name) } else { unlink(path + "/" + entry.name) }
         }
         rmdir(path)
     }

@@ -78,6 +78,16 @@ import Testing
         #expect((350...500).contains(bytes / 1_000), "\(bytes / 1_000) bytes each")
     }
 
+    @Test func aFoldersEntriesAreReadWhateverTheLengthOfTheirNames() throws {
+        let folder = try TemporaryFolder()
+        let names = (1...255).map { String(repeating: "n", count: $0) }
+        for name in names { try folder.write([], to: name) }
+        let entries = try #require(FolderEntry.all(in: folder.path))
+        #expect(entries.map(\.name).sorted() == names)
+        #expect(entries.allSatisfy { !$0.isFolder })
+        #expect(FolderEntry.all(in: folder.file("missing")) == nil)
+    }
+
     @Test func aFinishedProcessTellsItsOutputCodeAndTime() throws {
         let process = try FinishedProcess.run("sh", ["-c", "echo out; echo err >&2; exit 3"])
         #expect(process.exitCode == 3)

@@ -24,15 +24,8 @@ public enum Corpus {
     /// Names and bytes, in the order of the names.
     public static func files(of target: String, file: String = #filePath) throws -> [(name: String, bytes: [UInt8])] {
         let folder = "/" + file.split(separator: "/").dropLast(2).joined(separator: "/") + "/Corpus/" + target
-        guard let listing = opendir(folder) else { throw TrialFault("cannot open \(folder)") }
-        defer { closedir(listing) }
-        var found: [(name: String, bytes: [UInt8])] = []
-        while let entry = readdir(listing) {
-            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if !name.hasPrefix(".") { found.append((name, try Cases.bytes(folder + "/" + name))) }
-        }
-        return found.sorted { $0.name < $1.name }
+        guard let entries = FolderEntry.all(in: folder) else { throw TrialFault("cannot open \(folder)") }
+        return try entries.map(\.name).filter { !$0.hasPrefix(".") }.sorted()
+            .map { (name: $0, bytes: try Cases.bytes(folder + "/" + $0)) }
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Trial
 
 /// One run of the built `carillon`, with what it printed and how it ended.
 struct CommandRun {
@@ -12,21 +13,13 @@ struct CommandRun {
     }
 
     init(words: [String], input: String = "") throws {
-        let process = Process()
-        process.executableURL = Self.binary
-        process.arguments = words
-        let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())
-        process.standardInput = standardInput
-        process.standardOutput = output
-        process.standardError = errors
-        try process.run()
-        try standardInput.fileHandleForWriting.write(contentsOf: Data(input.utf8))
-        try standardInput.fileHandleForWriting.close()
-        // What these commands print fits into a pipe, so one may be read after the other.
-        self.output = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        self.errors = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        code = process.terminationStatus
+        let folder = try TemporaryFolder()
+        try folder.write(Array(input.utf8), to: "in")
+        let script = #"exec "$@" <"$0/in" >"$0/out" 2>"$0/err""#
+        let process = try FinishedProcess.run("sh", ["-c", script, folder.path, Self.binary.path] + words)
+        code = process.exitCode ?? -1
+        output = String(decoding: try Data(contentsOf: URL(fileURLWithPath: folder.file("out"))), as: UTF8.self)
+        errors = String(decoding: try Data(contentsOf: URL(fileURLWithPath: folder.file("err"))), as: UTF8.self)
     }
 
     /// The tests' own program lies beside it.
