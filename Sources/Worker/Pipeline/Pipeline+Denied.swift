@@ -59,7 +59,15 @@ extension Pipeline {
         guard takesPair(job) else { return }
         job.facts.insert(.settingsUnread)
         job.decision = decision
-        route(job)
-        sealIfEnded(job)
+        denied.append(job)
+    }
+
+    /// Records all who were denied since the last call, and then puts their marks together.
+    func recordDenied() {
+        denied.takeAll { job in
+            route(job)
+            recorded.append(job)
+        }
+        recorded.takeAll(sealIfEnded)
     }
 }

@@ -212,7 +212,7 @@ extension Pipeline {
         if job.hasFailed { return retryLater(job) }
         job.retries = 0
         switch job.step {
-        case .reading: didRead(job)
+        case .reading: known.append(job)
         case .leasing: decide(job)
         case .claiming: didClaim(job)
         case .checkingAcks: didReadAcks(job)

@@ -39,6 +39,8 @@ extension Pipeline: RedisClientDelegate {
     }
 
     func redisDidTellReplies(_ client: RedisClient) {
+        known.takeAll(didRead)
+        recordDenied()
         sendAllClaims()
         expandWaiting()
         pollKafkaIfReady()

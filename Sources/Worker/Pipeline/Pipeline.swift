@@ -41,6 +41,11 @@ final class Pipeline {
     var clearOf: [ClearJob.Owner: ClearJob] = [:]
     /// Claims that go together: the batch that is being gathered, and those that Redis has.
     var openClaims: ClaimBatch?
+    /// Recipients of whom all is read: decided about once Redis' replies of this moment are told.
+    let known = TurnBatch<RecipientJob>()
+    /// Members who get nothing: recorded once all of this moment are decided about, and then their marks put together.
+    let denied = TurnBatch<RecipientJob>()
+    let recorded = TurnBatch<RecipientJob>()
     /// Recipients who are claimed alone once Redis' replies of this moment are told.
     let loneClaims = TurnBatch<RecipientJob>()
     var claimBatches: SlotTable<ClaimBatch>
