@@ -54,6 +54,8 @@ final class EventJob {
     var waitingForDeliveries: [JobRef] = []
     /// Of a recall: the collapse id that its target was sent with, where its sender chose one.
     var originalCollapseID: String?
+    /// How the records of its many recipients begin, once there is one.
+    var recordHead: [UInt8]?
     /// Encoded once for all recipients that share them.
     private var payloads: EventPayloads?
     private var headers: TopicHeaders?

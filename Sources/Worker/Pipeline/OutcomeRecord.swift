@@ -17,13 +17,17 @@ struct OutcomeRecord {
     var attempts = 0
     var latencyMs: Int64 = 0
 
-    /// Appends the record's JSON.
-    func write(to writer: inout JSONWriter, app: String, eventID: String, msgID: String, atMs: Int64) {
+    /// Begins a record's JSON: what all records of an event have in common.
+    static func begin(in writer: inout JSONWriter, app: String, eventID: String, msgID: String) {
         writer.beginObject()
         writer.member("v", 1)
         writer.member("app", app)
         writer.member("event_id", eventID)
         writer.member("msg_id", msgID)
+    }
+
+    /// The rest of a record that was begun.
+    func finish(in writer: inout JSONWriter, atMs: Int64) {
         writer.member("uid", uid)
         writer.member("device", ifPresent: device)
         writer.member("verdict", verdict.rawValue)

@@ -188,7 +188,8 @@ extension Pipeline {
         job.app.metrics.decided(record.verdict, record.label)
         guard isWritten(record) else { return }
         recordWriter.clear()
-        record.write(to: &recordWriter, app: job.app.id, eventID: job.eventID, msgID: "", atMs: loop.wallMs)
+        OutcomeRecord.begin(in: &recordWriter, app: job.app.id, eventID: job.eventID, msgID: "")
+        record.finish(in: &recordWriter, atMs: loop.wallMs)
         job.unackedRecords += 1
         outbox?.send(topics.results, key: record.uid, value: recordWriter, tag: job.tag(.clearRecord))
     }

@@ -280,6 +280,6 @@ extension Pipeline {
         recipients.remove(slot: job.slot)
         if job.burst != nil { leaveBurst(job) }
         release(job.event)
-        expandWaiting()
+        expandAtEndOfTurn()
     }
 }

@@ -6,21 +6,33 @@ import Telemetry
 
 /// Step 17: what APNs said, and what follows for the token, the user and the operator.
 extension Pipeline: APNsClientDelegate {
+    /// Taken at the end of the turn, with all others that came in it.
     func apns(_ client: APNsClient, didFinish tag: UInt64, outcome: PushOutcome, attempts: Int) {
         guard let tag = Tag(tag) else { return }
-        if tag.stage == .clearPush { return didFinishClear(tag, outcome, attempts: attempts) }
+        if finished.isEmpty { loop.atEndOfTurn { [weak self] in self?.takeFinished() } }
+        finished.append(FinishedPush(tag: tag, outcome: outcome, attempts: attempts))
+    }
+
+    private func takeFinished() {
+        finished.takeAll(take)
+        recorded.takeAll(sealIfEnded)
+    }
+
+    private func take(_ push: FinishedPush) {
+        let tag = push.tag
+        if tag.stage == .clearPush { return didFinishClear(tag, push.outcome, attempts: push.attempts) }
         guard let job = job(tag.ref) else { return }
         let index = Int(tag.index)
         guard job.isPushing(index), let bound = job.devices[index].token else { return }
         let hasLane = !job.devices[index].isHeld
         let latency = loop.nowNanos &- job.devices[index].startedNanos
-        let ending = Ending(outcome, token: bound, isForced: job.isForced)
+        let ending = Ending(push.outcome, token: bound, isForced: job.isForced)
         end(job, index, verdict: ending.verdict, reason: ending.reason) { record in
             record.label = ending.label
             record.apnsID = ending.apnsID
             record.status = ending.status
             record.badge = job.devices[index].badge
-            record.attempts = attempts
+            record.attempts = push.attempts
             record.latencyMs = Int64(latency / 1_000_000)
         }
         let isAccepted = ending.verdict == .accepted
@@ -32,7 +44,7 @@ extension Pipeline: APNsClientDelegate {
         weigh(ending, of: bound, job)
         deliverCopy(job, index, accepted: isAccepted, alert: !isAccepted)
         concludeIfEnded(job)
-        sealIfEnded(job)
+        recorded.append(job)
         if hasLane { leaveLane(bound.record.hex) }
     }
 
@@ -129,6 +141,13 @@ extension Pipeline: APNsClientDelegate {
         job.unackedRecords += 1
         outbox?.send(topics.feedback, key: token.record.hex, value: writer, tag: job.tag(.record))
     }
+}
+
+/// What APNs said of one push.
+struct FinishedPush {
+    var tag: Tag
+    var outcome: PushOutcome
+    var attempts: Int
 }
 
 /// APNs' outcome in the words of `push.results`.

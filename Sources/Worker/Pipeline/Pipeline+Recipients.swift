@@ -115,7 +115,17 @@ extension Pipeline {
             dueNanos: loop.nowNanos &+ 500_000_000)
     }
 
-    /// There may be room: the audiences that wait go on, oldest first.
+    /// There may be room: looked for once for all that ended in this turn.
+    func expandAtEndOfTurn() {
+        guard !isExpansionDue, !expanding.isEmpty else { return }
+        isExpansionDue = true
+        loop.atEndOfTurn { [weak self] in
+            self?.isExpansionDue = false
+            self?.expandWaiting()
+        }
+    }
+
+    /// The audiences that wait go on as far as there is room, oldest first.
     func expandWaiting() {
         while let event = expanding.first, startPage(of: event) {
             expanding.removeFirst()

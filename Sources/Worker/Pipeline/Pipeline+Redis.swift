@@ -42,7 +42,7 @@ extension Pipeline: RedisClientDelegate {
         known.takeAll(didRead)
         recordDenied()
         sendAllClaims()
-        expandWaiting()
+        expandAtEndOfTurn()
         pollKafkaIfReady()
     }
 

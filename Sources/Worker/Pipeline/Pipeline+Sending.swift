@@ -311,8 +311,8 @@ extension Pipeline {
         event.app.metrics.decided(record.verdict, record.label)
         guard isWritten(record) else { return }
         recordWriter.clear()
-        record.write(
-            to: &recordWriter, app: event.app.id, eventID: event.id, msgID: event.msgID, atMs: loop.wallMs)
+        beginRecord(of: event)
+        record.finish(in: &recordWriter, atMs: loop.wallMs)
         let tag: UInt64
         switch holder {
         case .recipient(let job):
@@ -323,6 +323,13 @@ extension Pipeline {
             tag = event.tag(.eventRecord)
         }
         outbox?.send(topics.results, key: record.uid, value: recordWriter, tag: tag)
+    }
+
+    /// Of many recipients the beginning is written once.
+    private func beginRecord(of event: EventJob) {
+        if let head = event.recordHead { return recordWriter.raw(head) }
+        OutcomeRecord.begin(in: &recordWriter, app: event.app.id, eventID: event.id, msgID: event.msgID)
+        if event.hasManyRecipients { event.recordHead = recordWriter.bytes }
     }
 
     /// The broker has a record (or it was given up by name).

@@ -43,8 +43,11 @@ final class Pipeline {
     var openClaims: ClaimBatch?
     /// Recipients of whom all is read: decided about once Redis' replies of this moment are told.
     let known = TurnBatch<RecipientJob>()
-    /// Members who get nothing: recorded once all of this moment are decided about, and then their marks put together.
+    /// Members who get nothing: recorded once all of this moment are decided about.
     let denied = TurnBatch<RecipientJob>()
+    /// What APNs said in this turn.
+    let finished = TurnBatch<FinishedPush>()
+    /// Recipients with a new record, whose mark may be put together.
     let recorded = TurnBatch<RecipientJob>()
     /// Recipients who are claimed alone once Redis' replies of this moment are told.
     let loneClaims = TurnBatch<RecipientJob>()
@@ -57,6 +60,8 @@ final class Pipeline {
     var leaseQueryOf: [String: LeaseQuery] = [:]
     /// Events whose audience waits for room, in order of arrival.
     var expanding: [EventJob] = []
+    /// They are looked at once more at the end of this turn.
+    var isExpansionDue = false
     /// Events of the present poll, in its order.
     let fresh = TurnBatch<FreshEvent>()
     var lanes = DeviceLanes<DeviceRef>()

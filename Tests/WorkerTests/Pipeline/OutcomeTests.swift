@@ -8,7 +8,8 @@ import Testing
 @Suite struct OutcomeRecordTests {
     private func json(_ record: OutcomeRecord) -> String {
         var writer = JSONWriter()
-        record.write(to: &writer, app: "im", eventID: "e", msgID: "m", atMs: 9)
+        OutcomeRecord.begin(in: &writer, app: "im", eventID: "e", msgID: "m")
+        record.finish(in: &writer, atMs: 9)
         return String(decoding: writer.bytes, as: UTF8.self)
     }
 
@@ -18,6 +19,17 @@ import Testing
                 {"v":1,"app":"im","event_id":"e","msg_id":"m","uid":"u\\"1","verdict":"suppressed","reason":"dnd",\
                 "attempts":0,"latency_ms":0,"at_ms":9}
                 """)
+    }
+
+    @Test func aKeptBeginningGoesOnLikeAFreshOne() {
+        let record = OutcomeRecord(uid: "u", verdict: .suppressed, reason: .dnd)
+        var writer = JSONWriter()
+        OutcomeRecord.begin(in: &writer, app: "im", eventID: "e", msgID: "m")
+        let head = writer.bytes
+        writer.clear()
+        writer.raw(head)
+        record.finish(in: &writer, atMs: 9)
+        #expect(String(decoding: writer.bytes, as: UTF8.self) == json(record))
     }
 
     @Test func everyFieldHasItsPlace() {
