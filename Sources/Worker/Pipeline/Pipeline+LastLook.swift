@@ -79,7 +79,7 @@ extension Pipeline {
             return stop(job, index, reason)
         }
         job.devices[index].checkedNanos = loop.nowNanos
-        dispatch(job, index)
+        makeReady(DeviceRef(job: job.ref, device: index))
     }
 
     private func lookLater(_ job: RecipientJob, _ index: Int) {

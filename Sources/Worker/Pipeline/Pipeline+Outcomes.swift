@@ -64,7 +64,7 @@ extension Pipeline: APNsClientDelegate {
             for waiting in app.clients where waiting.apns === client {
                 let devices = waiting.stalled
                 waiting.stalled = []
-                for device in devices { dispatch(device) }
+                for device in devices { makeReady(device) }
             }
         }
     }

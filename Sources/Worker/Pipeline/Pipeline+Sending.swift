@@ -66,12 +66,15 @@ extension Pipeline {
     }
 
     /// Its push is made and sent at the end of the turn, with all others that came in it.
-    private func makeReady(_ device: DeviceRef) {
+    func makeReady(_ device: DeviceRef) {
         if ready.isEmpty { loop.atEndOfTurn { [weak self] in self?.dispatchReady() } }
         ready.append(device)
     }
 
-    private func dispatchReady() { ready.takeAll(dispatch) }
+    private func dispatchReady() {
+        ready.takeAll(dispatch)
+        made.takeAll(send)
+    }
 
     /// As fast as `limits.rate` lets it.
     func admit(_ device: DeviceRef, of app: AppContext) {
@@ -83,11 +86,11 @@ extension Pipeline {
     }
 
     /// On with a device, whatever it is that goes there.
-    func dispatch(_ device: DeviceRef) {
+    private func dispatch(_ device: DeviceRef) {
         if device.isClear {
             if let job = clearJob(device.job) { look(job, device.device) }
         } else if let job = job(device.job) {
-            dispatch(job, device.device)
+            make(job, device.device)
         }
     }
 
@@ -110,25 +113,30 @@ extension Pipeline {
         app.paced.removeFirst(gone)
     }
 
-    /// Into the APNs client's hands.
-    func dispatch(_ job: RecipientJob, _ index: Int) {
+    private func make(_ job: RecipientJob, _ index: Int) {
         guard job.isPushing(index), let token = job.devices[index].token else { return }
         if needsLook(job, index) { return lookAgain(job, index) }
         guard let client = job.event.app.client(for: token), let device = DeviceToken(token.record.hex) else {
             return stop(job, index, .noToken)
         }
         guard let content = content(of: job, index, token) else { return stop(job, index, .payloadTooLarge) }
-        let admission = client.apns.send(
-            Push(
-                tag: job.tag(.push, index), token: device, headers: content.headers, id: content.id,
-                payload: content.payload, expiresAtMs: job.event.expiresAtMs, lane: job.event.lane,
-                isSuspect: job.event.app.suspects.isSuspect(boundMs: token.record.boundMs, nowMs: loop.wallMs)))
-        switch admission {
+        let push = Push(
+            tag: job.tag(.push, index), token: device, headers: content.headers, id: content.id,
+            payload: content.payload, expiresAtMs: job.event.expiresAtMs, lane: job.event.lane,
+            isSuspect: job.event.app.suspects.isSuspect(boundMs: token.record.boundMs, nowMs: loop.wallMs))
+        made.append(MadePush(job: job, device: index, client: client, push: push))
+    }
+
+    /// Into the APNs client's hands.
+    private func send(_ made: MadePush) {
+        let (job, index) = (made.job, made.device)
+        guard job.isPushing(index) else { return }
+        switch made.client.apns.send(made.push) {
         case .taken: taken(job, index)
         case .held:
             hold(job, index)
             taken(job, index)
-        case .full: client.stalled.append(DeviceRef(job: job.ref, device: index))
+        case .full: made.client.stalled.append(DeviceRef(job: job.ref, device: index))
         // The process ends: the record is not settled and comes again.
         case .closed: break
         case .unfit(let fault): unfit(job, index, fault)

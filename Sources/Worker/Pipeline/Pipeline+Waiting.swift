@@ -46,10 +46,10 @@ extension Pipeline {
         case .pace(let app): goOn(app)
         case .burst(let key, let window): endBurst(key, window)
         case .look(let device):
-            if let job = job(device.job) { dispatch(job, device.device) }
+            makeReady(device)
         case .clear(let ref):
             if let job = clearJob(ref) { beginClear(job) }
-        case .turn(let device): dispatch(device)
+        case .turn(let device): makeReady(device)
         case .retryMembers(let ref):
             if let event = event(ref) { readMembers(of: event) }
         case .retryOriginal(let ref):

@@ -67,6 +67,8 @@ final class Pipeline {
     var lanes = DeviceLanes<DeviceRef>()
     /// Devices whose push is to be made at the end of this turn.
     let ready = TurnBatch<DeviceRef>()
+    /// Pushes that were made in this turn and are not with the APNs client yet.
+    let made = TurnBatch<MadePush>()
     /// What is in work here, and who waits for its end: repeats of it that came meanwhile.
     var pairs: [PushIdentity: [JobRef]] = [:]
     var bursts: BurstTable<JobRef>
@@ -269,6 +271,14 @@ struct DeviceRef {
     var device: Int
     /// Of a `ClearJob`, not of a recipient.
     var isClear = false
+}
+
+/// A push on its way to the APNs client.
+struct MadePush {
+    var job: RecipientJob
+    var device: Int
+    var client: AppContext.Client
+    var push: Push
 }
 
 /// What is looked at again when its time comes.
