@@ -96,7 +96,7 @@ import Testing
 
     /// Each template is asked for by what it says: languages and keys are the receivers' own words, and there may be
     /// thousands of them in a group.
-    @Test(.timeLimit(.minutes(10))) func receiversWordsThatReadTheSameShareOneTemplate() throws {
+    @Test(.timeLimit(.minutes(1))) func receiversWordsThatReadTheSameShareOneTemplate() throws {
         let message = PayloadWorld.message { $0.push.force.content = "wake up" }
         var payloads = EventPayloads(message, policy: AppPolicy(id: "im", topic: "t"))
         for number in 0..<2_000 {

@@ -15,7 +15,7 @@ extension Pipeline {
         loop.nowNanos &- job.devices[index].checkedNanos > Self.freshNanos
     }
 
-    /// Claims again, which counts nothing again, and asks whose the token is; `dispatch` goes on when both are in. Of one
+    /// Claims again, which counts nothing again, and asks whose the token is; `makeReady` goes on when both are in. Of one
     /// whose connection did not acknowledge in time, it asks whether it has since.
     func lookAgain(_ job: RecipientJob, _ index: Int) {
         guard let token = job.devices[index].token else { return }

@@ -97,7 +97,7 @@ struct HostileRecordTests {
 
     /// A record of one MiB may name a hundred thousand users; asking for each member of a large group whether he is
     /// mentioned or excluded must not take a search through all of them.
-    @Test(.timeLimit(.minutes(10))) func longListsOfUsersAreNotSearchedOneByOne() throws {
+    @Test(.timeLimit(.minutes(1))) func longListsOfUsersAreNotSearchedOneByOne() throws {
         let uids = (0..<90_000).map { "\"u\($0)\"" }.joined(separator: ",")
         let record = Self.message(#""mention":{"uids":[\#(uids)]},"to":{"uids":["me"],"exclude":["x"]}"#)
         let event = try EventReader(apps: ["im"]).read(Array(record.utf8), of: .events)
