@@ -12,11 +12,10 @@ struct BenchReport {
 
     /// Worker's CPU per push in h2load's: the median of the rounds.
     var ratio: Double? {
-        Self.median(
-            throughput.indices.compactMap { round in
-                h2loadMicros(round).map { throughput[round].workerMicros / $0 }
-            })
+        Self.median(throughput.indices.compactMap(ratio(of:)))
     }
+
+    private func ratio(of round: Int) -> Double? { h2loadMicros(round).map { throughput[round].workerMicros / $0 } }
 
     /// h2load's CPU per request beside a round: before and after it, since the pace of machines drifts.
     private func h2loadMicros(_ round: Int) -> Double? {
@@ -41,28 +40,11 @@ struct BenchReport {
 
     var text: String {
         var text = "\nbinds        \(Self.whole(bindsPerSecond)) records/s (\(settings.users) users)\n"
-        for (round, outcome) in throughput.enumerated() {
-            let what = settings.sendsNothing ? "members" : "pushes"
-            text += "\nthroughput   \(Self.whole(outcome.perSecond)) \(what)/s"
-            text += " (\(outcome.recipients) in \(Self.tenths(outcome.seconds)) s"
-            text += settings.group.map { ", groups of \($0))" } ?? ")"
-            text += throughput.count > 1 ? ", round \(round + 1)\n" : "\n"
-            text += "  CPU per \(what.dropLast(settings.sendsNothing ? 1 : 2)), µs\n"
-            if let scope = settings.scope { text += "  (\(scope))\n" }
-            text += Self.row("worker", outcome.workerMicros)
-            for thread in outcome.workerThreads where outcome.micros(thread.nanos) >= 0.05 {
-                text += Self.row("  " + thread.name, outcome.micros(thread.nanos))
-            }
-            text += Self.row("redis-server", outcome.micros(outcome.redisNanos))
-            text += Self.row("simulator", outcome.micros(outcome.simulatorNanos))
-            if let micros = h2loadMicros(round) { text += Self.row("h2load", micros) }
-            text += "  worker's memory, peak: \(Self.megabytes(outcome.peakBytes))\n"
-            if outcome.acceptedByServer != outcome.pushes || outcome.pushes != settings.pushes {
-                text += "  ✗ \(settings.pushes) pushes wanted, \(outcome.pushes) accepted, "
-                text += "\(outcome.acceptedByServer) at the server\n"
-            }
+        text += throughputText
+        if let ratio {
+            let all = throughput.indices.compactMap(ratio(of:)).map(Self.tenths).joined(separator: " ")
+            text += "\nworker / h2load   \(Self.tenths(ratio))\(throughput.count > 1 ? "    \(all)" : "")\n"
         }
-        if let ratio { text += "\nworker / h2load   \(Self.tenths(ratio))\n" }
         if h2load.isEmpty { text += "\nh2load is not installed (nghttp2-client): no ratio\n" }
         if let latency { text += Self.text(latency) }
         if let memory {
@@ -83,10 +65,42 @@ struct BenchReport {
             """
     }
 
-    private static func row(_ name: String, _ value: Double) -> String {
-        let number = tenths(value)
+    /// Of several rounds the median, and beside it what each found.
+    private var throughputText: String {
+        let what = settings.sendsNothing ? "member" : "push"
+        let rate = Self.median(throughput.map(\.perSecond)) ?? 0
+        var text = "\nthroughput   \(Self.whole(rate)) \(what)\(settings.sendsNothing ? "s" : "es")/s"
+        text += " (\(throughput.map { Self.tenths($0.seconds) }.joined(separator: ", ")) s"
+        text += " for \(settings.recipients)\(settings.group.map { " in groups of \($0)" } ?? ""))\n"
+        text += "  CPU per \(what), µs\(throughput.count > 1 ? ", median of \(throughput.count) rounds" : "")\n"
+        if let scope = settings.scope { text += "  (\(scope))\n" }
+        text += Self.row("worker", throughput.map(\.workerMicros))
+        for name in threadNames {
+            let micros = throughput.map { $0.threadMicros(name) }
+            if Self.median(micros) ?? 0 >= 0.05 { text += Self.row("  " + name, micros) }
+        }
+        text += Self.row("redis-server", throughput.map { $0.micros($0.redisNanos) })
+        text += Self.row("simulator", throughput.map { $0.micros($0.simulatorNanos) })
+        text += Self.row("h2load", throughput.indices.compactMap(h2loadMicros))
+        let peak = throughput.map(\.peakBytes).max() ?? 0
+        text += "  worker's memory, peak: \(Self.megabytes(peak))\n"
+        for outcome in throughput
+        where outcome.acceptedByServer != outcome.pushes || outcome.pushes != settings.pushes {
+            text += "  ✗ \(settings.pushes) pushes wanted, \(outcome.pushes) accepted, "
+            text += "\(outcome.acceptedByServer) at the server\n"
+        }
+        return text
+    }
+
+    /// In the first round's order, the busiest first.
+    private var threadNames: [String] { throughput.first?.workerThreads.map(\.name) ?? [] }
+
+    private static func row(_ name: String, _ rounds: [Double]) -> String {
+        guard let median = median(rounds) else { return "" }
+        let number = tenths(median)
+        let all = rounds.count > 1 ? "    " + rounds.map(tenths).joined(separator: " ") : ""
         return "    " + name + String(repeating: " ", count: max(1, 24 - name.count))
-            + String(repeating: " ", count: max(0, 7 - number.count)) + number + "\n"
+            + String(repeating: " ", count: max(0, 7 - number.count)) + number + all + "\n"
     }
 
     static func tenths(_ value: Double) -> String {

@@ -57,7 +57,7 @@ struct BenchSettings {
         .value("in-flight", "N", "limits.in_flight (2000)"),
         .value("shards", "N", "the worker's shards (1)"),
         .value("results", "WHICH", "all, failures or none: what the worker writes to push.results (all)"),
-        .value("rounds", "N", "throughput and h2load, so many times (1); the median counts"),
+        .value("rounds", "N", "throughput and h2load, so many times (5; debug: 1); the median counts"),
         .value("held", "N", "pushes held at once in the memory phase (100000); 0 leaves it out"),
         .flag("redis-tcp", "Redis by TCP in place of its unix socket"),
         CommandSpec.json,
@@ -76,6 +76,15 @@ struct BenchSettings {
         .flag("unsent", "with --group: APNs is away; what a member costs until his push is with the APNs client"),
         .flag("keep", "keep the servers and a worker until ctrl-C afterwards"),
     ]
+
+    /// A round alone says little where others share the machine: their weather changes within seconds.
+    private static var usualRounds: Int {
+        #if DEBUG
+            1
+        #else
+            5
+        #endif
+    }
 
     init(_ arguments: Arguments) throws(Arguments.UsageError) {
         #if DEBUG
@@ -119,7 +128,7 @@ struct BenchSettings {
         streams = try arguments.int("streams", default: 1_000, in: 1...100_000)
         window = try arguments.int("window", default: 1 << 20, in: 65_535...(1 << 30))
         rounds = try arguments.int(
-            "rounds", default: weather != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : 1, in: 1...100)
+            "rounds", default: weather != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : Self.usualRounds, in: 1...100)
         held = try arguments.int("held", default: isUnsent ? 0 : 100_000, in: 0...1_000_000)
         guard !isUnsent || (rate == 0 && held == 0 && !isMuted) else {
             throw Arguments.UsageError(message: "--unsent goes with --rate 0 --held 0, and not with --muted")

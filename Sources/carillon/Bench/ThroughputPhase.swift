@@ -23,6 +23,9 @@ struct ThroughputPhase {
         var perSecond: Double { Double(recipients) / max(seconds, 1e-9) }
         var workerMicros: Double { micros(workerNanos) }
         func micros(_ nanos: UInt64) -> Double { Double(nanos) / 1000 / Double(max(1, recipients)) }
+        func threadMicros(_ name: String) -> Double {
+            micros(workerThreads.first { $0.name == name }?.nanos ?? 0)
+        }
     }
 
     private struct Mark {
