@@ -1,0 +1,136 @@
+import HTTP2
+
+/// What becomes of a request: an answer, or the fault that the scenario has for it; and its line in the ledger.
+extension SimulatedConnection {
+    func perform(_ action: ScenarioAction, _ index: Int) {
+        let stream = exchanges[index].stream
+        if let fault = action.faultName { simulator.counters.faults[fault, default: 0] += 1 }
+        switch action {
+        case .answer(let answer):
+            guard answer.delayMs > 0 else { return send(index, answer) }
+            exchanges[index].state = .waiting
+            exchanges[index].answer = answer
+            simulator.delay(answer.delayMs, connection: number, exchange: index, stream: stream)
+        case .reset(let code):
+            settle(index, status: nil, reason: nil, fault: action.faultName)
+            session.resetStream(stream, code)
+        case .goAway(let last, let code, let reason, let isTwice):
+            if isTwice, lastStreamID == nil {
+                try? session.submitGoAway(lastStreamID: .max, .noError)
+            }
+            let lastID: Int32 =
+                switch last {
+                case .none: 0
+                // A later stream may have been whole earlier; what was answered is not disowned.
+                case .before: max(0, stream - 2, lastAnsweredID)
+                case .this: max(stream, lastAnsweredID)
+                }
+            goAway(lastStreamID: lastID, code, reason: reason)
+            if last == .this {
+                send(index, ScenarioAnswer(), fault: action.faultName)
+            } else {
+                settle(index, status: nil, reason: nil, fault: action.faultName)
+                if lastID >= stream { session.resetStream(stream, .refusedStream) }
+            }
+        case .close:
+            settle(index, status: nil, reason: nil, fault: action.faultName)
+            simulator.ledger.flush()
+            close()
+        case .freezeStream:
+            settle(index, status: nil, reason: nil, fault: action.faultName)
+        case .freezeConnection:
+            settle(index, status: nil, reason: nil, fault: action.faultName)
+            simulator.ledger.flush()
+            freeze()
+        case .breakOff(let how):
+            settle(index, status: nil, reason: nil, fault: action.faultName)
+            simulator.ledger.flush()
+            breakOff(how)
+        case .flood(let frame, let count):
+            for _ in 0..<count { submit(frame) }
+            send(index, ScenarioAnswer(), fault: action.faultName)
+        case .bytes(let bytes):
+            // What was queued before goes before.
+            try? session.drainOutput { put($0) }
+            bytes.withUnsafeBytes { put($0) }
+            send(index, ScenarioAnswer(), fault: action.faultName)
+        case .drip(let bytes, let everyMs):
+            if drip == nil { drip = DripOutput(link: link, loop: simulator.loop, bytes: bytes, everyMs: everyMs) }
+            send(index, ScenarioAnswer(), fault: action.faultName)
+        }
+    }
+
+    private func submit(_ frame: ScenarioAction.FloodFrame) {
+        switch frame {
+        case .ping: try? session.submitPing(0)
+        case .settings:
+            var settings = HTTP2Settings()
+            settings.maxConcurrentStreams = streamLimit
+            try? session.submitSettings(settings)
+        }
+    }
+
+    /// Answers an exchange whose delay is over.
+    func answerWaiting(_ index: Int, stream: Int32) {
+        guard exchanges.indices.contains(index), exchanges[index].stream == stream,
+            exchanges[index].state == .waiting, !isDisowned(index), !isFrozen
+        else { return }
+        send(index, exchanges[index].answer)
+    }
+
+    func send(_ index: Int, _ answer: ScenarioAnswer, fault: String? = nil) {
+        settle(index, status: answer.status, reason: answer.reason, fault: fault)
+        count(status: answer.status, reason: answer.reason)
+        let stream = exchanges[index].stream
+        lastAnsweredID = max(lastAnsweredID, stream)
+        let identifier = apnsID(index)
+        // A fault here means that the client left the stream; its line stands already.
+        try? answers.send(answer, apnsID: identifier, on: session, stream: stream)
+    }
+
+    /// Counts an answer and does to the stream limit what it leads to.
+    func count(status: Int, reason: String?) {
+        if (200...299).contains(status) {
+            simulator.counters.accepted += 1
+            if !isProven || isShrunk {
+                isProven = true
+                isShrunk = false
+                updateStreamLimit()
+            }
+        } else {
+            simulator.counters.rejected[reason ?? "", default: 0] += 1
+            // "410 isn't considered an error" for the connection.
+            if simulator.shrinksOnRejection, status != 410, !isShrunk {
+                isShrunk = true
+                updateStreamLimit()
+            }
+        }
+    }
+
+    /// Writes an exchange down; from here on nothing more is said about it.
+    func settle(_ index: Int, status: Int?, reason: String?, fault: String?) {
+        exchanges[index].state = .settled
+        guard simulator.ledger.isOn else { return }
+        let record = Ledger.Record(
+            connection: number, stream: exchanges[index].stream, apnsID: apnsID(index),
+            fingerprint: exchanges[index].fingerprint, bytes: exchanges[index].bytes,
+            isObject: exchanges[index].isObject, status: status, reason: reason, fault: fault, answered: status != nil)
+        simulator.ledger.add(record, head: exchanges[index].head, body: exchanges[index].body)
+    }
+
+    /// Writes down what still waited when the connection went.
+    func settleRest() {
+        for index in exchanges.indices where exchanges[index].state == .waiting && !isDisowned(index) {
+            settle(index, status: nil, reason: nil, fault: "gone")
+        }
+        simulator.ledger.flush()
+    }
+
+    /// The sender's identifier, or the one that APNs makes up where it is missing or unusable.
+    private func apnsID(_ index: Int) -> ArraySlice<UInt8> {
+        if let given = exchanges[index].head[.identifier], given.count == 36 { return given }
+        let made = exchanges[index].madeID ?? simulator.makeIdentifier()
+        exchanges[index].madeID = made
+        return made[...]
+    }
+}
