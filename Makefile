@@ -1,8 +1,8 @@
 # `make demo` and `make test` do all of their own set-up on a fresh Debian 12 machine with Swift 6.3.
 
 # What is shipped: the static Swift library; optimised across modules, which takes a quarter off the CPU per push; without
-# the exclusivity checks that debug builds and tests run with, another tenth; with jemalloc for malloc, a seventh of what
-# tcmalloc left: that one chains free blocks through themselves, so taking one waits for memory that nobody used for long.
+# the exclusivity checks that debug builds and tests run with, another tenth; with jemalloc for malloc, a seventh less than
+# with tcmalloc, which chains free blocks through themselves, so that taking one waits for memory out of the caches.
 # Not in Package.swift, since a package with such flags cannot be a dependency, and the APNs library is to be one.
 RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -Xswiftc -enforce-exclusivity=unchecked \
 	-Xlinker -ljemalloc

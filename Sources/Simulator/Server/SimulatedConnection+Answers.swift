@@ -79,17 +79,29 @@ extension SimulatedConnection {
     }
 
     func send(_ index: Int, _ answer: ScenarioAnswer, fault: String? = nil) {
-        settle(index, status: answer.status, reason: answer.reason, fault: fault)
-        count(status: answer.status, reason: answer.reason)
+        let stream = conclude(index, status: answer.status, reason: answer.reason, fault: fault)
+        // A fault here means that the client left the stream; its line stands already.
+        try? answers.send(answer, apnsID: apnsID(index), on: session, stream: stream)
+    }
+
+    /// What the desk for channels says.
+    func answer(_ reply: ChannelDesk.Reply, _ index: Int) {
+        let stream = conclude(index, status: reply.status, reason: reply.reason, fault: nil)
+        // As with a push.
+        try? answers.send(reply, requestID: simulator.makeIdentifier(), on: session, stream: stream)
+    }
+
+    /// Writes an answer down and counts it; gives the stream that it goes to.
+    private func conclude(_ index: Int, status: Int, reason: String?, fault: String?) -> Int32 {
+        settle(index, status: status, reason: reason, fault: fault)
+        count(status: status, reason: reason)
         let stream = exchanges[index].stream
         lastAnsweredID = max(lastAnsweredID, stream)
-        let identifier = apnsID(index)
-        // A fault here means that the client left the stream; its line stands already.
-        try? answers.send(answer, apnsID: identifier, on: session, stream: stream)
+        return stream
     }
 
     /// Counts an answer and does to the stream limit what it leads to.
-    func count(status: Int, reason: String?) {
+    private func count(status: Int, reason: String?) {
         if (200...299).contains(status) {
             simulator.counters.accepted += 1
             if !isProven || isShrunk {

@@ -36,15 +36,6 @@ extension SimulatedConnection {
         answer(reply, index)
     }
 
-    func answer(_ reply: ChannelDesk.Reply, _ index: Int) {
-        settle(index, status: reply.status, reason: reply.reason, fault: nil)
-        count(status: reply.status, reason: reply.reason)
-        let stream = exchanges[index].stream
-        lastAnsweredID = max(lastAnsweredID, stream)
-        // As with a push: a fault means that the client left the stream.
-        try? answers.send(reply, requestID: simulator.makeIdentifier(), on: session, stream: stream)
-    }
-
     private func subject(_ index: Int) -> Scenario.Subject {
         let head = exchanges[index].head
         return Scenario.Subject(

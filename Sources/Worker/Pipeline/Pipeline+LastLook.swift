@@ -85,7 +85,7 @@ extension Pipeline {
     private func lookLater(_ job: RecipientJob, _ index: Int) {
         metrics.redisRetries.add()
         schedule(
-            .look(DeviceRef(job: job.ref, device: index)),
+            .turn(DeviceRef(job: job.ref, device: index)),
             dueNanos: loop.nowNanos &+ UInt64.random(in: 100_000_000...300_000_000))
     }
 

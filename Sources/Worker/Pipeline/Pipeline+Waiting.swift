@@ -45,8 +45,6 @@ extension Pipeline {
             if job.step == .sending { endHold(job) } else { postpone(item) }
         case .pace(let app): goOn(app)
         case .burst(let key, let window): endBurst(key, window)
-        case .look(let device):
-            makeReady(device)
         case .clear(let ref):
             if let job = clearJob(ref) { beginClear(job) }
         case .turn(let device): makeReady(device)

@@ -289,13 +289,11 @@ enum DueItem {
     case acks(JobRef)
     /// The end of a hold for a desktop.
     case hold(JobRef)
-    /// A last look that Redis could not answer.
-    case look(DeviceRef)
     /// The end of a burst's window.
     case burst(PushIdentity, UInt32)
     /// Lowered badges have waited for one another.
     case clear(JobRef)
-    /// A device's turn that Redis could not be asked about.
+    /// A device's turn, or the last look in it, that Redis could not be asked about or did not answer.
     case turn(DeviceRef)
     /// The app's rate lets the next push go.
     case pace(AppContext)

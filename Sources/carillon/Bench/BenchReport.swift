@@ -11,11 +11,11 @@ struct BenchReport {
     var memory: MemoryPhase.Outcome?
 
     /// Worker's CPU per push in h2load's: the median of the rounds.
-    var ratio: Double? {
-        Self.median(throughput.indices.compactMap(ratio(of:)))
-    }
+    var ratio: Double? { Self.median(ratios) }
 
-    private func ratio(of round: Int) -> Double? { h2loadMicros(round).map { throughput[round].workerMicros / $0 } }
+    private var ratios: [Double] {
+        throughput.indices.compactMap { round in h2loadMicros(round).map { throughput[round].workerMicros / $0 } }
+    }
 
     /// h2load's CPU per request beside a round: before and after it, since the pace of machines drifts.
     private func h2loadMicros(_ round: Int) -> Double? {
@@ -26,7 +26,11 @@ struct BenchReport {
 
     /// Every message was pushed once.
     var isComplete: Bool {
-        throughput.allSatisfy { $0.pushes == settings.pushes && $0.acceptedByServer == settings.pushes }
+        throughput.allSatisfy(isComplete)
+    }
+
+    private func isComplete(_ outcome: ThroughputPhase.Outcome) -> Bool {
+        outcome.pushes == settings.pushes && outcome.acceptedByServer == settings.pushes
     }
 
     static func median(_ values: [Double]) -> Double? {
@@ -41,10 +45,7 @@ struct BenchReport {
     var text: String {
         var text = "\nbinds        \(Self.whole(bindsPerSecond)) records/s (\(settings.users) users)\n"
         text += throughputText
-        if let ratio {
-            let all = throughput.indices.compactMap(ratio(of:)).map(Self.tenths).joined(separator: " ")
-            text += "\nworker / h2load   \(Self.tenths(ratio))\(throughput.count > 1 ? "    \(all)" : "")\n"
-        }
+        if let ratio { text += "\nworker / h2load   \(Self.tenths(ratio))\(Self.each(ratios))\n" }
         if h2load.isEmpty { text += "\nh2load is not installed (nghttp2-client): no ratio\n" }
         if let latency { text += Self.text(latency) }
         if let memory {
@@ -84,8 +85,7 @@ struct BenchReport {
         text += Self.row("h2load", throughput.indices.compactMap(h2loadMicros))
         let peak = throughput.map(\.peakBytes).max() ?? 0
         text += "  worker's memory, peak: \(Self.megabytes(peak))\n"
-        for outcome in throughput
-        where outcome.acceptedByServer != outcome.pushes || outcome.pushes != settings.pushes {
+        for outcome in throughput where !isComplete(outcome) {
             text += "  ✗ \(settings.pushes) pushes wanted, \(outcome.pushes) accepted, "
             text += "\(outcome.acceptedByServer) at the server\n"
         }
@@ -98,9 +98,13 @@ struct BenchReport {
     private static func row(_ name: String, _ rounds: [Double]) -> String {
         guard let median = median(rounds) else { return "" }
         let number = tenths(median)
-        let all = rounds.count > 1 ? "    " + rounds.map(tenths).joined(separator: " ") : ""
         return "    " + name + String(repeating: " ", count: max(1, 24 - name.count))
-            + String(repeating: " ", count: max(0, 7 - number.count)) + number + all + "\n"
+            + String(repeating: " ", count: max(0, 7 - number.count)) + number + each(rounds) + "\n"
+    }
+
+    /// What stands beside a median; of a single round there is nothing more to say.
+    private static func each(_ rounds: [Double]) -> String {
+        rounds.count > 1 ? "    " + rounds.map(tenths).joined(separator: " ") : ""
     }
 
     static func tenths(_ value: Double) -> String {

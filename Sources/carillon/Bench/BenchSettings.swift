@@ -77,20 +77,14 @@ struct BenchSettings {
         .flag("keep", "keep the servers and a worker until ctrl-C afterwards"),
     ]
 
-    /// A round alone says little where others share the machine: their weather changes within seconds.
-    private static var usualRounds: Int {
-        #if DEBUG
-            1
-        #else
-            5
-        #endif
-    }
-
     init(_ arguments: Arguments) throws(Arguments.UsageError) {
         #if DEBUG
             let usual = 10_000
+            let usualRounds = 1
         #else
             let usual = arguments.has("unsent") ? 50_000 : arguments.string("weather") == nil ? 200_000 : 2_000_000
+            // A round alone says little where others share the machine: their weather changes within seconds.
+            let usualRounds = 5
         #endif
         events = try arguments.int("events", default: usual, in: 100...2_000_000)
         users = try arguments.int("users", default: min(50_000, events), in: 2...2_000_000)
@@ -128,7 +122,7 @@ struct BenchSettings {
         streams = try arguments.int("streams", default: 1_000, in: 1...100_000)
         window = try arguments.int("window", default: 1 << 20, in: 65_535...(1 << 30))
         rounds = try arguments.int(
-            "rounds", default: weather != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : Self.usualRounds, in: 1...100)
+            "rounds", default: weather != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : usualRounds, in: 1...100)
         held = try arguments.int("held", default: isUnsent ? 0 : 100_000, in: 0...1_000_000)
         guard !isUnsent || (rate == 0 && held == 0 && !isMuted) else {
             throw Arguments.UsageError(message: "--unsent goes with --rate 0 --held 0, and not with --muted")
