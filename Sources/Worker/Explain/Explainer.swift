@@ -138,7 +138,7 @@ public actor Explainer {
                 guard let group = audience.group, let cursor = audience.cursor else { return (members, false) }
                 let page = try await desk.members(
                     app: context.event.app, group: group, cursor: cursor, count: max(membersMax, 100))
-                audience.take(page.members, cursor: page.cursor)
+                audience.take(page.members, cursor: page.cursor, server: 0)
             }
         }
     }

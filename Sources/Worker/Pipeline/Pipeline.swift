@@ -6,235 +6,390 @@ import PushCore
 import Redis
 import Telemetry
 
-/// The path of every record within one shard: read, looked up, decided, sent, settled.
+/// The path of every record within one shard: read, fanned out, looked up, decided, claimed, sent, recorded, settled.
 ///
-/// Loop-bound: all of it runs on the shard's thread, in batches of what is ready, without locks and without suspension.
-/// Kafka, Redis and APNs answer through delegates with the tag they were given; a late answer finds no slot and is
-/// ignored. Each `Pipeline+…` file holds one stretch of the path: `Intake`, `Recipients`, `Decision`, `Claims`,
-/// `Sending`, `Outcomes`, `Waiting`, `UserState`.
+/// Each stage is a component with its own state; it puts what is ready into its trays, and `turn` carries the trays in the
+/// order of the path. The pipeline itself wires the components, gives each answer to the one that asked, and knows whether
+/// there is room. Loop-bound: all of it runs on the shard's thread, without locks and without suspension.
 final class Pipeline {
-    let loop: Loop
-    let limits: PipelineLimits
-    let consumer: KafkaConsumer
-    let producers: OutProducers
-    let topics: OutTopics
-    let store: StateStore
-    let reader: EventReader
-    let zones = SystemZones()
-    let log: Log
-    let metrics: PipelineMetrics
-    let results: Configuration.Results
-    let traces: TracePlan
-    /// What each of the consumer's topics carries.
-    let inputs: [RecordClass]
-    private(set) var apps: [String: AppContext] = [:]
-    /// Of the last event.
-    var lastApp: AppContext?
-    private(set) var outbox: Outbox?
-
-    var ledger: OffsetLedger
-    var events: SlotTable<EventJob>
-    var recipients: SlotTable<RecipientJob>
-    var changes: SlotTable<ChangeJob>
-    /// Lowered badges that are being told, and of each user the one that more reads may join.
-    var clears: SlotTable<ClearJob>
-    var clearOf: [ClearJob.Owner: ClearJob] = [:]
-    /// Claims that go together: the batch that is being gathered, and those that Redis has.
-    var openClaims: ClaimBatch?
-    /// Recipients of whom all is read: decided about once Redis' replies of this moment are told.
-    let known = TurnBatch<RecipientJob>()
-    /// Members who get nothing: recorded once all of this moment are decided about.
-    let denied = TurnBatch<RecipientJob>()
-    /// What APNs said in this turn.
-    let finished = TurnBatch<FinishedPush>()
-    /// Recipients with a new record, whose mark may be put together.
-    let recorded = TurnBatch<RecipientJob>()
-    /// Recipients who are claimed alone once Redis' replies of this moment are told.
-    let loneClaims = TurnBatch<RecipientJob>()
-    var claimBatches: SlotTable<ClaimBatch>
-    /// False once the server refused to take several recipients' keys in one call.
-    var claimsTogether = true
-    var leases = LeaseCache()
-    var leaseQueries: SlotTable<LeaseQuery>
-    /// The open query of each gateway.
-    var leaseQueryOf: [String: LeaseQuery] = [:]
-    /// Events whose audience waits for room, in order of arrival.
-    var expanding: [EventJob] = []
-    /// They are looked at once more at the end of this turn.
-    var isExpansionDue = false
-    /// Events of the present poll, in its order.
-    let fresh = TurnBatch<FreshEvent>()
-    var lanes = DeviceLanes<DeviceRef>()
-    /// Devices whose push is to be made at the end of this turn.
-    let ready = TurnBatch<DeviceRef>()
-    /// Pushes that were made in this turn and are not with the APNs client yet.
-    let made = TurnBatch<MadePush>()
-    /// What is in work here, and who waits for its end: repeats of it that came meanwhile.
-    var pairs: [PushIdentity: [JobRef]] = [:]
-    var bursts: BurstTable<JobRef>
-    var digests: SlotTable<DigestJob>
-    /// Some app sends digests.
-    let sendsDigests: Bool
-    var nextDueBucket = 0
-    /// The ends of the leases that were asked for last, by the number of their round.
-    var dueLeases: [(round: UInt32, leaseMs: Int64)] = []
-    var nextDueRound: UInt32 = 0
-    var due = DueQueue<DueItem>()
-    /// Since when, and how, Redis takes no writes; nil: it does.
-    var refusal: WriteRefusal?
-    /// Topics paused because what they carry waits for Redis to take writes.
-    var heldTopics: Set<Int> = []
-    /// Recipients who are done but for a claim that Redis refused.
-    var owing = 0
-    var unclaimedEnds = UnclaimedEnds<PushIdentity>()
-    /// When a refused key was last told of in the log.
-    var toldNanos: UInt64 = 0
-    var intake = Intake()
-    /// Partitions whose window is full.
-    var fullPartitions: Set<TopicPartition> = []
-    var revoking: Revocation?
-    var dueTimer: LoopTimer?
-    var tickTimer: LoopTimer?
-    /// One storage for the records of `push.results`, which go out one by one.
-    var recordWriter = JSONWriter(reservingCapacity: 1024)
-    private(set) var consumerWatcher: FDWatcher?
-    private var producerWatchers: [FDWatcher] = []
+    let shard: ShardContext
+    let work: WorkTable
+    let events: Intake
+    let userState: Intake
+    let fanOut: FanOut
+    let lookup: Lookup
+    let decider: Decider
+    let claims: Claims
+    let dispatcher: Dispatcher
+    let sender: Sender
+    let recorder: Recorder
+    let bursts: Bursts
+    let digests: Digests
+    let userStates: UserStates
+    let badgeUpdates: BadgeUpdates
+    let apps: [String: AppContext]
+    /// Members who get nothing: routed once all of this turn are decided about, and their marks put together after that.
+    private let denied = Tray<RecipientJob>()
+    /// The app of the last record: the next one's is mostly the same.
+    private var lastApp: AppContext?
+    private var tickTimer: LoopTimer?
     weak var owner: (any PipelineOwner)?
 
     init(_ parts: PipelineParts) {
-        loop = parts.loop
-        limits = parts.limits
-        consumer = parts.consumer
-        producers = parts.producers
-        topics = parts.topics
-        store = parts.store
-        log = parts.log
-        metrics = parts.metrics
-        results = parts.results
-        traces = parts.traces
-        inputs = parts.inputs
-        reader = EventReader(apps: parts.apps.map(\.policy.id))
-        ledger = OffsetLedger(limits: parts.limits.window)
-        events = SlotTable(capacity: parts.limits.recipientsMax)
-        recipients = SlotTable(capacity: parts.limits.recipientsMax)
-        changes = SlotTable(capacity: parts.limits.changesMax)
-        bursts = BurstTable(waitingMax: parts.limits.recipientsMax / 2)
-        clears = SlotTable(capacity: parts.limits.changesMax)
-        digests = SlotTable(capacity: parts.limits.recipientsMax)
-        claimBatches = SlotTable(capacity: parts.limits.recipientsMax)
-        sendsDigests = parts.apps.contains(where: \.sendsDigest)
-        leaseQueries = SlotTable(capacity: parts.limits.recipientsMax)
-        for app in parts.apps { apps[app.policy.id] = app }
-        outbox = Outbox(
-            producers: producers.all, loop: loop, log: log, failures: metrics.recordFailures
-        ) { [unowned self] tag in recordSettled(tag) }
+        shard = ShardContext(parts)
+        work = WorkTable(capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax)
+        apps = Dictionary(parts.apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+        let reader = EventReader(apps: parts.apps.map(\.id))
+        events = Intake(shard, consumer: parts.events, classes: [.events], reader: reader)
+        userState = Intake(shard, consumer: parts.userState, classes: [.userState, .parked], reader: reader)
+        fanOut = FanOut(shard, work)
+        lookup = Lookup(shard, work)
+        decider = Decider(shard)
+        claims = Claims(shard, work)
+        sender = Sender(shard, work, apps: parts.apps)
+        recorder = Recorder(shard, work, topics: parts.topics, outbox: parts.outbox, results: parts.results)
+        bursts = Bursts(shard, work)
+        dispatcher = Dispatcher(
+            shard, work, claims: claims, sender: sender, recorder: recorder, bursts: bursts)
+        digests = Digests(shard, apps: apps)
+        userStates = UserStates(shard)
+        badgeUpdates = BadgeUpdates(shard, work, sender: sender, recorder: recorder)
+        shard.runTurn = { [unowned self] in turn() }
     }
 
     /// Begins to read; everything after this comes by delegate calls on the loop.
     func start() throws(LoopFault) {
-        loop.assertOnLoop()
-        for app in apps.values { app.connect(delegate: self) }
-        store.client.delegate = self
-        store.client.start()
-        consumer.delegate = self
-        dueTimer = LoopTimer(loop: loop) { [unowned self] in runDue() }
-        tickTimer = LoopTimer(loop: loop) { [unowned self] in tick() }
-        tickTimer?.arm(afterNanos: Intake.tickNanos)
-        consumerWatcher = try FDWatcher(loop: loop, fd: consumer.wakeFD) { [unowned self] in pollKafka() }
-        for producer in producers.all {
-            producerWatchers.append(
-                try FDWatcher(loop: loop, fd: producer.wakeFD) { [unowned self] in
-                    outbox?.takeReports(of: producer, max: 1024)
-                    pollKafkaIfReady()
-                })
-        }
-        pollKafka()
+        shard.loop.assertOnLoop()
+        sender.start()
+        shard.store.client.delegate = self
+        shard.store.client.start()
+        try recorder.outbox.start(
+            didSettle: { [unowned self] in didSettleRecord($0) },
+            didTakeReports: { [unowned self] in shard.requestTurn() },
+            didFail: { [unowned self] in owner?.pipelineDidMeetFatalError() })
+        tickTimer = LoopTimer(loop: shard.loop) { [unowned self] in tick() }
+        tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
+        try events.start(owner: self)
+        try userState.start(owner: self)
+        intakeIsReadable(userState)
+        intakeIsReadable(events)
     }
 
-    /// Reads no more; work in hand goes on.
+    /// Reads no more, and leaves to the next owner all that is not in flight; what is goes on to its end.
     func stopIntake() {
-        intake.isClosing = true
-        endAllBursts()
-        consumer.pause(consumer.assignment)
-        consumerWatcher?.resume()
+        for intake in [events, userState] { intake.close() }
+        handBack { _ in true }
     }
 
     /// Leaves the group with what is settled by now; `pipelineDidClose` tells when it is done.
     func close() {
-        if consumer.isClosed { return }
-        consumer.beginClose()
-        consumerWatcher?.resume()
+        for intake in [events, userState] { intake.leaveGroup() }
     }
 
     /// Lets go of Redis and APNs; no outcome comes any more.
     func shut() {
-        consumerWatcher?.cancel()
-        for watcher in producerWatchers { watcher.cancel() }
-        dueTimer?.cancel()
+        for intake in [events, userState] { intake.cancel() }
+        recorder.outbox.cancel()
+        shard.timers.cancel()
         tickTimer?.cancel()
-        store.client.delegate = nil
-        store.client.close()
-        for app in apps.values {
-            for client in app.clients {
-                client.apns.delegate = nil
-                client.apns.close()
-            }
+        shard.store.client.delegate = nil
+        shard.store.client.close()
+        sender.close()
+    }
+
+    /// Work in hand: records read whose offsets are not settled, and what they wait for.
+    var pendingCount: Int { work.events.count + userStates.count + work.badgeUpdates.count }
+
+    // MARK: A turn
+
+    /// Carries what the turn's answers have left in the trays, stage by stage along the path.
+    private func turn() {
+        takeRecords()
+        fanOut.candidates.takeAll(begin)
+        takeDue()
+        dispatcher.again.takeAll(lookup.read)
+        lookup.known.takeAll(decide)
+        routeDenied()
+        claims.sendGathered()
+        claims.failed.takeAll(lookup.postpone)
+        claims.claimed.takeAll(didClaim)
+        takeBursts()
+        takeOutcomes()
+        send()
+        takeSettled()
+        expand()
+        pollIfReady()
+    }
+
+    private func takeRecords() {
+        userState.received.takeAll { accept($0, userState) }
+        events.received.takeAll { accept($0, events) }
+        for intake in [events, userState] { intake.rejected.takeAll { reject($0, intake) } }
+        digests.events.takeAll(fanOut.begin)
+        expand()
+    }
+
+    private func takeDue() {
+        shard.timers.due.takeAll(run)
+    }
+
+    /// A started recipient is read; a record for nobody goes straight to its claim.
+    private func begin(_ job: RecipientJob) {
+        if !job.uid.isEmpty { return lookup.read(job) }
+        decide(job)
+        shard.requestTurn()
+    }
+
+    /// All of a candidate is read: the decision, and the claim that makes it this worker's.
+    private func decide(_ job: RecipientJob) {
+        guard let candidate = job.candidate, !lookup.mustWait(job) else { return }
+        if candidate.phase == .readingDenied { return deny(job, candidate) }
+        lookup.voidPresence(of: job, candidate)
+        if decider.decide(job, candidate) { claims.claim(job) } else { dispatcher.leaveUndone(job) }
+    }
+
+    /// A likely denial, which holds unless something that was read turns it.
+    private func deny(_ job: RecipientJob, _ candidate: Candidate) {
+        guard let denial = decider.denial(of: candidate, job.event) else { return lookup.readWhole(job) }
+        if candidate.isFinished { return dispatcher.endFinished(job) }
+        guard claims.takesKey(job) else { return dispatcher.waitForTwin(job) }
+        candidate.facts.insert(.settingsUnread)
+        candidate.decision = denial
+        denied.append(job)
+    }
+
+    private func routeDenied() {
+        denied.takeAll { job in
+            dispatcher.route(job)
+            dispatcher.recorded.append(job)
+        }
+        dispatcher.recorded.takeAll(recorder.sealIfEnded)
+    }
+
+    private func didClaim(_ job: RecipientJob) {
+        switch dispatcher.didClaim(job) {
+        case .passed: lookup.passed(job)
+        case .readAgain: lookup.readAgain(job)
         }
     }
 
-    /// Work in hand: records read whose offsets are not settled.
-    var pendingCount: Int { events.count + changes.count + clears.count }
-
-    func job(_ ref: JobRef) -> RecipientJob? { recipients.find(slot: ref.slot, generation: ref.generation) }
-    func event(_ ref: JobRef) -> EventJob? { events.find(slot: ref.slot, generation: ref.generation) }
-    func change(_ ref: JobRef) -> ChangeJob? { changes.find(slot: ref.slot, generation: ref.generation) }
-
-    // MARK: - Settling
-
-    /// One reason less to keep the record; without any, its offset may be committed.
-    func release(_ event: EventJob) {
-        event.holds -= 1
-        guard event.holds == 0 else { return }
-        events.remove(slot: event.slot)
-        if let origin = event.origin { settle(origin.place) }
-        if let digest = event.digest { ended(digest) }
+    private func takeBursts() {
+        bursts.dropped.takeAll(dispatcher.drop)
+        bursts.merged.takeAll(dispatcher.merge)
     }
 
-    func settle(_ place: OffsetLedger.Slot) {
-        let settlement = ledger.settle(place)
-        // From before a revocation: its next owner settles it, and one record counts once.
-        if settlement != .stale { metrics.recordsSettled.add() }
-        guard case .advanced(let partition, let next) = settlement else { return }
-        consumer.storeOffset(partition, next: next)
-        relieve(partition)
+    private func takeOutcomes() {
+        sender.outcomes.takeAll { push in
+            if push.tag.stage == .updatePush { badgeUpdates.didFinish(push) } else { dispatcher.didFinish(push) }
+        }
+        dispatcher.recorded.takeAll(recorder.sealIfEnded)
+    }
+
+    /// Pushes of devices whose turn has come: made, then handed to the APNs clients together.
+    private func send() {
+        sender.updateChecks.takeAll { badgeUpdates.check($0.device, ticket: $0.ticket) }
+        sender.ready.takeAll { device in
+            if device.isBadgeUpdate { badgeUpdates.check(device) } else { sender.make(device) }
+        }
+        sender.sendMade()
+        sender.unsent.takeAll(dispatcher.didNotSend)
+    }
+
+    private func takeSettled() {
+        recorder.acknowledged.takeAll { dispatcher.conclude($0.ref) }
+        recorder.marked.takeAll(dispatcher.didMark)
+        dispatcher.ended.takeAll(end)
+        work.completed.takeAll(complete)
+        userStates.lowered.takeAll(badgeUpdates.begin)
+        for tray in [userStates.done, badgeUpdates.done] { tray.takeAll { $0.intake.settle($0.place) } }
+    }
+
+    /// The recipient has ended: its place is free for another.
+    private func end(_ job: RecipientJob) {
+        if job.flags.contains(.owesClaim) { claims.rememberUnmarked(job) }
+        for twin in claims.releaseKey(job) { dispatcher.twinEnded(twin) }
+        lookup.passed(job)
+        bursts.leave(job)
+        job.leaveContent()
+        work.remove(job)
+    }
+
+    private func complete(_ event: EventJob) {
+        if let origin = event.origin, !event.isHandedBack { events.settle(origin.place) }
+        if let digest = event.digest, !event.isHandedBack { digests.end(digest) }
+        events.completeRevocationIfOver()
+    }
+
+    // MARK: Records
+
+    private func accept(_ record: ReceivedRecord, _ intake: Intake) {
+        let origin = record.origin
+        guard case .event(let event, let raw) = record.content else {
+            if case .owed(let owed) = record.content { userStates.pay(owed, intake, origin.place) }
+            return
+        }
+        guard let app = app(event.app) else { return intake.settle(origin.place) }
+        switch event.body {
+        case .userState(let state): userStates.apply(state, of: event, app: app, intake, origin.place)
+        case .message(let message):
+            fanOut.begin(EventJob(message, of: event, app: app, raw: raw, origin: origin))
+        case .liveActivity(let activity):
+            fanOut.begin(EventJob(activity, of: event, app: app, raw: raw, origin: origin))
+        }
+    }
+
+    /// The app of that id; the last one is compared first, which is cheaper than a hash.
+    private func app(_ id: String) -> AppContext? {
+        if let lastApp, lastApp.id == id { return lastApp }
+        lastApp = apps[id]
+        return lastApp
+    }
+
+    /// Bad records go to the dead-letter topic with reason and place; the next record goes on (contract section 0).
+    private func reject(_ record: RejectedRecord, _ intake: Intake) {
+        shard.metrics.deadLetter(record.why.rule)
+        shard.log.warning(
+            "a record went to the dead-letter topic",
+            [
+                "topic": .string(record.topic), "partition": .int(Int(record.origin.partition.partition)),
+                "offset": .int(Int(record.offset)), "rule": .string(record.why.rule.rawValue),
+            ])
+        recorder.writeDeadLetter(record, tag: userStates.begin(rejected: record.origin.place, intake))
+    }
+
+    // MARK: Room
+
+    /// Room for more events: slots for recipients, few audiences waiting for them, and a Redis and an APNs that keep up.
+    ///
+    /// What would only wait here is better left in Kafka: it costs memory and falls out of the processor's caches.
+    var hasRoom: Bool {
+        hasSlots && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
+            && sender.pushesAhead < shard.limits.pushesAheadMax
+    }
+
+    var hasSlots: Bool {
+        let limits = shard.limits
+        return work.recipients.count < limits.recipientsMax - limits.pollBatch
+            && fanOut.openCount < limits.expandingMax && work.events.count < limits.recipientsMax - limits.pollBatch
+    }
+
+    /// User state waits for Redis alone: pushes that pile up do not hold it back.
+    private var hasRoomForState: Bool {
+        userStates.hasRoom && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
+    }
+
+    private func hasRoom(_ intake: Intake) -> Bool { intake === events ? hasRoom : hasRoomForState }
+
+    /// Starts recipients as far as there is room: slots, and a Redis that keeps up. Below the depth at which reading from
+    /// Kafka rests, so that records go on between a giant group's members.
+    private func expand() {
+        if fanOut.openCount == 0 { return }
+        let limits = shard.limits
+        let depth = limits.redisDepthMax * 3 / 4 - shard.store.client.pipelineDepth
+        let slots = limits.recipientsMax - work.recipients.count
+        fanOut.start(
+            FanOut.Room(
+                isAPNsFree: sender.pushesAhead < limits.pushesAheadMax,
+                recipients: min(slots, (max(0, depth) + 2) / 3)))
+        fanOut.candidates.takeAll(begin)
+        fanOut.finished.takeAll { event in
+            recorder.flushDeliveries(of: event)
+            event.dropContentIfUnused()
+            work.release(event)
+        }
+    }
+
+    private func pollIfReady() {
+        for intake in [userState, events] where intake.isHeld { intake.pollIfReady(hasRoom: hasRoom(intake)) }
+    }
+
+    // MARK: Hand-back
+
+    /// Gives up all that is not in flight of these events; their offsets stay where they are.
+    private func handBack(_ isGoing: (EventJob) -> Bool) {
+        fanOut.handBack(isGoing)
+        for device in sender.withdraw({ work.recipient($0).map { isGoing($0.event) } ?? false }) {
+            dispatcher.withdrew(device)
+        }
+        work.recipients.forEach { job in
+            if isGoing(job.event) { dispatcher.handBack(job) }
+        }
+        work.events.forEach { event in
+            if isGoing(event) { recorder.flushDeliveries(of: event, evenIfUndecided: true) }
+        }
+        shard.requestTurn()
+    }
+
+    // MARK: Time
+
+    private func tick() {
+        for intake in [events, userState] { intake.tick(hasRoom: hasRoom(intake)) }
+        // Live devices do not wait until APNs has room for the rest of a giant group.
+        fanOut.forEachOpen { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
+        expand()
+        dispatcher.releaseBrakes(of: apps.values)
+        if hasRoom, !events.isClosing { digests.poll() }
+        holdStateIfRefused()
+        sample()
+        owner?.pipelineDidTick()
+        tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
+        shard.requestTurn()
+    }
+
+    /// Changes must wait for Redis to take writes; once many wait, their topic is read no further.
+    private func holdStateIfRefused() {
+        if work.recipients.count == 0, userStates.count == 0 { shard.writes.forgetIfOld(nowNanos: shard.nowNanos) }
+        let isMuch = userStates.count >= shard.limits.changesMax / 2
+        if shard.writes.refusal == nil {
+            userState.block(.redisRefusesWrites, false)
+        } else if isMuch {
+            userState.block(.redisRefusesWrites, true)
+        }
+    }
+
+    private func run(_ item: DueItem) {
+        switch item {
+        case .postponedCandidates: lookup.readPostponed()
+        case .retryStep(let ref): dispatcher.retryStep(ref)
+        case .acks(let ref): dispatcher.lookForAcks(ref)
+        case .hold(let ref): dispatcher.endHold(ref)
+        case .pace(let app): sender.goOn(app)
+        case .burst(let key, let window): bursts.end(key, window: window)
+        case .badgeUpdate(let ref): badgeUpdates.start(ref)
+        case .retryCheck(let device):
+            if device.isBadgeUpdate { badgeUpdates.check(device) } else { sender.retryCheck(device) }
+        case .retryMembers(let ref): fanOut.retryMembers(ref)
+        case .retryOriginal(let ref): fanOut.retryOriginal(ref)
+        case .retryChange(let ref): userStates.retry(ref)
+        }
     }
 }
 
-/// The numbers that bound a pipeline.
-struct PipelineLimits {
-    /// Recipients being worked on at once, per shard.
-    var recipientsMax = 20_000
-    /// User-state records being applied at once.
-    var changesMax = 2_000
-    /// Commands under way in Redis above which no records are read: some ten milliseconds of its work.
-    var redisDepthMax = 512
-    /// Pushes waiting for streams above which no records are read.
-    var pushesAheadMax = 512
-    /// Records taken from Kafka per turn of the loop.
-    var pollBatch = 64
-    /// Events whose audience waits for room, above which no records are read.
-    var expandingMax = 64
-    /// Members read per step of a group's scan.
-    var memberPage = 256
-    /// Claims in one call: it keeps Redis from others for as long as some reads of a large hash.
-    var claimsPerCall = 32
-    /// Targets in one record of `im.deliveries`.
-    var deliveryTargetsMax = 500
-    /// Recipients kept for a claim that Redis refused; beyond it they end without having been counted.
-    var owingMax = 5_000
-    /// How long partitions that another member wants may be drained.
-    var revokeDrainNanos: UInt64 = 5_000_000_000
-    var window = OffsetLedger.Limits()
+extension Pipeline: IntakeOwner {
+    func intakeIsReadable(_ intake: Intake) { intake.poll(hasRoom: hasRoom(intake)) }
+
+    func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool) {
+        if intake === events { handBack { $0.isOf(partitions) } }
+    }
+
+    func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
+        guard intake === events else { return userStates.count + work.badgeUpdates.count > 0 }
+        var hasWork = false
+        work.events.forEach { if $0.isOf(partitions) { hasWork = true } }
+        return hasWork
+    }
+
+    func intakeDidAssign(_ intake: Intake) {
+        shard.metrics.assignedPartitions.set(assignedCount)
+    }
+
+    func intakeDidCommit(_ intake: Intake) { owner?.pipelineDidCommit() }
+
+    func intakeDidClose(_ intake: Intake) {
+        if events.consumer.isClosed, userState.consumer.isClosed { owner?.pipelineDidClose() }
+    }
+
+    func intakeDidMeetFatalError(_ intake: Intake) { owner?.pipelineDidMeetFatalError() }
 }
 
 /// What a pipeline is made of.
@@ -242,15 +397,16 @@ struct PipelineParts {
     var loop: Loop
     var limits: PipelineLimits
     var apps: [AppContext]
-    var consumer: KafkaConsumer
-    var producers: OutProducers
+    /// Consumers of one group: of the events topic, and of the user-state topic.
+    var events: KafkaConsumer
+    var userState: KafkaConsumer
+    var outbox: Outbox
     var topics: OutTopics
     var store: StateStore
     var log: Log
     var metrics: PipelineMetrics
     var results: Configuration.Results
     var traces: TracePlan
-    var inputs: [RecordClass]
 }
 
 /// What the shard hears of its pipeline.
@@ -259,45 +415,8 @@ protocol PipelineOwner: AnyObject {
     func pipelineDidTick()
     /// A commit was answered, well or not.
     func pipelineDidCommit()
-    /// After `close()`: the consumer has left its group.
+    /// After `close()`: both consumers have left their group.
     func pipelineDidClose()
-    /// The Kafka client is dead for good.
+    /// A Kafka client is dead for good.
     func pipelineDidMeetFatalError()
-}
-
-/// One device of one recipient.
-struct DeviceRef {
-    var job: JobRef
-    var device: Int
-    /// Of a `ClearJob`, not of a recipient.
-    var isClear = false
-}
-
-/// A push on its way to the APNs client.
-struct MadePush {
-    var job: RecipientJob
-    var device: Int
-    var client: AppContext.Client
-    var push: Push
-}
-
-/// What is looked at again when its time comes.
-enum DueItem {
-    /// A step that Redis could not answer.
-    case retry(JobRef)
-    /// An ack deadline, or a look before it.
-    case acks(JobRef)
-    /// The end of a hold for a desktop.
-    case hold(JobRef)
-    /// The end of a burst's window.
-    case burst(PushIdentity, UInt32)
-    /// Lowered badges have waited for one another.
-    case clear(JobRef)
-    /// A device's turn, or the last look in it, that Redis could not be asked about or did not answer.
-    case turn(DeviceRef)
-    /// The app's rate lets the next push go.
-    case pace(AppContext)
-    case retryMembers(JobRef)
-    case retryOriginal(JobRef)
-    case retryChange(JobRef)
 }

@@ -16,19 +16,23 @@ struct ShardParts {
     func make() throws(StartFault) -> PipelineParts {
         let topics = configuration.kafka.topics
         let client = configuration.kafka.client(id: "carillon-\(index)", log: kafkaLog)
-        let consumer: KafkaConsumer
+        let events: KafkaConsumer
+        let userState: KafkaConsumer
         let producers: OutProducers
         do throws(KafkaFault) {
-            consumer = try KafkaConsumer(client, topics: [topics.events, topics.userState])
+            events = try KafkaConsumer(client, topics: [topics.events])
+            // A member of its own, so that pushes that pile up never hold back user state.
+            userState = try KafkaConsumer(client, topics: [topics.userState, topics.parked])
             producers = try OutProducers(client)
         } catch {
             throw StartFault("Kafka: \(error)")
         }
+        let metrics = PipelineMetrics(registry)
         return PipelineParts(
-            loop: loop, limits: limits, apps: try apps(), consumer: consumer, producers: producers,
-            topics: try OutTopics(topics, producers: producers), store: try store(),
-            log: log, metrics: PipelineMetrics(registry),
-            results: configuration.results, traces: TracePlan(configuration.trace), inputs: [.events, .userState])
+            loop: loop, limits: limits, apps: try apps(), events: events, userState: userState,
+            outbox: Outbox(producers: producers.all, loop: loop, log: log, failures: metrics.recordFailures),
+            topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
+            results: configuration.results, traces: TracePlan(configuration.trace))
     }
 
     private var limits: PipelineLimits {

@@ -66,15 +66,15 @@ final class ShardRuntime: PipelineOwner {
             }
         }
         return ShardStatus(
-            index: index, assignedPartitions: pipeline.consumer.assignment.count,
-            pausedPartitions: pipeline.consumer.paused.count, isRedisReady: pipeline.store.client.isReady,
-            redisRefusal: pipeline.refusal?.code, owedClaims: pipeline.owing,
-            pendingRecords: pipeline.pendingCount, pendingRecipients: pipeline.recipients.count,
-            settledRecords: pipeline.metrics.recordsSettled.value, clients: clients,
+            index: index, assignedPartitions: pipeline.assignedCount, pausedPartitions: pipeline.pausedCount,
+            isRedisReady: pipeline.shard.store.client.isReady,
+            redisRefusal: pipeline.shard.writes.refusal?.code, owedClaims: pipeline.recorder.owedCount,
+            pendingRecords: pipeline.pendingCount, pendingRecipients: pipeline.work.recipients.count,
+            settledRecords: pipeline.shard.metrics.recordsSettled.value, clients: clients,
             apps: pipeline.apps.values.map { app in
                 ShardStatus.App(id: app.id, accepted: app.metrics.accepted, opened: app.metrics.opens.value)
             }, brakes: brakes,
-            endToEnd: pipeline.metrics.endToEnd)
+            endToEnd: pipeline.shard.metrics.endToEnd)
     }
 
     // MARK: - The end
@@ -112,7 +112,7 @@ final class ShardRuntime: PipelineOwner {
         case .settling where pipeline.pendingCount == 0 || isOver:
             ending = .committing
             endingDeadline = loop.nowNanos &+ Self.commitNanos
-            pipeline.consumer.commitStored()
+            pipeline.commitStored()
         case .committing where isOver: return finish(pipeline.pendingCount == 0)
         case .leaving where isOver: return finish(false)
         case .settling, .committing, .leaving: break
@@ -145,7 +145,7 @@ final class ShardRuntime: PipelineOwner {
 
     func pipelineDidClose() {
         guard ending == .leaving else { return }
-        finish(pipeline.outbox?.flush(timeoutMs: 2_000) ?? true)
+        finish(pipeline.recorder.outbox.flush(timeoutMs: 2_000))
     }
 
     func pipelineDidMeetFatalError() { onFatal() }

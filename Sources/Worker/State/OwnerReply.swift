@@ -19,13 +19,29 @@ public struct OwnerReply: Sendable, Equatable {
         self.version = version
     }
 
-    /// Whether a push may go to this token of this user; anything else is `token_moved`.
-    public static func allows(_ reply: borrowing RedisReply, uid: String, token: borrowing BoundToken) -> Bool {
+    /// How a token stands to the user it was read of.
+    enum Standing: Equatable {
+        /// As it was read: a push may go.
+        case owned
+        /// The user bound it anew since it was read: the decision is to be taken again (contract section 5, step 15).
+        case rebound
+        /// Another user's, or nobody's: `token_moved`.
+        case moved
+    }
+
+    static func standing(_ reply: borrowing RedisReply, uid: String, token: borrowing BoundToken) -> Standing {
         var text = CompactText(reply.bytes)
-        guard text.skip("1 "), StateKeys.version(of: text.word()) == token.version, text.skip("b "),
-            let count = text.number()
-        else { return false }
-        return text.skip(count, ifTheyAre: uid)
+        guard text.skip("1 ") else { return .moved }
+        let version = StateKeys.version(of: text.word())
+        guard text.skip("b "), let count = text.number(), text.skip(count, ifTheyAre: uid), let version else {
+            return .moved
+        }
+        return version == token.version ? .owned : .rebound
+    }
+
+    /// Whether a push may go to this token of this user.
+    public static func allows(_ reply: borrowing RedisReply, uid: String, token: borrowing BoundToken) -> Bool {
+        standing(reply, uid: uid, token: token) == .owned
     }
 }
 

@@ -9,20 +9,18 @@ import Testing
         init(_ number: Int) { self.number = number }
     }
 
-    private typealias Place = (slot: Int, generation: UInt32)
-
-    private func insert(_ number: Int, _ table: inout SlotTable<Work>) -> Place {
+    private func insert(_ number: Int, _ table: inout SlotTable<Work>) -> WorkRef {
         table.insert(Work(number))
     }
 
     @Test func aLateAnswerFindsNothingOnceItsWorkIsDone() {
         var table = SlotTable<Work>(capacity: 2)
         let first = insert(1, &table)
-        table.remove(slot: first.slot)
+        table.remove(first)
         let second = insert(2, &table)
         #expect(second.slot == first.slot && second.generation != first.generation)
-        #expect(table.find(slot: first.slot, generation: first.generation) == nil)
-        #expect(table.find(slot: second.slot, generation: second.generation)?.number == 2)
+        #expect(table.find(first) == nil)
+        #expect(table.find(second)?.number == 2)
     }
 
     @Test func aFullTableSaysSoAndStillHasASlotForWhatIsThere() {
@@ -30,20 +28,20 @@ import Testing
         _ = insert(1, &table)
         let last = insert(2, &table)
         #expect(table.isFull)
-        _ = insert(3, &table)
+        let beyond = insert(3, &table)
         #expect(table.isFull && table.count == 3)
-        table.remove(slot: 2)
-        table.remove(slot: last.slot)
+        table.remove(beyond)
+        table.remove(last)
         #expect(!table.isFull && table.count == 1)
     }
 
     @Test func whatIsOutsideIsNotThereAndRemovingTwiceChangesNothing() {
         var table = SlotTable<Work>(capacity: 4)
         let only = insert(1, &table)
-        #expect(table.find(slot: 3, generation: 0) == nil)
-        table.remove(slot: 3)
-        table.remove(slot: only.slot)
-        table.remove(slot: only.slot)
+        #expect(table.find(WorkRef(slot: 3, generation: 0)) == nil)
+        table.remove(WorkRef(slot: 3, generation: 0))
+        table.remove(only)
+        table.remove(only)
         #expect(table.count == 0)
         let slots = Set((0..<4).map { table.insert(Work($0)).slot })
         #expect(slots.count == 4, "a slot freed twice would be given away twice")
@@ -53,9 +51,9 @@ import Testing
         var table = SlotTable<Work>(capacity: 1)
         for _ in 0..<1000 {
             let place = insert(0, &table)
-            let tag = try #require(Tag(Tag(slot: place.slot, generation: place.generation, stage: .push).bits))
-            #expect(table.find(slot: tag.slot, generation: tag.generation) != nil)
-            table.remove(slot: place.slot)
+            let tag = try #require(Tag(Tag(place, .push).bits))
+            #expect(table.find(tag.ref) != nil)
+            table.remove(place)
         }
     }
 }
@@ -67,8 +65,8 @@ import Testing
         for stage in stages {
             for slot in [0, 1, 19_999, (1 << 24) - 1] {
                 for generation: UInt32 in [0, 7, 0xFF_FFFF] {
-                    for index: UInt8 in [0, 9, 255] {
-                        let tag = Tag(slot: slot, generation: generation, stage: stage, index: index)
+                    for index in [0, 9, 255] {
+                        let tag = Tag(WorkRef(slot: slot, generation: generation), stage, index: index)
                         #expect(Tag(tag.bits) == tag)
                     }
                 }
@@ -77,8 +75,8 @@ import Testing
     }
 
     @Test func aGenerationWrapsAtTwentyFourBits() {
-        let tag = Tag(slot: 3, generation: 0x0100_0005, stage: .claim)
-        #expect(tag.generation == 5 && Tag(tag.bits)?.slot == 3)
+        let tag = Tag(Tag(WorkRef(slot: 3, generation: 0x0100_0005), .claim).bits)
+        #expect(tag?.ref == WorkRef(slot: 3, generation: 5))
     }
 
     @Test func bitsOfNoStageAreNoTag() {

@@ -1,0 +1,108 @@
+import APNs
+import Kafka
+import PushCore
+import Redis
+
+/// A badge without an alert on its way to devices of one user: lowered by a read (`clear_on_read`), or the newest number once
+/// more after two workers pushed the same device at once.
+///
+/// Reads come in bursts: those of one user within `waitNanos` share one update. It holds the offsets of its reads until the
+/// pushes have ended.
+final class BadgeUpdate {
+    /// Longer than a claimed push may wait without another check: an alert that was decided before the read leaves first.
+    static let waitNanos: UInt64 = 250_000_000
+    /// A number that APNs does not take within this time is left to the next push.
+    static let patienceMs: Int64 = 60_000
+    /// What APNs keeps for a device that is off: the newest number only.
+    static let collapseID = Array("carillon-badge".utf8)
+    static let storedSeconds: Int64 = 86_400
+
+    let app: AppContext
+    let uid: String
+    /// The newest event that it is about.
+    var eventID: String
+    /// Records whose offsets wait for it.
+    var changes: [ChangeJob]
+    /// Only this device is to be told; nil: all that were pushed.
+    let device: String?
+    var ref = WorkRef.none
+    /// Answers that the present step waits for.
+    var awaiting = 0
+    var hasFailed = false
+    /// Failed steps in a row; spaces the retries.
+    var failures = 0
+    var tokens: [BoundToken] = []
+    /// Devices that some push was made for.
+    var pushed: [String] = []
+    var targets: [Target] = []
+    /// Targets without an end.
+    var open = 0
+    /// Records that the broker has not acknowledged.
+    var unackedRecords = 0
+
+    /// One device on its way.
+    struct Target {
+        var token: BoundToken
+        var pushID: PushIdentity
+        var startedNanos: UInt64
+        /// Where the push waits in the APNs client while it is checked.
+        var ticket: PushTicket?
+        /// Answers of the check before sending that are still to come.
+        var awaiting = 0
+        var hasFailed = false
+        var isOwned = false
+        var base = BadgeReading()
+        var size: Int64 = 0
+        /// The number that was sent.
+        var badge: Int64?
+        var isEnded = false
+
+        /// Whom the push goes to; the same id for every attempt.
+        init(_ token: BoundToken, pushID: PushIdentity, startedNanos: UInt64) {
+            self.token = token
+            self.pushID = pushID
+            self.startedNanos = startedNanos
+        }
+    }
+
+    init(app: AppContext, uid: String, eventID: String, changes: [ChangeJob] = [], device: String? = nil) {
+        self.app = app
+        self.uid = uid
+        self.eventID = eventID
+        self.changes = changes
+        self.device = device
+    }
+
+    /// Whose badge it is about.
+    struct Owner: Hashable {
+        var app: String
+        var uid: String
+    }
+
+    var owner: Owner { Owner(app: app.id, uid: uid) }
+
+    func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 { Tag(ref, stage, index: index).bits }
+
+    /// The newest alert token of each device that is to be told.
+    func chooseTargets(nowNanos: UInt64) {
+        let wanted = device.map { [$0] } ?? Set(pushed)
+        var newest: [String: BoundToken] = [:]
+        for token in tokens where token.record.type == .alert && wanted.contains(token.device) {
+            if let other = newest[token.device], other.version >= token.version { continue }
+            newest[token.device] = token
+        }
+        // A device's index travels in a byte of its tags.
+        targets = newest.values.sorted { $0.device < $1.device }.prefix(255).map { token in
+            let id = PushIdentity.make(
+                app: app.id, uid: uid, msgID: eventID, kind: "read", tokenHex: token.record.hex)
+            return Target(token, pushID: id, startedNanos: nowNanos)
+        }
+        open = targets.count
+    }
+
+    /// Devices that were pushed and have no token any more.
+    var departed: [String] {
+        let bound = Set(tokens.map(\.device))
+        return pushed.filter { !bound.contains($0) }
+    }
+}

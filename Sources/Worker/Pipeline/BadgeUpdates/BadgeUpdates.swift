@@ -1,0 +1,260 @@
+import APNs
+import EventLoop
+import Payload
+import PushCore
+import Redis
+import Telemetry
+
+/// `clear_on_read`: a read that lowers the badge sends the new number, 0 included, to the devices that were pushed.
+///
+/// Changes whose update has ended lie in `done`.
+final class BadgeUpdates {
+    let done = Tray<ChangeJob>()
+    private let shard: ShardContext
+    private let work: WorkTable
+    private let sender: Sender
+    private let recorder: Recorder
+    /// Of each user the update that more reads may join.
+    private var joinable: [BadgeUpdate.Owner: BadgeUpdate] = [:]
+
+    init(_ shard: ShardContext, _ work: WorkTable, sender: Sender, recorder: Recorder) {
+        self.shard = shard
+        self.work = work
+        self.sender = sender
+        self.recorder = recorder
+    }
+
+    /// A change of user state lowered the number: its offset waits for the pushes.
+    func begin(after change: ChangeJob) {
+        guard let app = change.app, let uid = change.uid else { return finish(change) }
+        if let waiting = joinable[BadgeUpdate.Owner(app: app.id, uid: uid)] {
+            waiting.changes.append(change)
+            waiting.eventID = change.eventID
+            return
+        }
+        // Full: APNs is away. Redis remembers that the number was not told, and the user's next read tells it.
+        guard !work.badgeUpdates.isFull else { return finish(change) }
+        let update = BadgeUpdate(app: app, uid: uid, eventID: change.eventID, changes: [change])
+        work.insert(update)
+        joinable[update.owner] = update
+        shard.timers.schedule(.badgeUpdate(update.ref), dueNanos: shard.nowNanos &+ BadgeUpdate.waitNanos)
+    }
+
+    private func finish(_ change: ChangeJob) {
+        done.append(change)
+        shard.requestTurn()
+    }
+
+    /// Who is to be told. From now on another read makes an update of its own.
+    func start(_ ref: WorkRef) {
+        guard let update = work.badgeUpdate(ref) else { return }
+        if joinable[update.owner] === update { joinable[update.owner] = nil }
+        update.hasFailed = false
+        update.awaiting = 2
+        ask(update) { (store) throws(RedisFault) in
+            try store.readUser(app: update.app.id, uid: update.uid, tag: update.tag(.updateUser))
+        }
+        ask(update) { (store) throws(RedisFault) in
+            try store.pushedDevices(app: update.app.id, uid: update.uid, tag: update.tag(.updateDevices))
+        }
+    }
+
+    private func ask(_ update: BadgeUpdate, _ send: (StateStore) throws(RedisFault) -> Void) {
+        do throws(RedisFault) {
+            try send(shard.store)
+        } catch {
+            answered(update, failed: true)
+        }
+    }
+
+    private func answered(_ update: BadgeUpdate, failed: Bool) {
+        update.awaiting -= 1
+        if failed { update.hasFailed = true }
+        guard update.awaiting == 0 else { return }
+        guard !update.hasFailed else { return retryLater(.badgeUpdate(update.ref), update) }
+        update.failures = 0
+        update.chooseTargets(nowNanos: shard.nowNanos)
+        let departed = update.departed
+        if !departed.isEmpty {
+            try? shard.store.forgetPushed(
+                app: update.app.id, uid: update.uid, devices: departed, tag: update.tag(.note))
+        }
+        if update.targets.isEmpty { return finish(update) }
+        for index in update.targets.indices {
+            sender.enqueue(
+                DeviceRef(work: update.ref, device: index, isBadgeUpdate: true), to: update.targets[index].token,
+                app: update.app)
+        }
+    }
+
+    private func retryLater(_ item: DueItem, _ update: BadgeUpdate) {
+        update.failures += 1
+        shard.timers.schedule(item, dueNanos: shard.retryNanos(failures: update.failures))
+    }
+
+    // MARK: One device
+
+    /// The device's turn has come, or its push waited in the client: the number of this moment, and whose the token is.
+    func check(_ device: DeviceRef, ticket: PushTicket? = nil) {
+        guard let update = work.badgeUpdate(device.work), device.device < update.targets.count,
+            !update.targets[device.device].isEnded
+        else { return }
+        let index = device.device
+        if let ticket { update.targets[index].ticket = ticket }
+        update.targets[index].awaiting = 3
+        update.targets[index].hasFailed = false
+        do throws(RedisFault) {
+            try shard.store.readBadge(
+                app: update.app.id, uid: update.uid, baseTag: update.tag(.updateBase, index),
+                sizeTag: update.tag(.updateSize, index))
+            try shard.store.owner(
+                app: update.app.id, token: update.targets[index].token.record.hex, tag: update.tag(.updateOwner, index))
+        } catch {
+            // Answers to what was sent before find nobody who waits for them.
+            update.targets[index].awaiting = 0
+            retryLater(.retryCheck(device), update)
+        }
+    }
+
+    private func checked(_ update: BadgeUpdate, _ index: Int, _ note: (inout BadgeUpdate.Target) -> Void) {
+        guard index < update.targets.count, update.targets[index].awaiting > 0 else { return }
+        note(&update.targets[index])
+        update.targets[index].awaiting -= 1
+        guard update.targets[index].awaiting == 0 else { return }
+        if update.targets[index].hasFailed {
+            return retryLater(
+                .retryCheck(DeviceRef(work: update.ref, device: index, isBadgeUpdate: true)), update)
+        }
+        send(update, index)
+    }
+
+    private func send(_ update: BadgeUpdate, _ index: Int) {
+        let target = update.targets[index]
+        let token = target.token.record
+        guard let client = update.app.client(for: target.token) else {
+            return end(update, index, .suppressed, Reason.noToken.rawValue)
+        }
+        if !target.isOwned {
+            if let ticket = target.ticket, !client.apns.withdraw(ticket) { return }
+            return end(update, index, .suppressed, Reason.tokenMoved.rawValue)
+        }
+        let nowMs = shard.nowMs
+        guard let device = DeviceToken(token.hex),
+            let headers = try? PushHeaders(
+                topic: token.topic, pushType: .alert, expirationSeconds: nowMs / 1000 + BadgeUpdate.storedSeconds,
+                collapseID: BadgeUpdate.collapseID)
+        else { return end(update, index, .suppressed, Reason.noToken.rawValue) }
+        let badge = BadgeRule.alone(target.base.badge(size: target.size), cap: update.app.policy.badgeCap)
+        update.targets[index].badge = badge
+        let push = Push(
+            tag: update.tag(.updatePush, index), token: device, headers: headers,
+            id: PushID(high: target.pushID.high, low: target.pushID.low),
+            payload: PayloadTemplate.badgeAlone(badge), expiresAtMs: nowMs + BadgeUpdate.patienceMs, lane: .silent)
+        if let ticket = target.ticket {
+            update.targets[index].ticket = nil
+            return client.apns.renew(ticket, with: push)
+        }
+        switch client.apns.send(push) {
+        case .taken, .held: break
+        case .full:
+            client.stalled.append(DeviceRef(work: update.ref, device: index, isBadgeUpdate: true))
+        // The process ends: the read is not settled and comes again.
+        case .closed: break
+        case .unfit(let fault):
+            shard.log.error(
+                "a badge was unfit to be sent", ["fault": .string(fault.text), "app": .string(update.app.id)])
+            end(update, index, .rejected, "Unfit")
+        }
+    }
+
+    /// APNs' answer. A dead token goes with the user's next alert.
+    func didFinish(_ push: FinishedPush) {
+        let index = Int(push.tag.index)
+        guard let update = work.badgeUpdate(push.tag.ref), index < update.targets.count else { return }
+        let ending = Ending(push.outcome, token: update.targets[index].token, isForced: false)
+        end(update, index, ending.verdict, ending.reason) { record in
+            record.label = ending.label
+            record.apnsID = ending.apnsID
+            record.status = ending.status
+            record.attempts = push.attempts
+        }
+    }
+
+    private func end(
+        _ update: BadgeUpdate, _ index: Int, _ verdict: Verdict, _ reason: String,
+        _ fill: (inout OutcomeRecord) -> Void = { _ in }
+    ) {
+        guard !update.targets[index].isEnded else { return }
+        update.targets[index].isEnded = true
+        update.open -= 1
+        let target = update.targets[index]
+        // An alert's record tells of its number; the same number once more has no record of its own.
+        if update.device == nil {
+            var record = OutcomeRecord(uid: update.uid, device: target.token.device, verdict: verdict, reason: reason)
+            record.pushID = target.pushID
+            record.badge = target.badge
+            record.latencyMs = Int64((shard.nowNanos &- target.startedNanos) / 1_000_000)
+            fill(&record)
+            if recorder.write(record, app: update.app, eventID: update.eventID, tag: update.tag(.updateRecord)) {
+                update.unackedRecords += 1
+            }
+        }
+        finishIfEnded(update)
+        sender.leaveQueue(of: target.token)
+    }
+
+    func didSettleRecord(_ ref: WorkRef) {
+        guard let update = work.badgeUpdate(ref) else { return }
+        update.unackedRecords -= 1
+        finishIfEnded(update)
+    }
+
+    private func finishIfEnded(_ update: BadgeUpdate) {
+        if update.open == 0, update.unackedRecords == 0 { finish(update) }
+    }
+
+    /// The number was told: Redis forgets that it was not, and the reads are settled.
+    private func finish(_ update: BadgeUpdate) {
+        if update.device == nil {
+            try? shard.store.badgeTold(app: update.app.id, uid: update.uid, tag: Tag.noteBits)
+        }
+        work.remove(update)
+        for change in update.changes { finish(change) }
+    }
+
+    // MARK: Answers
+
+    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        guard let update = work.badgeUpdate(tag.ref) else { return }
+        let index = Int(tag.index)
+        switch tag.stage {
+        case .updateUser:
+            var recipient = Recipient(uid: update.uid)
+            RecipientReplies.user(reply, into: &recipient)
+            update.tokens = recipient.tokens
+            answered(update, failed: false)
+        case .updateDevices:
+            update.pushed = StateStore.devices(reply)
+            answered(update, failed: false)
+        case .updateBase:
+            let base = BadgeReading(base: reply)
+            checked(update, index) { $0.base = base }
+        case .updateSize:
+            let size = reply.int64 ?? 0
+            checked(update, index) { $0.size = size }
+        case .updateOwner:
+            guard index < update.targets.count else { return }
+            let isOwned = OwnerReply.allows(reply, uid: update.uid, token: update.targets[index].token)
+            checked(update, index) { $0.isOwned = isOwned }
+        default: break
+        }
+    }
+
+    func didFail(_ tag: Tag) {
+        guard let update = work.badgeUpdate(tag.ref) else { return }
+        switch tag.stage {
+        case .updateUser, .updateDevices: answered(update, failed: true)
+        default: checked(update, Int(tag.index)) { $0.hasFailed = true }
+        }
+    }
+}

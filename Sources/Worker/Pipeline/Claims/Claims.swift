@@ -1,0 +1,309 @@
+import EventLoop
+import PushCore
+import Redis
+import Telemetry
+
+/// Steps 5 and 10 in one atomic step of Redis, with the last facts that step 15 looks at: the claim, and whose the tokens are.
+///
+/// Of a message to one recipient by commands of their own, of a message to many for those together whose reads were answered
+/// together: that saves a tenth of what a member costs before sending. What fails together in a way that no waiting mends is
+/// asked for one by one. Claimed candidates lie in `claimed`, in the order of their claims; those that Redis could not
+/// answer about in `failed`.
+final class Claims {
+    let claimed = Tray<RecipientJob>()
+    let failed = Tray<RecipientJob>()
+    private let shard: ShardContext
+    private let work: WorkTable
+    private var keys = DedupKeys()
+    /// Recipients who ended uncounted while Redis took no writes, and have no mark there.
+    private var unmarked = RecentKeys<DedupKeys.Key>()
+    /// The batch that is being gathered.
+    private var open: ClaimBatch?
+    private var batches: SlotTable<ClaimBatch>
+    /// False once the server refused to take several recipients' keys in one call.
+    private var areTogether = true
+
+    init(_ shard: ShardContext, _ work: WorkTable) {
+        self.shard = shard
+        self.work = work
+        batches = SlotTable(capacity: shard.limits.recipientsMax)
+    }
+
+    // MARK: Asking
+
+    /// Claims a decided candidate; Redis is asked in the order of the calls, since the badges of one user rise with them.
+    func claim(_ job: RecipientJob) {
+        guard let candidate = job.candidate else { return }
+        candidate.phase = .claiming
+        candidate.hasFailed = false
+        candidate.isUnclaimed = false
+        candidate.hasReboundToken = false
+        candidate.lostTokens.removeAll(keepingCapacity: true)
+        candidate.awaiting = 1
+        for place in candidate.pushedTokens where candidate.recipient.tokens.indices.contains(place) {
+            candidate.awaiting += 1
+        }
+        notePushedDevices(job, candidate)
+        // Whoever acknowledged after the deadline has the message and needs no push.
+        if !job.suspects.isEmpty {
+            candidate.awaiting += 1
+            askAcks(job)
+        }
+        if job.event.hasManyRecipients, areTogether { return gather(job, candidate) }
+        sendGathered()
+        claimAlone(job, candidate)
+    }
+
+    private func claimAlone(_ job: RecipientJob, _ candidate: Candidate) {
+        sendClaim(job)
+        for place in candidate.pushedTokens { askOwner(job, candidate, place) }
+    }
+
+    private func sendClaim(_ job: RecipientJob) {
+        ask(job) { (store) throws(RedisFault) in
+            try store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.claim))
+        }
+    }
+
+    private func askOwner(_ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
+        guard candidate.recipient.tokens.indices.contains(place) else { return }
+        let token = candidate.recipient.tokens[place].record.hex
+        ask(job) { (store) throws(RedisFault) in
+            try store.owner(app: job.event.app.id, token: token, tag: job.tag(.owner, place))
+        }
+    }
+
+    private func askAcks(_ job: RecipientJob) {
+        ask(job) { (store) throws(RedisFault) in
+            try store.acks(app: job.event.app.id, uid: job.uid, msgID: job.event.msgID, tag: job.tag(.acks))
+        }
+    }
+
+    private func ask(_ job: RecipientJob, _ send: (StateStore) throws(RedisFault) -> Void) {
+        do throws(RedisFault) {
+            try send(shard.store)
+        } catch {
+            answered(job, failed: true)
+        }
+    }
+
+    /// With `clear_on_read`: these devices will show what is counted now. Before the claim, so that a read that comes after
+    /// it finds the device.
+    private func notePushedDevices(_ job: RecipientJob, _ candidate: Candidate) {
+        guard job.event.app.policy.clearOnRead, let push = job.event.message?.value.push, !push.silent, !push.voip,
+            let routes = candidate.decision?.routes
+        else { return }
+        var devices: [String] = []
+        for route in routes where route.pushedToken != nil { devices.append(route.device) }
+        guard !devices.isEmpty else { return }
+        // Lost with the connection, the claim is lost as well, and both are sent again.
+        try? shard.store.notePushed(app: job.event.app.id, uid: job.uid, devices: devices, tag: job.tag(.note))
+    }
+
+    // MARK: Together
+
+    /// Until the batch is full, another begins, or the stage ends.
+    private func gather(_ job: RecipientJob, _ candidate: Candidate) {
+        if let open, open.event !== job.event || open.counted != job.isCounted { sendGathered() }
+        let batch = open ?? ClaimBatch(job.event, counted: job.isCounted)
+        open = batch
+        batch.append(job, candidate)
+        if batch.recipients.count >= shard.limits.claimsPerCall { sendGathered() }
+    }
+
+    /// Sends what was gathered; one alone goes as it would have.
+    func sendGathered() {
+        guard let batch = open.take() else { return }
+        if batch.recipients.count == 1 {
+            guard let job = work.recipient(batch.recipients[0]), let candidate = job.candidate else { return }
+            return claimAlone(job, candidate)
+        }
+        batch.ref = batches.insert(batch)
+        let app = batch.event.app.id
+        batch.awaiting = batch.tokens.isEmpty ? 1 : 2
+        do throws(RedisFault) {
+            try shard.store.claim(
+                batch.event.subject, app: app, uids: batch.uids, counted: batch.counted, nowMs: shard.nowMs,
+                tag: batch.tag(.claims))
+        } catch {
+            didFailClaims(batch, error)
+        }
+        if batch.tokens.isEmpty { return }
+        do throws(RedisFault) {
+            try shard.store.owners(app: app, tokens: batch.tokenHexes, tag: batch.tag(.owners))
+        } catch {
+            didFailOwners(batch, error)
+        }
+    }
+
+    private func leave(_ batch: ClaimBatch) {
+        batch.awaiting -= 1
+        if batch.awaiting == 0 { batches.remove(batch.ref) }
+    }
+
+    // MARK: Answers
+
+    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        switch tag.stage {
+        case .claims: if let batch = batches.find(tag.ref) { didClaim(batch, reply) }
+        case .owners: if let batch = batches.find(tag.ref) { didReadOwners(batch, reply) }
+        case .claim:
+            guard let job = claiming(tag.ref) else { return }
+            take(ClaimReply(reply), job)
+        case .owner:
+            guard let job = claiming(tag.ref), let candidate = job.candidate else { return }
+            takeOwner(reply, job, candidate, Int(tag.index))
+        case .acks:
+            guard let job = claiming(tag.ref) else { return }
+            job.candidate?.acknowledged = StateStore.devices(reply)
+            answered(job, failed: false)
+        default: break
+        }
+    }
+
+    /// The recipient of an answer; nil: he ended meanwhile, or is in another phase.
+    private func claiming(_ ref: WorkRef) -> RecipientJob? {
+        guard let job = work.recipient(ref), job.candidate?.phase == .claiming else { return nil }
+        return job
+    }
+
+    /// Whether an answer about acks belongs to a candidate in the claim.
+    func isClaiming(_ ref: WorkRef) -> Bool { claiming(ref) != nil }
+
+    private func didClaim(_ batch: ClaimBatch, _ reply: borrowing RedisReply) {
+        leave(batch)
+        guard reply.count == batch.recipients.count else {
+            return forEachClaiming(batch) { answered($0, failed: true) }
+        }
+        var next = 0
+        reply.forEach { claim in
+            if let job = claiming(batch.recipients[next]) { take(ClaimReply(claim), job) }
+            next += 1
+        }
+    }
+
+    private func didReadOwners(_ batch: ClaimBatch, _ reply: borrowing RedisReply) {
+        leave(batch)
+        guard reply.count == batch.tokens.count else {
+            return forEachToken(batch) { job, _, _ in answered(job, failed: true) }
+        }
+        var next = 0
+        reply.forEach { owner in
+            let token = batch.tokens[next]
+            next += 1
+            if let job = claiming(token.recipient), let candidate = job.candidate {
+                takeOwner(owner, job, candidate, token.place)
+            }
+        }
+    }
+
+    private func forEachClaiming(_ batch: ClaimBatch, _ body: (RecipientJob) -> Void) {
+        for ref in batch.recipients { if let job = claiming(ref) { body(job) } }
+    }
+
+    private func forEachToken(_ batch: ClaimBatch, _ body: (RecipientJob, Candidate, Int) -> Void) {
+        for token in batch.tokens {
+            if let job = claiming(token.recipient), let candidate = job.candidate { body(job, candidate, token.place) }
+        }
+    }
+
+    private func take(_ claim: ClaimReply?, _ job: RecipientJob) {
+        job.candidate?.claim = claim
+        answered(job, failed: claim == nil)
+    }
+
+    private func takeOwner(_ reply: borrowing RedisReply, _ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
+        if candidate.recipient.tokens.indices.contains(place) {
+            switch OwnerReply.standing(reply, uid: job.uid, token: candidate.recipient.tokens[place]) {
+            case .owned: break
+            case .rebound: candidate.hasReboundToken = true
+            case .moved: candidate.lostTokens.append(place)
+            }
+        }
+        answered(job, failed: false)
+    }
+
+    private func answered(_ job: RecipientJob, failed isFailure: Bool) {
+        guard let candidate = job.candidate, candidate.answered(failed: isFailure) else { return }
+        if candidate.hasFailed { failed.append(job) } else { claimed.append(job) }
+    }
+
+    // MARK: Refusals
+
+    func didFail(_ tag: Tag, _ fault: RedisFault) {
+        switch tag.stage {
+        case .claims: if let batch = batches.find(tag.ref) { didFailClaims(batch, fault) }
+        case .owners: if let batch = batches.find(tag.ref) { didFailOwners(batch, fault) }
+        case .claim:
+            guard let job = claiming(tag.ref) else { return }
+            if fault.refusesWrite { refused(job, fault) } else { answered(job, failed: true) }
+        case .owner:
+            guard let job = claiming(tag.ref) else { return }
+            // A token whose owner cannot be read is nobody's.
+            let isBroken = shard.countsAsBroken(fault)
+            if isBroken { job.candidate?.lostTokens.append(Int(tag.index)) }
+            answered(job, failed: !isBroken)
+        case .acks:
+            if let job = claiming(tag.ref) { answered(job, failed: !shard.countsAsBroken(fault)) }
+        default: break
+        }
+    }
+
+    private func didFailClaims(_ batch: ClaimBatch, _ fault: RedisFault) {
+        leave(batch)
+        if fault.isAboutOneKey {
+            if fault.refusesManySlots, areTogether {
+                areTogether = false
+                shard.log.info("Redis takes no keys of several users in one call: claims go one by one")
+            }
+            forEachClaiming(batch) { sendClaim($0) }
+        } else if fault.refusesWrite {
+            forEachClaiming(batch) { refused($0, fault) }
+        } else {
+            forEachClaiming(batch) { answered($0, failed: true) }
+        }
+    }
+
+    private func didFailOwners(_ batch: ClaimBatch, _ fault: RedisFault) {
+        leave(batch)
+        forEachToken(batch) { job, candidate, place in
+            if fault.isAboutOneKey { askOwner(job, candidate, place) } else { answered(job, failed: true) }
+        }
+    }
+
+    /// Redis answers and reads, but takes not this write. The rule is: open to push, never silent. What the claim would have
+    /// looked at is looked at without a write; the push goes without a badge, and the claim is owed. Once: where even that is
+    /// refused, the candidate is tried again later.
+    private func refused(_ job: RecipientJob, _ fault: RedisFault) {
+        shard.writes.refused(fault, nowNanos: shard.nowNanos)
+        guard let candidate = job.candidate, !candidate.isUnclaimed else { return answered(job, failed: true) }
+        shard.metrics.unclaimed.add()
+        candidate.isUnclaimed = true
+        ask(job) { (store) throws(RedisFault) in
+            try store.peek(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.claim))
+        }
+    }
+
+    // MARK: Dedup keys
+
+    /// False: the same key is in work here already, for an earlier delivery of the event; the recipient waits for its end.
+    func takesKey(_ job: RecipientJob) -> Bool {
+        if job.flags.contains(.holdsDedupKey) { return true }
+        guard keys.take(job.dedupKey, job.ref) else { return false }
+        job.flags.insert(.holdsDedupKey)
+        return true
+    }
+
+    /// The recipient has ended. Returns those who waited for that.
+    func releaseKey(_ job: RecipientJob) -> [WorkRef] {
+        guard job.flags.remove(.holdsDedupKey) != nil else { return [] }
+        return keys.release(job.dedupKey)
+    }
+
+    /// What ended here uncounted has no mark in Redis.
+    func recallUnmarked(_ job: RecipientJob, _ candidate: Candidate) {
+        if candidate.isUnclaimed, unmarked.contains(job.dedupKey) { candidate.claim?.state = .finished }
+    }
+
+    func rememberUnmarked(_ job: RecipientJob) { unmarked.insert(job.dedupKey) }
+}

@@ -1,0 +1,55 @@
+import JSON
+import PushCore
+
+/// A recipient who is pushed and recorded while Redis took no writes: his claim and his mark are owed.
+///
+/// It waits in `carillon.parked`, outside of any one process, so that the event's offset can be settled and a crash repeats
+/// nothing. Whoever reads it claims, which counts what was to be counted, and marks.
+struct OwedClaim: Sendable {
+    var request: ClaimRequest
+
+    /// The record's JSON. The format is this worker's own.
+    func write(to writer: inout JSONWriter) {
+        let subject = request.subject
+        writer.beginObject()
+        writer.member("v", 1)
+        writer.member("app", request.app)
+        writer.member("uid", request.uid)
+        writer.member("owed", subject.kind.rawValue)
+        writer.member("id", subject.id)
+        writer.member("conv", subject.conversation)
+        writer.member("sent_ms", subject.sentMs)
+        if let seq = subject.seq { writer.member("seq", seq) }
+        writer.member("expire_ms", subject.expireAtMs)
+        writer.member("counted", request.counted)
+        if let revoke = subject.revoke {
+            writer.member("target", revoke.targetMsgID)
+            writer.member("badge", revoke.badge.rawValue)
+        }
+        writer.endObject()
+    }
+
+    /// Nil: no record of this format.
+    init?(_ bytes: UnsafeRawBufferPointer, nowMs: Int64) {
+        guard let tree = try? JSONTree(parsing: bytes, maxBytes: 1 << 16, maxDepth: 4), tree["v"]?.int == 1,
+            let app = tree["app"]?.string, let uid = tree["uid"]?.string,
+            let kind = tree["owed"]?.string.flatMap(PairKind.init(rawValue:)), let id = tree["id"]?.string,
+            let conversation = tree["conv"]?.string, let sentMs = tree["sent_ms"]?.int,
+            let expireMs = tree["expire_ms"]?.int, let counted = tree["counted"]?.bool
+        else { return nil }
+        var revoke: Message.Revoke?
+        if let target = tree["target"]?.string,
+            let badge = tree["badge"]?.string.flatMap(Message.Revoke.Badge.init(rawValue:))
+        {
+            revoke = Message.Revoke(targetMsgID: target, badge: badge)
+        }
+        let subject = ClaimSubject(
+            kind: kind, id: id, conversation: conversation, sentMs: sentMs, seq: tree["seq"]?.int, revoke: revoke,
+            expireAtMs: expireMs)
+        request = ClaimRequest(app: app, uid: uid, subject, counted: counted, nowMs: nowMs)
+    }
+
+    init(_ request: ClaimRequest) {
+        self.request = request
+    }
+}

@@ -1,0 +1,50 @@
+import Redis
+import Telemetry
+
+/// Whether Redis takes writes: it may be full, a replica, or refuse this worker's commands while it answers reads.
+///
+/// Tells each cause once in ten seconds; how often it was met meanwhile stands in the line.
+final class RedisWrites {
+    /// Since when and how it refuses; nil: it takes them.
+    private(set) var refusal: Refusal?
+    private let log: Log
+    private var limiter = LogLimiter()
+    private static let forgetNanos: UInt64 = 10_000_000_000
+
+    struct Refusal {
+        /// `RedisFault.Code.name`.
+        var code: String
+        var lastNanos: UInt64
+    }
+
+    init(log: Log) {
+        self.log = log
+    }
+
+    /// A write was refused.
+    func refused(_ fault: RedisFault, nowNanos: UInt64) {
+        if fault.isLasting {
+            return tell(fault, "a key of this worker's own is broken: its user's badge stands still", nowNanos: nowNanos)
+        }
+        refusal = Refusal(code: fault.code.name, lastNanos: nowNanos)
+        tell(fault, "Redis takes no writes: pushes go without a badge until it does", nowNanos: nowNanos)
+    }
+
+    /// A write was taken. True: it was refused before.
+    func taken() -> Bool {
+        guard refusal != nil else { return false }
+        refusal = nil
+        return true
+    }
+
+    /// Nothing is left that would be written, so nothing would tell; the next write shows how it is.
+    func forgetIfOld(nowNanos: UInt64) {
+        if let refusal, nowNanos &- refusal.lastNanos > Self.forgetNanos { self.refusal = nil }
+    }
+
+    /// The server's own text may quote a key: it stays out.
+    func tell(_ fault: RedisFault, _ text: StaticString, nowNanos: UInt64) {
+        guard let line = limiter.admit(text, fault.code.name, nowNanos: nowNanos) else { return }
+        log.error(text, ["code": .string(fault.code.name), "not_told": .int(line.suppressed)])
+    }
+}

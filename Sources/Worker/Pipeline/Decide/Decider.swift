@@ -1,0 +1,84 @@
+import EventLoop
+import PushCore
+
+/// Takes the decision of contract section 5 about a candidate of whom all is read.
+struct Decider {
+    private let shard: ShardContext
+
+    init(_ shard: ShardContext) {
+        self.shard = shard
+    }
+
+    /// Decides, and keeps the decision with the candidate. False: nothing is to be done and nothing to be recorded.
+    func decide(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
+        let event = job.event
+        noteLiveness(of: job, candidate)
+        let decision: Decision
+        if job.uid.isEmpty {
+            decision = Decision(alert: .deny(.expired), counted: false, routes: [])
+        } else if let digest = event.digest {
+            guard let told = decideDigest(digest, candidate, event) else { return false }
+            decision = told
+        } else if let message = event.message {
+            decision = message.read { message in
+                PushCore.decide(
+                    message, sentMs: event.sentMs, for: candidate.recipient, policy: event.app.policy,
+                    zones: shard.zones, now: shard.nowMs, facts: &candidate.facts)
+            }
+        } else if let activity = event.content?.activity {
+            decision = PushCore.decide(
+                activity, sentMs: event.sentMs, for: candidate.recipient, startedMs: candidate.activityStartMs,
+                now: shard.nowMs)
+        } else {
+            return false
+        }
+        candidate.decision = decision
+        job.isCounted = decision.counted
+        job.settings = candidate.recipient.settings
+        if decision.alert == .allow(forced: true) { job.flags.insert(.forced) } else { job.flags.remove(.forced) }
+        return true
+    }
+
+    /// What `decide` says of all that was read by now, if that is a denial which nothing else can turn.
+    func denial(of candidate: Candidate, _ event: EventJob) -> Decision? {
+        guard candidate.recipient.presence.isEmpty, let message = event.message else { return nil }
+        let decision = message.read { message in
+            PushCore.decide(
+                message, sentMs: event.sentMs, for: candidate.recipient, policy: event.app.policy,
+                zones: shard.zones, now: shard.nowMs, facts: &candidate.facts)
+        }
+        guard case .deny(let reason) = decision.alert, reason != .expired, !decision.counted else { return nil }
+        return decision
+    }
+
+    /// Whether a device of the user is live: then no SMS is asked for, whatever becomes of pushes.
+    private func noteLiveness(of job: RecipientJob, _ candidate: Candidate) {
+        guard job.event.wantsSMS else { return }
+        let now = shard.nowMs
+        if candidate.recipient.presence.contains(where: { $0.liveness(at: now).isLive }) {
+            job.flags.insert(.live)
+        } else {
+            job.flags.remove(.live)
+        }
+    }
+
+    /// Nil: not now. Quiet hours that hold again put it off, and who has a phone in hand sees for himself.
+    private func decideDigest(_ digest: DigestJob, _ candidate: Candidate, _ event: EventJob) -> Decision? {
+        guard let message = event.message else { return nil }
+        // Levels are of conversations; those of the messages that it tells of let them through.
+        var policy = digest.app.policy
+        policy.defaultLevels = [:]
+        let now = shard.nowMs
+        let decision = message.read { message in
+            PushCore.decide(
+                message, sentMs: event.sentMs, for: candidate.recipient, policy: policy, zones: shard.zones, now: now,
+                facts: &candidate.facts)
+        }
+        if decision.alert == .deny(.dnd) {
+            digest.putOffToMs = QuietHours.endMs(
+                for: candidate.recipient, policy: policy, zones: shard.zones, now: now)
+            return nil
+        }
+        return candidate.recipient.hasMobileInForeground(at: now) ? nil : decision
+    }
+}

@@ -1,0 +1,94 @@
+import EventLoop
+import PushCore
+import Redis
+import Telemetry
+
+/// The digest after quiet hours: one push per user that tells how many of the messages held back are unread.
+///
+/// What is due stands in Redis, so it survives workers; whoever finds it takes a lease. A digest travels as a message of
+/// this worker's own, on the same path as every other: claimed once, decided, pushed, recorded under the event id
+/// `digest-…`. Events that are to begin lie in `events`.
+final class Digests {
+    let events = Tray<EventJob>()
+    private let shard: ShardContext
+    private let apps: [String: AppContext]
+    private let isUsed: Bool
+    private var jobs: SlotTable<DigestJob>
+    private var nextBucket = 0
+    /// The ends of the leases that were asked for last, by the number of their round: a tag has no room for a time.
+    private var leases: [(round: UInt32, leaseMs: Int64)] = []
+    private var nextRound: UInt32 = 0
+
+    /// How long a digest may take before another worker tries it.
+    private static let leaseMs: Int64 = 120_000
+    /// Nobody wants to hear in the evening of what was quiet in the night.
+    private static let lifetimeMs: Int64 = 12 * 3_600_000
+    private static let claimMax = 64
+
+    init(_ shard: ShardContext, apps: [String: AppContext]) {
+        self.shard = shard
+        self.apps = apps
+        isUsed = apps.values.contains(where: \.sendsDigest)
+        jobs = SlotTable(capacity: shard.limits.recipientsMax)
+    }
+
+    /// Once a second: a few of the queues, so that each is looked at every few seconds.
+    func poll() {
+        guard isUsed, shard.store.client.isReady else { return }
+        let leaseMs = shard.nowMs &+ Self.leaseMs
+        for _ in 0..<4 {
+            let bucket = nextBucket
+            nextBucket = (nextBucket + 1) % DueUser.buckets
+            let place = WorkRef(slot: bucket, generation: round(leaseMs))
+            try? shard.store.claimDue(
+                bucket: bucket, nowMs: shard.nowMs, leaseMs: leaseMs, count: Self.claimMax, tag: Tag(place, .due).bits)
+        }
+    }
+
+    private func round(_ leaseMs: Int64) -> UInt32 {
+        if leases.last?.leaseMs != leaseMs {
+            leases.append((nextRound, leaseMs))
+            nextRound = (nextRound &+ 1) & 0xFF_FFFF
+            if leases.count > 64 { leases.removeFirst() }
+        }
+        return leases.last?.round ?? 0
+    }
+
+    func didClaimDue(_ tag: Tag, _ reply: borrowing RedisReply) {
+        guard let leaseMs = leases.first(where: { $0.round == tag.ref.generation })?.leaseMs else { return }
+        var found: [DigestJob] = []
+        reply.forEach { element in
+            guard let user = DueUser(member: element.bytes), let app = apps[user.app] else { return }
+            found.append(DigestJob(app: app, user: user, leaseMs: leaseMs))
+        }
+        for job in found {
+            job.ref = jobs.insert(job)
+            do throws(RedisFault) {
+                try shard.store.takeDigest(app: job.user.app, uid: job.user.uid, tag: Tag(job.ref, .digest).bits)
+            } catch {
+                jobs.remove(job.ref)
+            }
+        }
+    }
+
+    /// - Parameter count: nil: Redis could not say; the lease's end brings it back.
+    func didTake(_ ref: WorkRef, count: Int64?, oldestMs: Int64) {
+        guard let job = jobs.find(ref) else { return }
+        jobs.remove(ref)
+        guard let count else { return }
+        guard count > 0, job.app.sendsDigest else { return end(job) }
+        job.count = Int(clamping: count)
+        events.append(
+            job.event(oldestMs: oldestMs, nowMs: shard.nowMs, expireAtMs: shard.nowMs &+ Self.lifetimeMs))
+        shard.requestTurn()
+    }
+
+    /// Everything of it is recorded. What is lost with the connection comes back with the lease, and is found finished.
+    func end(_ digest: DigestJob) {
+        if let atMs = digest.putOffToMs {
+            try? shard.store.planDue(digest.user, atMs: atMs, tag: Tag.noteBits)
+        } else {
+            try? shard.store.endDigest(of: digest.user, leaseMs: digest.leaseMs, tag: Tag.noteBits)
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import EventLoop
+import PushCore
+import Telemetry
+
+/// The one push that tells of a burst.
+extension Dispatcher {
+    /// One push per device: the newest message carries it, with the number of all that wait for that device.
+    ///
+    /// - Parameter refs: recipients who waited, oldest first.
+    func merge(_ refs: [WorkRef]) {
+        var devices: [(name: String, refs: [DeviceRef])] = []
+        for case let job? in refs.map(work.recipient) {
+            for index in job.devices.indices where job.devices[index].machine.isMerging {
+                let name = job.devices[index].route.device
+                let ref = job.deviceRef(index)
+                if let known = devices.firstIndex(where: { $0.name == name }) {
+                    devices[known].refs.append(ref)
+                } else {
+                    devices.append((name, [ref]))
+                }
+            }
+        }
+        for device in devices { sendMerged(device.refs) }
+    }
+
+    /// The newest goes; the others wait for its outcome.
+    private func sendMerged(_ refs: [DeviceRef]) {
+        var rest = refs
+        while let carrier = rest.popLast() {
+            guard let job = work.recipient(carrier.work), job.isMerging(carrier.device),
+                let token = job.devices[carrier.device].token
+            else { continue }
+            // Alone it goes with its own text.
+            if let oldest = rest.first.flatMap({ work.recipient($0.work) }) {
+                job.devices[carrier.device].merged = MergedPush(others: rest, oldestID: oldest.event.msgID)
+            }
+            return sender.enqueue(job, carrier.device, to: token, badge: nil, isChecked: false)
+        }
+    }
+
+    /// What was looked at at the window's end and is not told.
+    func drop(_ dropped: Bursts.Dropped) {
+        guard let job = work.recipient(dropped.recipient) else { return }
+        if dropped.reason == nil { job.machine.leaveUnmarked() }
+        for index in job.devices.indices where job.devices[index].machine.isMerging {
+            end(
+                job, index, dropped.reason == .expired ? .expired : .suppressed,
+                (dropped.reason ?? .ok).rawValue, isRecorded: dropped.reason != nil)
+        }
+        conclude(job)
+    }
+
+    /// The push that told of others has ended. Did it end before APNs had a word in it (its own message was read or
+    /// recalled at the last moment), the next newest carries the rest.
+    func follow(_ merged: MergedPush, _ verdict: Verdict) {
+        switch verdict {
+        case .suppressed, .expired, .parked:
+            sendMerged(merged.others)
+        case .accepted, .rejected, .online:
+            for ref in merged.others {
+                guard let job = work.recipient(ref.work), job.isMerging(ref.device) else { continue }
+                job.event.app.metrics.coalesced.add()
+                // The merged push was this message's alert, too: whether an SMS is wanted goes by what became of it.
+                job.flags.insert(verdict == .accepted ? .accepted : .failed)
+                end(job, ref.device, .suppressed, Reason.coalesced.rawValue)
+                conclude(job)
+            }
+        }
+    }
+}

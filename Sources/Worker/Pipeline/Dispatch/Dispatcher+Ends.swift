@@ -1,0 +1,126 @@
+import APNs
+import EventLoop
+import PushCore
+import Telemetry
+
+/// Ends: of a device, of a recipient, and of what is given to another owner.
+extension Dispatcher {
+    /// One device has its end: a record of it, and with the last one the recipient's (`conclude`).
+    func end(
+        _ job: RecipientJob, _ index: Int, _ verdict: Verdict, _ reason: String, isRecorded: Bool = true,
+        _ fill: (inout OutcomeRecord) -> Void = { _ in }
+    ) {
+        let left = job.devices[index].machine.end()
+        guard left != .nothing else { return }
+        job.machine.deviceEnded()
+        if verdict != .accepted { recorder.noteFailure(of: job, verdict: verdict, reason: reason) }
+        if isRecorded {
+            var record = OutcomeRecord(
+                uid: job.uid, device: job.devices[index].route.device, verdict: verdict, reason: reason)
+            record.pushID = job.devices[index].pushID
+            fill(&record)
+            recorder.write(record, of: job)
+        }
+        let merged = job.devices[index].merged.take()
+        if let merged { follow(merged, verdict) }
+        if left == .openAndDeviceFree, let token = job.devices[index].token { sender.leaveQueue(of: token) }
+    }
+
+    /// A route that a later round, or another owner, replaces.
+    func replace(_ job: RecipientJob, _ index: Int) {
+        let left = job.devices[index].machine.replace()
+        guard left != .nothing else { return }
+        job.machine.deviceEnded()
+        job.devices[index].check = nil
+        if left == .openAndDeviceFree, let token = job.devices[index].token { sender.leaveQueue(of: token) }
+    }
+
+    /// Lets go of what only waits; pushes that are queued or out stay.
+    func replaceWaiting(_ job: RecipientJob) {
+        for index in job.devices.indices where job.devices[index].machine.isWaiting { replace(job, index) }
+    }
+
+    /// A push that was queued is not sent after all.
+    func didNotSend(_ unsent: UnsentPush) {
+        guard let job = work.recipient(unsent.device.work), job.isPushing(unsent.device.device) else { return }
+        let index = unsent.device.device
+        switch unsent.cause {
+        case .check(.stop(let reason)):
+            end(job, index, reason == .expired ? .expired : .suppressed, reason.rawValue)
+            leaveToConnection(job, index, reason)
+        case .check(.acknowledged):
+            end(job, index, .online, Reason.acked.rawValue)
+        case .check(.finishedElsewhere):
+            end(job, index, .suppressed, Reason.ok.rawValue, isRecorded: false)
+            job.machine.leaveUnmarked()
+        case .check(.decideAgain):
+            return decideAgainForRebound(job, index)
+        case .check(.send), .check(.askAgain): return
+        case .unfit(let fault):
+            // Ours to prevent, so it is told.
+            shard.log.error(
+                "a push was unfit to be sent", ["fault": .string(fault.text), "app": .string(job.event.app.id)])
+            if case .payloadTooLarge = fault {
+                end(job, index, .suppressed, Reason.payloadTooLarge.rawValue)
+                leaveToConnection(job, index, .payloadTooLarge)
+            } else {
+                end(job, index, .rejected, "Unfit")
+                deliverCopy(job, index, accepted: false, alert: true)
+            }
+        }
+        conclude(job)
+    }
+
+    // MARK: The recipient
+
+    /// All devices ended, all records with the broker, the deliveries too: then the mark that stops a redelivery.
+    func conclude(_ job: RecipientJob) {
+        if job.machine.phase == .open, job.machine.openDevices == 0 { recorder.offerSMSIfAllFailed(job) }
+        let areSettled = !job.flags.contains(.hasDelivery) || job.event.areDeliveriesSettled
+        switch job.machine.next(areDeliveriesSettled: areSettled) {
+        case .nothing: break
+        case .awaitDeliveries: job.event.waitingForDeliveries.append(job.ref)
+        case .mark: recorder.mark(job)
+        case .end: ended.append(job)
+        }
+    }
+
+    /// The mark is written, or can never be.
+    func didMark(_ job: RecipientJob) {
+        if job.machine.didMark() { ended.append(job) }
+    }
+
+    /// Records that were waited for are acknowledged.
+    func conclude(_ ref: WorkRef) {
+        if let job = work.recipient(ref) { conclude(job) }
+    }
+
+    // MARK: Hand-back
+
+    /// Its partition goes to another owner. What is on a stream ends here and is marked; all else is left to that one.
+    func handBack(_ job: RecipientJob) {
+        job.candidate = nil
+        noteDecided(job)
+        var isLeft = job.machine.phase != .open && job.machine.phase != .marking
+        job.machine.handBack()
+        for index in job.devices.indices where job.devices[index].machine.isOpen {
+            // With the client and not withdrawn: it is on a stream.
+            if job.devices[index].machine.isWithClient { continue }
+            replace(job, index)
+            isLeft = true
+        }
+        if isLeft {
+            job.machine.leaveUnmarked()
+            job.event.isHandedBack = true
+        }
+        conclude(job)
+    }
+
+    /// The APNs client gave a push back that was on no stream.
+    func withdrew(_ device: DeviceRef) {
+        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return }
+        job.machine.leaveUnmarked()
+        job.event.isHandedBack = true
+        replace(job, device.device)
+    }
+}

@@ -1,0 +1,139 @@
+import APNs
+import EventLoop
+import PushCore
+import Telemetry
+
+/// Step 17: what APNs said, and what follows for the token, the user and the operator.
+extension Dispatcher {
+    func didFinish(_ push: FinishedPush) {
+        guard let job = work.recipient(push.tag.ref) else { return }
+        let index = Int(push.tag.index)
+        guard job.isPushing(index), let bound = job.devices[index].token else { return }
+        let latency = shard.nowNanos &- job.devices[index].startedNanos
+        let ending = Ending(push.outcome, token: bound, isForced: job.isForced)
+        let isAccepted = ending.verdict == .accepted
+        if isAccepted {
+            job.flags.insert(.accepted)
+            noteAccepted(job, index)
+            shard.metrics.accepted(job.event.origin?.kafkaMs ?? 0, nowMs: shard.nowMs)
+        }
+        end(job, index, ending.verdict, ending.reason) { record in
+            record.label = ending.label
+            record.apnsID = ending.apnsID
+            record.status = ending.status
+            record.badge = job.devices[index].badge
+            record.attempts = push.attempts
+            record.latencyMs = Int64(latency / 1_000_000)
+        }
+        weigh(ending, of: bound, job)
+        deliverCopy(job, index, accepted: isAccepted, alert: !isAccepted)
+        endHoldsWithoutDesktop(job)
+        conclude(job)
+        recorded.append(job)
+    }
+
+    /// While other devices of the user are open, or the rest is left to another owner, a crash must not push this one again;
+    /// and a started Live Activity runs from now. Best effort: what is lost with the connection costs at most one push too
+    /// many.
+    private func noteAccepted(_ job: RecipientJob, _ index: Int) {
+        let now = shard.nowMs
+        let app = job.event.app.id
+        // Without a claim there is no mark that this could be written to.
+        if job.machine.openDevices > 1 || !job.machine.isMarked || job.machine.phase != .open,
+            !job.flags.contains(.owesClaim)
+        {
+            try? shard.store.accepted(
+                app: app, uid: job.uid, job.event.subject, device: job.devices[index].route.device, nowMs: now,
+                tag: job.tag(.note))
+        }
+        if let activityID = job.event.begunActivityID {
+            try? shard.store.beginActivity(
+                app: app, uid: job.uid, activityID: activityID, atMs: now, tag: job.tag(.note))
+        }
+    }
+
+    /// A dead token goes, unless so many go for the same cause that the cause is more likely ours.
+    private func weigh(_ ending: Ending, of token: BoundToken, _ job: RecipientJob) {
+        let app = job.event.app
+        let nowMs = Int64(shard.nowNanos / 1_000_000)
+        guard let cause = ending.removal else {
+            if ending.status != nil { app.brake.answered(nowMs: nowMs) }
+            return
+        }
+        guard case .withhold(let isFirst) = app.brake.refused(cause, nowMs: nowMs) else {
+            app.metrics.tokenRemoved(ending.label)
+            // Lost with the connection, the token is refused and removed with the next push.
+            try? shard.store.removeToken(
+                app: app.id, uid: job.uid, token: token, tag: job.tag(.note), ownerTag: job.tag(.note))
+            return recorder.writeFeedback(ending, token, of: job)
+        }
+        app.metrics.removalWithheld(cause.label)
+        guard isFirst else { return }
+        app.metrics.brake(cause.label, isEngaged: true)
+        shard.log.error(
+            "so many tokens are dead for one cause that none is removed: is the topic, environment or key right?",
+            ["app": .string(app.id), "cause": .string(cause.label)])
+    }
+
+    /// Once a second: removals that may go on.
+    func releaseBrakes(of apps: some Sequence<AppContext>) {
+        let nowMs = Int64(shard.nowNanos / 1_000_000)
+        for app in apps {
+            for cause in app.brake.release(nowMs: nowMs) {
+                app.metrics.brake(cause.label, isEngaged: false)
+                shard.log.warning(
+                    "dead tokens are removed again", ["app": .string(app.id), "cause": .string(cause.label)])
+            }
+        }
+    }
+}
+
+/// APNs' outcome in the words of `push.results`.
+struct Ending {
+    var verdict: Verdict
+    var reason: String
+    /// The reason as a metric's label: of a closed set.
+    var label: String
+    var status: Int?
+    var apnsID: PushIdentity?
+    var timestampMs: Int64?
+    /// Why the token goes; nil: it stays.
+    var removal: RemovalBrake.Cause?
+
+    init(_ outcome: PushOutcome, token: BoundToken, isForced: Bool) {
+        switch outcome {
+        case .accepted(let id):
+            self.init(.accepted, (isForced ? Reason.forced : .ok).rawValue)
+            status = 200
+            apnsID = PushIdentity(high: id.high, low: id.low)
+        case .rejected(let status, let reason, let timestampMs):
+            self.init(.rejected, reason.text, label: reason.label)
+            self.status = status
+            self.timestampMs = timestampMs
+            switch outcome.tokenFate {
+            case .keep: break
+            case .remove: removal = reason.text == "DeviceTokenNotForTopic" ? .notForTopic : .badDeviceToken
+            case .removeIfOlder: removal = token.record.isDead(sinceMs: timestampMs) ? .gone : nil
+            }
+        case .expired:
+            self.init(.expired, Reason.expired.rawValue)
+        case .deferred(let status, let reason, _):
+            self.init(.rejected, reason.text, label: reason.label)
+            self.status = status
+        case .superseded:
+            self.init(.suppressed, Reason.coalesced.rawValue)
+        case .unprocessed:
+            self.init(.rejected, "Unprocessed")
+        case .unknown(_, let id):
+            // Tried again as often as allowed, with the same apns-id: it may have arrived or not.
+            self.init(.rejected, "Unanswered")
+            apnsID = PushIdentity(high: id.high, low: id.low)
+        }
+    }
+
+    private init(_ verdict: Verdict, _ reason: String, label: String? = nil) {
+        self.verdict = verdict
+        self.reason = reason
+        self.label = label ?? reason
+    }
+}

@@ -1,0 +1,173 @@
+import EventLoop
+import PushCore
+import Redis
+import Telemetry
+
+/// Later rounds of a decision: acks that are missing, holds that are over, tokens that were bound anew.
+extension Dispatcher {
+    /// The first look comes early, so that an ack in time ends its message soon; the last at the deadline.
+    private static let earlyLookNanos: UInt64 = 1_000_000_000
+    private static let postponeNanos: UInt64 = 50_000_000
+
+    /// All is read anew for another round.
+    func decideAgain(_ job: RecipientJob) {
+        guard job.machine.decideAgain() else { return }
+        if job.candidate == nil {
+            job.candidate = Candidate(uid: job.uid, order: job.order)
+        }
+        again.append(job)
+        shard.requestTurn()
+    }
+
+    /// The token of a push that waited was bound anew by the same user.
+    func decideAgainForRebound(_ job: RecipientJob, _ index: Int) {
+        guard job.reboundRounds < Self.reboundRoundsMax else {
+            end(job, index, .suppressed, Reason.tokenMoved.rawValue)
+            return conclude(job)
+        }
+        job.reboundRounds += 1
+        if !job.rebound.contains(index) { job.rebound.append(index) }
+        decideAgain(job)
+    }
+
+    // MARK: Acks
+
+    func scheduleAckLook(_ job: RecipientJob) {
+        guard let deadline = job.earliestAckNanos else { return }
+        shard.timers.schedule(.acks(job.ref), dueNanos: min(shard.nowNanos &+ Self.earlyLookNanos, deadline))
+    }
+
+    /// Its time to look for acks has come.
+    func lookForAcks(_ ref: WorkRef) {
+        guard let job = work.recipient(ref), job.earliestAckNanos != nil else { return }
+        guard job.machine.readAcks() else { return postpone(.acks(ref)) }
+        readAcks(job)
+    }
+
+    private func readAcks(_ job: RecipientJob) {
+        do throws(RedisFault) {
+            try shard.store.acks(app: job.event.app.id, uid: job.uid, msgID: job.event.msgID, tag: job.tag(.acks))
+        } catch {
+            retryAcks(job)
+        }
+    }
+
+    private func retryAcks(_ job: RecipientJob) {
+        job.failures += 1
+        shard.timers.schedule(.retryStep(job.ref), dueNanos: shard.retryNanos(failures: job.failures))
+    }
+
+    func didFailAcks(_ ref: WorkRef, _ fault: RedisFault) {
+        guard let job = work.recipient(ref) else { return }
+        let isBroken = shard.countsAsBroken(fault)
+        if let candidate = job.candidate, candidate.phase == .readingAcks {
+            if isBroken { didReadOwnAcks(job, candidate, []) } else { again.append(job) }
+            return shard.requestTurn()
+        }
+        guard job.machine.phase == .readingAcks else { return }
+        if isBroken { didReadAcks(job, []) } else { retryAcks(job) }
+    }
+
+    func didReadAcks(_ ref: WorkRef, _ devices: [String]) {
+        guard let job = work.recipient(ref) else { return }
+        if let candidate = job.candidate, candidate.phase == .readingAcks {
+            return didReadOwnAcks(job, candidate, devices)
+        }
+        if job.machine.phase == .readingAcks { didReadAcks(job, devices) }
+    }
+
+    /// Who acknowledged what an earlier try delivered.
+    private func didReadOwnAcks(_ job: RecipientJob, _ candidate: Candidate, _ devices: [String]) {
+        candidate.acknowledged = devices
+        route(job)
+    }
+
+    /// Whoever acknowledged is done; whoever is late makes the decision be taken again without that connection.
+    private func didReadAcks(_ job: RecipientJob, _ acknowledged: [String]) {
+        guard job.machine.didReadAcks() else { return }
+        job.failures = 0
+        let now = shard.nowNanos
+        var isLate = false
+        for index in job.devices.indices {
+            guard let dueNanos = job.devices[index].machine.ackDueNanos else { continue }
+            if acknowledged.contains(job.devices[index].route.device) {
+                end(job, index, .online, Reason.acked.rawValue)
+            } else if dueNanos <= now {
+                suspect(job, index)
+                isLate = true
+            }
+        }
+        endHoldsWithoutDesktop(job)
+        // A fresh round: all is read anew.
+        if isLate { return decideAgain(job) }
+        if let deadline = job.earliestAckNanos { shard.timers.schedule(.acks(job.ref), dueNanos: deadline) }
+        conclude(job)
+    }
+
+    private func suspect(_ job: RecipientJob, _ index: Int) {
+        guard let target = job.devices[index].connection else { return }
+        job.suspects.append(RecipientJob.Suspect(device: target.device, connectionEpoch: target.epoch))
+        recorder.traceWait(job, index, .noAck)
+        replace(job, index)
+        job.event.app.metrics.ackTimeouts.add()
+    }
+
+    // MARK: Holds
+
+    /// The phone waits for the user's desktop (contract section 5, routes).
+    func hold(_ job: RecipientJob, _ index: Int, _ candidate: Candidate, token: Int, holdMs: Int64?) {
+        if job.flags.contains(.holdOver) { return startPush(job, index, candidate, token: token) }
+        job.devices[index].machine.hold()
+        recorder.traceWait(job, index, .desktopFirst)
+        guard let holdMs, !job.flags.contains(.holdArmed) else { return }
+        job.flags.insert(.holdArmed)
+        // A try before this one, of this worker or another, has waited since the record came.
+        let waitedMs = job.flags.contains(.resumed) ? max(0, shard.nowMs &- (job.event.origin?.kafkaMs ?? .max)) : 0
+        let leftMs = max(0, holdMs &- waitedMs)
+        shard.timers.schedule(.hold(job.ref), dueNanos: shard.nowNanos &+ UInt64(leftMs) &* 1_000_000)
+    }
+
+    /// The hold is over: all is read anew, and the phones are pushed unless the message was read by then.
+    func endHold(_ ref: WorkRef) {
+        guard let job = work.recipient(ref), !job.machine.hasEnded, job.machine.phase != .marking else { return }
+        guard job.machine.phase == .open else { return postpone(.hold(ref)) }
+        job.flags.insert(.holdOver)
+        if job.devices.contains(where: \.machine.isHeld) { decideAgain(job) }
+    }
+
+    /// `hold_s` 0: phones that wait for a desktop's ack end once none is awaited any more: it came, before or now, or the
+    /// desktop got a push of its own.
+    func endHoldsWithoutDesktop(_ job: RecipientJob) {
+        guard job.devices.contains(where: { $0.waitsForDesktopAck }) else { return }
+        let isAwaited = job.devices.contains { device in
+            device.machine.ackDueNanos != nil && device.connection?.isDesktop ?? false
+        }
+        if isAwaited { return }
+        for phone in job.devices.indices where job.devices[phone].waitsForDesktopAck {
+            end(job, phone, .suppressed, Reason.desktopOnline.rawValue)
+        }
+    }
+
+    /// Another step of the recipient is under way; its turn comes after it.
+    private func postpone(_ item: DueItem) {
+        shard.timers.schedule(item, dueNanos: shard.nowNanos &+ Self.postponeNanos)
+    }
+
+    /// A step that Redis could not answer is taken again.
+    func retryStep(_ ref: WorkRef) {
+        guard let job = work.recipient(ref) else { return }
+        switch job.machine.phase {
+        case .readingAcks: readAcks(job)
+        case .marking: recorder.mark(job)
+        case .deciding, .waitingForTwin, .open, .ended: break
+        }
+    }
+}
+
+extension DeviceWork {
+    /// Held until a desktop acknowledges, not for a time.
+    fileprivate var waitsForDesktopAck: Bool {
+        guard machine.isHeld, case .hold(_, nil) = route.way else { return false }
+        return true
+    }
+}

@@ -1,0 +1,324 @@
+import EventLoop
+import PushCore
+import Redis
+import Telemetry
+
+/// A decided and claimed recipient: each device on its way, its end, later rounds, and the end of the recipient.
+///
+/// Recipients that are to be read for another round lie in `again`; those that have ended in `ended`.
+final class Dispatcher {
+    let again: Tray<RecipientJob> = Tray()
+    let ended: Tray<RecipientJob> = Tray()
+    /// Recipients with a new record, whose mark may be put together once all of this stage have theirs.
+    let recorded: Tray<RecipientJob> = Tray()
+    let shard: ShardContext
+    let work: WorkTable
+    let claims: Claims
+    let sender: Sender
+    let recorder: Recorder
+    let bursts: Bursts
+
+    /// A device's index travels in a byte of its tags; nobody has so many devices.
+    private static let devicesMax = 255
+    static let reboundRoundsMax = 8
+
+    init(
+        _ shard: ShardContext, _ work: WorkTable, claims: Claims, sender: Sender, recorder: Recorder, bursts: Bursts
+    ) {
+        self.shard = shard
+        self.work = work
+        self.claims = claims
+        self.sender = sender
+        self.recorder = recorder
+        self.bursts = bursts
+    }
+
+    // MARK: After the claim
+
+    /// What the claim found: finished before, another reading, a wait for a twin or for acks, or the routes.
+    ///
+    /// - Returns: whether the candidate has passed the claim, so that later ones of its conversation may.
+    func didClaim(_ job: RecipientJob) -> AfterClaim {
+        guard let candidate = job.candidate else { return .passed }
+        claims.recallUnmarked(job, candidate)
+        guard let claim = candidate.claim else { return .passed }
+        if claim.state == .finished {
+            endFinished(job)
+            return .passed
+        }
+        if !job.flags.contains(.claimed) {
+            job.flags.insert(.claimed)
+            if claim.state == .resume { job.flags.insert(.resumed) }
+        }
+        if claim.tokenVersion != candidate.tokenVersion, !candidate.isReread {
+            // A token was bound or unbound a moment ago: the routes may be wrong. Claiming again counts nothing.
+            candidate.isReread = true
+            return .readAgain
+        }
+        if candidate.hasReboundToken, job.reboundRounds < Self.reboundRoundsMax {
+            job.reboundRounds += 1
+            return .readAgain
+        }
+        guard claims.takesKey(job) else {
+            waitForTwin(job)
+            return .passed
+        }
+        // What an earlier try delivered may be acknowledged: a second delivery would alert twice.
+        if claim.state == .resume, job.flags.contains(.resumed), job.devices.isEmpty, candidate.acknowledged == nil,
+            job.event.message != nil, !job.uid.isEmpty
+        {
+            askAcks(job, candidate)
+            return .passed
+        }
+        route(job)
+        return .passed
+    }
+
+    enum AfterClaim {
+        case passed
+        /// A token changed: all is to be read once more.
+        case readAgain
+    }
+
+    /// The same key is in work here for an earlier delivery of the event: it is read anew after the end of that one.
+    func waitForTwin(_ job: RecipientJob) {
+        guard job.machine.waitForTwin() else { return }
+        // The others of this event must not wait for this one.
+        recorder.flushDeliveries(of: job.event, evenIfUndecided: true)
+    }
+
+    /// The twin that it waited for has ended.
+    func twinEnded(_ ref: WorkRef) {
+        guard let job = work.recipient(ref), job.machine.phase == .waitingForTwin else { return }
+        decideAgain(job)
+    }
+
+    private func askAcks(_ job: RecipientJob, _ candidate: Candidate) {
+        candidate.phase = .readingAcks
+        do throws(RedisFault) {
+            try shard.store.acks(app: job.event.app.id, uid: job.uid, msgID: job.event.msgID, tag: job.tag(.acks))
+        } catch {
+            again.append(job)
+        }
+    }
+
+    /// All was done before: nothing more.
+    func endFinished(_ job: RecipientJob) {
+        guard job.machine.decided() else { return }
+        noteDecided(job)
+        shard.metrics.duplicates.add()
+        recorder.flushDeliveries(of: job.event)
+        // In a later round another worker may have finished it; what is out still comes back to its device.
+        replaceWaiting(job)
+        job.candidate = nil
+        job.machine.leaveUnmarked()
+        conclude(job)
+    }
+
+    /// Nothing is to be done and nothing to be recorded.
+    func leaveUndone(_ job: RecipientJob) {
+        guard job.machine.decided() else { return }
+        noteDecided(job)
+        job.candidate = nil
+        job.machine.leaveUnmarked()
+        conclude(job)
+    }
+
+    /// The first decision of a recipient brings the event's deliveries a step nearer.
+    func noteDecided(_ job: RecipientJob) {
+        guard !job.flags.contains(.decided) else { return }
+        job.flags.insert(.decided)
+        job.event.undecided -= 1
+    }
+
+    // MARK: Routes (step 11)
+
+    /// Each device on its way. A later round leaves alone what ended, is out, or may still be acknowledged.
+    func route(_ job: RecipientJob) {
+        guard let candidate = job.candidate, let decision = candidate.decision, job.machine.decided() else { return }
+        noteDecided(job)
+        job.facts = candidate.facts
+        if candidate.isUnclaimed { job.flags.insert(.owesClaim) }
+        if decision.alert == .deny(.expired) { return expire(job) }
+        for index in job.devices.indices where job.devices[index].machine.isHeld { replace(job, index) }
+        recordAccepted(job, candidate)
+        if let reason = decision.finalReason { recordWithoutDevice(job, reason) }
+        noteHeldBack(job, candidate, decision)
+        let first = addDevices(job, candidate, decision)
+        for index in first..<job.devices.count { begin(job, index, candidate) }
+        endRebound(job)
+        endHoldsWithoutDesktop(job)
+        job.candidate = nil
+        scheduleAckLook(job)
+        recorder.flushDeliveries(of: job.event)
+        conclude(job)
+    }
+
+    /// Returns the index of the first new device.
+    private func addDevices(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) -> Int {
+        for index in job.rebound where decision.routes.contains(where: { $0.device == job.devices[index].route.device }) {
+            replace(job, index)
+        }
+        let first = job.devices.count
+        for route in decision.routes where job.devices.count < Self.devicesMax && !job.hasRoute(to: route.device) {
+            if candidate.claim?.acceptedDevices.contains(route.device) ?? false { continue }
+            job.devices.append(DeviceWork(route: route))
+        }
+        job.machine.opened(devices: job.devices.count - first)
+        return first
+    }
+
+    /// A token that was bound anew has no route any more: it moved.
+    private func endRebound(_ job: RecipientJob) {
+        for index in job.rebound where job.devices[index].machine.isOpen {
+            end(job, index, .suppressed, Reason.tokenMoved.rawValue)
+        }
+        job.rebound = []
+    }
+
+    /// Where an earlier try, before a crash, pushed a device with success, its record may not have been written.
+    private func recordAccepted(_ job: RecipientJob, _ candidate: Candidate) {
+        guard job.flags.contains(.resumed), job.devices.isEmpty, let claim = candidate.claim else { return }
+        for device in claim.acceptedDevices {
+            var record = OutcomeRecord(
+                uid: job.uid, device: device, verdict: .accepted, reason: job.isForced ? .forced : .ok)
+            if let token = candidate.recipient.tokens.last(where: { $0.device == device && $0.record.type == .alert }) {
+                record.pushID = job.idPrefix.id(tokenHex: token.record.hex)
+            }
+            job.flags.insert(.accepted)
+            recorder.write(record, of: job)
+        }
+    }
+
+    /// In a later round, each device that still waited expires; else the user does, once.
+    private func expire(_ job: RecipientJob) {
+        recorder.flushDeliveries(of: job.event)
+        if job.devices.isEmpty {
+            recorder.write(OutcomeRecord(uid: job.uid, verdict: .expired, reason: .expired), of: job)
+        }
+        job.candidate = nil
+        for index in job.devices.indices where job.devices[index].machine.isWaiting || job.rebound.contains(index) {
+            end(job, index, .expired, Reason.expired.rawValue)
+        }
+        job.rebound = []
+        recorded.append(job)
+        conclude(job)
+    }
+
+    /// A deny of steps 6-9, or `no_token`: one record for the user, once.
+    private func recordWithoutDevice(_ job: RecipientJob, _ reason: Reason) {
+        guard !job.flags.contains(.recordedWithoutDevice), job.rebound.isEmpty else { return }
+        job.flags.insert(.recordedWithoutDevice)
+        recorder.write(OutcomeRecord(uid: job.uid, verdict: .suppressed, reason: reason), of: job)
+        if reason == .noToken { recorder.offerSMS(job, reason: "no_token") }
+    }
+
+    /// Remembers a message that quiet hours held back, for the digest.
+    private func noteHeldBack(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
+        guard job.event.app.sendsDigest, job.event.digest == nil, decision.counted, decision.alert == .deny(.dnd),
+            job.event.message?.value.kind == .message,
+            let endMs = QuietHours.endMs(
+                for: candidate.recipient, policy: job.event.app.policy, zones: shard.zones, now: shard.nowMs)
+        else { return }
+        job.heldUntilMs = endMs
+    }
+
+    // MARK: One device
+
+    private func begin(_ job: RecipientJob, _ index: Int, _ candidate: Candidate) {
+        if endAcknowledged(job, index, candidate) { return }
+        switch job.devices[index].route.way {
+        case .apns(let token, let copyTo):
+            if let copyTo, candidate.recipient.presence.indices.contains(copyTo) {
+                job.devices[index].connection = LiveConnection(candidate.recipient.presence[copyTo])
+            }
+            startPush(job, index, candidate, token: token)
+        case .connection(let presence, let alert, let ackWithinMs):
+            guard candidate.recipient.presence.indices.contains(presence) else {
+                return end(job, index, .suppressed, Reason.noToken.rawValue)
+            }
+            deliver(job, index, candidate.recipient.presence[presence], candidate, alert: alert, ackWithinMs)
+        case .hold(let token, let holdMs):
+            hold(job, index, candidate, token: token, holdMs: holdMs)
+        case .none(let reason):
+            end(job, index, .suppressed, reason.rawValue)
+        }
+    }
+
+    /// True: the device has the message, as it said itself.
+    private func endAcknowledged(_ job: RecipientJob, _ index: Int, _ candidate: Candidate) -> Bool {
+        guard let acknowledged = candidate.acknowledged, acknowledged.contains(job.devices[index].route.device) else {
+            return false
+        }
+        switch job.devices[index].route.way {
+        case .connection(_, _, .some), .apns, .hold: break
+        case .connection(_, _, nil), .none: return false
+        }
+        end(job, index, .online, Reason.acked.rawValue)
+        return true
+    }
+
+    /// Steps 13-16 for one device.
+    func startPush(_ job: RecipientJob, _ index: Int, _ candidate: Candidate, token: Int) {
+        guard candidate.recipient.tokens.indices.contains(token) else {
+            return end(job, index, .suppressed, Reason.noToken.rawValue)
+        }
+        let bound = candidate.recipient.tokens[token]
+        let facts = Recheck(
+            isRead: candidate.claim?.isRead ?? false, isRevoked: candidate.claim?.isRevoked ?? false,
+            isTokenOwned: !candidate.lostTokens.contains(token))
+        if let reason = facts.reason(expireAtMs: job.event.expiresAtMs, now: shard.nowMs) {
+            end(job, index, reason == .expired ? .expired : .suppressed, reason.rawValue)
+            return leaveToConnection(job, index, reason)
+        }
+        if job.event.app.coalesceNanos > 0, bursts.joins(job, index, bound) {
+            return recorder.traceWait(job, index, .burst)
+        }
+        sender.enqueue(
+            job, index, to: bound, badge: candidate.claim.flatMap(job.badge), isChecked: true)
+    }
+
+    private func deliver(
+        _ job: RecipientJob, _ index: Int, _ target: DevicePresence, _ candidate: Candidate, alert: Bool,
+        _ ackWithinMs: Int64?
+    ) {
+        // A recalled or read message raises no alert by the long connection either (contract section 5, step 15).
+        let isStale = candidate.claim.map { $0.isRevoked || $0.isRead } ?? false
+        let alert = alert && !isStale
+        let ackWithinMs = isStale ? nil : ackWithinMs
+        job.devices[index].connection = LiveConnection(target)
+        job.devices[index].startedNanos = shard.nowNanos
+        recorder.deliver(
+            DeliveryTarget(
+                uid: job.uid, device: target.device, connectionEpoch: target.connectionEpoch, alert: alert,
+                pushed: false, ackByMs: ackWithinMs.map { shard.nowMs &+ $0 }), gateway: target.gateway, of: job)
+        if let ackWithinMs {
+            let dueNanos = shard.nowNanos &+ UInt64(max(0, ackWithinMs)) &* 1_000_000
+            job.devices[index].machine.deliver(ackDueNanos: dueNanos)
+        } else {
+            // Nobody waits for an ack of what raises no alert. A denied recipient has its record already.
+            end(
+                job, index, .online, Reason.ok.rawValue,
+                isRecorded: !job.flags.contains(.recordedWithoutDevice))
+        }
+    }
+
+    /// Strategy 4, and nothing was pushed: the live device still gets the message, unless it expired.
+    func leaveToConnection(_ job: RecipientJob, _ index: Int, _ reason: Reason) {
+        if reason == .expired { return }
+        // What is read or recalled raises no alert any more.
+        deliverCopy(job, index, accepted: false, alert: reason != .alreadyRead && reason != .revoked)
+    }
+
+    /// Strategy 4: the live device gets a copy after the push's outcome.
+    func deliverCopy(_ job: RecipientJob, _ index: Int, accepted: Bool, alert: Bool) {
+        guard case .apns(_, .some) = job.devices[index].route.way, let target = job.devices[index].connection else {
+            return
+        }
+        recorder.deliver(
+            DeliveryTarget(
+                uid: job.uid, device: target.device, connectionEpoch: target.epoch, alert: alert, pushed: accepted,
+                pushID: accepted ? job.devices[index].pushID : nil), gateway: target.gateway, of: job)
+        recorder.flushDeliveries(of: job.event)
+    }
+}

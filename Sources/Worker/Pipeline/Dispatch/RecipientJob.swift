@@ -1,0 +1,185 @@
+import PushCore
+import Redis
+
+/// One recipient of one event in work, from the first read to the mark that says it is finished.
+///
+/// Until its routes have begun it has a `candidate`; afterwards only what is open is kept.
+final class RecipientJob {
+    let event: EventJob
+    let uid: String
+    /// Place among all recipients of the shard, in the order in which they began.
+    let order: UInt64
+    var ref = WorkRef.none
+    var machine = RecipientMachine()
+    /// The present round of its decision; nil: none is under way.
+    var candidate: Candidate?
+    /// Every device that was ever on its way; rounds append, so that an answer's index stays right.
+    var devices: [DeviceWork] = []
+    /// What its pushes are rendered with: of the last round.
+    var settings = UserSettings()
+    /// `Decision.counted` of the last round.
+    var isCounted = false
+    /// Connections that did not acknowledge in time.
+    var suspects: [Suspect] = []
+    var flags: Flags = []
+    /// Failed steps in a row beside the candidate's; spaces the retries.
+    var failures = 0
+    /// Held back by quiet hours, to be told at their end, Unix ms; nil: it is not.
+    var heldUntilMs: Int64?
+    /// Where it waits to be told together with others; nil: it does not.
+    var burst: BurstPlace?
+    /// What is to be kept of the outcomes; nil: none yet, or the user is not traced.
+    var trace: TraceBytes?
+    /// What the trace says of the decision.
+    var facts: DecisionFacts = []
+    /// The command that marks it finished, where it was put together before the last record was acknowledged.
+    var mark: PreparedCommand?
+    /// Answers that the marking waits for.
+    var awaitedMarks = 0
+    var hasMarkFailed = false
+    private var usesContent = true
+    /// Rounds that were begun because a token was bound anew.
+    var reboundRounds = 0
+    /// Devices whose token was bound anew by the same user: the present round finds their new route, or they end.
+    var rebound: [Int] = []
+
+    /// What is true of it, whatever its phase.
+    struct Flags: OptionSet {
+        var rawValue: UInt16
+        /// The event's deliveries wait for it no more.
+        static let decided = Flags(rawValue: 1)
+        static let hasDelivery = Flags(rawValue: 2)
+        /// The one record without a device is written.
+        static let recordedWithoutDevice = Flags(rawValue: 4)
+        /// The hold for a live desktop is over: phones wait no longer.
+        static let holdOver = Flags(rawValue: 8)
+        static let holdArmed = Flags(rawValue: 16)
+        /// The alert is allowed although the user muted the conversation.
+        static let forced = Flags(rawValue: 32)
+        /// An earlier try, of this worker or another, began it and did not finish.
+        static let resumed = Flags(rawValue: 64)
+        /// Some claim of it was answered.
+        static let claimed = Flags(rawValue: 128)
+        /// A device of the user was live when this round was decided; kept only where an SMS may be asked for.
+        static let live = Flags(rawValue: 256)
+        /// A push was accepted.
+        static let accepted = Flags(rawValue: 512)
+        /// A push ended without its alert.
+        static let failed = Flags(rawValue: 1024)
+        static let offeredSMS = Flags(rawValue: 2048)
+        /// Redis refused the claim of the last round: what is pushed carries no badge.
+        static let owesClaim = Flags(rawValue: 4096)
+        /// Its alert opened a burst's window: all its devices are pushed at once.
+        static let leadsBurst = Flags(rawValue: 8192)
+        /// Repeats of its dedup key wait for its end.
+        static let holdsDedupKey = Flags(rawValue: 16384)
+    }
+
+    struct Suspect {
+        var device: String
+        var connectionEpoch: Int64
+    }
+
+    init(event: EventJob, uid: String, candidate: Candidate) {
+        self.event = event
+        self.uid = uid
+        self.candidate = candidate
+        order = candidate.order
+    }
+
+    func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 { Tag(ref, stage, index: index).bits }
+
+    func deviceRef(_ index: Int) -> DeviceRef { DeviceRef(work: ref, device: index) }
+
+    /// App, user, message and kind: what a repeat of the event has in common with it.
+    private(set) lazy var dedupKey = idPrefix.id()
+
+    /// Hash prefix shared by all push ids of this recipient.
+    private(set) lazy var idPrefix = PushIdentity.Stem(
+        app: event.app.id, uid: uid, msgID: event.subject.id, kind: event.subject.kind.rawValue)
+
+    var isForced: Bool { flags.contains(.forced) }
+
+    /// The device's push is queued or with the APNs client; false too of one that is known no more.
+    func isPushing(_ index: Int) -> Bool { index < devices.count && devices[index].machine.isPushing }
+
+    /// The device waits for the end of its burst's window; false too of one that is known no more.
+    func isMerging(_ index: Int) -> Bool { index < devices.count && devices[index].machine.isMerging }
+
+    /// The earliest time at which an ack is due (monotonic); nil: none is awaited.
+    var earliestAckNanos: UInt64? {
+        var earliest: UInt64?
+        for device in devices {
+            guard let due = device.machine.ackDueNanos else { continue }
+            earliest = min(earliest ?? .max, due)
+        }
+        return earliest
+    }
+
+    /// Something for the device is out or has ended: another route would be a second alert.
+    func hasRoute(to device: String) -> Bool {
+        devices.contains { $0.route.device == device && $0.machine.phase != .replaced }
+    }
+
+    /// A request for the claim of this recipient's event.
+    func claimRequest(nowMs: Int64) -> ClaimRequest {
+        ClaimRequest(app: event.app.id, uid: uid, event.subject, counted: isCounted, nowMs: nowMs)
+    }
+
+    /// All its devices ended and only this is left to do: what they were needed for goes.
+    func keepOnly(_ mark: PreparedCommand) {
+        self.mark = mark
+        devices = []
+        trace = nil
+        candidate = nil
+        settings = UserSettings()
+        leaveContent()
+    }
+
+    /// The event's content is not needed for it any more.
+    func leaveContent() {
+        guard usesContent else { return }
+        usesContent = false
+        event.leaveContent()
+    }
+}
+
+/// Where a delivery goes; of pushes there are many more, so it has a place of its own.
+final class LiveConnection {
+    let device: String
+    let gateway: String
+    let epoch: Int64
+    let isDesktop: Bool
+
+    init(_ presence: DevicePresence) {
+        device = presence.device
+        gateway = presence.gateway
+        epoch = presence.connectionEpoch
+        isDesktop = presence.platform.isDesktop
+    }
+}
+
+/// One device of a recipient on its way to an end.
+struct DeviceWork {
+    var route: Route
+    var machine = DeviceMachine()
+    /// What is pushed to; kept here because a later round reads the recipient anew.
+    var token: BoundToken?
+    /// The connection that a delivery goes to.
+    var connection: LiveConnection?
+    /// Set when the push is made; the same for every attempt.
+    var pushID: PushIdentity?
+    /// The number that the push carries.
+    var badge: Int64?
+    var startedNanos: UInt64 = 0
+    /// When Redis last said that nothing stands against this push; 0: not yet.
+    var checkedNanos: UInt64 = 0
+    /// A check before sending that is under way.
+    var check: SendCheck?
+    /// The messages that its push tells of beside its own.
+    var merged: MergedPush?
+
+    init(route: Route) {
+        self.route = route
+    }
+}

@@ -1,0 +1,123 @@
+import APNs
+import Payload
+import PushCore
+
+/// What an event says, and the bytes that are made of it once for all its recipients.
+final class EventContent {
+    /// Of a message or a revoke; nil of a Live Activity.
+    let message: SharedMessage?
+    let activity: LiveActivity?
+    /// The record as it came, for deliveries.
+    let raw: [UInt8]
+    let lane: PushLane
+    /// Of a recall: the collapse id that its original was sent with, where its sender chose one.
+    var originalCollapseID: String?
+    private let app: AppContext
+    private let expiresAtMs: Int64
+    private var payloads: EventPayloads?
+    /// The same for every device; nil: too large, or no Live Activity.
+    private let activityPayload: [UInt8]?
+    private var headers: TopicHeaders?
+    /// Where receivers' tokens have more than one topic.
+    private var otherHeaders: [TopicHeaders] = []
+
+    private struct TopicHeaders {
+        let topic: String
+        let value: PushHeaders?
+    }
+
+    init(_ message: SharedMessage, app: AppContext, raw: [UInt8]) {
+        self.message = message
+        activity = nil
+        self.raw = raw
+        self.app = app
+        lane = message.read { Self.lane(of: $0) }
+        expiresAtMs = message.value.expireAtMs
+        payloads = message.read { EventPayloads($0, policy: app.policy) }
+        activityPayload = nil
+    }
+
+    init(_ activity: LiveActivity, sentMs: Int64, app: AppContext, raw: [UInt8]) {
+        message = nil
+        self.activity = activity
+        self.raw = raw
+        self.app = app
+        lane = .direct
+        expiresAtMs = sentMs &+ LiveActivity.lifetimeMs
+        payloads = nil
+        activityPayload = ActivityPayload.encode(activity, sentMs: sentMs)
+    }
+
+    private static func lane(of message: borrowing Message) -> PushLane {
+        if message.push.voip { return .urgent }
+        if message.push.silent { return .silent }
+        return message.conversation.type == .group || message.conversation.type == .ultra ? .group : .direct
+    }
+
+    /// The collapse id that the sender chose.
+    var givenCollapseID: String? { message.flatMap { $0.read { CollapseID.given($0) } } }
+
+    /// Nil where the event makes headers that cannot be sent (a topic with bytes that no header may have).
+    ///
+    /// - Parameter merged: the messages that the push tells of; their collapse id is not this event's.
+    func headers(topic: String, _ merged: MergedPush? = nil) -> PushHeaders? {
+        if let merged { return makeHeaders(topic: topic, merged) }
+        if let headers, headers.topic == topic { return headers.value }
+        for entry in otherHeaders where entry.topic == topic { return entry.value }
+        let made = TopicHeaders(topic: topic, value: makeHeaders(topic: topic))
+        if headers == nil { headers = made } else { otherHeaders.append(made) }
+        return made.value
+    }
+
+    private func makeHeaders(topic: String, _ merged: MergedPush? = nil) -> PushHeaders? {
+        var common: EventHeaders
+        if let message {
+            common = message.read { EventHeaders($0, originalCollapseID: originalCollapseID) }
+            if let merged {
+                common.collapseID = CollapseID.merged(
+                    conversation: message.value.conversation.id, oldest: merged.oldestID)
+            }
+        } else if let activity {
+            common = EventHeaders(activity, expireAtMs: expiresAtMs)
+        } else {
+            return nil
+        }
+        let type: PushType =
+            switch common.pushType {
+            case .alert: .alert
+            case .background: .background
+            case .voip: .voip
+            case .liveactivity: .liveactivity
+            }
+        guard let priority = PushPriority(rawValue: common.priority),
+            let pushTopic = app.pushTopic(topic, type, priority)
+        else { return nil }
+        return try? PushHeaders(
+            pushTopic, expirationSeconds: common.expirationSeconds, collapseID: common.collapseID)
+    }
+
+    /// What one device's payload differs by.
+    struct Receiver {
+        var uid: String
+        var settings: UserSettings
+        var token: BoundToken
+        var isForced: Bool
+        var badge: Int64?
+        var id: PushIdentity
+        /// Messages that the push tells of; 0: its own only.
+        var mergedCount = 0
+    }
+
+    /// The bytes for one device; nil: too large however much is cut (`payload_too_large`).
+    func payload(for receiver: borrowing Receiver) -> [UInt8]? {
+        guard let message else { return activityPayload }
+        let template = message.read { message in
+            var variant = PayloadVariant(
+                message, token: receiver.token.record, settings: receiver.settings, isForced: receiver.isForced,
+                defaultLanguage: app.policy.defaultLanguage)
+            variant.mergedCount = receiver.mergedCount
+            return payloads?.template(variant, of: message, templates: app.templates)
+        }
+        return template?.render(badge: receiver.badge, pid: receiver.id, receiver: receiver.uid)
+    }
+}

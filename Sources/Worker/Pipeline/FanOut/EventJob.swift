@@ -1,0 +1,167 @@
+import APNs
+import Kafka
+import Payload
+import PushCore
+
+/// One record of the events topic in work, from its reading to the settling of its offset.
+///
+/// It is settled when none of its parts is open any more: neither its fan-out, nor a recipient, nor a record that the
+/// broker has yet to acknowledge.
+final class EventJob {
+    let id: String
+    let app: AppContext
+    /// What duplicates are recognised by: `msg_id`; a Live Activity by its event (contract section 2).
+    let subject: ClaimSubject
+    /// Nil of a digest, which no record brought.
+    let origin: Origin?
+    /// What a digest tells of; nil of an ordinary event.
+    let digest: DigestJob?
+    /// `msg_id` of the records written about it.
+    let msgID: String
+    let wantsSMS: Bool
+    /// Its sender wants no alert (`push.enabled`).
+    let isSwitchedOff: Bool
+    /// Nobody is mentioned or forced.
+    let isPlain: Bool
+    /// Its alerts carry the badge's number.
+    let showsBadge: Bool
+    /// Its conversation's members have levels.
+    private let hasMembers: Bool
+    /// The Live Activity that this event begins.
+    let begunActivityID: String?
+    /// The Live Activity whose beginning decides whether it is over; nil: this event is none, or begins it.
+    let updatedActivityID: String?
+    /// What the event says; nil once nobody needs it any more.
+    private(set) var content: EventContent?
+    var ref = WorkRef.none
+
+    /// What keeps its offset from being settled; begins with its own fan-out.
+    var openParts = 1
+    /// Its partition went to another owner: its offset is not to be settled here.
+    var isHandedBack = false
+    var audience: Audience
+    /// What its fan-out waits for.
+    var fanOutPhase = FanOutPhase.ready
+    /// Failed steps of its fan-out in a row; spaces the retries.
+    var failures = 0
+    /// Recipients without a first decision; deliveries leave when there are none.
+    var undecided = 0
+    /// Recipients who may need `content`.
+    private var contentUsers = 0
+    var deliveries: [GatewayBatch] = []
+    var unackedDeliveries = 0
+    /// Recipients that may be marked finished once the deliveries are acknowledged.
+    var waitingForDeliveries: [WorkRef] = []
+    /// How the records of its many recipients begin, once there is one.
+    var recordHead: [UInt8]?
+
+    init(
+        _ message: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?,
+        digest: DigestJob? = nil
+    ) {
+        id = event.id
+        self.app = app
+        self.origin = origin
+        self.digest = digest
+        msgID = message.value.msgID
+        subject = ClaimSubject(message.value, sentMs: event.sentMs)
+        wantsSMS = message.value.push.sms
+        isSwitchedOff = !message.value.push.enabled
+        isPlain = message.value.mention == nil && message.value.push.force.mode == .none
+        showsBadge = !message.value.push.silent
+        hasMembers = message.value.conversation.type.hasMembers
+        begunActivityID = nil
+        updatedActivityID = nil
+        audience = message.read { Audience(of: $0) }
+        content = EventContent(message, app: app, raw: raw)
+    }
+
+    init(_ activity: LiveActivity, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin) {
+        id = event.id
+        self.app = app
+        self.origin = origin
+        digest = nil
+        msgID = activity.msgID ?? ""
+        subject = ClaimSubject(activity, eventID: event.id, sentMs: event.sentMs)
+        wantsSMS = false
+        isSwitchedOff = false
+        isPlain = true
+        showsBadge = false
+        hasMembers = false
+        begunActivityID = activity.action == .start ? activity.activityID : nil
+        updatedActivityID = activity.action == .start ? nil : activity.activityID
+        audience = Audience(uids: activity.uids)
+        content = EventContent(activity, sentMs: event.sentMs, app: app, raw: raw)
+    }
+
+    /// Where the record stands in Kafka, and its place in the ledger.
+    struct Origin {
+        var partition: TopicPartition
+        var place: OffsetLedger.Slot
+        /// The broker's timestamp, Unix ms; 0 where it gave none.
+        var kafkaMs: Int64
+    }
+
+    enum FanOutPhase {
+        case ready
+        /// The collapse id of a recall's original is read.
+        case readingOriginal
+        /// A page of the group's members is read.
+        case readingMembers
+    }
+
+    /// Deliveries for one gateway, sent as one record.
+    struct GatewayBatch {
+        var gateway: String
+        var targets: [DeliveryTarget]
+    }
+
+    /// Whether its record came from one of these.
+    func isOf(_ partitions: Set<TopicPartition>) -> Bool {
+        origin.map { partitions.contains($0.partition) } ?? false
+    }
+
+    func tag(_ stage: Tag.Stage) -> UInt64 { Tag(ref, stage).bits }
+
+    /// All its deliveries are with the broker.
+    var areDeliveriesSettled: Bool { deliveries.isEmpty && unackedDeliveries == 0 }
+
+    // MARK: What the event says, whatever its kind
+
+    var sentMs: Int64 { subject.sentMs }
+    /// Unix ms.
+    var expiresAtMs: Int64 { subject.expireAtMs }
+    var conversationID: String { subject.conversation }
+
+    /// Whether each recipient's level in the group has to be read: the group's, but given uids.
+    var readsLevels: Bool { audience.group == nil && hasMembers }
+
+    /// Its recipients are decided many at a time.
+    var hasManyRecipients: Bool { audience.isMany }
+
+    var isRecall: Bool { subject.kind == .revoke }
+
+    var message: SharedMessage? { content?.message }
+
+    /// The share of APNs that its pushes have where many wait: a group that turns out to be giant goes by its own.
+    var lane: PushLane {
+        guard let content else { return .direct }
+        return content.lane == .group && audience.isGiant ? .bulk : content.lane
+    }
+
+    // MARK: The life of its content
+
+    func useContent() { contentUsers += 1 }
+
+    /// One recipient needs it no more. With the last one the content goes, while its many small parts are in the cache.
+    func leaveContent() {
+        contentUsers -= 1
+        dropContentIfUnused()
+    }
+
+    func dropContentIfUnused() {
+        guard contentUsers == 0, audience.isEmpty, deliveries.isEmpty else { return }
+        content = nil
+        audience.abandon()
+    }
+}

@@ -1,0 +1,201 @@
+import EventLoop
+import PushCore
+import Redis
+import Telemetry
+
+/// From an event to its recipients: given uids, or the members of a group page by page, as far as there is room.
+///
+/// Records of one conversation are fanned out one after the other, so that their recipients begin in the records' order.
+/// Started recipients lie in `candidates`, events whose audience is started whole in `finished`.
+final class FanOut {
+    let candidates = Tray<RecipientJob>()
+    let finished = Tray<EventJob>()
+    private let shard: ShardContext
+    private let work: WorkTable
+    /// Events whose audience is not started whole, in order of arrival.
+    private var open: [EventJob] = []
+    private var nextOrder: UInt64 = 0
+
+    init(_ shard: ShardContext, _ work: WorkTable) {
+        self.shard = shard
+        self.work = work
+    }
+
+    var openCount: Int { open.count }
+
+    /// What may be started now.
+    struct Room {
+        /// Pushes ahead of APNs are few enough for a group's members.
+        var isAPNsFree: Bool
+        var recipients: Int
+    }
+
+    /// Begins with an event that was just read.
+    func begin(_ event: EventJob) {
+        work.insert(event)
+        if event.isRecall {
+            readOriginal(of: event)
+        } else if let collapseID = event.content?.givenCollapseID {
+            // Best effort: lost with the connection, a recall stands beside its message instead of in its place.
+            try? shard.store.keepCollapseID(
+                app: event.app.id, msgID: event.msgID, collapseID, expireAtMs: event.expiresAtMs, nowMs: shard.nowMs,
+                tag: event.tag(.note))
+        }
+        open.append(event)
+    }
+
+    /// Starts recipients of the events that wait, oldest first, while there is room.
+    func start(_ room: Room) {
+        if open.isEmpty { return }
+        var room = room
+        var rest: [EventJob] = []
+        for (place, event) in open.enumerated() {
+            if room.recipients <= 0 {
+                rest.append(contentsOf: open[place...])
+                break
+            }
+            if rest.contains(where: { $0.isSameConversation(as: event) }) || !startPage(of: event, &room) {
+                rest.append(event)
+            }
+        }
+        open = rest
+    }
+
+    /// Live devices do not wait until there is room for the rest of a giant group: their acks are due in seconds.
+    func forEachOpen(_ body: (EventJob) -> Void) {
+        for event in open { body(event) }
+    }
+
+    /// True: the event's audience is started whole.
+    private func startPage(of event: EventJob, _ room: inout Room) -> Bool {
+        guard event.fanOutPhase == .ready else { return false }
+        if event.audience.isUnread, event.expiresAtMs <= shard.nowMs, event.subject.revoke?.badge != .decrease {
+            startForNobody(event)
+        } else if event.audience.group != nil, !event.audience.isPageDone, !room.isAPNsFree {
+            return false
+        }
+        while !event.audience.isPageDone {
+            guard room.recipients > 0 else { return false }
+            guard let member = event.audience.pop(), isWanted(member.uid, by: event) else { continue }
+            room.recipients -= 1
+            start(event, uid: member.uid, level: member.level)
+        }
+        if event.audience.group != nil, event.audience.cursor != nil {
+            readMembers(of: event)
+            return false
+        }
+        finished.append(event)
+        return true
+    }
+
+    private func start(_ event: EventJob, uid: String, level: MuteLevel?) {
+        let candidate = Candidate(uid: uid, groupLevel: level, order: nextOrder)
+        nextOrder &+= 1
+        let job = RecipientJob(event: event, uid: uid, candidate: candidate)
+        work.insert(job)
+        event.undecided += 1
+        event.useContent()
+        candidates.append(job)
+    }
+
+    /// A group's message that expired before its members were read: one record with an empty uid (contract section 3). Not a
+    /// recall that lowers badges, which it does whatever becomes of its alert.
+    private func startForNobody(_ event: EventJob) {
+        event.audience.abandon()
+        start(event, uid: "", level: nil)
+    }
+
+    /// The sender is always left out, and whom the event excludes; neither gets a result (contract, step 4).
+    private func isWanted(_ uid: String, by event: EventJob) -> Bool {
+        event.message?.read { $0.isMeant(for: uid) } ?? true
+    }
+
+    /// These events' partitions go to another owner, who starts those who were not started here.
+    func handBack(_ isGoing: (EventJob) -> Bool) {
+        let gone = open.filter(isGoing)
+        if gone.isEmpty { return }
+        open.removeAll(where: isGoing)
+        for event in gone {
+            event.isHandedBack = true
+            event.audience.abandon()
+            finished.append(event)
+        }
+    }
+
+    // MARK: Members of a group
+
+    private func readMembers(of event: EventJob) {
+        guard let group = event.audience.group, let cursor = event.audience.beginPage(shard.store.client.serverGeneration)
+        else { return }
+        event.fanOutPhase = .readingMembers
+        do throws(RedisFault) {
+            try shard.store.members(
+                app: event.app.id, group: group, cursor: cursor, count: shard.limits.memberPage,
+                tag: event.tag(.members))
+        } catch {
+            retryLater(.retryMembers(event.ref), event)
+        }
+    }
+
+    func didReadMembers(_ ref: WorkRef, _ reply: borrowing RedisReply) {
+        guard let event = work.event(ref), event.fanOutPhase == .readingMembers else { return }
+        guard let page = MemberPage(reply) else { return retryLater(.retryMembers(ref), event) }
+        event.failures = 0
+        event.fanOutPhase = .ready
+        event.audience.take(page.members, cursor: page.cursor, server: shard.store.client.serverGeneration)
+    }
+
+    /// A key that is no hash has no members; anything else is tried again.
+    func didFailMembers(_ ref: WorkRef, _ fault: RedisFault) {
+        guard let event = work.event(ref), event.fanOutPhase == .readingMembers else { return }
+        guard fault.code == .wrongType else { return retryLater(.retryMembers(ref), event) }
+        shard.writes.tell(fault, "a group's members are of the wrong type: nobody is told", nowNanos: shard.nowNanos)
+        event.fanOutPhase = .ready
+        event.audience.take([], cursor: 0, server: shard.store.client.serverGeneration)
+    }
+
+    func retryMembers(_ ref: WorkRef) {
+        if let event = work.event(ref), event.fanOutPhase == .readingMembers { readMembers(of: event) }
+    }
+
+    private func retryLater(_ item: DueItem, _ event: EventJob) {
+        event.failures += 1
+        shard.timers.schedule(item, dueNanos: shard.retryNanos(failures: event.failures))
+    }
+
+    // MARK: Recalls
+
+    /// A recall takes the place of its original's alert, so it needs the collapse id that went with that one.
+    private func readOriginal(of event: EventJob) {
+        guard let target = event.subject.revoke?.targetMsgID else { return }
+        event.fanOutPhase = .readingOriginal
+        do throws(RedisFault) {
+            try shard.store.collapseID(app: event.app.id, msgID: target, tag: event.tag(.original))
+        } catch {
+            retryLater(.retryOriginal(event.ref), event)
+        }
+    }
+
+    func didReadOriginal(_ ref: WorkRef, collapseID: String?) {
+        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return }
+        event.failures = 0
+        event.fanOutPhase = .ready
+        event.content?.originalCollapseID = collapseID
+    }
+
+    func didFailOriginal(_ ref: WorkRef, isAbsent: Bool) {
+        if isAbsent { return didReadOriginal(ref, collapseID: nil) }
+        guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return }
+        retryLater(.retryOriginal(ref), event)
+    }
+
+    func retryOriginal(_ ref: WorkRef) {
+        if let event = work.event(ref), event.fanOutPhase == .readingOriginal { readOriginal(of: event) }
+    }
+}
+
+extension EventJob {
+    fileprivate func isSameConversation(as other: EventJob) -> Bool {
+        app === other.app && conversationID.utf8.elementsEqual(other.conversationID.utf8)
+    }
+}

@@ -1,0 +1,311 @@
+import EventLoop
+import Kafka
+import PushCore
+import Telemetry
+
+/// One consumer of a shard with its offset ledger: records in, offsets out, what is paused, and rebalances.
+///
+/// A shard has two: of events, and of user state, which is never held back by pushes. Records that were read lie in
+/// `received`, bad ones in `rejected`.
+final class Intake {
+    let received = Tray<ReceivedRecord>()
+    let rejected = Tray<RejectedRecord>()
+    let consumer: KafkaConsumer
+    /// What each of the consumer's topics carries.
+    private let classes: [InputClass]
+    private let shard: ShardContext
+    private let reader: EventReader
+    private var ledger: OffsetLedger
+    private var gate = ReadingGate()
+    /// Partitions whose window is full.
+    private(set) var fullPartitions: Set<TopicPartition> = []
+    /// Why none of its partitions is read.
+    private var blocks: Set<Block> = []
+    private(set) var revocation: Revocation?
+    private var watcher: FDWatcher?
+    private weak var owner: (any IntakeOwner)?
+
+    /// Why nothing is read, beside a want of room.
+    enum Block {
+        /// The process ends.
+        case closing
+        /// Redis takes no writes, and many changes wait for it.
+        case redisRefusesWrites
+        /// User state that stood there at assignment comes first.
+        case stateFirst
+    }
+
+    /// Partitions that the group wants back, and until when what is in flight of them may end.
+    struct Revocation {
+        var partitions: [TopicPartition]
+        var deadlineNanos: UInt64
+    }
+
+    init(_ shard: ShardContext, consumer: KafkaConsumer, classes: [InputClass], reader: EventReader) {
+        self.shard = shard
+        self.consumer = consumer
+        self.classes = classes
+        self.reader = reader
+        ledger = OffsetLedger(limits: shard.limits.window)
+    }
+
+    func start(owner: any IntakeOwner) throws(LoopFault) {
+        self.owner = owner
+        consumer.delegate = self
+        watcher = try FDWatcher(loop: shard.loop, fd: consumer.wakeFD) { [unowned self] in
+            self.owner?.intakeIsReadable(self)
+        }
+    }
+
+    func cancel() { watcher?.cancel() }
+
+    /// Partitions of the input topics that it has; those of `carillon.parked` are nobody's concern.
+    var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic] == .parked ? $0 : $0 + 1 } }
+
+    // MARK: Reading
+
+    /// Reading has stopped for want of room.
+    var isHeld: Bool { gate.isHeld }
+
+    var isClosing: Bool { blocks.contains(.closing) }
+
+    /// Takes one batch; the rest waits its turn behind the answers of what was taken before.
+    func poll(hasRoom: Bool) {
+        guard isClosing || gate.wantsRecords(hasRoom: hasRoom, nowNanos: shard.nowNanos) else {
+            // Its descriptor stays readable, and would call again at once.
+            watcher?.suspend()
+            return
+        }
+        consumer.poll(max: shard.limits.pollBatch)
+        if !received.isEmpty || !rejected.isEmpty { shard.requestTurn() }
+    }
+
+    /// Work ended: reading goes on if it had stopped for want of room.
+    func pollIfReady(hasRoom: Bool) {
+        if gate.isHeld { perform(gate.roomFreed(hasRoom: hasRoom), hasRoom) }
+    }
+
+    /// Once a second.
+    func tick(hasRoom: Bool) {
+        perform(gate.tick(hasRoom: hasRoom, nowNanos: shard.nowNanos), hasRoom)
+        for partition in fullPartitions { relieve(partition) }
+        completeRevocationIfOver()
+    }
+
+    private func perform(_ action: ReadingGate.Action, _ hasRoom: Bool) {
+        switch action {
+        case .none: return
+        case .poll: break
+        case .pauseAndPoll:
+            applyPauses()
+            shard.log.warning("intake is paused: the work in hand is at its bound")
+        case .resumeAndPoll:
+            applyPauses()
+            shard.log.info("intake goes on")
+        }
+        watcher?.resume()
+        poll(hasRoom: hasRoom)
+    }
+
+    /// Blocks reading for a reason, or ends that.
+    func block(_ block: Block, _ isBlocked: Bool) {
+        let hasChanged = isBlocked ? blocks.insert(block).inserted : blocks.remove(block) != nil
+        if hasChanged { applyPauses() }
+    }
+
+    /// Reads no more; what is in hand may be settled and committed.
+    func close() {
+        block(.closing, true)
+        watcher?.resume()
+    }
+
+    /// Leaves the group; the owner hears `closed`.
+    func leaveGroup() {
+        if consumer.isClosed { return }
+        consumer.beginClose()
+        watcher?.resume()
+    }
+
+    /// The one place that says what is paused, whatever the reasons.
+    private func applyPauses() {
+        let isNothingRead = gate.isPaused || !blocks.isEmpty
+        let paused = isNothingRead ? consumer.assignment : fullPartitions
+        consumer.resume(consumer.paused.subtracting(paused))
+        consumer.pause(paused)
+    }
+
+    // MARK: Settling
+
+    /// Records read whose offsets are not settled.
+    var unsettledCount: Int { ledger.unsettledCount }
+
+    /// Nil: nothing is unsettled.
+    var oldestUnsettledNanos: UInt64? { ledger.oldestUnsettledAgeNanos(nowNanos: shard.nowNanos) }
+
+    /// Offsets that were passed over, since the start.
+    var skippedOffsets: UInt64 { ledger.skippedOffsets }
+
+    func settle(_ place: OffsetLedger.Slot) {
+        let settlement = ledger.settle(place)
+        // From before a revocation: its next owner settles it, and one record counts once.
+        if settlement != .stale { shard.metrics.recordsSettled.add() }
+        guard case .advanced(let partition, let next) = settlement else { return }
+        consumer.storeOffset(partition, next: next)
+        relieve(partition)
+    }
+
+    /// A partition whose window is full is read no further until half of it is settled.
+    private func relieve(_ partition: TopicPartition) {
+        switch ledger.pressure(on: partition, nowNanos: shard.nowNanos) {
+        case .unchanged: return
+        case .pause: fullPartitions.insert(partition)
+        case .resume: fullPartitions.remove(partition)
+        }
+        applyPauses()
+    }
+
+    // MARK: Rebalances
+
+    /// Lets a deferred revocation go when nothing of its partitions is in flight, or its time is over.
+    func completeRevocationIfOver() {
+        guard let revocation else { return }
+        let isOver = revocation.deadlineNanos <= shard.nowNanos
+        guard isOver || !(owner?.intake(self, hasWorkOf: Set(revocation.partitions)) ?? false) else { return }
+        self.revocation = nil
+        consumer.completeRevocation()
+    }
+}
+
+/// Who hears of an intake's rebalances and faults.
+protocol IntakeOwner: AnyObject {
+    func intakeIsReadable(_ intake: Intake)
+    /// These partitions go to another owner: what is not in flight is given up now.
+    func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool)
+    /// Something of these partitions is in flight still.
+    func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool
+    func intakeDidAssign(_ intake: Intake)
+    func intakeDidCommit(_ intake: Intake)
+    func intakeDidClose(_ intake: Intake)
+    func intakeDidMeetFatalError(_ intake: Intake)
+}
+
+/// What an input topic carries.
+enum InputClass {
+    case events, userState
+    /// `carillon.parked`: this worker's own records.
+    case parked
+}
+
+/// A record that was read.
+struct ReceivedRecord {
+    enum Content {
+        /// With the record's bytes; empty for a change of a user's state, which nobody reads again.
+        case event(Event, raw: [UInt8])
+        case owed(OwedClaim)
+    }
+
+    let content: Content
+    let origin: EventJob.Origin
+}
+
+/// A bad record, on its way to the dead-letter topic.
+struct RejectedRecord {
+    let why: BadRecord
+    let origin: EventJob.Origin
+    let topic: String
+    let offset: Int64
+    let key: [UInt8]?
+    let value: [UInt8]?
+}
+
+extension Intake: KafkaConsumerDelegate {
+    func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord) {
+        // Left over from before the end began: its next owner reads it again.
+        if isClosing { return }
+        let receipt = ledger.receive(
+            record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
+        guard case .tracked(let place) = receipt else { return }
+        shard.metrics.recordsConsumed.add()
+        relieve(record.partition)
+        let origin = EventJob.Origin(partition: record.partition, place: place, kafkaMs: record.timestampMs ?? 0)
+        do throws(BadRecord) {
+            guard let value = record.value else { throw BadRecord(.empty, "the record is null") }
+            received.append(
+                ReceivedRecord(content: try read(value, of: classes[record.partition.topic]), origin: origin))
+        } catch {
+            reject(error, record, origin)
+        }
+    }
+
+    private func read(
+        _ value: UnsafeRawBufferPointer, of inputClass: InputClass
+    ) throws(BadRecord) -> ReceivedRecord.Content {
+        switch inputClass {
+        case .events: return .event(try reader.read(value, of: .events), raw: Array(value))
+        case .userState: return .event(try reader.read(value, of: .userState), raw: [])
+        case .parked:
+            guard let owed = OwedClaim(value, nowMs: shard.nowMs) else {
+                throw BadRecord(.unknownKind, "no parked record of this version")
+            }
+            return .owed(owed)
+        }
+    }
+
+    private func reject(_ why: BadRecord, _ record: borrowing KafkaRecord, _ origin: EventJob.Origin) {
+        rejected.append(
+            RejectedRecord(
+                why: why, origin: origin, topic: consumer.topics[record.partition.topic], offset: record.offset,
+                key: record.key.map { Array($0) }, value: record.value.map { Array($0) }))
+    }
+
+    func kafka(
+        _ consumer: KafkaConsumer, willRevoke partitions: [TopicPartition], lost: Bool
+    ) -> KafkaRevocation {
+        shard.metrics.rebalances.add()
+        if lost { shard.metrics.assignmentsLost.add() }
+        let going = Set(partitions)
+        received.removeAll { going.contains($0.origin.partition) }
+        rejected.removeAll { going.contains($0.origin.partition) }
+        owner?.intake(self, handBack: going, isLost: lost)
+        guard !lost, owner?.intake(self, hasWorkOf: going) ?? false else { return .complete }
+        // What is on a stream may end and be marked; the next owner would push it a second time.
+        revocation = Revocation(
+            partitions: partitions, deadlineNanos: shard.nowNanos &+ shard.limits.revokeDrainNanos)
+        return .deferred
+    }
+
+    func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent) {
+        switch event {
+        case .assigned(let partitions):
+            for partition in partitions { ledger.assign(partition) }
+            applyPauses()
+            owner?.intakeDidAssign(self)
+            shard.log.info(
+                "partitions assigned", ["topic": .string(consumer.topics[0]), "count": .int(partitions.count)])
+        case .revoked(let partitions, let lost):
+            revocation = nil
+            for partition in partitions {
+                ledger.revoke(partition)
+                fullPartitions.remove(partition)
+            }
+            owner?.intakeDidAssign(self)
+            shard.log.info(
+                "partitions revoked",
+                ["topic": .string(consumer.topics[0]), "count": .int(partitions.count), "lost": .bool(lost)])
+        case .committed(_, let error):
+            if error == nil { shard.metrics.commits.add() } else { shard.metrics.commitFailures.add() }
+            owner?.intakeDidCommit(self)
+        case .failed(let error, _):
+            shard.log.warning(
+                "Kafka reported an error", ["error": .string(error.name), "text": .string(error.text)])
+        case .endReached:
+            break
+        case .fatal(let error):
+            shard.log.error(
+                "the Kafka client is dead for good", ["error": .string(error.name), "text": .string(error.text)])
+            owner?.intakeDidMeetFatalError(self)
+        case .closed:
+            owner?.intakeDidClose(self)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import PushCore
+
+/// One round of a recipient on the way to its decision: what was read, decided and claimed. It goes once its routes have begun.
+final class Candidate {
+    enum Phase: Equatable {
+        /// All that a decision needs is read.
+        case reading
+        /// Only what can turn a likely denial is read (`Lookup.isLikelyDenied`).
+        case readingDenied
+        /// The leases of its gateways are read.
+        case readingLeases
+        case claiming
+        /// Who acknowledged what an earlier try delivered.
+        case readingAcks
+        /// Redis could not answer; it is read anew when its turn comes.
+        case postponed
+    }
+
+    var phase = Phase.reading
+    /// Place among all candidates of the shard, in the order in which they began.
+    let order: UInt64
+    /// Answers that the present phase still waits for.
+    var awaiting = 0
+    /// Something failed while the present phase waited.
+    var hasFailed = false
+    var recipient: Recipient
+    /// The version of the user's tokens when they were read.
+    var tokenVersion: Int64 = 0
+    /// The tokens changed between read and claim, and are read a second time.
+    var isReread = false
+    /// When the event's Live Activity began, Unix ms; nil: not known.
+    var activityStartMs: Int64?
+    /// Its mark says that all was done before.
+    var isFinished = false
+    var decision: Decision?
+    /// What the steps of the decision said.
+    var facts: DecisionFacts = []
+    var claim: ClaimReply?
+    /// Redis refused the claim: what is pushed carries no badge, and the claim is owed.
+    var isUnclaimed = false
+    /// Places of tokens that another user owns by now, or nobody.
+    var lostTokens: [Int] = []
+    /// Some token was bound anew by the same user since it was read.
+    var hasReboundToken = false
+    /// Devices that acknowledged a delivery; nil: not asked.
+    var acknowledged: [String]?
+
+    init(uid: String, groupLevel: MuteLevel? = nil, order: UInt64) {
+        recipient = Recipient(uid: uid)
+        recipient.groupLevel = groupLevel
+        self.order = order
+    }
+
+    /// The places of the tokens that the decision pushes to, or holds a push for.
+    var pushedTokens: some Sequence<Int> { (decision?.routes ?? []).lazy.compactMap(\.pushedToken) }
+
+    /// Forgets what was read, to read it anew.
+    func beginReading(_ phase: Phase) {
+        self.phase = phase
+        hasFailed = false
+        isFinished = false
+        hasReboundToken = false
+        lostTokens.removeAll(keepingCapacity: true)
+        recipient.presence.removeAll(keepingCapacity: true)
+        recipient.tokens.removeAll(keepingCapacity: true)
+    }
+
+    /// One of the answers of the present phase. True: all of them are in.
+    func answered(failed: Bool) -> Bool {
+        awaiting -= 1
+        if failed { hasFailed = true }
+        return awaiting == 0
+    }
+}
+
+extension Route {
+    /// The token that a push or a hold of this route is for.
+    var pushedToken: Int? {
+        switch way {
+        case .apns(let token, _), .hold(let token, _): token
+        case .connection, .none: nil
+        }
+    }
+}

@@ -1,0 +1,292 @@
+import EventLoop
+import PushCore
+import Redis
+import Telemetry
+
+/// Reads what a decision needs: presence with its gateways' leases, settings, tokens, mute, read mark, the group's level.
+///
+/// Plain pipelined reads, all of a candidate at once. Candidates of whom all is known lie in `known`.
+final class Lookup {
+    let known = Tray<RecipientJob>()
+    private let shard: ShardContext
+    private let work: WorkTable
+    private let decider: Decider
+    private var leases = LeaseCache()
+    private var leaseQueries: SlotTable<LeaseQuery>
+    /// The open query of each gateway.
+    private var leaseQueryOf: [String: LeaseQuery] = [:]
+    /// Whom Redis could not answer about; they are read anew together, in their order.
+    private var postponed: [RecipientJob] = []
+    private var failures = 0
+    private var order = OrderKeeper()
+
+    init(_ shard: ShardContext, _ work: WorkTable) {
+        self.shard = shard
+        self.work = work
+        decider = Decider(shard)
+        leaseQueries = SlotTable(capacity: shard.limits.recipientsMax)
+    }
+
+    // MARK: Reading
+
+    /// Reads a recipient for a decision; while Redis is away he waits.
+    func read(_ job: RecipientJob) {
+        guard let candidate = job.candidate else { return }
+        if !postponed.isEmpty, !shard.store.client.isReady { return postpone(job) }
+        if mustWait(job) { return }
+        isLikelyDenied(job, candidate) ? readDenied(job, candidate) : readAll(job, candidate)
+    }
+
+    private func readAll(_ job: RecipientJob, _ candidate: Candidate) {
+        candidate.beginReading(.reading)
+        let event = job.event
+        let app = event.app.id
+        let uid = job.uid
+        // The group's level came with the member scan; a given uid's has to be read.
+        let group = event.readsLevels ? event.conversationID : nil
+        let activity = event.updatedActivityID
+        candidate.awaiting = 3 + (group == nil ? 0 : 1) + (activity == nil ? 0 : 1)
+        ask(job) { (store) throws(RedisFault) in
+            try store.readConversation(
+                app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
+        }
+        ask(job) { (store) throws(RedisFault) in try store.readUser(app: app, uid: uid, tag: job.tag(.user)) }
+        ask(job) { (store) throws(RedisFault) in try store.readPresence(app: app, uid: uid, tag: job.tag(.presence)) }
+        if let group {
+            ask(job) { (store) throws(RedisFault) in
+                try store.readMember(app: app, group: group, uid: uid, tag: job.tag(.group))
+            }
+        }
+        if let activity {
+            ask(job) { (store) throws(RedisFault) in
+                try store.activityStart(app: app, uid: uid, activityID: activity, tag: job.tag(.activity))
+            }
+        }
+    }
+
+    /// Of a member who is likely to get nothing: neither settings, tokens nor a claim, only what can still turn the denial:
+    /// the user's own mute and read mark, a live device, and the mark of an earlier delivery.
+    private func readDenied(_ job: RecipientJob, _ candidate: Candidate) {
+        candidate.beginReading(.readingDenied)
+        candidate.awaiting = 3
+        let event = job.event
+        let app = event.app.id
+        let uid = job.uid
+        ask(job) { (store) throws(RedisFault) in
+            try store.readMark(app: app, uid: uid, kind: event.subject.kind, id: event.subject.id, tag: job.tag(.mark))
+        }
+        ask(job) { (store) throws(RedisFault) in
+            try store.readConversation(
+                app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
+        }
+        ask(job) { (store) throws(RedisFault) in try store.readPresence(app: app, uid: uid, tag: job.tag(.presence)) }
+    }
+
+    /// A message that his group's level or the sender keeps from him. Not with `dnd_mode: chain`, where quiet hours, which
+    /// are among the settings, may let through what a level denies; a recall may have a badge to lower; and while Redis takes
+    /// no writes, only the long way knows what to do without a mark.
+    private func isLikelyDenied(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
+        let event = job.event
+        guard !job.flags.contains(.decided), shard.writes.refusal == nil, let level = candidate.recipient.groupLevel, event.subject.kind == .message,
+            event.digest == nil, event.app.policy.dndMode == .independent,
+            event.isSwitchedOff || (level != .unset && level != .all)
+        else { return false }
+        // Whom nobody mentions or forces has no way around his level, so there is no need to ask for the verdict twice.
+        return event.isPlain || decider.denial(of: candidate, event) != nil
+    }
+
+    /// The likely denial does not hold: all is read.
+    func readWhole(_ job: RecipientJob) {
+        if let candidate = job.candidate { readAll(job, candidate) }
+    }
+
+    /// Sends one command of the present phase; one that cannot be sent is an answer at once.
+    private func ask(_ job: RecipientJob, _ send: (StateStore) throws(RedisFault) -> Void) {
+        do throws(RedisFault) {
+            try send(shard.store)
+        } catch {
+            answered(job, failed: true)
+        }
+    }
+
+    // MARK: Answers
+
+    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return }
+        switch tag.stage {
+        case .presence: RecipientReplies.presence(reply, into: &candidate.recipient)
+        case .user: RecipientReplies.user(reply, into: &candidate.recipient)
+        case .conversation: candidate.tokenVersion = RecipientReplies.conversation(reply, into: &candidate.recipient)
+        case .group: RecipientReplies.member(reply, into: &candidate.recipient)
+        case .activity: candidate.activityStartMs = reply.int64
+        case .mark: candidate.isFinished = PairMark.isFinished(reply)
+        default: return
+        }
+        answered(job, failed: false)
+    }
+
+    /// A key of others that cannot be read counts as absent: nobody is live there, no level is set. One of this worker's
+    /// own too, since no waiting mends it. Anything else is tried again.
+    func didFail(_ tag: Tag, _ fault: RedisFault) {
+        guard let job = work.recipient(tag.ref), job.candidate != nil else { return }
+        switch tag.stage {
+        case .presence, .group, .activity: answered(job, failed: !shard.countsAsAbsent(fault))
+        case .user, .conversation: answered(job, failed: !shard.countsAsBroken(fault))
+        default: answered(job, failed: true)
+        }
+    }
+
+    private func answered(_ job: RecipientJob, failed: Bool) {
+        guard let candidate = job.candidate, candidate.answered(failed: failed) else { return }
+        if candidate.hasFailed { return postpone(job) }
+        failures = 0
+        switch candidate.phase {
+        case .reading: readLeases(job, candidate)
+        case .readingDenied, .readingLeases: known.append(job)
+        case .claiming, .readingAcks, .postponed: break
+        }
+    }
+
+    // MARK: Leases
+
+    private func readLeases(_ job: RecipientJob, _ candidate: Candidate) {
+        let now = shard.nowNanos
+        var unknown: [String] = []
+        for presence in candidate.recipient.presence
+        where presence.state != .off && !unknown.contains(presence.gateway)
+            && leases.answer(for: presence.gateway, nowNanos: now) == .unknown
+        {
+            unknown.append(presence.gateway)
+        }
+        guard !unknown.isEmpty else { return known.append(job) }
+        candidate.phase = .readingLeases
+        candidate.awaiting = unknown.count
+        for gateway in unknown { askLease(of: gateway, for: job) }
+    }
+
+    private func askLease(of gateway: String, for job: RecipientJob) {
+        if let query = leaseQueryOf[gateway] {
+            query.waiting.append(job.ref)
+            return
+        }
+        let query = LeaseQuery(gateway: gateway)
+        query.ref = leaseQueries.insert(query)
+        query.waiting.append(job.ref)
+        leaseQueryOf[gateway] = query
+        do throws(RedisFault) {
+            try shard.store.lease(gateway, tag: Tag(query.ref, .lease).bits)
+        } catch {
+            ended(query, failed: true)
+        }
+    }
+
+    func didReadLease(_ ref: WorkRef, epoch: Int64?) {
+        guard let query = leaseQueries.find(ref) else { return }
+        leases.store(query.gateway, epoch: epoch, nowNanos: shard.nowNanos)
+        ended(query, failed: false)
+    }
+
+    func didFailLease(_ ref: WorkRef, _ fault: RedisFault) {
+        guard let query = leaseQueries.find(ref) else { return }
+        let isAbsent = shard.countsAsAbsent(fault)
+        if isAbsent { leases.store(query.gateway, epoch: nil, nowNanos: shard.nowNanos) }
+        ended(query, failed: !isAbsent)
+    }
+
+    private func ended(_ query: LeaseQuery, failed: Bool) {
+        leaseQueries.remove(query.ref)
+        leaseQueryOf[query.gateway] = nil
+        for case let job? in query.waiting.map(work.recipient) where job.candidate?.phase == .readingLeases {
+            answered(job, failed: failed)
+        }
+    }
+
+    /// No lease or another epoch: every presence on that gateway is void. And a connection that did not acknowledge.
+    func voidPresence(of job: RecipientJob, _ candidate: Candidate) {
+        leases.apply(to: &candidate.recipient, nowNanos: shard.nowNanos)
+        for suspect in job.suspects {
+            for index in candidate.recipient.presence.indices
+            where candidate.recipient.presence[index].device == suspect.device
+                && candidate.recipient.presence[index].connectionEpoch == suspect.connectionEpoch
+            {
+                candidate.recipient.presence[index].isSuspect = true
+            }
+        }
+    }
+
+    // MARK: Order
+
+    /// Redis could not answer: the candidate is read anew after a pause; nothing is guessed and nothing is lost.
+    func postpone(_ job: RecipientJob) {
+        guard let candidate = job.candidate else { return }
+        candidate.phase = .postponed
+        order.stepOut(job.ref, order: candidate.order, key: job.orderKey)
+        if postponed.isEmpty {
+            failures += 1
+            shard.timers.schedule(.postponedCandidates, dueNanos: shard.retryNanos(failures: failures))
+        }
+        postponed.append(job)
+    }
+
+    /// A token changed between read and claim: it is read a second time, and later ones of its conversation wait.
+    func readAgain(_ job: RecipientJob) {
+        guard let candidate = job.candidate else { return }
+        order.stepOut(job.ref, order: candidate.order, key: job.orderKey)
+        readAll(job, candidate)
+    }
+
+    /// True: an earlier candidate of the same user and conversation is out of order, so this one waits behind it.
+    func mustWait(_ job: RecipientJob) -> Bool {
+        guard !order.isEmpty, let candidate = job.candidate else { return false }
+        guard order.waits(job.ref, order: candidate.order, key: job.orderKey) else { return false }
+        candidate.phase = .postponed
+        return true
+    }
+
+    /// The candidate is claimed, or its recipient has ended: who waited behind it goes on.
+    func passed(_ job: RecipientJob) {
+        if order.isEmpty { return }
+        for case let next? in order.goOn(job.ref, key: job.orderKey).map(work.recipient) { read(next) }
+    }
+
+    /// Redis answers again, or the pause is over.
+    func readPostponed() {
+        if postponed.isEmpty { return }
+        let jobs = postponed.sorted { ($0.candidate?.order ?? 0) < ($1.candidate?.order ?? 0) }
+        postponed = []
+        for job in jobs where work.recipient(job.ref) === job && job.candidate?.phase == .postponed { read(job) }
+    }
+}
+
+/// A question about one gateway's lease and everyone who waits for the answer.
+final class LeaseQuery {
+    let gateway: String
+    var ref = WorkRef.none
+    var waiting: [WorkRef] = []
+
+    init(gateway: String) {
+        self.gateway = gateway
+    }
+}
+
+extension RecipientJob {
+    fileprivate var orderKey: OrderKeeper.Key {
+        OrderKeeper.key(app: event.app.id, uid: uid, conversation: event.conversationID)
+    }
+}
+
+extension ShardContext {
+    /// This very key of others is what cannot be read: it counts as absent. Everything else is tried again.
+    func countsAsAbsent(_ fault: RedisFault) -> Bool {
+        guard fault.isAboutOneKey else { return false }
+        writes.tell(fault, "a key of others cannot be read, and counts as absent", nowNanos: nowNanos)
+        return true
+    }
+
+    /// A key of this worker's own holds something of another kind: as if it were not there, since no waiting mends it.
+    func countsAsBroken(_ fault: RedisFault) -> Bool {
+        guard fault.isLasting else { return false }
+        writes.tell(fault, "a key of this worker's own is broken, and counts as absent", nowNanos: nowNanos)
+        return true
+    }
+}

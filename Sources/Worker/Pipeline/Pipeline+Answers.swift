@@ -1,0 +1,90 @@
+import EventLoop
+import Kafka
+import PushCore
+import Redis
+import Telemetry
+
+/// Answers of Redis and of the broker, each to the component that asked.
+extension Pipeline: RedisClientDelegate {
+    func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
+        guard let tag = Tag(bits) else { return }
+        switch tag.stage {
+        case .presence, .user, .conversation, .group, .activity, .mark: lookup.didReply(tag, reply)
+        case .lease: lookup.didReadLease(tag.ref, epoch: reply.isNull ? nil : reply.int64)
+        case .members: fanOut.didReadMembers(tag.ref, reply)
+        case .original: fanOut.didReadOriginal(tag.ref, collapseID: reply.isNull ? nil : reply.string)
+        case .claim, .owner, .claims, .owners: claims.didReply(tag, reply)
+        case .acks where claims.isClaiming(tag.ref): claims.didReply(tag, reply)
+        case .acks: dispatcher.didReadAcks(tag.ref, StateStore.devices(reply))
+        case .checkClaim, .checkOwner, .checkAcks: sender.didReply(tag, reply)
+        case .finish, .heldBack:
+            noteWritten()
+            recorder.didReplyToMark(tag.ref)
+        case .change:
+            noteWritten()
+            userStates.didReply(tag.ref, reply)
+        case .burst: bursts.didLook(tag.ref, ClaimReply(reply))
+        case .due: digests.didClaimDue(tag, reply)
+        case .digest: digests.didTake(tag.ref, count: reply[0].int64, oldestMs: reply[1].int64 ?? 0)
+        case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didReply(tag, reply)
+        case .newestBase, .newestSize: break
+        case .note, .push, .updatePush: break
+        case .record, .eventRecord, .delivery, .deadLetter, .parked, .updateRecord, .stateResult: break
+        }
+    }
+
+    func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
+        guard let tag = Tag(bits) else { return }
+        switch tag.stage {
+        case .presence, .user, .conversation, .group, .activity, .mark: lookup.didFail(tag, fault)
+        case .lease: lookup.didFailLease(tag.ref, fault)
+        case .members: fanOut.didFailMembers(tag.ref, fault)
+        case .original: fanOut.didFailOriginal(tag.ref, isAbsent: shard.countsAsAbsent(fault))
+        case .claim, .owner, .claims, .owners: claims.didFail(tag, fault)
+        case .acks where claims.isClaiming(tag.ref): claims.didFail(tag, fault)
+        case .acks: dispatcher.didFailAcks(tag.ref, fault)
+        case .checkClaim, .checkOwner, .checkAcks: sender.didFail(tag, fault)
+        case .finish, .heldBack: recorder.didFailToMark(tag, fault)
+        case .change: userStates.didFail(tag.ref, fault)
+        case .burst: bursts.didLook(tag.ref, nil)
+        case .digest: digests.didTake(tag.ref, count: nil, oldestMs: 0)
+        case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didFail(tag)
+        case .due, .newestBase, .newestSize: break
+        case .note, .push, .updatePush: break
+        case .record, .eventRecord, .delivery, .deadLetter, .parked, .updateRecord, .stateResult: break
+        }
+        shard.requestTurn()
+    }
+
+    func redisDidTellReplies(_ client: RedisClient) { shard.requestTurn() }
+
+    func redis(_ client: RedisClient, didChange state: RedisClient.State) {
+        guard state == .ready else { return }
+        lookup.readPostponed()
+        shard.requestTurn()
+    }
+
+    private func noteWritten() {
+        if shard.writes.taken() { shard.log.info("Redis takes writes again") }
+    }
+}
+
+extension Pipeline {
+    /// The broker has a record (or it was given up by name).
+    func didSettleRecord(_ bits: UInt64) {
+        guard let tag = Tag(bits) else { return }
+        switch tag.stage {
+        case .record: recorder.didSettleRecord(tag.ref)
+        case .eventRecord: if let event = work.event(tag.ref) { work.release(event) }
+        case .delivery:
+            guard let event = work.event(tag.ref) else { return }
+            for waiting in recorder.didSettleDelivery(event) { dispatcher.conclude(waiting) }
+            work.release(event)
+        case .updateRecord: badgeUpdates.didSettleRecord(tag.ref)
+        case .parked: recorder.didPark(tag.ref)
+        case .deadLetter: userStates.didSettle(tag.ref)
+        default: return
+        }
+        shard.requestTurn()
+    }
+}

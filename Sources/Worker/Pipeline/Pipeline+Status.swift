@@ -1,0 +1,59 @@
+import EventLoop
+import Kafka
+import Redis
+import Telemetry
+
+/// What an operator sees of a pipeline: gauges, once a second.
+extension Pipeline {
+    var assignedCount: Int { events.assignedCount + userState.assignedCount }
+    var pausedCount: Int { events.consumer.paused.count + userState.consumer.paused.count }
+
+    /// Asks both consumers for a commit of what is settled.
+    func commitStored() {
+        for intake in [events, userState] { intake.consumer.commitStored() }
+    }
+
+    func sample() {
+        let metrics = shard.metrics
+        metrics.pendingEvents.set(pendingCount)
+        metrics.pendingRecipients.set(work.recipients.count)
+        metrics.waitingForDevice.set(sender.waitingForDevice)
+        metrics.pausedPartitions.set(pausedCount)
+        var lag: Int64 = 0
+        var oldestNanos: UInt64 = 0
+        for intake in [events, userState] {
+            lag &+= intake.consumer.assignment.reduce(Int64(0)) { $0 &+ (intake.consumer.lag($1) ?? 0) }
+            oldestNanos = max(oldestNanos, intake.oldestUnsettledNanos ?? 0)
+        }
+        metrics.lag.set(Double(lag))
+        metrics.oldestUnsettled.set(Double(oldestNanos) / 1_000_000_000)
+        tellGaps()
+        lookAtBackpressure()
+        metrics.loopLag.set(Double(shard.loop.takeLongestTurnNanos()) / 1_000_000_000)
+    }
+
+    private func lookAtBackpressure() {
+        let limits = shard.limits
+        let isHeld = events.isHeld
+        shard.metrics.backpressure.look(nowNanos: shard.nowNanos) { cause in
+            switch cause {
+            case .inflight: isHeld && !hasSlots
+            case .limiter: isHeld && sender.pushesAhead >= limits.pushesAheadMax
+            case .redis: isHeld && shard.store.client.pipelineDepth >= limits.redisDepthMax
+            case .window: !events.fullPartitions.isEmpty || !userState.fullPartitions.isEmpty
+            case .breaker: sender.waitsForAPNs
+            }
+        }
+    }
+
+    /// Records that retention took before they were read are lost for good: somebody must know (ops: K10).
+    private func tellGaps() {
+        let skipped = events.skippedOffsets &+ userState.skippedOffsets
+        guard skipped > shard.metrics.gaps.value else { return }
+        let fresh = skipped - shard.metrics.gaps.value
+        shard.metrics.gaps.add(fresh)
+        shard.log.error(
+            "records were gone before they were read: retention is faster than this worker",
+            ["count": .int(Int(clamping: fresh))])
+    }
+}

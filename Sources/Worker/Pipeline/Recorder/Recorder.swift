@@ -1,0 +1,230 @@
+import EventLoop
+import JSON
+import Kafka
+import PushCore
+import Redis
+import Telemetry
+
+/// What is written of each recipient: results, deliveries, feedback, SMS, traces, and at the end the mark in Redis.
+///
+/// Recipients whose last record the broker has lie in `acknowledged`; those whose mark is written in `marked`.
+final class Recorder {
+    let acknowledged = Tray<RecipientJob>()
+    let marked = Tray<RecipientJob>()
+    let shard: ShardContext
+    private let work: WorkTable
+    let topics: OutTopics
+    let outbox: Outbox
+    private let results: Configuration.Results
+    /// Recipients whose owed claims the broker does not have yet.
+    private(set) var owedCount = 0
+    /// One storage for the records of `push.results`, which go out one by one.
+    private var writer = JSONWriter(reservingCapacity: 1024)
+
+    init(_ shard: ShardContext, _ work: WorkTable, topics: OutTopics, outbox: Outbox, results: Configuration.Results) {
+        self.shard = shard
+        self.work = work
+        self.topics = topics
+        self.outbox = outbox
+        self.results = results
+    }
+
+    // MARK: Results
+
+    func write(_ record: OutcomeRecord, of job: RecipientJob) {
+        if !shard.traces.isOff { trace(record, of: job) }
+        guard begin(record, of: job.event) else { return }
+        job.machine.recordSent()
+        outbox.send(topics.results, key: record.uid, value: writer, tag: job.tag(.record))
+    }
+
+    /// A record of a badge update: `event_id` is the read's, and there is no message.
+    func write(_ record: OutcomeRecord, app: AppContext, eventID: String, tag: UInt64) -> Bool {
+        app.metrics.decided(record.verdict, record.label)
+        guard isWanted(record) else { return false }
+        writer.clear()
+        OutcomeRecord.begin(in: &writer, app: app.id, eventID: eventID, msgID: "")
+        record.finish(in: &writer, atMs: shard.nowMs)
+        outbox.send(topics.results, key: record.uid, value: writer, tag: tag)
+        return true
+    }
+
+    /// Whether the configuration wants it.
+    private func isWanted(_ record: OutcomeRecord) -> Bool {
+        let isFailure = record.verdict == .rejected || record.verdict == .expired
+        return results == .all || (results == .failures && isFailure)
+    }
+
+    /// False: the configuration does not want it.
+    private func begin(_ record: OutcomeRecord, of event: EventJob) -> Bool {
+        event.app.metrics.decided(record.verdict, record.label)
+        guard isWanted(record) else { return false }
+        writer.clear()
+        // Of many recipients the beginning is written once.
+        if let head = event.recordHead {
+            writer.raw(head)
+        } else {
+            OutcomeRecord.begin(in: &writer, app: event.app.id, eventID: event.id, msgID: event.msgID)
+            if event.hasManyRecipients { event.recordHead = writer.bytes }
+        }
+        record.finish(in: &writer, atMs: shard.nowMs)
+        return true
+    }
+
+    /// A dead token left its user: the backend is told.
+    func writeFeedback(_ ending: Ending, _ token: BoundToken, of job: RecipientJob) {
+        var writer = JSONWriter(reservingCapacity: 320)
+        writer.beginObject()
+        writer.member("v", 1)
+        writer.member("app", job.event.app.id)
+        writer.member("uid", job.uid)
+        writer.member("device", token.device)
+        writer.member("token", token.record.hex)
+        writer.member("env", token.record.environment.rawValue)
+        writer.member("topic", token.record.topic)
+        writer.member("cause", ending.reason)
+        if let timestampMs = ending.timestampMs { writer.member("timestamp_ms", timestampMs) }
+        writer.member("bound_ms", token.record.boundMs)
+        writer.member("at_ms", shard.nowMs)
+        writer.endObject()
+        job.machine.recordSent()
+        outbox.send(topics.feedback, key: token.record.hex, value: writer, tag: job.tag(.record))
+    }
+
+    /// A bad record goes to the dead-letter topic with reason and place (contract section 0).
+    func writeDeadLetter(_ bad: RejectedRecord, tag: UInt64) {
+        outbox.sendRaw(
+            topics.deadLetter, key: bad.key, value: bad.value,
+            headers: [
+                KafkaHeader(name: "carillon-error", text: bad.why.header),
+                KafkaHeader(name: "carillon-topic", text: bad.topic),
+                KafkaHeader(name: "carillon-partition", text: String(bad.origin.partition.partition)),
+                KafkaHeader(name: "carillon-offset", text: String(bad.offset)),
+            ], tag: tag)
+    }
+
+    /// The broker has a record of a recipient (or it was given up by name).
+    func didSettleRecord(_ ref: WorkRef) {
+        guard let job = work.recipient(ref), job.machine.recordAcknowledged() else { return }
+        acknowledged.append(job)
+        shard.requestTurn()
+    }
+
+    // MARK: The mark
+
+    /// Nothing but records is waited for: the mark that follows them is put together now, while all that it tells is in
+    /// the cache, and the rest goes.
+    func sealIfEnded(_ job: RecipientJob) {
+        guard job.machine.awaitsRecordsOnly, job.machine.isMarked, job.mark == nil, job.burst == nil,
+            job.flags.isDisjoint(with: [.hasDelivery, .owesClaim])
+        else { return }
+        job.keepOnly(finishMark(of: job))
+    }
+
+    private func finishMark(of job: RecipientJob) -> PreparedCommand {
+        shard.store.finishMark(
+            app: job.event.app.id, uid: job.uid, job.event.subject, nowMs: shard.nowMs,
+            trace: job.trace.map { FinishTrace(bytes: $0.bytes, seconds: shard.traces.lifeSeconds) })
+    }
+
+    /// Marks a recipient finished; a redelivery then writes nothing.
+    ///
+    /// One whose claim Redis refused is left to whoever reads his record in `carillon.parked`.
+    func mark(_ job: RecipientJob) {
+        if job.flags.contains(.owesClaim) { return park(job) }
+        job.awaitedMarks = 1 + (job.heldUntilMs == nil ? 0 : 2)
+        job.hasMarkFailed = false
+        sendHeldBack(job)
+        let mark = job.mark ?? finishMark(of: job)
+        ask(job) { (store) throws(RedisFault) in try store.finish(mark, tag: job.tag(.finish)) }
+    }
+
+    /// What quiet hours held back is remembered before the mark.
+    private func sendHeldBack(_ job: RecipientJob) {
+        guard let endMs = job.heldUntilMs else { return }
+        let app = job.event.app.id
+        ask(job) { (store) throws(RedisFault) in
+            try store.holdForDigest(app: app, uid: job.uid, job.event.subject, tag: job.tag(.heldBack))
+        }
+        ask(job) { (store) throws(RedisFault) in
+            try store.planDue(DueUser(app: app, uid: job.uid), atMs: endMs, tag: job.tag(.heldBack))
+        }
+    }
+
+    private func ask(_ job: RecipientJob, _ send: (StateStore) throws(RedisFault) -> Void) {
+        do throws(RedisFault) {
+            try send(shard.store)
+        } catch {
+            didMark(job, failed: true)
+        }
+    }
+
+    func didReplyToMark(_ ref: WorkRef) {
+        if let job = work.recipient(ref), job.machine.phase == .marking { didMark(job, failed: false) }
+    }
+
+    func didFailToMark(_ tag: Tag, _ fault: RedisFault) {
+        if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
+        guard let job = work.recipient(tag.ref), job.machine.phase == .marking else { return }
+        if fault.refusesWrite, !fault.isLasting { job.flags.insert(.owesClaim) }
+        // What is broken for good holds up nobody.
+        didMark(job, failed: !fault.isLasting)
+    }
+
+    private func park(_ job: RecipientJob) {
+        var writer = JSONWriter(reservingCapacity: 320)
+        OwedClaim(job.claimRequest(nowMs: shard.nowMs)).write(to: &writer)
+        owedCount += 1
+        shard.metrics.parked.add()
+        outbox.send(topics.parked, key: job.event.app.id + job.uid, value: writer, tag: job.tag(.parked))
+    }
+
+    /// The broker has the record of what a recipient is owed.
+    func didPark(_ ref: WorkRef) {
+        owedCount -= 1
+        guard let job = work.recipient(ref) else { return }
+        marked.append(job)
+    }
+
+    private func didMark(_ job: RecipientJob, failed: Bool) {
+        job.awaitedMarks -= 1
+        if failed { job.hasMarkFailed = true }
+        guard job.awaitedMarks == 0 else { return }
+        guard job.hasMarkFailed else { return marked.append(job) }
+        job.failures += 1
+        shard.timers.schedule(.retryStep(job.ref), dueNanos: shard.retryNanos(failures: job.failures))
+    }
+
+    // MARK: Traces
+
+    /// Adds an outcome to the recipient's trace: some bytes in the mark that is written anyway, no command more.
+    private func trace(_ outcome: OutcomeRecord, of job: RecipientJob) {
+        let nowMs = shard.nowMs
+        if job.trace == nil {
+            let plan = shard.traces
+            guard plan.covers(app: job.event.app.id, uid: job.uid) || TracePlan.isFailure(outcome.verdict) else { return }
+            job.trace = TraceBytes(
+                atMs: nowMs, sentMs: job.event.sentMs, id: job.event.subject.id, msgID: job.event.msgID,
+                eventID: job.event.id, facts: job.facts, isResumed: job.flags.contains(.resumed))
+        }
+        job.trace?.append(outcome, nowMs: nowMs)
+    }
+
+    /// What a device waits for, or waited for in vain: told in the trace alone, since nothing has ended.
+    func traceWait(_ job: RecipientJob, _ index: Int, _ why: TraceWait) {
+        if shard.traces.isOff { return }
+        trace(
+            OutcomeRecord(uid: job.uid, device: job.devices[index].route.device, verdict: .parked, reason: why.rawValue),
+            of: job)
+    }
+}
+
+/// Reasons that only a trace has.
+enum TraceWait: String {
+    /// Delivered by a connection that did not acknowledge in time; the decision was taken again.
+    case noAck = "no_ack"
+    /// The user's desktop comes first.
+    case desktopFirst = "desktop_first"
+    /// The window of a burst is open.
+    case burst
+}

@@ -1,0 +1,132 @@
+import APNs
+import EventLoop
+import PushCore
+import Redis
+
+/// Step 15 for a push that had to wait: behind another of its device, for `limits.rate`, or in the APNs client.
+///
+/// What the claim saw is old by then: the message may be read or recalled, the token another user's, the badge another
+/// number. A push that goes at once needs no check.
+extension Sender {
+    /// Claims again, which counts nothing again, and asks whose the token is. Of one whose connection did not acknowledge in
+    /// time, it asks whether it has since.
+    func check(_ job: RecipientJob, _ index: Int, ticket: PushTicket?) {
+        guard index < job.devices.count, let token = job.devices[index].token else { return }
+        let asksAcks = !job.suspects.isEmpty
+        job.devices[index].check = SendCheck(ticket: ticket, awaiting: asksAcks ? 3 : 2)
+        let app = job.event.app.id
+        ask(job, index) { (store) throws(RedisFault) in
+            try store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.checkClaim, index))
+        }
+        ask(job, index) { (store) throws(RedisFault) in
+            try store.owner(app: app, token: token.record.hex, tag: job.tag(.checkOwner, index))
+        }
+        guard asksAcks else { return }
+        ask(job, index) { (store) throws(RedisFault) in
+            try store.acks(app: app, uid: job.uid, msgID: job.event.msgID, tag: job.tag(.checkAcks, index))
+        }
+    }
+
+    private func ask(_ job: RecipientJob, _ index: Int, _ send: (StateStore) throws(RedisFault) -> Void) {
+        do throws(RedisFault) {
+            try send(shard.store)
+        } catch {
+            answered(job, index) { $0.hasFailed = true }
+        }
+    }
+
+    /// Checks again a device whose check Redis could not answer.
+    func retryCheck(_ device: DeviceRef) {
+        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return }
+        check(job, device.device, ticket: job.devices[device.device].check?.ticket)
+    }
+
+    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        let index = Int(tag.index)
+        guard let job = work.recipient(tag.ref), index < job.devices.count, let token = job.devices[index].token
+        else { return }
+        switch tag.stage {
+        case .checkOwner:
+            let standing = OwnerReply.standing(reply, uid: job.uid, token: token)
+            answered(job, index) { check in
+                check.facts.isTokenOwned = standing != .moved
+                check.isRebound = standing == .rebound
+            }
+        case .checkAcks:
+            let isAcknowledged = StateStore.devices(reply).contains(job.devices[index].route.device)
+            answered(job, index) { $0.isAcknowledged = isAcknowledged }
+        default:
+            guard let claim = ClaimReply(reply) else { return answered(job, index) { $0.hasFailed = true } }
+            job.devices[index].badge = job.badge(claim)
+            answered(job, index) { check in
+                check.isFinished = claim.state == .finished
+                check.facts.isRead = claim.isRead
+                check.facts.isRevoked = claim.isRevoked
+            }
+        }
+    }
+
+    func didFail(_ tag: Tag, _ fault: RedisFault) {
+        guard let job = work.recipient(tag.ref) else { return }
+        let index = Int(tag.index)
+        guard tag.stage == .checkClaim, fault.refusesWrite, index < job.devices.count, job.devices[index].check != nil,
+            !fault.isLasting
+        else { return answered(job, index) { $0.hasFailed = true } }
+        // What was claimed once needs no other claim, only its number is not known.
+        shard.writes.refused(fault, nowNanos: shard.nowNanos)
+        ask(job, index) { (store) throws(RedisFault) in
+            try store.peek(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.checkClaim, index))
+        }
+    }
+
+    /// One of the answers.
+    private func answered(_ job: RecipientJob, _ index: Int, _ note: (inout SendCheck) -> Void) {
+        guard index < job.devices.count, var check = job.devices[index].check, check.awaiting > 0 else { return }
+        note(&check)
+        check.awaiting -= 1
+        job.devices[index].check = check
+        guard check.awaiting == 0, job.isPushing(index) else { return }
+        let verdict = check.verdict(expireAtMs: job.event.expiresAtMs, nowMs: shard.nowMs)
+        switch verdict {
+        case .askAgain:
+            shard.timers.schedule(.retryCheck(job.deviceRef(index)), dueNanos: shard.retryNanos(failures: 1))
+        case .send:
+            job.devices[index].check = nil
+            job.devices[index].checkedNanos = shard.nowNanos
+            goOn(job, index, check.ticket)
+        case .stop, .acknowledged, .finishedElsewhere, .decideAgain:
+            job.devices[index].check = nil
+            stop(job, index, check.ticket, .check(verdict))
+        }
+    }
+
+    /// Nothing stands against it: on to the client, or within it, rendered anew with the number of this moment.
+    private func goOn(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket?) {
+        guard let ticket else { return makeReady(job.deviceRef(index)) }
+        guard let token = job.devices[index].token, let client = job.event.app.client(for: token) else {
+            return stop(job, index, ticket, .check(.stop(.noToken)))
+        }
+        guard let push = push(for: job, index, token) else {
+            return stop(job, index, ticket, .check(.stop(.payloadTooLarge)))
+        }
+        client.apns.renew(ticket, with: push)
+    }
+
+    private func stop(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket?, _ cause: UnsentPush.Cause) {
+        if let ticket, let token = job.devices[index].token, let client = job.event.app.client(for: token),
+            !client.apns.withdraw(ticket)
+        {
+            // It has ended in the client meanwhile, and its outcome says how.
+            return
+        }
+        drop(job.deviceRef(index), cause)
+    }
+}
+
+extension RecipientJob {
+    /// The number beside an alert: capped, and 0 is left out (contract section 5; a 0 would clear the app's alerts).
+    func badge(_ claim: ClaimReply) -> Int64? {
+        guard event.showsBadge, let badge = claim.badge else { return nil }
+        return BadgeRule.besideAlert(badge, cap: event.app.policy.badgeCap)
+    }
+}

@@ -1,0 +1,274 @@
+import APNs
+import EventLoop
+import PushCore
+import Redis
+import Telemetry
+
+/// From a route to an open stream: the device's queue, the app's rate, the check before sending, the APNs clients.
+///
+/// Outcomes lie in `outcomes`, what is not sent after all in `unsent`, devices whose push is to be made in `ready`.
+final class Sender {
+    let ready = Tray<DeviceRef>()
+    let outcomes = Tray<FinishedPush>()
+    let unsent = Tray<UnsentPush>()
+    /// Badge updates that waited in an APNs client and are to be checked.
+    let updateChecks = Tray<(device: DeviceRef, ticket: PushTicket)>()
+    let shard: ShardContext
+    let work: WorkTable
+    private let apps: [AppContext]
+    private var queues = DeviceQueues<DeviceRef>()
+    private let made = Tray<MadePush>()
+
+    /// How old the last check may be; shorter than anyone can move a phone from one account to another.
+    static let checkAfterNanos: UInt64 = 100_000_000
+
+    /// A push on its way to the APNs client.
+    private struct MadePush {
+        var job: RecipientJob
+        var device: Int
+        var client: AppContext.Client
+        var push: Push
+    }
+
+    init(_ shard: ShardContext, _ work: WorkTable, apps: [AppContext]) {
+        self.shard = shard
+        self.work = work
+        self.apps = apps
+    }
+
+    func start() {
+        for app in apps { app.connect(delegate: self) }
+    }
+
+    func close() {
+        for app in apps {
+            for client in app.clients {
+                client.apns.delegate = nil
+                client.apns.close()
+            }
+        }
+    }
+
+    /// Pushes that wait for streams. An app whose APNs is away or refuses its credential does not count: its pushes wait
+    /// in their slots, and the other apps go on.
+    var pushesAhead: Int {
+        var count = 0
+        for app in apps {
+            for client in app.clients where client.apns.isUsable { count += client.apns.waiting }
+        }
+        return count
+    }
+
+    /// Pushes wait for an APNs that is away or refuses the credential.
+    var waitsForAPNs: Bool {
+        apps.contains { $0.clients.contains { !$0.apns.isUsable && $0.apns.waiting > 0 } }
+    }
+
+    /// Pushes that wait for another one of their device.
+    var waitingForDevice: Int { queues.waitingCount }
+
+    // MARK: The device's queue and the app's rate
+
+    /// The push to this device is sent when the device is free.
+    ///
+    /// - Parameter isChecked: the claim has just said that nothing stands against it; else it is checked first.
+    func enqueue(_ job: RecipientJob, _ index: Int, to token: BoundToken, badge: Int64?, isChecked: Bool) {
+        job.devices[index].pushID = job.idPrefix.id(tokenHex: token.record.hex)
+        job.devices[index].token = token
+        job.devices[index].badge = badge
+        job.devices[index].machine.enqueue()
+        job.devices[index].startedNanos = shard.nowNanos
+        job.devices[index].checkedNanos = isChecked ? shard.nowNanos : 0
+        let device = job.deviceRef(index)
+        if queues.enter(token.record.hex, device) { turnCame(device, job.event.app) }
+    }
+
+    /// A badge update queues for its device as any push does.
+    func enqueue(_ update: DeviceRef, to token: BoundToken, app: AppContext) {
+        if queues.enter(token.record.hex, update) { turnCame(update, app) }
+    }
+
+    /// The device's turn has come: as fast as `limits.rate` lets it.
+    private func turnCame(_ device: DeviceRef, _ app: AppContext) {
+        if !device.isBadgeUpdate { work.recipient(device.work)?.devices[device.device].machine.turnCame() }
+        // The common case goes straight on.
+        if app.paced.isEmpty, app.rate.isUnlimited { return makeReady(device) }
+        if app.paced.isEmpty {
+            guard let dueNanos = app.rate.take(nowNanos: shard.nowNanos) else { return makeReady(device) }
+            pace(app, dueNanos)
+        }
+        app.paced.append(device)
+    }
+
+    /// Its push is made and sent in this turn, with all others that came in it.
+    func makeReady(_ device: DeviceRef) {
+        ready.append(device)
+        shard.requestTurn()
+    }
+
+    /// Several go at once: each pause is long enough for a handful.
+    private func pace(_ app: AppContext, _ dueNanos: UInt64) {
+        shard.timers.schedule(.pace(app), dueNanos: max(dueNanos, shard.nowNanos &+ 5_000_000))
+    }
+
+    /// What `limits.rate` held back goes, as far as it may.
+    func goOn(_ app: AppContext) {
+        var gone = 0
+        while gone < app.paced.count {
+            if let dueNanos = app.rate.take(nowNanos: shard.nowNanos) {
+                pace(app, dueNanos)
+                break
+            }
+            gone += 1
+            makeReady(app.paced[gone - 1])
+        }
+        app.paced.removeFirst(gone)
+    }
+
+    /// The device is free: its next push goes.
+    func leaveQueue(of token: BoundToken) {
+        guard queues.leave(token.record.hex) else { return }
+        while let turn = queues.nextTurn() {
+            if let app = appOfQueued(turn.item) { turnCame(turn.item, app) } else { queues.pass(turn) }
+        }
+    }
+
+    /// Nil: whoever queued has ended meanwhile.
+    private func appOfQueued(_ device: DeviceRef) -> AppContext? {
+        if device.isBadgeUpdate { return work.badgeUpdate(device.work)?.app }
+        guard let job = work.recipient(device.work), job.isPushing(device.device) else { return nil }
+        return job.event.app
+    }
+
+    // MARK: Making and sending
+
+    /// Makes the push of a device whose turn has come, or has it checked first.
+    func make(_ device: DeviceRef) {
+        guard let job = work.recipient(device.work), device.device < job.devices.count,
+            job.devices[device.device].machine.phase == .due, let token = job.devices[device.device].token
+        else { return }
+        let index = device.device
+        guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
+        if shard.nowNanos &- job.devices[index].checkedNanos > Self.checkAfterNanos {
+            return check(job, index, ticket: nil)
+        }
+        guard let client = job.event.app.client(for: token) else { return drop(device, .check(.stop(.noToken))) }
+        guard let push = push(for: job, index, token) else { return drop(device, .check(.stop(.payloadTooLarge))) }
+        made.append(MadePush(job: job, device: index, client: client, push: push))
+    }
+
+    /// Hands what was made to the APNs clients.
+    func sendMade() { made.takeAll(send) }
+
+    private func send(_ made: MadePush) {
+        let (job, index) = (made.job, made.device)
+        guard job.isPushing(index) else { return }
+        switch made.client.apns.send(made.push) {
+        case .taken: job.devices[index].machine.send()
+        case .held:
+            job.devices[index].machine.send()
+            backOff(job, index)
+        case .full: made.client.stalled.append(job.deviceRef(index))
+        // The process ends: the record is not settled and comes again.
+        case .closed: break
+        case .unfit(let fault): drop(job.deviceRef(index), .unfit(fault))
+        }
+    }
+
+    func drop(_ device: DeviceRef, _ cause: UnsentPush.Cause) {
+        unsent.append(UnsentPush(device: device, cause: cause))
+        shard.requestTurn()
+    }
+
+    /// Nil: too large, or with headers that cannot be sent.
+    func push(for job: RecipientJob, _ index: Int, _ token: BoundToken) -> Push? {
+        let merged = job.devices[index].merged
+        let event = job.event
+        guard let content = event.content, let device = DeviceToken(token.record.hex),
+            let id = job.devices[index].pushID, let headers = content.headers(topic: token.record.topic, merged),
+            let payload = content.payload(
+                for: EventContent.Receiver(
+                    uid: job.uid, settings: job.settings, token: token, isForced: job.isForced,
+                    badge: job.devices[index].badge, id: id,
+                    mergedCount: merged?.count ?? event.digest?.count ?? 0))
+        else { return nil }
+        return Push(
+            tag: job.tag(.push, index), token: device, headers: headers, id: PushID(high: id.high, low: id.low),
+            payload: payload, expiresAtMs: event.expiresAtMs, lane: event.lane,
+            isSuspect: event.app.suspects.isSuspect(boundMs: token.record.boundMs, nowMs: shard.nowMs))
+    }
+
+    /// The device backs off: nothing of it is in flight, so that the next push may come and take this one's place.
+    private func backOff(_ job: RecipientJob, _ index: Int) {
+        guard index < job.devices.count, job.devices[index].machine.backOff(), let token = job.devices[index].token
+        else { return }
+        leaveQueue(of: token)
+    }
+
+    // MARK: Hand-back
+
+    /// Takes back what is with the APNs clients and on no stream. The caller ends or leaves the devices.
+    func withdraw(_ isGoing: (WorkRef) -> Bool) -> [DeviceRef] {
+        var withdrawn: [DeviceRef] = []
+        for app in apps {
+            for client in app.clients {
+                let pushes = client.apns.withdrawUnsent { bits in
+                    guard let tag = Tag(bits), tag.stage == .push else { return false }
+                    return isGoing(tag.ref)
+                }
+                for push in pushes {
+                    guard let tag = Tag(push.tag) else { continue }
+                    withdrawn.append(DeviceRef(work: tag.ref, device: Int(tag.index)))
+                }
+            }
+        }
+        return withdrawn
+    }
+}
+
+/// What APNs said of one push.
+struct FinishedPush {
+    var tag: Tag
+    var outcome: PushOutcome
+    var attempts: Int
+}
+
+extension Sender: APNsClientDelegate {
+    func apns(_ client: APNsClient, didFinish bits: UInt64, outcome: PushOutcome, attempts: Int) {
+        guard let tag = Tag(bits) else { return }
+        outcomes.append(FinishedPush(tag: tag, outcome: outcome, attempts: attempts))
+        shard.requestTurn()
+    }
+
+    func apns(_ client: APNsClient, didHold bits: UInt64) {
+        guard let tag = Tag(bits), tag.stage == .push, let job = work.recipient(tag.ref) else { return }
+        backOff(job, Int(tag.index))
+    }
+
+    /// A push waited in the client: step 15 holds at the moment its stream opens.
+    func apns(_ client: APNsClient, wantsCheck bits: UInt64, ticket: PushTicket) {
+        guard let tag = Tag(bits) else { return }
+        if tag.stage == .updatePush {
+            let device = DeviceRef(work: tag.ref, device: Int(tag.index), isBadgeUpdate: true)
+            updateChecks.append((device, ticket))
+            return shard.requestTurn()
+        }
+        guard let job = work.recipient(tag.ref), job.isPushing(Int(tag.index)) else {
+            _ = client.withdraw(ticket)
+            return
+        }
+        check(job, Int(tag.index), ticket: ticket)
+    }
+
+    /// The client logs its own news.
+    func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {
+        guard event == .hasRoom else { return }
+        for app in apps {
+            for waiting in app.clients where waiting.apns === client {
+                let devices = waiting.stalled
+                waiting.stalled = []
+                for device in devices { makeReady(device) }
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import EventLoop
+import Kafka
+import PushCore
+import Redis
+import Telemetry
+
+/// Records of `im.user-state`: they change what Redis holds, and alert nobody. And bad records of both topics, on their way
+/// to the dead-letter topic.
+///
+/// What is done lies in `done`; changes that lowered a badge which is to be told to devices in `lowered`.
+final class UserStates {
+    let done = Tray<ChangeJob>()
+    let lowered = Tray<ChangeJob>()
+    private let shard: ShardContext
+    private var changes: SlotTable<ChangeJob>
+
+    init(_ shard: ShardContext) {
+        self.shard = shard
+        changes = SlotTable(capacity: shard.limits.changesMax)
+    }
+
+    var count: Int { changes.count }
+
+    /// Room for one more poll.
+    var hasRoom: Bool { changes.count < shard.limits.changesMax - shard.limits.pollBatch }
+
+    func apply(
+        _ state: UserState, of event: borrowing Event, app: AppContext, _ intake: Intake, _ place: OffsetLedger.Slot
+    ) {
+        let task = UserStateTask(
+            app: event.app, sentMs: event.sentMs, nowMs: shard.nowMs, state: state,
+            clearsOnRead: app.policy.clearOnRead)
+        begin(ChangeJob(intake, place, .state(task), app: app, eventID: event.id), isEmpty: task.isEmpty)
+    }
+
+    /// A claim that Redis refused when its recipient was pushed.
+    func pay(_ owed: OwedClaim, _ intake: Intake, _ place: OffsetLedger.Slot) {
+        begin(ChangeJob(intake, place, .owed(owed, isClaimed: false)), isEmpty: false)
+    }
+
+    private func begin(_ job: ChangeJob, isEmpty: Bool) {
+        job.ref = changes.insert(job)
+        if isEmpty { end(job) } else { perform(job) }
+    }
+
+    /// A bad record; `didSettle` follows once the dead-letter topic has it. Returns the tag for that.
+    func begin(rejected place: OffsetLedger.Slot, _ intake: Intake) -> UInt64 {
+        let job = ChangeJob(intake, place, .rejected)
+        job.ref = changes.insert(job)
+        return job.tag(.deadLetter)
+    }
+
+    func didSettle(_ ref: WorkRef) {
+        if let job = changes.find(ref) { end(job) }
+    }
+
+    private func end(_ job: ChangeJob) {
+        changes.remove(job.ref)
+        done.append(job)
+        shard.requestTurn()
+    }
+
+    /// Sends the present step; what Redis cannot take is sent again after a pause.
+    private func perform(_ job: ChangeJob) {
+        do throws(RedisFault) {
+            switch job.task {
+            case .rejected: return
+            case .state(var task):
+                try task.send(shard.store, tag: job.tag(.change))
+                job.task = .state(task)
+            case .owed(var owed, let isClaimed):
+                owed.request.nowMs = shard.nowMs
+                if isClaimed { return try mark(owed, job) }
+                try shard.store.claim(owed.request, tag: job.tag(.change))
+            }
+        } catch {
+            retryLater(job)
+        }
+    }
+
+    private func mark(_ owed: OwedClaim, _ job: ChangeJob) throws(RedisFault) {
+        let mark = shard.store.finishMark(
+            app: owed.request.app, uid: owed.request.uid, owed.request.subject, nowMs: shard.nowMs)
+        try shard.store.finish(mark, tag: job.tag(.change))
+    }
+
+    func didReply(_ ref: WorkRef, _ reply: borrowing RedisReply) {
+        guard let job = changes.find(ref) else { return }
+        switch job.task {
+        case .rejected: return
+        case .owed(let owed, isClaimed: false):
+            // Finished elsewhere: there is a mark already.
+            if ClaimReply(reply)?.state == .finished { return end(job) }
+            job.task = .owed(owed, isClaimed: true)
+            perform(job)
+        case .owed: end(job)
+        case .state(var task):
+            let progress = task.take(reply)
+            job.task = .state(task)
+            didMove(job, task, progress)
+        }
+    }
+
+    private func didMove(_ job: ChangeJob, _ task: UserStateTask, _ progress: UserStateTask.Progress) {
+        switch progress {
+        case .waiting: break
+        case .next:
+            job.failures = 0
+            perform(job)
+        case .done(let outcome):
+            job.app?.metrics.applied(outcome)
+            if case .applied = outcome, case .openReport = task.state.change { job.app?.metrics.opens.add() }
+            guard task.owesClear else { return end(job) }
+            changes.remove(job.ref)
+            lowered.append(job)
+            shard.requestTurn()
+        }
+    }
+
+    func didFail(_ ref: WorkRef, _ fault: RedisFault) {
+        if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
+        guard let job = changes.find(ref) else { return }
+        if fault.isLasting {
+            // Tried again it would fail again, and hold up its partition for ever.
+            job.app?.metrics.applied(.ignored(.unusable))
+            return end(job)
+        }
+        // Several commands of one step may fail together; the step is sent again once.
+        if !job.isWaitingForRetry { retryLater(job) }
+    }
+
+    private func retryLater(_ job: ChangeJob) {
+        job.isWaitingForRetry = true
+        job.failures += 1
+        // A new generation: replies to the abandoned try must not be taken for those of the next.
+        changes.remove(job.ref)
+        job.ref = changes.insert(job)
+        shard.timers.schedule(.retryChange(job.ref), dueNanos: shard.retryNanos(failures: job.failures))
+    }
+
+    func retry(_ ref: WorkRef) {
+        guard let job = changes.find(ref) else { return }
+        job.isWaitingForRetry = false
+        perform(job)
+    }
+}

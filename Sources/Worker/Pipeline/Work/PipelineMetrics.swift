@@ -1,0 +1,169 @@
+import PushCore
+import Telemetry
+
+/// The numbers of one shard's pipeline; cells of its thread, summed over shards when scraped (ops: section 4).
+final class PipelineMetrics {
+    let recordsConsumed: Counter
+    let recordsSettled: Counter
+    let duplicates: Counter
+    let recordFailures: Counter
+    let redisRetries: Counter
+    let unclaimed: Counter
+    let parked: Counter
+    let rebalances: Counter
+    let assignmentsLost: Counter
+    let commits: Counter
+    let commitFailures: Counter
+    let gaps: Counter
+    let assignedPartitions: Gauge
+    let pausedPartitions: Gauge
+    let lag: Gauge
+    let pendingEvents: Gauge
+    let pendingRecipients: Gauge
+    let waitingForDevice: Gauge
+    let oldestUnsettled: Gauge
+    let loopLag: Gauge
+    /// From the broker's timestamp of the event to APNs' acceptance.
+    let endToEnd: Histogram
+    var backpressure: Backpressure
+    private let registry: MetricsRegistry
+    private var deadLetters: [BadRecord.Rule: Counter] = [:]
+
+    static let boundsSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600]
+
+    init(_ registry: MetricsRegistry) {
+        func counter(_ name: String, _ help: String, _ labels: [(String, String)] = []) -> Counter {
+            registry.counter("carillon_" + name, help: help, labels: labels)
+        }
+        func gauge(_ name: String, _ help: String, _ combine: Gauge.Combine = .sum) -> Gauge {
+            registry.gauge("carillon_" + name, help: help, combine: combine)
+        }
+        recordsConsumed = counter("events_consumed_total", "Records read from the input topics.")
+        recordsSettled = counter("events_settled_total", "Records whose every outcome is recorded.")
+        self.registry = registry
+        duplicates = counter("duplicates_suppressed_total", "Recipients finished by an earlier delivery of the event.")
+        recordFailures = counter(
+            "record_failures_total", "Records that a broker refused; all but oversized are resent.")
+        redisRetries = counter("redis_step_retries_total", "Steps taken again because Redis did not answer.")
+        unclaimed = counter(
+            "redis_unclaimed_total", "Recipients decided while Redis took no writes: pushed without a badge.")
+        parked = counter("redis_owed_claims_total", "Claims that Redis refused, kept in carillon.parked until it takes them.")
+        rebalances = counter("kafka_rebalances_total", "Revocations of partitions.")
+        assignmentsLost = counter("kafka_assignment_lost_total", "Partitions lost without notice.")
+        commits = counter("kafka_commits_total", "Offset commits.", [("result", "ok")])
+        commitFailures = counter("kafka_commits_total", "Offset commits.", [("result", "failed")])
+        gaps = counter("kafka_gap_records_total", "Offsets passed over: retention was faster than this worker.")
+        assignedPartitions = gauge("kafka_assigned_partitions", "Partitions of this process.")
+        pausedPartitions = gauge("kafka_paused_partitions", "Partitions not being read for want of room.")
+        lag = gauge("kafka_lag_records", "Records between what was read and the ends of the partitions.")
+        pendingEvents = gauge("pending_events", "Records read whose offsets are not settled.")
+        pendingRecipients = gauge("pending_recipients", "Recipients in work.")
+        waitingForDevice = gauge("device_lane_waiting", "Pushes that wait for another of the same device.")
+        oldestUnsettled = gauge("watermark_age_seconds", "Age of the oldest unsettled record.", .max)
+        loopLag = gauge("loop_lag_seconds", "Longest turn of a shard's loop since the last sample.", .max)
+        backpressure = Backpressure(registry)
+        endToEnd = registry.histogram(
+            "carillon_event_end_to_end_seconds", help: "From Kafka's timestamp to APNs' acceptance.",
+            bounds: Self.boundsSeconds, scale: 1e-3, precisionBits: 7)
+    }
+
+    func deadLetter(_ rule: BadRecord.Rule) {
+        let counter =
+            deadLetters[rule]
+            ?? registry.counter(
+                "carillon_dlq_records_total", help: "Records sent to the dead-letter topic, by the rule they broke.",
+                labels: [("reason", rule.rawValue)])
+        deadLetters[rule] = counter
+        counter.add()
+    }
+
+    func accepted(_ kafkaMs: Int64, nowMs: Int64) {
+        guard kafkaMs > 0 else { return }
+        endToEnd.observe(UInt64(max(0, nowMs - kafkaMs)))
+    }
+}
+
+/// The numbers of one app within one shard. Labels come from closed sets only.
+final class AppMetrics {
+    let deliveries: Counter
+    let ackTimeouts: Counter
+    let opens: Counter
+    let coalesced: Counter
+    private let app: String
+    private let registry: MetricsRegistry
+    /// Searched one by one: there are few, and nearly all pushes end as the first.
+    private var decisions: [(verdict: Verdict, reason: String, count: Counter)] = []
+    private var removals: [String: Counter] = [:]
+    private var withheld: [String: Counter] = [:]
+    private var brakes: [String: Gauge] = [:]
+    private var changes: [String: Counter] = [:]
+
+    init(_ registry: MetricsRegistry, app: String) {
+        self.registry = registry
+        self.app = app
+        let labels = [("app", app)]
+        deliveries = registry.counter(
+            "carillon_deliveries_total", help: "Devices sent to by the long connection.", labels: labels)
+        ackTimeouts = registry.counter(
+            "carillon_delivery_ack_timeouts_total", help: "Deliveries without an ack in time.", labels: labels)
+        coalesced = registry.counter(
+            "carillon_coalesced_total", help: "Messages to a device that a later push told of.", labels: labels)
+        opens = registry.counter(
+            "carillon_open_reports_total", help: "Pushes opened, first report of each device.", labels: labels)
+    }
+
+    /// - Parameter reason: from a closed set; what APNs invents counts as `other`.
+    func decided(_ verdict: Verdict, _ reason: String) {
+        for known in decisions where known.verdict == verdict && known.reason == reason { return known.count.add() }
+        let counter = registry.counter(
+            "carillon_decisions_total", help: "Ended (event, device) pairs by verdict and reason.",
+            labels: [("app", app), ("verdict", verdict.rawValue), ("reason", reason)])
+        decisions.append((verdict, reason, counter))
+        counter.add()
+    }
+
+    /// Pushes that APNs accepted.
+    var accepted: UInt64 {
+        decisions.reduce(0) { $1.verdict == .accepted ? $0 &+ $1.count.value : $0 }
+    }
+
+    func tokenRemoved(_ cause: String) {
+        count(
+            &removals, cause, "carillon_tokens_invalidated_total", "Tokens removed because of APNs' answer.", "reason")
+    }
+
+    func removalWithheld(_ cause: String) {
+        count(
+            &withheld, cause, "carillon_token_removals_withheld_total",
+            "Dead tokens that were kept because too many died of one cause.", "reason")
+    }
+
+    func brake(_ cause: String, isEngaged: Bool) {
+        let gauge =
+            brakes[cause]
+            ?? registry.gauge(
+                "carillon_token_removal_brake", help: "1: tokens dead of this cause are kept.",
+                labels: [("app", app), ("reason", cause)], combine: .max)
+        brakes[cause] = gauge
+        gauge.set(isEngaged ? 1 : 0)
+    }
+
+    func applied(_ outcome: StateOutcome) {
+        let text =
+            switch outcome {
+            case .applied: "applied"
+            case .ignored(let why): why.rawValue
+            case .repeated: "repeated"
+            }
+        count(&changes, text, "carillon_user_state_total", "Records of user state by what became of them.", "outcome")
+    }
+
+    private func count(
+        _ counters: inout [String: Counter], _ value: String, _ name: String, _ help: String, _ label: String
+    ) {
+        if let counter = counters[value] { return counter.add() }
+        let counter = registry.counter(name, help: help, labels: [("app", app), (label, value)])
+        counters[value] = counter
+        counter.add()
+    }
+}

@@ -1,0 +1,84 @@
+import EventLoop
+import PushCore
+import Kafka
+import Redis
+import Telemetry
+
+/// What all components of a shard share: its loop, its state in Redis, its numbers. Loop-bound.
+final class ShardContext {
+    let loop: Loop
+    let limits: PipelineLimits
+    let store: StateStore
+    let log: Log
+    let metrics: PipelineMetrics
+    let traces: TracePlan
+    let zones = SystemZones()
+    /// Whether Redis takes writes.
+    let writes: RedisWrites
+    let timers: Timers
+    /// What `requestTurn` asks for.
+    var runTurn: () -> Void = {}
+    private var isTurnDue = false
+    private let retryPauses = Backoff(baseNanos: 50_000_000, capNanos: 3_200_000_000)
+    private var random: SmallRandom
+
+    init(_ parts: PipelineParts) {
+        loop = parts.loop
+        limits = parts.limits
+        store = parts.store
+        log = parts.log
+        metrics = parts.metrics
+        traces = parts.traces
+        writes = RedisWrites(log: parts.log)
+        timers = Timers(loop: parts.loop)
+        random = SmallRandom(seed: .random(in: 0 ... .max))
+        timers.didBecomeDue = { [unowned self] in requestTurn() }
+    }
+
+    /// Has the pipeline carry what lies in the trays at the end of this turn of the loop.
+    func requestTurn() {
+        if isTurnDue { return }
+        isTurnDue = true
+        loop.atEndOfTurn { [weak self] in
+            self?.isTurnDue = false
+            self?.runTurn()
+        }
+    }
+
+    var nowNanos: UInt64 { loop.nowNanos }
+    /// Unix ms.
+    var nowMs: Int64 { loop.wallMs }
+
+    /// When a step that Redis could not answer is tried again: a jittered pause that doubles with each failure in a row.
+    func retryNanos(failures: Int) -> UInt64 {
+        metrics.redisRetries.add()
+        return loop.nowNanos &+ retryPauses.delayNanos(failures: failures, random: &random)
+    }
+}
+
+/// The bounds of a pipeline.
+struct PipelineLimits {
+    /// Recipients being worked on at once, per shard.
+    var recipientsMax = 20_000
+    /// User-state records being applied at once.
+    var changesMax = 2_000
+    /// Commands under way in Redis above which no records are read: some ten milliseconds of its work.
+    var redisDepthMax = 512
+    /// Pushes waiting for streams above which no records are read.
+    var pushesAheadMax = 512
+    /// Records taken from Kafka per turn of the loop.
+    var pollBatch = 64
+    /// Events whose audience is not started whole, above which no records are read.
+    var expandingMax = 64
+    /// Members read per step of a group's scan.
+    var memberPage = 256
+    /// Claims in one call: it keeps Redis from others for as long as some reads of a large hash.
+    var claimsPerCall = 32
+    /// Targets in one record of `im.deliveries`.
+    var deliveryTargetsMax = 500
+    /// How long pushes that are in flight may end before partitions go to another member.
+    var revokeDrainNanos: UInt64 = 5_000_000_000
+    /// How long events wait at most for the user state that stood there at assignment.
+    var stateFirstNanos: UInt64 = 30_000_000_000
+    var window = OffsetLedger.Limits()
+}

@@ -1,0 +1,46 @@
+/// Work in hand by slot number; a freed slot's generation moves on, so that late answers find nothing.
+///
+/// `capacity` is when its owner stops taking more; what is there already always finds a slot.
+struct SlotTable<Work: AnyObject> {
+    private var slots: [(work: Work?, generation: UInt32)] = []
+    private var free: [Int] = []
+    private(set) var count = 0
+    let capacity: Int
+
+    init(capacity: Int) {
+        precondition(capacity > 0 && capacity < 1 << 24, "a slot number has 24 bits")
+        self.capacity = capacity
+    }
+
+    var isFull: Bool { count >= capacity }
+
+    mutating func insert(_ work: Work) -> WorkRef {
+        if let slot = free.popLast() {
+            slots[slot].work = work
+            count += 1
+            return WorkRef(slot: slot, generation: slots[slot].generation)
+        }
+        slots.append((work, 0))
+        count += 1
+        return WorkRef(slot: slots.count - 1, generation: 0)
+    }
+
+    /// The work that a reference means; nil where it is done already.
+    func find(_ ref: WorkRef) -> Work? {
+        guard ref.slot < slots.count, slots[ref.slot].generation == ref.generation else { return nil }
+        return slots[ref.slot].work
+    }
+
+    /// Frees the slot; a reference to work that is done already changes nothing.
+    mutating func remove(_ ref: WorkRef) {
+        guard find(ref) != nil else { return }
+        slots[ref.slot].work = nil
+        slots[ref.slot].generation = (slots[ref.slot].generation &+ 1) & 0xFF_FFFF
+        free.append(ref.slot)
+        count -= 1
+    }
+
+    func forEach(_ body: (Work) -> Void) {
+        for case let (work?, _) in slots { body(work) }
+    }
+}

@@ -1,0 +1,63 @@
+/// The 64 bits that travel with a Redis command, a push or a Kafka record and come back with its answer.
+///
+/// A tag names a slot and the slot's generation, so an answer that comes late finds a slot that has moved on and is
+/// ignored; `stage` and `index` tell what the answer is about.
+struct Tag: Equatable {
+    /// What was asked; each has its own reading of `index`.
+    enum Stage: UInt8 {
+        // Lookup: what is known of a recipient.
+        case presence, user, conversation, group, activity, mark, lease
+        // FanOut: a page of a group's members; the collapse id of a recall's original.
+        case members, original
+        // Claims: one recipient's claim and whose its tokens are; the same of several recipients in one call.
+        case claim, owner, claims, owners
+        // Dispatcher: which devices acknowledged a delivery.
+        case acks
+        // Sender: the check before sending of a push that had to wait.
+        case checkClaim, checkOwner, checkAcks
+        // Recorder: the finished mark and what goes before it.
+        case finish, heldBack
+        /// A command whose answer changes nothing.
+        case note
+        // UserStates.
+        case change
+        // Bursts: the claim again, of one whose burst's window is over.
+        case burst
+        // Digests.
+        case due, digest
+        // BadgeUpdates: whom, then per device the number and whose the token is.
+        case updateUser, updateDevices, updateBase, updateSize, updateOwner
+        /// The newest badge, after a push was accepted while other workers may have pushed the same device.
+        case newestBase, newestSize
+        // Pushes at APNs.
+        case push, updatePush
+        // Records at the broker.
+        case record, eventRecord, delivery, deadLetter, parked, updateRecord, stateResult
+    }
+
+    var ref: WorkRef
+    var stage: Stage
+    /// A device, token or step of the slot, ≤ 255.
+    var index: UInt8
+
+    init(_ ref: WorkRef, _ stage: Stage, index: Int = 0) {
+        self.ref = ref
+        self.stage = stage
+        self.index = UInt8(truncatingIfNeeded: index)
+    }
+
+    /// Nil for bits that no tag has.
+    init?(_ bits: UInt64) {
+        guard let stage = Stage(rawValue: UInt8(truncatingIfNeeded: bits >> 8)) else { return nil }
+        ref = WorkRef(slot: Int(bits >> 40), generation: UInt32(truncatingIfNeeded: bits >> 16) & 0xFF_FFFF)
+        self.stage = stage
+        index = UInt8(truncatingIfNeeded: bits)
+    }
+
+    var bits: UInt64 {
+        UInt64(ref.slot) << 40 | UInt64(ref.generation & 0xFF_FFFF) << 16 | UInt64(stage.rawValue) << 8 | UInt64(index)
+    }
+
+    /// Of commands that belong to no slot and whose answers change nothing.
+    static var noteBits: UInt64 { Tag(.none, .note).bits }
+}

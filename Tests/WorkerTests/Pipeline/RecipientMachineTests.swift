@@ -1,0 +1,201 @@
+import Support
+import Testing
+
+@testable import Worker
+
+@Suite struct DeviceMachineTests {
+    @Test func aPushGoesFromItsRouteToItsEnd() {
+        var device = DeviceMachine()
+        #expect(device.isOpen && device.isWaiting)
+        device.enqueue()
+        #expect(device.isPushing && !device.occupiesDevice, "it waits behind another push")
+        device.turnCame()
+        #expect(device.occupiesDevice)
+        device.send()
+        #expect(device.isWithClient)
+        holds(device.end() == .openAndDeviceFree)
+        holds(device.end() == .nothing, "an end comes once")
+    }
+
+    @Test func whoWaitsBehindAnotherPushLeavesNoDeviceFree() {
+        var device = DeviceMachine()
+        device.enqueue()
+        holds(device.replace() == .open)
+    }
+
+    @Test func aDeviceThatBacksOffIsFreeForItsNextPushOnce() {
+        var device = DeviceMachine()
+        device.enqueue()
+        device.turnCame()
+        device.send()
+        let first = device.backOff()
+        let second = device.backOff()
+        #expect(first && !second)
+        holds(device.isPushing && device.end() == .open)
+    }
+
+    @Test func whatComesAfterTheEndChangesNothing() {
+        for close in [{ (device: inout DeviceMachine) in _ = device.end() }, { _ = $0.replace() }] {
+            var device = DeviceMachine()
+            device.deliver(ackDueNanos: 5)
+            #expect(device.ackDueNanos == 5)
+            close(&device)
+            let closed = device
+            device.enqueue()
+            device.turnCame()
+            device.send()
+            _ = device.backOff()
+            device.merge()
+            device.hold()
+            device.deliver(ackDueNanos: 9)
+            holds(device == closed && device.end() == .nothing && device.replace() == .nothing)
+        }
+    }
+}
+
+@Suite struct RecipientMachineTests {
+    @Test func aRecipientIsMarkedOnceAllIsRecorded() {
+        var machine = RecipientMachine()
+        holds(machine.decided())
+        machine.opened(devices: 2)
+        machine.deviceEnded()
+        machine.recordSent()
+        holds(machine.next(areDeliveriesSettled: true) == .nothing, "a device is open")
+        machine.deviceEnded()
+        machine.recordSent()
+        #expect(machine.awaitsRecordsOnly)
+        holds(!machine.recordAcknowledged())
+        holds(machine.recordAcknowledged())
+        holds(machine.next(areDeliveriesSettled: false) == .awaitDeliveries)
+        holds(machine.next(areDeliveriesSettled: true) == .mark)
+        holds(machine.didMark())
+        holds(machine.hasEnded && !machine.didMark())
+    }
+
+    @Test func aDecisionThatNobodyWaitsForAnyMoreIsIgnored() {
+        var machine = RecipientMachine()
+        machine.handBack()
+        holds(machine.next(areDeliveriesSettled: true) == .end)
+        holds(!machine.decided(), "a late reply revives nobody")
+        holds(!machine.decideAgain() && !machine.readAcks() && !machine.waitForTwin())
+        #expect(machine.hasEnded)
+    }
+
+    @Test func whatIsHandedBackIsNotMarked() {
+        var machine = RecipientMachine()
+        _ = machine.decided()
+        machine.opened(devices: 1)
+        machine.leaveUnmarked()
+        machine.handBack()
+        holds(machine.next(areDeliveriesSettled: true) == .nothing, "its push is on a stream")
+        machine.deviceEnded()
+        machine.recordSent()
+        holds(machine.recordAcknowledged())
+        holds(machine.next(areDeliveriesSettled: true) == .end)
+    }
+
+    /// Whatever the order of answers, rounds, hand-backs and ends: one end, and nothing stays.
+    @Test(arguments: [1, 2, 3, 20_261_122] as [UInt64])
+    func everyRecipientEndsOnceWhateverTheOrder(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<2_000 { playOne(&random) }
+    }
+
+    private func playOne(_ random: inout SeededGenerator) {
+        let seed = random.seed
+        var world = World()
+        var steps = 0
+        while !world.machine.hasEnded, steps < 400 {
+            steps += 1
+            // After some steps nothing new begins, so that what is open has to end.
+            world.play(Int.random(in: 0..<(steps < 60 ? 12 : 6), using: &random), &random)
+            if world.ends > 1 { break }
+        }
+        #expect(world.machine.hasEnded && world.ends == 1, "seed \(seed), after \(steps) steps: \(world.machine)")
+        #expect(world.machine.openDevices == 0 && world.machine.unackedRecords == 0, "seed \(seed)")
+        #expect(world.occupied == 0, "seed \(seed): a device stays occupied")
+        let ended = world.machine
+        for event in 0..<12 { world.play(event, &random) }
+        #expect(world.machine == ended && world.ends == 1, "seed \(seed): something came after the end")
+    }
+
+    /// The recipient with its devices, as `Dispatcher` drives them, and what it has left behind.
+    private struct World {
+        var machine = RecipientMachine()
+        var devices: [DeviceMachine] = []
+        var occupied = 0
+        var ends = 0
+        var isHandedBack = false
+
+        mutating func play(_ event: Int, _ random: inout SeededGenerator) {
+            switch event {
+            case 0: route(Int.random(in: 0...3, using: &random))
+            case 1: endOne(&random)
+            case 2: if machine.unackedRecords > 0 { _ = machine.recordAcknowledged() }
+            case 3: if machine.didMark() { ends += 1 }
+            case 4: if machine.phase == .readingAcks { _ = machine.didReadAcks() }
+            case 5: if machine.phase == .waitingForTwin { _ = machine.decideAgain() }
+            case 6: if !isHandedBack { _ = machine.decideAgain() }
+            case 7: _ = machine.readAcks()
+            case 8: _ = machine.waitForTwin()
+            case 9: advance(&random)
+            case 10: backOffOne(&random)
+            default: handBack()
+            }
+            conclude()
+        }
+
+        private mutating func route(_ count: Int) {
+            guard machine.decided() else { return }
+            for _ in 0..<(devices.count < 12 ? count : 0) {
+                var device = DeviceMachine()
+                device.enqueue()
+                devices.append(device)
+            }
+            machine.opened(devices: devices.count < 12 + count ? devices.filter(\.isOpen).count - machine.openDevices : 0)
+        }
+
+        private mutating func advance(_ random: inout SeededGenerator) {
+            guard let index = devices.indices.randomElement(using: &random) else { return }
+            let wasOccupied = devices[index].occupiesDevice
+            if devices[index].phase == .queued { devices[index].turnCame() } else { devices[index].send() }
+            if !wasOccupied, devices[index].occupiesDevice { occupied += 1 }
+        }
+
+        private mutating func backOffOne(_ random: inout SeededGenerator) {
+            guard let index = devices.indices.randomElement(using: &random) else { return }
+            if devices[index].backOff() { occupied -= 1 }
+        }
+
+        private mutating func endOne(_ random: inout SeededGenerator) {
+            guard let index = devices.indices.filter({ devices[$0].isOpen }).randomElement(using: &random) else { return }
+            close(index) { $0.end() }
+            machine.recordSent()
+        }
+
+        private mutating func close(_ index: Int, _ by: (inout DeviceMachine) -> DeviceMachine.Left) {
+            let left = by(&devices[index])
+            guard left != .nothing else { return }
+            machine.deviceEnded()
+            if left == .openAndDeviceFree { occupied -= 1 }
+        }
+
+        private mutating func handBack() {
+            isHandedBack = true
+            machine.handBack()
+            for index in devices.indices where devices[index].isOpen && !devices[index].isWithClient {
+                close(index) { $0.replace() }
+                machine.leaveUnmarked()
+            }
+        }
+
+        private mutating func conclude() {
+            if machine.next(areDeliveriesSettled: true) == .end { ends += 1 }
+        }
+    }
+}
+
+/// `#expect` takes no call that changes a value, so the value comes first.
+private func holds(_ isSo: Bool, _ comment: Comment? = nil, at location: SourceLocation = #_sourceLocation) {
+    #expect(isSo, comment, sourceLocation: location)
+}
