@@ -97,9 +97,9 @@ extension Dispatcher {
                 isLate = true
             }
         }
-        endHoldsWithoutDesktop(job)
         // A fresh round: all is read anew.
         if isLate { return decideAgain(job) }
+        endHoldsWithoutDesktop(job)
         if let deadline = job.earliestAckNanos { shard.timers.schedule(.acks(job.ref), dueNanos: deadline) }
         conclude(job)
     }

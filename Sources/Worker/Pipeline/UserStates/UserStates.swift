@@ -21,6 +21,9 @@ final class UserStates {
 
     var count: Int { changes.count }
 
+    /// Claims in hand that Redis refused before.
+    private(set) var owedCount = 0
+
     /// Room for one more poll.
     var hasRoom: Bool { changes.count < shard.limits.changesMax - shard.limits.pollBatch }
 
@@ -35,6 +38,7 @@ final class UserStates {
 
     /// A claim that Redis refused when its recipient was pushed.
     func pay(_ owed: OwedClaim, _ intake: Intake, _ place: OffsetLedger.Slot) {
+        owedCount += 1
         begin(ChangeJob(intake, place, .owed(owed, isClaimed: false)), isEmpty: false)
     }
 
@@ -55,6 +59,7 @@ final class UserStates {
     }
 
     private func end(_ job: ChangeJob) {
+        if case .owed = job.task { owedCount -= 1 }
         changes.remove(job.ref)
         done.append(job)
         shard.requestTurn()
