@@ -51,6 +51,8 @@ public actor TrialWorld {
         public var redisArguments: [String] = []
         /// The worker reaches Redis by its unix socket in place of TCP.
         public var usesRedisSocket = false
+        /// Name of the simulator's thread, which tells its CPU from other threads' of this process; at most 15 bytes.
+        public var simulatorThread = "simulator"
 
         public init() {}
     }
@@ -67,7 +69,7 @@ public actor TrialWorld {
             try broker.createTopic(topic.name, partitions: isRead ? settings.partitions : min(settings.partitions, 16))
         }
         credentials = try DemoCredentials(folder: folder.file("secrets"))
-        simulatorLoop = try Loop(name: "simulator")
+        simulatorLoop = try Loop(name: settings.simulatorThread)
         simulatorLoop.start()
         simulator = SimulatorService(loop: simulatorLoop)
         var configuration = SimulatorConfiguration()

@@ -112,6 +112,18 @@ struct BenchReport {
         return "\(scaled)"
     }
 
+    /// With so many digits after the point; "-" for what is no number.
+    static func fixed(_ value: Double, digits: Int) -> String {
+        var scale = 1
+        for _ in 0..<digits { scale *= 10 }
+        let scaled = (value * Double(scale)).rounded()
+        guard scaled.magnitude < 1e15 else { return "-" }
+        let (whole, rest) = Int(scaled.magnitude).quotientAndRemainder(dividingBy: scale)
+        guard digits > 0 else { return "\(whole)" }
+        let tail = "\(rest)"
+        return (scaled < 0 ? "-" : "") + "\(whole)." + String(repeating: "0", count: digits - tail.count) + tail
+    }
+
     static func whole(_ value: Double) -> String { "\(Int(value.rounded()))" }
 
     static func megabytes(_ bytes: Int) -> String { "\(tenths(Double(bytes) / 1_048_576)) MiB" }
@@ -167,7 +179,7 @@ struct BenchReport {
         return String(decoding: writer.bytes, as: UTF8.self) + "\n"
     }
 
-    private static func write(_ outcome: ThroughputPhase.Outcome, to writer: inout JSONWriter) {
+    static func write(_ outcome: ThroughputPhase.Outcome, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("pushes", Int64(outcome.pushes))
         writer.member("recipients", Int64(outcome.recipients))

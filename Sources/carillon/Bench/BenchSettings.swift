@@ -1,3 +1,5 @@
+import Glibc
+
 /// How a bench is run.
 struct BenchSettings {
     /// Messages of the throughput phase, and requests of `h2load`.
@@ -38,6 +40,8 @@ struct BenchSettings {
         return "before sending: read, decided, claimed with the badge, rendered, handed to the APNs client"
     }
     var keeps: Bool
+    /// Path of the carillon executable that this one is compared with.
+    var against: String?
     /// The APNs client alone, beside h2load.
     var isAPNsOnly: Bool
     /// What that client is put through instead.
@@ -74,6 +78,8 @@ struct BenchSettings {
         .value("group", "N", "messages go to groups of N members, each event a push to every one (none: 1:1)"),
         .flag("muted", "with --group: every member muted it, so nothing is sent; all that a denied member costs"),
         .flag("unsent", "with --group: APNs is away; what a member costs until his push is with the APNs client"),
+        .value(
+            "against", "BINARY", "this program's worker beside that one's, both under the same load at the same time"),
         .flag("keep", "keep the servers and a worker until ctrl-C afterwards"),
     ]
 
@@ -89,7 +95,8 @@ struct BenchSettings {
         events = try arguments.int("events", default: usual, in: 100...2_000_000)
         users = try arguments.int("users", default: min(50_000, events), in: 2...2_000_000)
         isUnsent = arguments.has("unsent")
-        rate = try arguments.int("rate", default: isUnsent ? 0 : 2_000, in: 0...1_000_000)
+        against = try Self.executable(arguments.string("against"))
+        rate = try arguments.int("rate", default: isUnsent || against != nil ? 0 : 2_000, in: 0...1_000_000)
         seconds = try arguments.int("seconds", default: 10, in: 1...3_600)
         inFlight = try arguments.int("in-flight", default: 2_000, in: 1...1_000_000)
         shards = try arguments.int("shards", default: 1, in: 1...64)
@@ -123,7 +130,7 @@ struct BenchSettings {
         window = try arguments.int("window", default: 1 << 20, in: 65_535...(1 << 30))
         rounds = try arguments.int(
             "rounds", default: weather != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : usualRounds, in: 1...100)
-        held = try arguments.int("held", default: isUnsent ? 0 : 100_000, in: 0...1_000_000)
+        held = try arguments.int("held", default: isUnsent || against != nil ? 0 : 100_000, in: 0...1_000_000)
         guard !isUnsent || (rate == 0 && held == 0 && !isMuted) else {
             throw Arguments.UsageError(message: "--unsent goes with --rate 0 --held 0, and not with --muted")
         }
@@ -134,5 +141,20 @@ struct BenchSettings {
         usesRedisTCP = arguments.has("redis-tcp")
         printsJSON = arguments.has("json")
         keeps = arguments.has("keep")
+        let comparesAll = !(isAPNsOnly || isDecideOnly || isUnsent || keeps || rate > 0 || held > 0)
+        guard against == nil || comparesAll else {
+            throw Arguments.UsageError(
+                message: "--against compares throughput: not with --apns, --decide, --unsent, --keep, --rate or --held")
+        }
+    }
+
+    /// A path as it can be started: a name alone is a file here, not one on PATH.
+    private static func executable(_ path: String?) throws(Arguments.UsageError) -> String? {
+        guard let path else { return nil }
+        let place = path.contains("/") ? path : "./" + path
+        guard access(place, X_OK) == 0 else {
+            throw Arguments.UsageError(message: "--against wants a carillon executable; \"\(path)\" cannot be started")
+        }
+        return place
     }
 }

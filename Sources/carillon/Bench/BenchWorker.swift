@@ -7,9 +7,9 @@ final class BenchWorker {
     let process: ServerProcess
     private let port: UInt16
 
-    /// Starts this very program with a configuration and waits until it is ready.
-    static func start(configuration path: String) async throws -> BenchWorker {
-        let worker = try BenchWorker(configuration: path)
+    /// Starts a worker and waits until it is ready: Kafka has given it partitions, Redis and APNs answer.
+    static func start(_ program: String? = nil, configuration path: String) async throws -> BenchWorker {
+        let worker = try BenchWorker(program, configuration: path)
         for _ in 0..<600 {
             if try worker.page("/readyz").status == 200 { return worker }
             try await Task.sleep(for: .milliseconds(50), tolerance: .zero)
@@ -18,8 +18,11 @@ final class BenchWorker {
     }
 
     /// Starts it and returns when its pages are there; it may not be connected to anything yet.
-    init(configuration path: String) throws {
-        process = try ServerProcess(try Self.ownPath(), ["run", "--config", path], readyLine: "\"started\"")
+    ///
+    /// - Parameter program: the path of a carillon executable; nil: this very program.
+    init(_ program: String? = nil, configuration path: String) throws {
+        process = try ServerProcess(
+            try program ?? Self.ownPath(), ["run", "--config", path], readyLine: "\"started\"")
         let pieces = process.takeOutput().split(separator: "\"http\":\"http://127.0.0.1:").dropFirst()
         guard let digits = pieces.first?.prefix(while: { $0.isNumber }), let port = UInt16(digits) else {
             throw TrialFault("the worker told no port: \(process.takeOutput().suffix(600))")

@@ -12,14 +12,29 @@ struct BenchWorld: Sendable {
     let traffic: BenchTraffic
     let settings: BenchSettings
 
+    /// The executable whose `run` is measured; nil: this very program.
+    let program: String?
+    private let simulatorThread: String
+
     static let topic = "com.example.im"
 
-    init(_ settings: BenchSettings) async throws {
+    /// - Parameters:
+    ///   - program: a carillon executable that takes this program's place as the worker.
+    ///   - backlog: records that are in Kafka at once, unread; nil: all of them.
+    ///   - simulatorThread: differs where one process holds two worlds.
+    init(
+        _ settings: BenchSettings, program: String? = nil, backlog: Int? = nil, simulatorThread: String = "simulator"
+    ) async throws {
         self.settings = settings
+        self.program = program
+        self.simulatorThread = simulatorThread
         var own = TrialWorld.Settings()
         own.topic = Self.topic
-        // The mock keeps 5 MiB per partition; a message takes some 600 bytes there.
-        own.partitions = max(settings.group == nil ? 128 : 16, 2 * settings.records * 600 / (5 << 20))
+        own.simulatorThread = simulatorThread
+        // The mock keeps 5 MiB per partition; a record takes some 600 bytes there.
+        let records = backlog.map { max($0, settings.users) } ?? settings.records
+        let least = settings.group != nil ? 16 : backlog != nil ? 32 : 128
+        own.partitions = max(least, 2 * records * 600 / (5 << 20))
         own.shards = settings.shards
         own.ledger = .off
         own.logLevel = .info
@@ -31,7 +46,7 @@ struct BenchWorld: Sendable {
     }
 
     func startWorker() async throws -> BenchWorker {
-        try await BenchWorker.start(configuration: try world.writeConfiguration())
+        try await BenchWorker.start(program, configuration: try world.writeConfiguration())
     }
 
     /// The same worker with room for so many pushes that nobody answers, and patience.
@@ -63,6 +78,14 @@ struct BenchWorld: Sendable {
         guard writer.finish(timeoutMs: 60_000), writer.written == count else {
             throw TrialFault("the broker confirmed \(writer.written) of \(count) records")
         }
+    }
+
+    /// Event `number` of a series: 1:1 or to a group, as the settings say.
+    ///
+    /// - Parameter expireAtMs: of a group's; nil: a day later.
+    func event(_ number: Int, series: String, atMs: Int64, expireAtMs: Int64? = nil) -> (key: String, value: String) {
+        guard let group = settings.group else { return traffic.message(number, series: series, atMs: atMs) }
+        return traffic.groupMessage(number, group: group, series: series, atMs: atMs, expireAtMs: expireAtMs)
     }
 
     func write(_ record: (key: String, value: String), to writer: KafkaTopicWriter) throws(TrialFault) {
@@ -119,8 +142,8 @@ struct BenchWorld: Sendable {
         }
     }
 
-    /// Processor time of the simulator's thread of this process.
+    /// Processor time of this world's simulator, which is a thread of this process.
     var simulatorNanos: UInt64 {
-        ProcessUsage(pid: getpid()).threads.reduce(0) { $0 &+ ($1.name == "simulator" ? $1.cpuNanos : 0) }
+        ProcessUsage(pid: getpid()).threads.reduce(0) { $0 &+ ($1.name == simulatorThread ? $1.cpuNanos : 0) }
     }
 }

@@ -28,14 +28,6 @@ struct ThroughputPhase {
         }
     }
 
-    private struct Mark {
-        var nanos: UInt64
-        var worker: ProcessUsage
-        var redis: ProcessUsage
-        var simulator: UInt64
-        var accepted: Int
-    }
-
     static func run(_ bench: BenchWorld, round: Int) async throws -> Outcome {
         let count = bench.settings.records
         let isUnsent = bench.settings.isUnsent
@@ -48,10 +40,10 @@ struct ThroughputPhase {
             try fill(bench, series: "w\(round)")
             try await bench.wait(for: worker) { $0.settled >= earlier }
         }
-        var start = await mark(bench, worker)
+        var start = await BenchMark(bench, worker)
         if isUnsent { try fill(bench, series: "t\(round)") }
         while true {
-            let next = await mark(bench, worker)
+            let next = await BenchMark(bench, worker)
             if try worker.metrics().consumed > earlier { break }
             start = next
             try Task.checkCancellation()
@@ -60,17 +52,10 @@ struct ThroughputPhase {
         let metrics = try await bench.wait(for: worker) {
             isUnsent ? $0.atRest >= bench.settings.recipients : $0.settled >= count
         }
-        let end = await mark(bench, worker)
-        var outcome = Outcome()
-        outcome.pushes = metrics.accepted
-        outcome.recipients = bench.settings.recipients
-        outcome.acceptedByServer = end.accepted - start.accepted
-        outcome.seconds = Double(end.nanos - start.nanos) / 1e9
-        outcome.workerNanos = end.worker.cpuNanos &- start.worker.cpuNanos
-        outcome.workerThreads = end.worker.sinceByName(start.worker)
-        outcome.redisNanos = end.redis.cpuNanos &- start.redis.cpuNanos
-        outcome.simulatorNanos = end.simulator &- start.simulator
-        outcome.peakBytes = worker.memory.peak
+        let end = await BenchMark(bench, worker)
+        let outcome = Outcome(
+            from: start, to: end, recipients: bench.settings.recipients, pushes: metrics.accepted,
+            peakBytes: worker.memory.peak)
         // What is unsent has to expire first.
         try await bench.wait(for: worker) { $0.settled >= earlier + count }
         try worker.stop()
@@ -81,11 +66,8 @@ struct ThroughputPhase {
         let nowMs = Loop.wallMs()
         let series = "\(series)-\(nowMs)"
         try bench.fill(Configuration.Topics().events, bench.settings.records) { number in
-            guard let group = bench.settings.group else {
-                return bench.traffic.message(number, series: series, atMs: nowMs)
-            }
-            return bench.traffic.groupMessage(
-                number, group: group, series: series, atMs: nowMs,
+            bench.event(
+                number, series: series, atMs: nowMs,
                 expireAtMs: bench.settings.isUnsent ? nowMs + unsentLifeMs(bench) : nil)
         }
     }
@@ -100,10 +82,18 @@ struct ThroughputPhase {
         guard bench.settings.isUnsent else { return try bench.world.writeConfiguration() }
         return try bench.writeConfiguration(holding: bench.settings.recipients, apnsPort: try Ports.free())
     }
+}
 
-    private static func mark(_ bench: BenchWorld, _ worker: BenchWorker) async -> Mark {
-        Mark(
-            nanos: Loop.monotonicNanos(), worker: worker.usage, redis: ProcessUsage(pid: bench.world.redis.pid),
-            simulator: bench.simulatorNanos, accepted: await bench.world.simulator.counters.accepted)
+extension ThroughputPhase.Outcome {
+    init(from start: BenchMark, to end: BenchMark, recipients: Int, pushes: Int, peakBytes: Int) {
+        self.recipients = recipients
+        self.pushes = pushes
+        self.peakBytes = peakBytes
+        acceptedByServer = end.accepted - start.accepted
+        seconds = Double(end.nanos - start.nanos) / 1e9
+        workerNanos = end.worker.cpuNanos &- start.worker.cpuNanos
+        workerThreads = end.worker.sinceByName(start.worker)
+        redisNanos = end.redis.cpuNanos &- start.redis.cpuNanos
+        simulatorNanos = end.simulator &- start.simulator
     }
 }

@@ -27,6 +27,14 @@ struct BenchCommand: Command {
             frozen      one connection falls silent at 2000 pushes/s: every push answered within 3 s
             far         80 ms round trip, bodies of 4 KB, windows of 64 KB: the pool grows until 2000 pushes/s are reached
 
+            With --against BINARY instead: this program's worker and that of another carillon executable, such as one built from
+            an older commit, each with a broker, a redis-server and a simulator of its own. Both get the same records in the same
+            steps, at the same time, so what else runs on the machine slows both; neither gets far ahead of the other. CPU is
+            compared, not time: of each worker with the other, with its own redis-server and with its own simulator; median,
+            lowest and highest ratio of the rounds (this program / BINARY). The simulators are one program, so their ratio shows
+            the noise. It goes with --group, --muted, --events, --users, --rounds (5), --shards, --in-flight, --results,
+            --redis-tcp and --json. Workers start anew in each round, by turns this one or the other first.
+
             With --decide instead: decision and rendering alone on one thread, without servers. With --group N the throughput
             phase writes to groups of N members. With --muted all of them are denied: the whole cost of one who gets nothing,
             his record and his mark included. With --unsent APNs is away: the cost of a member until his push is made and
@@ -60,28 +68,46 @@ struct BenchCommand: Command {
                 return try await WeatherBench(settings: settings, weather: weather).run()
             }
             if settings.isAPNsOnly { return try APNsBench(settings: settings).run() }
-            let ending = Ending()
-            signals.onFirst { ending.resolve(.failed) }
+            if let against = settings.against {
+                say("starting broker, Redis and APNs simulator, twice …\n")
+                let bench = try await PairBench(settings, against: against)
+                return await ended(by: signals, { try await compare(bench) }, thenClosing: { await bench.close() })
+            }
             say("starting broker, Redis and APNs simulator …\n")
             let bench = try await BenchWorld(settings)
-            let playing = Task {
-                do {
-                    ending.resolve(try await play(bench))
-                } catch {
-                    if !(error is CancellationError) { Terminal.err("carillon bench: \(error)\n") }
-                    ending.resolve(.failed)
-                }
-            }
-            let code = await ending.value()
-            // Its children end with it.
-            playing.cancel()
-            await playing.value
-            await bench.world.close()
-            return code
+            return await ended(by: signals, { try await play(bench) }, thenClosing: { await bench.world.close() })
         } catch {
             Terminal.err("carillon bench: \(error)\n")
             return .failed
         }
+    }
+
+    /// Plays to its end or to the first signal, then closes; the children end with it.
+    private func ended(
+        by signals: EndSignals, _ play: @escaping @Sendable () async throws -> ExitCode,
+        thenClosing close: () async -> Void
+    ) async -> ExitCode {
+        let ending = Ending()
+        signals.onFirst { ending.resolve(.failed) }
+        let playing = Task {
+            do {
+                ending.resolve(try await play())
+            } catch {
+                if !(error is CancellationError) { Terminal.err("carillon bench: \(error)\n") }
+                ending.resolve(.failed)
+            }
+        }
+        let code = await ending.value()
+        playing.cancel()
+        await playing.value
+        await close()
+        return code
+    }
+
+    private func compare(_ bench: PairBench) async throws -> ExitCode {
+        let report = try await bench.run(say)
+        Terminal.out(settings.printsJSON ? report.json : report.text)
+        return report.isComplete ? .done : .failed
     }
 
     private func play(_ bench: BenchWorld) async throws -> ExitCode {

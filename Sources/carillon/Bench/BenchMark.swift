@@ -1,0 +1,23 @@
+import EventLoop
+import Simulator
+import Trial
+
+/// What a world's worker and servers have used up to one moment; a phase is the difference of two.
+struct BenchMark {
+    /// Monotonic clock.
+    let nanos: UInt64
+    let worker: ProcessUsage
+    let redis: ProcessUsage
+    /// Processor time of the simulator's thread.
+    let simulator: UInt64
+    /// Pushes that the simulator has accepted.
+    let accepted: Int
+
+    init(_ bench: BenchWorld, _ worker: BenchWorker) async {
+        nanos = Loop.monotonicNanos()
+        self.worker = worker.usage
+        redis = ProcessUsage(pid: bench.world.redis.pid)
+        simulator = bench.simulatorNanos
+        accepted = await bench.world.simulator.counters.accepted
+    }
+}
