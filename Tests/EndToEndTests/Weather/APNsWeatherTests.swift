@@ -1,9 +1,9 @@
 import HTTP2
 import JSON
+import LocalServers
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// What APNs' misbehaviour costs: nothing where it provably did not process, at most one push too many elsewhere.
 @Suite(.serialized, .inWorld(appLines: "    limits: {answer_s: 1, in_flight: 200}\n"))

@@ -1,7 +1,8 @@
 import JSON
+import LocalServers
+import Processes
 import Support
 import Testing
-import Trial
 import Worker
 
 /// A message to many: their claims go to Redis in few calls, and what is wrong with one recipient is his alone.
@@ -64,7 +65,7 @@ import Worker
 
     /// As a node of a cluster does, and proxies that share keys out over several servers.
     @Test func aServerThatWantsTheKeysOfACallInOneSlotIsAskedOneByOne() async throws {
-        var settings = TrialWorld.Settings()
+        var settings = LocalCluster.Settings()
         settings.redisArguments = ["--cluster-enabled", "yes", "--cluster-port", String(try Ports.free())]
         let stage = try await Stage(settings)
         try await stage.redis(["CLUSTER ADDSLOTSRANGE 0 16383"])

@@ -1,8 +1,9 @@
 import JSON
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// `clear_on_read`: what a read takes off the badge is told to the devices that were pushed.
 @Suite(.serialized, .inWorld(appLines: "    clear_on_read: true\n    badge_cap: 99\n"))
@@ -81,7 +82,7 @@ struct ClearOrderTests {
     /// The alert's answer takes two seconds; the read comes as soon as it is claimed. Within one shard there is one push
     /// in flight per device, whatever it is.
     @Test func theNumberWaitsBehindTheAlertThatIsOnItsWay() async throws {
-        var settings = TrialWorld.Settings()
+        var settings = LocalCluster.Settings()
         settings.scenario = TokenPrefix.scenario
         settings.appLines = "    clear_on_read: true\n"
         settings.shards = 1

@@ -1,8 +1,8 @@
 import JSON
+import Processes
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// Many users with one phone and one message each, and the count of what became of them.
 struct Crowd: Sendable {

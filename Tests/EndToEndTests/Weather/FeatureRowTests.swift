@@ -1,9 +1,9 @@
 import EventLoop
 import JSON
+import LocalServers
 import Simulator
 import Support
 import Testing
-import Trial
 import Worker
 
 /// Rows of im.md table 1 from record to push, by records alone: what the user set, what the sender sent, what arrived.
@@ -157,7 +157,7 @@ import Worker
     }
 
     @Test func eachRowWorksFromRecordToPush() async throws {
-        var settings = TrialWorld.Settings()
+        var settings = LocalCluster.Settings()
         settings.templates = Self.root + "/Config/templates.yaml"
         settings.appLines = """
                 dnd_mode: chain

@@ -1,8 +1,9 @@
 import JSON
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Testing
-import Trial
 import Worker
 
 /// What one sender puts into events harms nobody else's push: hostile records among ordinary ones, in a world of their own.
@@ -118,7 +119,7 @@ import Worker
 
     /// Over the dead-letter topic's own limit: the headers still tell where the record lies.
     @Test func aDeadLetterTooLargeForItsTopicGoesWithoutItsBytes() async throws {
-        var settings = TrialWorld.Settings()
+        var settings = LocalCluster.Settings()
         settings.kafkaOptions = ["message.max.bytes": "100000"]
         try await Stage.with(settings) { stage in
             let value = Array(#"{"v":1,"x":"\#(String(repeating: "x", count: 200_000))"}"#.utf8)

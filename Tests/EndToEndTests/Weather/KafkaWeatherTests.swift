@@ -1,9 +1,9 @@
 import JSON
 import Kafka
+import LocalServers
 import Simulator
 import Support
 import Testing
-import Trial
 import Worker
 
 /// Brokers that go and come, members that go and come.
@@ -72,8 +72,8 @@ import Worker
         }
     }
 
-    private static var membersComeAndGo: TrialWorld.Settings {
-        var settings = TrialWorld.Settings()
+    private static var membersComeAndGo: LocalCluster.Settings {
+        var settings = LocalCluster.Settings()
         settings.sessionMs = Stage.shortSessionMs
         return settings
     }

@@ -1,10 +1,11 @@
 import Glibc
 import JSON
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Telemetry
 import Testing
-import Trial
 import Worker
 
 /// A worker process that is cut off in the middle.
@@ -16,7 +17,7 @@ import Worker
         let own = String(decoding: path.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
         let folder = own.prefix(upTo: own.lastIndex(of: "/") ?? own.startIndex)
         let binary = "\(folder)/carillon"
-        guard access(binary, X_OK) == 0 else { throw TrialFault("no binary at \(binary)") }
+        guard access(binary, X_OK) == 0 else { throw SetupFault("no binary at \(binary)") }
         return binary
     }
 
@@ -28,7 +29,7 @@ import Worker
     private static let answeredBefore = 600
 
     @Test func everyEventEndsAcceptedAfterAKillAndFewAreDoubled() async throws {
-        var settings = TrialWorld.Settings()
+        var settings = LocalCluster.Settings()
         settings.shards = 1
         settings.logLevel = .info
         settings.appLines = "    limits: {in_flight: 100}\n"

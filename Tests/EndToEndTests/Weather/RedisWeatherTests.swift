@@ -1,8 +1,9 @@
 import JSON
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// Redis away at the start and in the middle: waited for, told, and nothing lost.
 @Suite struct RedisWeatherTests {

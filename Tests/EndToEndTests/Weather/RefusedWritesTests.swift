@@ -1,8 +1,9 @@
 import JSON
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Testing
-import Trial
 import Worker
 
 /// A Redis that answers and takes no writes: pushes go without a badge, and once it takes them the number is exact.
@@ -65,7 +66,7 @@ import Worker
 
     /// Thousands of reads wait for a full Redis: their topic is paused, and messages go on.
     @Test func changesThatWaitHoldUpNoMessage() async throws {
-        var settings = TrialWorld.Settings()
+        var settings = LocalCluster.Settings()
         settings.shards = 1
         try await Stage.with(settings) { stage in
             try await stage.play(state: [.bind("f6")], events: [.message("f6-0", to: ["f6"], seq: 1)])

@@ -1,13 +1,13 @@
 import JSON
+import LocalServers
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// Dead tokens by the dozen: a few are removed, then none, until the spike is over.
 @Suite struct RemovalSpikeTests {
     @Test func aSpikeOfOneCauseStopsRemovalsAndIsTold() async throws {
-        var settings = TrialWorld.Settings()
+        var settings = LocalCluster.Settings()
         settings.scenario = TokenPrefix.scenario
         // What is counted is counted per shard.
         settings.shards = 1
