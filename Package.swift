@@ -59,9 +59,10 @@ let package = Package(
 
         // The pure core.
         module("Digits"),
-        module("PushCore"),
+        module("APNsProtocol", ["Digits"]),
+        module("PushCore", ["APNsProtocol", "Digits"]),
         module("Crypto", ["COpenSSL"]),
-        module("Payload", ["PushCore", "JSON", "Crypto", "Digits"]),
+        module("Payload", ["PushCore", "APNsProtocol", "JSON", "Crypto", "Digits"]),
 
         // Thin owners of one outside thing each.
         module("Telemetry"),
@@ -73,14 +74,14 @@ let package = Package(
         module("HTTP2", ["CNghttp2"]),
 
         // What the product is.
-        module("APNs", ["HTTP2", "Digits", "EventLoop", "Telemetry", "Crypto"]),
+        module("APNs", ["APNsProtocol", "HTTP2", "Digits", "EventLoop", "Telemetry", "Crypto"]),
         module(
             "Worker",
             [
                 "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "Digits", "EventLoop", "Kafka", "Redis",
                 "APNs",
             ]),
-        module("Simulator", ["HTTP2", "EventLoop", "JSON", "Crypto", "Telemetry"]),
+        module("Simulator", ["APNsProtocol", "HTTP2", "EventLoop", "JSON", "Crypto", "Telemetry"]),
 
         // Servers on this machine, for tests, demo and bench.
         module("Processes", ["Telemetry"]),
@@ -109,6 +110,7 @@ let package = Package(
             dependencies: ["LocalServers", "Processes", "EventLoop", "Telemetry", "Kafka", "Crypto"],
             path: "Tests/Support", swiftSettings: strict),
         tests("Digits", ["Digits"]),
+        tests("APNsProtocol", ["APNsProtocol"]),
         tests("Processes", ["Processes"]),
         tests("PushCore", ["PushCore", "JSON"]),
         tests("Crypto", ["Crypto"]),
@@ -121,7 +123,7 @@ let package = Package(
         tests("Redis", ["Redis", "CHiredis", "Crypto", "EventLoop", "Telemetry"]),
         tests("HTTP2", ["HTTP2"]),
         tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Simulator", "Telemetry", "JSON"]),
-        tests("Simulator", ["Simulator", "HTTP2", "EventLoop", "Crypto", "JSON", "Telemetry"]),
+        tests("Simulator", ["Simulator", "APNsProtocol", "HTTP2", "EventLoop", "Crypto", "JSON", "Telemetry"]),
         tests(
             "Worker",
             ["Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML"]),

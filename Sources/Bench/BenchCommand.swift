@@ -34,7 +34,7 @@ public struct BenchCommand: Command, Sendable {
             steps, at the same time, so what else runs on the machine slows both; neither gets far ahead of the other. CPU is
             compared, not time: of each worker with the other, with its own redis-server and with its own simulator; median,
             lowest and highest ratio of the rounds (this program / BINARY). The simulators are one program, so their ratio shows
-            the noise. It goes with --group, --muted, --events, --users, --rounds (5), --shards, --in-flight, --results,
+            the noise; most of it meets all of one side, so "worker / redis-server" scatters least. It goes with --group, --muted, --events, --users, --rounds (5), --shards, --in-flight, --results,
             --redis-tcp and --json. Workers start anew in each round, by turns this one or the other first.
 
             With --decide instead: decision and rendering alone on one thread, without servers. With --group N the throughput

@@ -123,7 +123,7 @@ struct DecideBench {
         _ payloads: inout EventPayloads, _ parts: borrowing Parts
     ) -> Int {
         let record = recipient.tokens[token].record
-        let id = PushIdentity.make(
+        let id = PushID.make(
             app: parts.policy.id, uid: recipient.uid, msgID: message.msgID, kind: message.kind.rawValue,
             tokenHex: record.hex)
         let variant = PayloadVariant(

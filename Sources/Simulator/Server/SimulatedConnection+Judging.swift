@@ -1,3 +1,4 @@
+import APNsProtocol
 import Glibc
 import HTTP2
 

@@ -212,15 +212,8 @@ final class EventJob {
         if let merged {
             common.collapseID = CollapseID.merged(conversation: conversationID, oldest: merged.oldestID)
         }
-        let type: PushType =
-            switch common.pushType {
-            case .alert: .alert
-            case .background: .background
-            case .voip: .voip
-            case .liveactivity: .liveactivity
-            }
         guard let priority = PushPriority(rawValue: common.priority),
-            let pushTopic = app.pushTopic(topic, type, priority)
+            let pushTopic = app.pushTopic(topic, common.pushType, priority)
         else { return nil }
         return try? PushHeaders(
             pushTopic, expirationSeconds: common.expirationSeconds,
@@ -229,7 +222,7 @@ final class EventJob {
 
     /// The bytes for one device; nil: too large however much is cut (`payload_too_large`).
     func payload(
-        uid: String, settings: UserSettings, token: BoundToken, isForced: Bool, badge: Int64?, id: PushIdentity,
+        uid: String, settings: UserSettings, token: BoundToken, isForced: Bool, badge: Int64?, id: PushID,
         mergedCount: Int = 0
     ) -> [UInt8]? {
         guard let message else { return activity?.payload }

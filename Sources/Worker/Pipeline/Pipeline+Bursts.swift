@@ -10,7 +10,7 @@ extension Pipeline {
     func joinsBurst(_ job: RecipientJob, _ index: Int) -> Bool {
         guard mayWait(job, index) else { return false }
         if job.burst == nil {
-            let key = PushIdentity.make(
+            let key = PushID.make(
                 app: job.event.app.id, uid: job.recipient.uid, msgID: job.event.conversationID, kind: "burst",
                 tokenHex: "")
             switch bursts.arrive(job.ref, of: key) {
@@ -41,14 +41,14 @@ extension Pipeline {
         return true
     }
 
-    private func plan(_ key: PushIdentity, _ window: UInt32, of app: AppContext) {
+    private func plan(_ key: PushID, _ window: UInt32, of app: AppContext) {
         schedule(.burst(key, window), dueNanos: loop.nowNanos &+ app.coalesceNanos)
     }
 
     // MARK: - The window's end
 
     /// Claims each once more, which counts nothing again, and tells what was read or recalled meanwhile.
-    func endBurst(_ key: PushIdentity, _ window: UInt32) {
+    func endBurst(_ key: PushID, _ window: UInt32) {
         let members = bursts.end(key, window: window)
         let nowMs = loop.wallMs
         for place in members.indices {
@@ -101,7 +101,7 @@ extension Pipeline {
         answerBurst(burst.key, place, isAlive: isAlive)
     }
 
-    private func answerBurst(_ key: PushIdentity, _ place: Int, isAlive: Bool) {
+    private func answerBurst(_ key: PushID, _ place: Int, isAlive: Bool) {
         switch bursts.answered(key, place: place, isAlive: isAlive) {
         case .pending, .nothing(endsNow: nil): break
         case .nothing(let window?): endBurst(key, window)
@@ -168,10 +168,10 @@ extension Pipeline {
 
 /// Where a recipient waits: its burst, and its place in it while it is asked at the window's end.
 final class BurstPlace {
-    let key: PushIdentity
+    let key: PushID
     var place: Int?
 
-    init(key: PushIdentity) {
+    init(key: PushID) {
         self.key = key
     }
 }

@@ -28,7 +28,7 @@ extension Pipeline {
 
     /// - Parameter isChecked: the claim has just said that nothing stands against it; else it looks once more first.
     func push(_ job: RecipientJob, _ index: Int, _ bound: BoundToken, isChecked: Bool) {
-        job.devices[index].pushID = job.stem.id(tokenHex: bound.record.hex)
+        job.devices[index].pushID = job.pushIDPrefix.id(tokenHex: bound.record.hex)
         job.devices[index].token = bound
         job.devices[index].badge = job.claim.flatMap { badge($0, of: job) }
         if !job.devices[index].isMerging { job.event.unsent += 1 }

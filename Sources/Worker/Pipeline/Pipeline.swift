@@ -70,7 +70,7 @@ final class Pipeline {
     /// Pushes that were made in this turn and are not with the APNs client yet.
     let made = TurnBatch<MadePush>()
     /// What is in work here, and who waits for its end: repeats of it that came meanwhile.
-    var pairs: [PushIdentity: [JobRef]] = [:]
+    var pairs: [PushID: [JobRef]] = [:]
     var bursts: BurstTable<JobRef>
     var digests: SlotTable<DigestJob>
     /// Some app sends digests.
@@ -86,7 +86,7 @@ final class Pipeline {
     var heldTopics: Set<Int> = []
     /// Recipients who are done but for a claim that Redis refused.
     var owing = 0
-    var unclaimedEnds = UnclaimedEnds<PushIdentity>()
+    var unclaimedEnds = UnclaimedEnds<PushID>()
     /// When a refused key was last told of in the log.
     var toldNanos: UInt64 = 0
     var intake = Intake()
@@ -290,7 +290,7 @@ enum DueItem {
     /// The end of a hold for a desktop.
     case hold(JobRef)
     /// The end of a burst's window.
-    case burst(PushIdentity, UInt32)
+    case burst(PushID, UInt32)
     /// Lowered badges have waited for one another.
     case clear(JobRef)
     /// A device's turn, or the last look in it, that Redis could not be asked about or did not answer.

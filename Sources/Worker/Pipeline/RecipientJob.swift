@@ -116,10 +116,10 @@ final class RecipientJob {
     var ref: JobRef { JobRef(slot: slot, generation: generation) }
 
     /// What a repeat of the event has in common with it: app, user, message and kind.
-    private(set) lazy var pair = stem.id()
+    private(set) lazy var pair = pushIDPrefix.id()
 
-    /// Of the ids of its pushes.
-    private(set) lazy var stem = PushIdentity.Stem(
+    /// Hash prefix shared by all push ids of this recipient.
+    private(set) lazy var pushIDPrefix = PushIDPrefix(
         app: event.app.id, uid: recipient.uid, msgID: event.subject.id, kind: event.subject.kind.rawValue)
 
     var isForced: Bool { flags.contains(.forced) }
@@ -184,7 +184,7 @@ struct DeviceWork {
     /// The connection that a delivery goes to.
     var connection: LiveConnection?
     /// Set when the push is made; the same for every attempt.
-    var pushID: PushIdentity?
+    var pushID: PushID?
     /// It had acknowledged before it was sent to: in an earlier try, or after its deadline.
     var isAcknowledged = false
     /// The APNs client has its push, or none will come.

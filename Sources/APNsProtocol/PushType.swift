@@ -1,10 +1,12 @@
 /// `apns-push-type`, with the topic suffix and the payload size that Apple ties to it.
+///
+/// Sources: "Sending notification requests to APNs", "Generating a remote notification".
 public enum PushType: String, Sendable, CaseIterable {
     case alert, background, voip, complication, fileprovider, location, liveactivity, pushtotalk, widgets, controls
     case mdm
 
-    /// What follows the bundle id in `apns-topic` ("Sending notification requests to APNs").
-    public var topicSuffix: String {
+    /// What follows the bundle id in `apns-topic`. Empty for `mdm` too, whose topic is no bundle id at all.
+    public var topicSuffix: StaticString {
         switch self {
         case .alert, .background, .mdm: ""
         case .voip: ".voip"
@@ -17,6 +19,9 @@ public enum PushType: String, Sendable, CaseIterable {
         case .controls: ".push-type.controls"
         }
     }
+
+    /// The topic of pushes of this type to an app.
+    public func topic(bundleID: String) -> String { bundleID + "\(topicSuffix)" }
 
     /// Largest payload in bytes; APNs answers 413 above it.
     public var payloadMax: Int { self == .voip ? 5120 : 4096 }

@@ -1,7 +1,7 @@
 import PushCore
 import Testing
 
-@Suite struct PushIdentityTests {
+@Suite struct PushIDPrefixTests {
     /// The reference implementation's vectors for 128 bits: key 00…0f, message 00…(n-1).
     @Test(arguments: [
         (0, "a3817f04ba25a8e66df67214c7550293"), (1, "da87c1d86b99af44347659119b22fc45"),
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test func eachPartMattersAndNoBorderBlurs() {
-        let ids: Set<PushIdentity> = [
+        let ids: Set<PushID> = [
             Self.make(), Self.make(app: "im2"), Self.make(uid: "u2"), Self.make(msgID: "m2"), Self.make(kind: "revoke"),
             Self.make(token: "ab"), Self.make(app: "imu", uid: "1"), Self.make(app: "i", uid: "mu1"),
             Self.make(uid: "u1m", msgID: "1"), Self.make(uid: "", msgID: "u1m1"),
@@ -64,8 +64,8 @@ import Testing
 
     private static func make(
         app: String = "im", uid: String = "u1", msgID: String = "m1", kind: String = "message", token: String = "aabb"
-    ) -> PushIdentity {
-        PushIdentity.make(app: app, uid: uid, msgID: msgID, kind: kind, tokenHex: token)
+    ) -> PushID {
+        PushID.make(app: app, uid: uid, msgID: msgID, kind: kind, tokenHex: token)
     }
 
     private static func hex(_ word: UInt64) -> String {
