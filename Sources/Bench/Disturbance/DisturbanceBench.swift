@@ -35,7 +35,7 @@ struct DisturbanceBench {
         return figures.allSatisfy(\.isMet) ? .done : .failed
     }
 
-    // MARK: Weathers
+    // MARK: Disturbances
 
     private func soak(_ folder: TemporaryFolder) async throws -> [BenchFigure] {
         let outcome = try await play(folder, nil) { plan in

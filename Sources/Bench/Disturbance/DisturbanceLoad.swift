@@ -11,7 +11,7 @@ actor DisturbanceLoad {
     static let badPrefix = "dead"
 
     private nonisolated let loop: Loop
-    private var feeder: WeatherFeeder?
+    private var feeder: DisturbanceFeeder?
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -30,7 +30,7 @@ actor DisturbanceLoad {
     }
 
     private func run(_ plan: LoadPlan) async throws -> LoadOutcome {
-        let feeder = try WeatherFeeder(plan, loop: loop)
+        let feeder = try DisturbanceFeeder(plan, loop: loop)
         self.feeder = feeder
         return await withCheckedContinuation { continuation in
             feeder.onEnd = { continuation.resume(returning: $0) }
@@ -45,7 +45,7 @@ actor DisturbanceLoad {
 }
 
 /// Loop-bound: keeps the client full, or sends at an even pace. A push's tag is when it was sent.
-private final class WeatherFeeder: APNsClientDelegate {
+private final class DisturbanceFeeder: APNsClientDelegate {
     var onEnd: ((LoadOutcome) -> Void)?
     private let plan: LoadPlan
     private let headers: PushHeaders

@@ -7,7 +7,7 @@ import Testing
 import Worker
 
 /// Brokers that go and come, members that go and come.
-@Suite struct KafkaWeatherTests {
+@Suite struct KafkaFaultTests {
     @Test func aBrokerThatGoesAwayUnderLoadLosesNothing() async throws {
         try await Stage.with { stage in
             let crowd = Crowd(name: "broker", count: 400)
@@ -43,7 +43,7 @@ import Worker
             crowd.expectOnceEach(seen, "nothing lost, nothing doubled")
             let committed = try await stage.committedRecords(of: Configuration.Topics().events)
             // The mock refuses commits while a group joins, which Kafka does not: less may be committed than is settled,
-            // never more. That all is committed in calm weather, `KillTests` shows.
+            // never more. That all is committed without faults, `KillTests` shows.
             #expect(committed <= crowd.count)
         }
     }

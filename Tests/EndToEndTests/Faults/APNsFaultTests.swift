@@ -7,7 +7,7 @@ import Testing
 
 /// What APNs' misbehaviour costs: nothing where it provably did not process, at most one push too many elsewhere.
 @Suite(.serialized, .inWorld(appLines: "    limits: {answer_s: 1, in_flight: 200}\n"))
-struct APNsWeatherTests {
+struct APNsFaultTests {
     private func rule(
         _ action: ScenarioAction, share: Double? = nil, skip: Int = 0, count: Int = .max
     ) -> ScenarioRule {

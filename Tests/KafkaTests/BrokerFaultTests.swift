@@ -1,8 +1,8 @@
 import Kafka
 import Testing
 
-@Suite("Broker weather", .timeLimit(.minutes(10)))
-struct WeatherTests {
+@Suite("Broker faults", .timeLimit(.minutes(10)))
+struct BrokerFaultTests {
     @Test func aBrokerThatComesBackIsUsedAgainAndNothingIsLost() async throws {
         struct Outcome { var before: Bool, stuck: Int, told: Bool, flushed: Bool, all: Bool, isFatal: Bool }
         let outcome = try await offPool { () throws -> Outcome in

@@ -6,7 +6,7 @@ import Support
 import Testing
 
 /// Redis away at the start and in the middle: waited for, told, and nothing lost.
-@Suite struct RedisWeatherTests {
+@Suite struct RedisFaultTests {
     @Test func redisMayComeLateAndGoAway() async throws {
         let stage = try await Stage()
         do {
