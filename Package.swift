@@ -26,7 +26,8 @@ func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
 /// Set by `make fuzz`: what `Tests/FuzzTests` drives then runs under libFuzzer in place of the test runner.
 let isFuzzing = Context.environment["CARILLON_FUZZ"] != nil
 let fuzzed: [Target.Dependency] = [
-    "APNs", "HTTP2", "EventLoop", "Redis", "JSON", "Worker", "PushCore", "Crypto", "Telemetry", "Trial",
+    "APNs", "HTTP2", "EventLoop", "Redis", "JSON", "Worker", "PushCore", "Crypto", "Telemetry",
+    "Processes",
 ]
 let fuzzTarget: Target =
     isFuzzing
@@ -58,9 +59,10 @@ let package = Package(
 
         // The pure core.
         module("Digits"),
-        module("PushCore"),
+        module("APNsProtocol", ["Digits"]),
+        module("PushCore", ["APNsProtocol", "Digits"]),
         module("Crypto", ["COpenSSL"]),
-        module("Payload", ["PushCore", "JSON", "Crypto", "Digits"]),
+        module("Payload", ["PushCore", "APNsProtocol", "JSON", "Crypto", "Digits"]),
 
         // Thin owners of one outside thing each.
         module("Telemetry"),
@@ -72,33 +74,44 @@ let package = Package(
         module("HTTP2", ["CNghttp2"]),
 
         // What the product is.
-        module("APNs", ["HTTP2", "Digits", "EventLoop", "Telemetry", "Crypto"]),
+        module("APNs", ["APNsProtocol", "HTTP2", "Digits", "EventLoop", "Telemetry", "Crypto"]),
         module(
             "Worker",
             [
                 "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "Digits", "EventLoop", "Kafka", "Redis",
                 "APNs",
             ]),
-        module("Simulator", ["HTTP2", "EventLoop", "JSON", "Crypto", "Telemetry"]),
+        module("Simulator", ["APNsProtocol", "HTTP2", "EventLoop", "JSON", "Crypto", "Telemetry"]),
+
+        // Servers on this machine, for tests, demo and bench.
+        module("Processes", ["Telemetry"]),
+        module("LocalServers", ["Processes", "Worker", "Simulator", "Kafka", "EventLoop", "Telemetry"]),
+
+        // The executable: the commands, and what several of them share.
+        module("Console", ["Processes", "EventLoop", "JSON"]),
         module(
-            "Trial",
+            "Demo", ["Console", "LocalServers", "Processes", "Worker", "Simulator", "EventLoop", "JSON"]),
+        module(
+            "Bench",
             [
-                "Worker", "Simulator", "Kafka", "Redis", "EventLoop", "JSON", "Crypto", "Telemetry", "PushCore",
+                "Console", "LocalServers", "Processes", "Worker", "Simulator", "APNs", "Payload", "PushCore", "Kafka",
+                "EventLoop", "JSON", "Crypto", "Telemetry",
             ]),
         .executableTarget(
             name: "carillon",
             dependencies: [
-                "Trial", "Worker", "Simulator", "Kafka", "EventLoop", "JSON", "Crypto", "Telemetry", "APNs", "Redis",
-                "PushCore",
-                "Payload",
+                "Bench", "Demo", "Console", "Processes", "Worker", "Simulator", "Kafka", "EventLoop", "JSON", "Crypto",
+                "Telemetry", "APNs", "Redis", "PushCore",
             ],
             swiftSettings: strict),
 
         .target(
             name: "Support",
-            dependencies: ["Trial", "EventLoop", "Telemetry", "Kafka", "Crypto"],
+            dependencies: ["LocalServers", "Processes", "EventLoop", "Telemetry", "Kafka", "Crypto"],
             path: "Tests/Support", swiftSettings: strict),
         tests("Digits", ["Digits"]),
+        tests("APNsProtocol", ["APNsProtocol"]),
+        tests("Processes", ["Processes"]),
         tests("PushCore", ["PushCore", "JSON"]),
         tests("Crypto", ["Crypto"]),
         tests("Payload", ["Payload", "PushCore", "JSON", "Crypto"]),
@@ -110,13 +123,17 @@ let package = Package(
         tests("Redis", ["Redis", "CHiredis", "Crypto", "EventLoop", "Telemetry"]),
         tests("HTTP2", ["HTTP2"]),
         tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Simulator", "Telemetry", "JSON"]),
-        tests("Simulator", ["Simulator", "HTTP2", "EventLoop", "Crypto", "JSON", "Telemetry"]),
+        tests("Simulator", ["Simulator", "APNsProtocol", "HTTP2", "EventLoop", "Crypto", "JSON", "Telemetry"]),
         tests(
             "Worker",
             ["Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML"]),
+        tests("Bench", ["Bench", "Console", "JSON", "Processes"]),
         tests(
             "EndToEnd",
-            ["Trial", "Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON", "EventLoop", "Telemetry", "Crypto"]),
+            [
+                "Demo", "LocalServers", "Processes", "Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON",
+                "EventLoop", "Telemetry", "Crypto",
+            ]),
         fuzzTarget,
     ],
     cxxLanguageStandard: .cxx17

@@ -38,7 +38,8 @@ public enum KafkaConsumerEvent: Sendable {
     case revoked([TopicPartition], lost: Bool)
     /// A commit's outcome per partition; a failed one is repeated by a later commit of the same or a higher offset.
     case committed([PartitionOffset], KafkaError?)
-    /// Weather, an unknown topic, denied rights …; `partition` where it concerns only one. Reading goes on by itself.
+    /// A broker is away, a topic unknown, a right denied …; `partition` where it concerns only one. Reading goes on by
+    /// itself.
     case failed(KafkaError, TopicPartition?)
     /// The end that a partition had just now; only with `enable.partition.eof`.
     case endReached(TopicPartition, offset: Int64)

@@ -2,8 +2,7 @@ import CRdkafka
 
 /// One condition as librdkafka names it: a broker's answer or the client's own finding.
 ///
-/// Most are weather (a broker restarts, a coordinator moves) and pass by themselves; only `isFatal` asks for action:
-/// the client behind it will never work again and must be replaced, which for the worker means exit code 70.
+/// Most end by themselves (a broker restarts, a coordinator moves); only `isFatal` asks for action: the client behind it will never work again and must be replaced, which for the worker means exit code 70.
 public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
     /// librdkafka's number: negative for the client's own conditions, positive for the broker's.
     public let code: Int32

@@ -57,8 +57,8 @@ public final class KafkaTopicReader {
 
     /// Hands each record to `visit` (its `partition.topic` is 0) until the end, `.stop`, or `silenceMs` without one.
     ///
-    /// Order holds within a partition only. Weather is waited out within `silenceMs`. Without `untilEnd` it goes on with
-    /// what is written later. `isStopped` is asked between records and while none comes.
+    /// Order holds within a partition only. A broker that is away is waited for, `silenceMs` at most. Without `untilEnd` it
+    /// goes on with what is written later. `isStopped` is asked between records and while none comes.
     public func read(
         silenceMs: Int = 10_000, untilEnd: Bool = true, isStopped: () -> Bool = { false },
         _ visit: (borrowing KafkaRecord) throws -> Step

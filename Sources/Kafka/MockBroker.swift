@@ -1,7 +1,7 @@
 import CRdkafka
 import Glibc
 
-/// A Kafka-protocol cluster inside this process, over real TCP on 127.0.0.1, for trials and tests.
+/// A Kafka-protocol cluster inside this process, over real TCP on 127.0.0.1, for tests, demo and bench.
 ///
 /// It is librdkafka's own mock: groups, offsets, headers and idempotent writes work; it keeps at most 5 MiB per
 /// partition, aborts the process when one group mixes assignment strategies, and waits `session.timeout.ms` at

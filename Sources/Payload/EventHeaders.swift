@@ -1,3 +1,4 @@
+public import APNsProtocol
 public import PushCore
 
 /// The `apns-*` headers that follow from an event, the same for all its receivers; topic and id are each push's own.
@@ -9,11 +10,6 @@ public struct EventHeaders: Sendable, Equatable {
     public var expirationSeconds: Int64
     /// At most 64 bytes of printable ASCII; nil: none is sent.
     public var collapseID: [UInt8]?
-
-    /// The values of `apns-push-type` that events lead to.
-    public enum PushType: String, Sendable {
-        case alert, background, voip, liveactivity
-    }
 
     /// - Parameter originalCollapseID: of a revoke: what its target was sent with, if known.
     public init(_ message: borrowing Message, originalCollapseID: String? = nil) {

@@ -50,7 +50,7 @@ public struct PayloadTemplate: Sendable {
         writer.endObject()
 
         let reserved =
-            PushIdentity.textCount + (message.push.silent ? 0 : Self.badgeReserve)
+            PushID.textCount + (message.push.silent ? 0 : Self.badgeReserve)
             + (receiverPlace == nil ? 0 : Self.receiverReserve)
         let excess = writer.count + reserved - limit
         var shift = 0
@@ -77,11 +77,11 @@ public struct PayloadTemplate: Sendable {
     /// - Parameters:
     ///   - badge: already capped (`BadgeRule`); nil: the icon stays as it is.
     ///   - receiver: the recipient's uid, which profile `rc` names.
-    public func render(badge: Int64?, pid: PushIdentity, receiver: String) -> [UInt8]? {
+    public func render(badge: Int64?, pid: PushID, receiver: String) -> [UInt8]? {
         let badge = badgeAt == nil ? nil : badge.map { UInt64(max(0, $0)) }
         let receiver = receiverAt == nil ? [] : Self.escaped(receiver)
         let badgeBytes = badge.map { Self.badgeKey.utf8CodeUnitCount + Decimal.count($0) } ?? 0
-        let count = bytes.count + badgeBytes + PushIdentity.textCount + receiver.count
+        let count = bytes.count + badgeBytes + PushID.textCount + receiver.count
         guard count <= limit else { return nil }
         // Put together elsewhere and copied: an array of our own making looks its type up, which takes longer than a copy.
         return withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { out in
@@ -104,8 +104,8 @@ public struct PayloadTemplate: Sendable {
                     if let start = out.baseAddress { filled += Decimal.write(badge, to: start + filled) }
                 }
                 copy(to: pidAt)
-                pid.write(to: UnsafeMutableRawBufferPointer(rebasing: out[filled...]))
-                filled += PushIdentity.textCount
+                if let start = out.baseAddress { pid.write(to: start + filled) }
+                filled += PushID.textCount
                 if let receiverAt {
                     copy(to: receiverAt)
                     receiver.withUnsafeBytes { put($0) }

@@ -1,7 +1,7 @@
 public import Crypto
 import Glibc
 
-/// What a trial needs in place of Apple's account: a provider key, and a certificate authority with its server.
+/// What tests, demo and bench need in place of Apple's account: a provider key, and a certificate authority with its server.
 ///
 /// Kept in a folder, so that a worker started later, or a simulator started again, fits: `AuthKey_CARILLON01.p8`,
 /// `ca.pem` (the client's `ca_file`), `server.pem`, `server-key.pem`, and `hosts` (what the certificate is good for).

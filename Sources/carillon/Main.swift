@@ -1,4 +1,8 @@
+import Bench
+import Console
+import Demo
 import Glibc
+import Processes
 
 @main
 struct Main {

@@ -3,22 +3,6 @@ import Testing
 @testable import APNs
 
 @Suite struct PushTests {
-    @Test func pushIDReadsAndWritesTheCanonicalForm() throws {
-        let text = "0f8e4d3c-12ab-4cde-8f01-23456789abcd"
-        let id = try #require(PushID(ascii: text.utf8))
-        #expect(id.description == text)
-        #expect(PushID(ascii: text.uppercased().utf8) == id)
-    }
-
-    @Test(arguments: [
-        "", "0f8e4d3c12ab4cde8f0123456789abcd", "0f8e4d3c-12ab-4cde-8f01-23456789abc",
-        "0f8e4d3c-12ab-4cde-8f01-23456789abcde", "0f8e4d3c-12ab-4cde-8f01-23456789abcg",
-        "0f8e4d3c_12ab-4cde-8f01-23456789abcd",
-    ])
-    func pushIDRefusesOtherText(text: String) {
-        #expect(PushID(ascii: text.utf8) == nil)
-    }
-
     @Test func deviceTokenIsLowerCaseHexOnly() throws {
         #expect(DeviceToken("ABCD12")?.hex == "abcd12")
         #expect(DeviceToken(bytes: [0xAB, 0x01])?.hex == "ab01")

@@ -1,16 +1,16 @@
 import Glibc
 import JSON
+import LocalServers
 import Simulator
 import Support
 import Telemetry
 import Testing
-import Trial
 import Worker
 
 /// A world whose app coalesces.
 private enum BurstWorld {
-    static var settings: TrialWorld.Settings {
-        var settings = TrialWorld.Settings()
+    static var settings: LocalCluster.Settings {
+        var settings = LocalCluster.Settings()
         settings.scenario = TokenPrefix.scenario
         settings.appLines = "    coalesce: {window_s: 1.5}\n"
         settings.templates =
@@ -165,8 +165,8 @@ struct Coalescing {
 
 /// Bursts that a worker leaves behind.
 struct CoalescingEndTests {
-    private static var settings: TrialWorld.Settings {
-        var settings = TrialWorld.Settings()
+    private static var settings: LocalCluster.Settings {
+        var settings = LocalCluster.Settings()
         settings.sessionMs = Stage.shortSessionMs
         settings.appLines = "    coalesce: {window_s: 15}\n"
         // Bare marks are easily looked for.

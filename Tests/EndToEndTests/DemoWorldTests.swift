@@ -1,9 +1,10 @@
+import Demo
 import EventLoop
 import JSON
+import LocalServers
 import Simulator
 import Support
 import Testing
-import Trial
 import Worker
 
 /// The demo's world, as its README tells it.
@@ -53,13 +54,13 @@ import Worker
     ]
 
     @Test func everyEventEndsAsTheReadmeSays() async throws {
-        var settings = TrialWorld.Settings()
+        var settings = LocalCluster.Settings()
         settings.scenario = DemoRun.deadTokens(nowMs: Loop.wallMs())
         settings.templates = "\(Self.root)/Config/templates.yaml"
         try await Stage.with(settings) { stage in
             let events = try Self.lines("events.ndjson")
             let run = DemoRun(
-                world: stage.world, worldFile: try readFile("\(Self.root)/Config/demo/world.json"),
+                cluster: stage.world, worldFile: try readFile("\(Self.root)/Config/demo/world.json"),
                 state: try Self.lines("state.ndjson"), events: events)
             let outcomes = try await run.play(worker: try await stage.worker) { _, _ in }
             let seen = try await stage.look()

@@ -1,9 +1,10 @@
 import Glibc
 import JSON
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Testing
-import Trial
 import Worker
 
 /// The digest at the end of quiet hours, in a world whose app sends it.
@@ -102,8 +103,8 @@ struct Digests {
 
 /// A world whose app sends digests, and how they stand in Redis.
 private enum DigestWorld {
-    static var settings: TrialWorld.Settings {
-        var settings = TrialWorld.Settings()
+    static var settings: LocalCluster.Settings {
+        var settings = LocalCluster.Settings()
         settings.sessionMs = Stage.shortSessionMs
         settings.appLines = "    dnd_digest: true\n    default_levels: {system: 5}\n"
         settings.templates =

@@ -1,11 +1,11 @@
+import LocalServers
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// One world for all tests of a suite: its servers start once, its worker joins the group once.
 struct InWorld: SuiteTrait, TestScoping {
-    let settings: TrialWorld.Settings
+    let settings: LocalCluster.Settings
 
     @concurrent func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable @concurrent () async throws -> Void
@@ -18,7 +18,7 @@ struct InWorld: SuiteTrait, TestScoping {
 
 extension Trait where Self == InWorld {
     static func inWorld(scenario: Scenario, appLines: String = "") -> InWorld {
-        var settings = TrialWorld.Settings()
+        var settings = LocalCluster.Settings()
         settings.scenario = scenario
         settings.appLines = appLines
         return InWorld(settings: settings)
@@ -26,7 +26,7 @@ extension Trait where Self == InWorld {
 
     /// Lines of the app's entry in the configuration.
     static func inWorld(appLines: String) -> InWorld {
-        var settings = TrialWorld.Settings()
+        var settings = LocalCluster.Settings()
         settings.appLines = appLines
         return InWorld(settings: settings)
     }

@@ -1,7 +1,7 @@
 import JSON
+import LocalServers
 import Simulator
 import Support
-import Trial
 
 /// Everything that came out so far: the output topics and the simulator's ledger.
 struct Seen: Sendable {
@@ -9,7 +9,7 @@ struct Seen: Sendable {
     var deliveries: [JSONTree] = []
     var feedback: [JSONTree] = []
     var sms: [JSONTree] = []
-    var letters: [TrialWorld.Record] = []
+    var letters: [LocalCluster.Record] = []
     var pushes: [LedgerEntry] = []
 
     /// Results of a message, as `uid/device verdict reason badge`, sorted.
@@ -44,7 +44,7 @@ struct Seen: Sendable {
         deliveries.filter { $0["event"]?["msg_id"]?.string == message }.flatMap { $0["to"]?.array ?? [] }
     }
 
-    func letter(with text: String) -> TrialWorld.Record? {
+    func letter(with text: String) -> LocalCluster.Record? {
         letters.first { String(decoding: $0.value ?? [], as: UTF8.self).contains(text) }
     }
 

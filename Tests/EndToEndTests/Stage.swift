@@ -3,17 +3,18 @@ import EventLoop
 import Glibc
 import JSON
 import Kafka
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Telemetry
-import Trial
 import Worker
 
 /// A world with a worker in it, and what a test does there: write records, wait for their settling, look at the outcome.
 ///
 /// Cases share a stage where they can: each has users, conversations and messages of its own.
 actor Stage {
-    nonisolated let world: TrialWorld
+    nonisolated let world: LocalCluster
     private var workers: [WorkerProcess] = []
     private var produced = 0
     private var settledByGone = 0
@@ -24,19 +25,19 @@ actor Stage {
 
     static var here: Stage {
         get throws {
-            guard let current else { throw TrialFault("the suite has no world: it lacks the trait .inWorld") }
+            guard let current else { throw SetupFault("the suite has no world: it lacks the trait .inWorld") }
             return current
         }
     }
 
-    init(_ settings: TrialWorld.Settings = TrialWorld.Settings()) async throws {
-        world = try await TrialWorld(settings)
+    init(_ settings: LocalCluster.Settings = LocalCluster.Settings()) async throws {
+        world = try await LocalCluster(settings)
         logFile = world.folder.file("worker.log")
     }
 
     /// Makes a stage with a ready worker, runs a closure on it and ends it, whichever way the closure ended.
     static func with(
-        _ settings: TrialWorld.Settings = TrialWorld.Settings(),
+        _ settings: LocalCluster.Settings = LocalCluster.Settings(),
         _ body: (Stage) async throws -> Void
     ) async throws {
         let stage = try await Stage(settings)
@@ -84,7 +85,7 @@ actor Stage {
 
     var worker: WorkerProcess {
         get throws {
-            guard let worker = workers.last else { throw TrialFault("no worker runs") }
+            guard let worker = workers.last else { throw SetupFault("no worker runs") }
             return worker
         }
     }
@@ -102,7 +103,7 @@ actor Stage {
     // MARK: - Records in
 
     func write(_ lines: [Line], to topic: String) async throws {
-        try await world.produce(lines.map { TrialWorld.Record(key: $0.key, value: $0.value) }, to: topic)
+        try await world.produce(lines.map { LocalCluster.Record(key: $0.key, value: $0.value) }, to: topic)
         produced += lines.count
     }
 
@@ -144,7 +145,7 @@ actor Stage {
         try await offPool {
             for command in commands {
                 let answer = try server.command(command)
-                if answer.hasPrefix("-") { throw TrialFault("redis-server: \(answer)") }
+                if answer.hasPrefix("-") { throw SetupFault("redis-server: \(answer)") }
             }
         }
     }
@@ -164,9 +165,9 @@ actor Stage {
             sms: try await sms, letters: try await letters, pushes: await world.simulator.entries)
     }
 
-    private static func values(_ world: TrialWorld, _ topic: String) throws -> [JSONTree] {
+    private static func values(_ world: LocalCluster, _ topic: String) throws -> [JSONTree] {
         try world.records(of: topic).map { record in
-            guard let value = record.value else { throw TrialFault("a record of \(topic) is null") }
+            guard let value = record.value else { throw SetupFault("a record of \(topic) is null") }
             return try JSONTree(parsing: value)
         }
     }
@@ -182,7 +183,7 @@ func until(
         if try await holds() { return }
         try await Task.sleep(for: .milliseconds(20), tolerance: .zero)
     }
-    throw TrialFault("waited \(limit) in vain until \(what)")
+    throw SetupFault("waited \(limit) in vain until \(what)")
 }
 
 /// Runs blocking work without holding a thread of the shared pool.
@@ -194,7 +195,7 @@ func offPool<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) as
 
 /// All bytes of a file.
 func readFile(_ path: String) throws -> [UInt8] {
-    guard let stream = fopen(path, "r") else { throw TrialFault("cannot read \(path)") }
+    guard let stream = fopen(path, "r") else { throw SetupFault("cannot read \(path)") }
     defer { fclose(stream) }
     var bytes: [UInt8] = []
     var block = [UInt8](repeating: 0, count: 1 << 16)

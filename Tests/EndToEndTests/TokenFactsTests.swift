@@ -1,14 +1,14 @@
 import JSON
+import LocalServers
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// What a token was bound with decides how it is pushed to: environment, credential set, topic, language, content key;
 /// and whose it is, when a phone changes hands in any order of the records.
 struct TokenFactsTests {
-    private static var settings: TrialWorld.Settings {
-        var settings = TrialWorld.Settings()
+    private static var settings: LocalCluster.Settings {
+        var settings = LocalCluster.Settings()
         settings.shards = 1
         settings.credentialNames = ["first", "second"]
         settings.templates =

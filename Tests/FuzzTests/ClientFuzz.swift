@@ -1,6 +1,6 @@
 import Crypto
+import Processes
 import Telemetry
-import Trial
 
 @testable import APNs
 @testable import EventLoop

@@ -1,8 +1,8 @@
 import Glibc
 import Kafka
+import Processes
 import Support
 import Testing
-import Trial
 
 @Suite(.timeLimit(.minutes(10)))
 struct MockBrokerTests {

@@ -19,7 +19,7 @@ import Testing
         var payloads = EventPayloads(message, policy: AppPolicy(id: "im", topic: "t"))
         let made = payloads.template(variant, of: message, templates: templates)
         let template = try #require(made)
-        let id = PushIdentity(high: 1, low: 2)
+        let id = PushID(high: 1, low: 2)
         let bytes = try #require(template.render(badge: 9, pid: id, receiver: "bob"))
         return try #require(try JSONTree(parsing: bytes)["aps"]?["alert"])
     }

@@ -5,7 +5,7 @@ import Testing
 
 /// A message from Anna to Ben, and the words of an app that knows Chinese and English.
 enum PayloadWorld {
-    static let pid = PushIdentity.make(app: "im", uid: "ben", msgID: "m1", kind: "message", tokenHex: "aa")
+    static let pid = PushID.make(app: "im", uid: "ben", msgID: "m1", kind: "message", tokenHex: "aa")
     static let english = PayloadVariant(language: "en")
 
     static var templates: Templates {

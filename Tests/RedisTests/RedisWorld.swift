@@ -125,7 +125,7 @@ actor RedisWorld {
         let fact = try await facts.first { fact in
             if case .state(.waiting) = fact { true } else { false }
         }
-        guard case .state(.waiting(let fault)) = fact else { throw TrialFault("not waiting") }
+        guard case .state(.waiting(let fault)) = fact else { throw SetupFault("not waiting") }
         return fault
     }
 

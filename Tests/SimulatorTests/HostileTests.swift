@@ -1,3 +1,4 @@
+import APNsProtocol
 import Crypto
 import EventLoop
 import HTTP2

@@ -1,5 +1,5 @@
 import Glibc
-import Trial
+import Processes
 
 /// The data files under `Tests/Cases`.
 public enum Cases {
@@ -10,7 +10,7 @@ public enum Cases {
     }
 
     static func bytes(_ path: String) throws -> [UInt8] {
-        guard let stream = fopen(path, "r") else { throw TrialFault("cannot open \(path)") }
+        guard let stream = fopen(path, "r") else { throw SetupFault("cannot open \(path)") }
         defer { fclose(stream) }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
@@ -24,7 +24,7 @@ public enum Corpus {
     /// Names and bytes, in the order of the names.
     public static func files(of target: String, file: String = #filePath) throws -> [(name: String, bytes: [UInt8])] {
         let folder = "/" + file.split(separator: "/").dropLast(2).joined(separator: "/") + "/Corpus/" + target
-        guard let entries = FolderEntry.all(in: folder) else { throw TrialFault("cannot open \(folder)") }
+        guard let entries = FolderEntry.all(in: folder) else { throw SetupFault("cannot open \(folder)") }
         return try entries.map(\.name).filter { !$0.hasPrefix(".") }.sorted()
             .map { (name: $0, bytes: try Cases.bytes(folder + "/" + $0)) }
     }

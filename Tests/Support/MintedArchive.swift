@@ -6,7 +6,7 @@ extension MintedCertificate {
     /// `isOld` is how Apple's keychain writes one: RC2 and triple DES.
     public func writeArchive(
         password: String, isOld: Bool = false, to name: String, in folder: TemporaryFolder
-    ) throws(TrialFault) -> String {
+    ) throws(SetupFault) -> String {
         let chain = try folder.write(chainPEM, to: name + ".chain")
         let key = try folder.write(privateKeyPEM, to: name + ".key")
         let secret = try folder.write(Array("\(password)\n".utf8), to: name + ".password")

@@ -81,7 +81,7 @@ final class RequestBlock {
             target.copyMemory(from: Self.prefix.utf8Start, byteCount: Self.prefix.utf8CodeUnitCount)
             push.token.write(to: target + Self.prefix.utf8CodeUnitCount)
         }
-        list.write(id, count: PushID.writtenCount) { push.id.write(to: $0) }
+        list.write(id, count: PushID.textCount) { push.id.write(to: $0) }
         var isFit = true
         if let authorization, let token, token !== writtenToken {
             isFit = list.set(authorization, token.header) && isFit

@@ -1,3 +1,5 @@
+import Digits
+
 /// SipHash-2-4 with 128 bits of output, fed piece by piece (Aumasson and Bernstein; the 128-bit form of their reference).
 ///
 /// Written here since the standard library's hasher is seeded anew in each process, while ids made from it must be the
@@ -115,19 +117,5 @@ public struct SipHash128: Sendable {
     @inline(__always)
     private static func rotate(_ word: UInt64, _ bits: UInt64) -> UInt64 {
         (word &<< bits) | (word &>> (64 &- bits))
-    }
-}
-
-enum HexDigits {
-    /// The eight lower-case digits of a number, as their bytes lie in memory, the highest digit first.
-    ///
-    /// All at once: the nibbles are spread over the bytes of a word, then 0x30 is added, and 0x27 more above nine.
-    static func eight(_ number: UInt32) -> UInt64 {
-        var word = UInt64(number)
-        word = (word | word &<< 16) & 0x0000_ffff_0000_ffff
-        word = (word | word &<< 8) & 0x00ff_00ff_00ff_00ff
-        word = (word | word &<< 4) & 0x0f0f_0f0f_0f0f_0f0f
-        let aboveNine = ((word &+ 0x0606_0606_0606_0606) &>> 4) & 0x0101_0101_0101_0101
-        return (word &+ 0x3030_3030_3030_3030 &+ aboveNine &* 0x27).bigEndian
     }
 }

@@ -1,3 +1,5 @@
+public import APNsProtocol
+
 /// Why APNs turns a request down: status and `reason` of its error body.
 public struct Rejection: Equatable, Sendable {
     public let status: Int
@@ -40,7 +42,7 @@ public struct RequestCheck: Sendable {
     /// Checks the size of a payload; `isObject` tells whether it is one JSON object.
     public func payload(bytes: Int, isObject: Bool, type: PushType) -> Rejection? {
         if bytes == 0 { return Rejection(400, "PayloadEmpty") }
-        if bytes > type.payloadBytesMax { return Rejection(413, "PayloadTooLarge") }
+        if bytes > type.payloadMax { return Rejection(413, "PayloadTooLarge") }
         // Apple documents no reason for a body that is no JSON dictionary.
         return isObject ? nil : Rejection(400, "PayloadEmpty")
     }
@@ -81,7 +83,9 @@ public struct RequestCheck: Sendable {
     }
 
     private func topic(_ topic: ArraySlice<UInt8>, _ type: PushType) -> Rejection? {
-        guard let suffix = type.topicSuffix else { return nil }
+        // The topic of device management is no bundle id.
+        guard type != .mdm else { return nil }
+        let suffix = type.topicSuffix
         let ending = UnsafeBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount)
         guard topic.count > ending.count, topic.suffix(ending.count).elementsEqual(ending) else {
             return Rejection(400, "BadTopic")

@@ -1,3 +1,4 @@
+import APNsProtocol
 import EventLoop
 import HTTP2
 import JSON

@@ -1,3 +1,4 @@
+public import APNsProtocol
 import HTTP2
 import JSON
 

@@ -1,3 +1,4 @@
+public import APNsProtocol
 public import EventLoop
 public import HTTP2
 

@@ -21,7 +21,7 @@ public final class APNsSimulator {
 
     private var verifier: TokenVerifier
     /// Broadcast channels made here.
-    var channels = ChannelDesk()
+    var channels = ChannelDirectory()
     private var fingerprints: Set<String> = []
     private let parser = JSONParser(maxBytes: Exchange.bodyBytesMax)
     private var listener: Listener?

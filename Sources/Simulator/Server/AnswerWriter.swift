@@ -35,7 +35,7 @@ final class AnswerWriter {
 
     /// Queues the answer to a request about channels.
     func send(
-        _ reply: ChannelDesk.Reply, requestID: [UInt8], on session: HTTP2Session, stream: Int32
+        _ reply: ChannelDirectory.Reply, requestID: [UInt8], on session: HTTP2Session, stream: Int32
     ) throws(HTTP2Fault) {
         var headers = HeaderList(reserving: 256)
         try headers.append(":status", String(reply.status))

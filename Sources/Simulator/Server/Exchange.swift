@@ -1,3 +1,5 @@
+import APNsProtocol
+
 /// One request on a connection, from its headers to the end of its stream. Its buffers are used again.
 struct Exchange {
     enum State {

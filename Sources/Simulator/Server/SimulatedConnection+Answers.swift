@@ -84,8 +84,8 @@ extension SimulatedConnection {
         try? answers.send(answer, apnsID: apnsID(index), on: session, stream: stream)
     }
 
-    /// What the desk for channels says.
-    func answer(_ reply: ChannelDesk.Reply, _ index: Int) {
+    /// The answer to a request about channels or a broadcast.
+    func answer(_ reply: ChannelDirectory.Reply, _ index: Int) {
         let stream = conclude(index, status: reply.status, reason: reply.reason, fault: nil)
         // As with a push.
         try? answers.send(reply, requestID: simulator.makeIdentifier(), on: session, stream: stream)

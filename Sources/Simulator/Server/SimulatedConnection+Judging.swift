@@ -1,7 +1,8 @@
+import APNsProtocol
 import Glibc
 import HTTP2
 
-/// A whole request: Apple's checks, the desk for channels, and what the scenario has for it.
+/// A whole request: Apple's checks, the channel requests, and what the scenario has for it.
 extension SimulatedConnection {
     func finish(_ index: Int) {
         guard !isDisowned(index) else { return exchanges[index].state = .settled }
@@ -10,8 +11,8 @@ extension SimulatedConnection {
         if let limit = simulator.scenario.goAwayAfterRequests, served >= limit {
             goAway(lastStreamID: max(exchanges[index].stream, lastAnsweredID), .noError, reason: nil)
         }
-        if let place = exchanges[index].head[.path].flatMap({ ChannelDesk.Place(path: $0) }) {
-            return atDesk(place, index)
+        if let place = exchanges[index].head[.path].flatMap({ ChannelDirectory.Place(path: $0) }) {
+            return answerChannelRequest(place, index)
         }
         if let rejection = judge(index) {
             return send(index, ScenarioAnswer(rejection.status, rejection.reason))
@@ -23,12 +24,12 @@ extension SimulatedConnection {
     }
 
     /// Channels and broadcasts; rules are for pushes alone.
-    private func atDesk(_ place: ChannelDesk.Place, _ index: Int) {
+    private func answerChannelRequest(_ place: ChannelDirectory.Place, _ index: Int) {
         let simulator = simulator
         exchanges[index].isObject = simulator.isObject(exchanges[index].body)
         let exchange = exchanges[index]
         if simulator.asksForToken, let rejection = judgeToken(exchange.head, index) {
-            return answer(ChannelDesk.Reply(rejection.status, rejection.reason), index)
+            return answer(ChannelDirectory.Reply(rejection.status, rejection.reason), index)
         }
         let reply = simulator.channels.reply(
             place, head: exchange.head, body: exchange.body, bytes: exchange.bytes, isObject: exchange.isObject,

@@ -62,7 +62,7 @@ extension Explainer {
         let isOwned = try await desk.owns(
             app: device.record.event.app, uid: device.user.uid, token: bound)
         let lastLook = device.lastLook(isOwned: isOwned)
-        let id = PushIdentity.make(
+        let id = PushID.make(
             app: device.record.event.app, uid: device.user.uid, msgID: device.record.claimID,
             kind: device.record.claimKind.rawValue, tokenHex: hex.hex)
         let payload = device.payload(bound.record, id: id)
@@ -118,7 +118,7 @@ struct DeviceContext {
         ).reason(expireAtMs: record.expireAtMs, now: record.now)
     }
 
-    func payload(_ token: TokenRecord, id: PushIdentity) -> [UInt8]? {
+    func payload(_ token: TokenRecord, id: PushID) -> [UInt8]? {
         switch record.event.body {
         case .message(let shared):
             let message = shared.value
@@ -133,17 +133,16 @@ struct DeviceContext {
     }
 
     /// Nil where a header could not be sent.
-    func headers(_ token: TokenRecord, id: PushIdentity) -> [Explanation.Header]? {
+    func headers(_ token: TokenRecord, id: PushID) -> [Explanation.Header]? {
         let common: EventHeaders
         switch record.event.body {
         case .message(let message): common = EventHeaders(message.value, originalCollapseID: record.originalCollapseID)
         case .liveActivity(let activity): common = EventHeaders(activity, expireAtMs: record.expireAtMs)
         case .userState: return nil
         }
-        guard let type = PushType(rawValue: common.pushType.rawValue),
-            let priority = PushPriority(rawValue: common.priority)
-        else { return nil }
-        let topic = token.topic + type.topicSuffix
+        guard let priority = PushPriority(rawValue: common.priority) else { return nil }
+        let type = common.pushType
+        let topic = type.topic(bundleID: token.topic)
         let isFit =
             (try? PushHeaders(
                 topic: topic, pushType: type, priority: priority, expirationSeconds: common.expirationSeconds,

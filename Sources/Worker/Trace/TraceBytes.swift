@@ -175,7 +175,7 @@ private struct TraceReader {
         }
         if flags & 2 != 0 {
             guard let high = fixed(), let low = fixed() else { return nil }
-            device.pushID = PushIdentity(high: high, low: low)
+            device.pushID = PushID(high: high, low: low)
         }
         if flags & 4 != 0 {
             guard let status = number() else { return nil }

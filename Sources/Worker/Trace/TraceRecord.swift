@@ -23,7 +23,7 @@ public struct TraceRecord: Sendable, Equatable {
         /// One of `Reason`, or APNs' own word.
         public var reason: String
         /// `pid`, which is the `apns_id` too; set where a push was made.
-        public var pushID: PushIdentity?
+        public var pushID: PushID?
         /// APNs' HTTP status.
         public var status: Int?
         /// What the push carried; nil: no badge.
@@ -35,7 +35,7 @@ public struct TraceRecord: Sendable, Equatable {
         public var atMs: Int64
 
         public init(
-            device: String? = nil, verdict: Verdict, reason: String, pushID: PushIdentity? = nil, status: Int? = nil,
+            device: String? = nil, verdict: Verdict, reason: String, pushID: PushID? = nil, status: Int? = nil,
             badge: Int64? = nil, attempts: Int = 0, latencyMs: Int64 = 0, atMs: Int64
         ) {
             self.device = device

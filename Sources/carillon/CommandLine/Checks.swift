@@ -2,6 +2,7 @@ import APNs
 import EventLoop
 import Foundation
 import Kafka
+import Processes
 import PushCore
 import Redis
 import Worker
@@ -127,7 +128,7 @@ enum Checks {
         let place = "\(endpoint.host):\(endpoint.port)"
         let subject = "apns"
         let who = "app \(app.policy.id), \(environment.rawValue), credential \(name)"
-        guard let desk = try? APNsDesk() else { return Finding(.fail, subject, place, "no event loop") }
+        guard let desk = try? CommandAPNsClient() else { return Finding(.fail, subject, place, "no event loop") }
         let outcome = await desk.open(endpoint: endpoint, credential: credential, limits: app.limits.client)
         await desk.close()
         switch outcome {

@@ -1,3 +1,4 @@
+import Console
 import Worker
 
 /// Loads a configuration for a command, or prints every problem with its line.

@@ -1,3 +1,4 @@
+import Console
 import Glibc
 
 /// A file that is written from start to end, readable by its owner only; `-` is standard output.

@@ -1,4 +1,6 @@
+import Console
 import EventLoop
+import Processes
 import Redis
 import Worker
 

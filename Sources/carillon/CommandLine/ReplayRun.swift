@@ -1,6 +1,6 @@
+import Console
 import JSON
 import Kafka
-import Trial
 import Worker
 
 /// A line that cannot be replayed, or a topic that is not there.

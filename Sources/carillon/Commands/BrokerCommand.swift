@@ -1,13 +1,14 @@
+import Console
 import EventLoop
 import Glibc
 import JSON
 import Kafka
 import Worker
 
-/// `carillon broker`: a Kafka-protocol broker for trials, with faults by command.
+/// `carillon broker`: a Kafka-protocol broker for tests, with faults by command.
 struct BrokerCommand: Command {
     static let spec = CommandSpec(
-        name: "broker", summary: "a Kafka-protocol broker for trials, with faults by command",
+        name: "broker", summary: "a Kafka-protocol broker for tests, with faults by command",
         details: """
             Runs until a signal or `quit`. It is librdkafka's mock cluster on 127.0.0.1: groups, offsets and idempotent
             writes work; nothing is stored on disk, and a partition keeps its last 5 MiB.
@@ -119,7 +120,7 @@ private final class LineTaker: Sendable {
     }
 }
 
-/// One line of a trial's faults.
+/// One line of the faults that are asked for.
 enum BrokerOrder {
     static let help = """
         orders, one a line on standard input:

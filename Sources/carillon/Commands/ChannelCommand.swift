@@ -1,6 +1,8 @@
 import APNs
+import Console
 import EventLoop
 import JSON
+import Processes
 import PushCore
 import Worker
 
@@ -104,9 +106,9 @@ struct ChannelCommand: Command {
         }
         let place = place(app)
         do {
-            let desk = try BroadcastDesk()
-            let result = await desk.perform(request, bundleID: app.policy.topic, at: place, credential)
-            await desk.close()
+            let client = try CommandBroadcastClient()
+            let result = await client.perform(request, bundleID: app.policy.topic, at: place, credential)
+            await client.close()
             return report(result, "\(place.host):\(place.port)")
         } catch {
             Terminal.err("carillon channel: \(error)\n")

@@ -1,5 +1,7 @@
+import Console
 import EventLoop
 import JSON
+import Processes
 import PushCore
 import Worker
 

@@ -1,3 +1,4 @@
+import Console
 import JSON
 import Redis
 import Worker

@@ -1,7 +1,7 @@
+import Console
 import EventLoop
 import JSON
 import Kafka
-import Trial
 import Worker
 
 /// `carillon replay`: NDJSON to a topic.

@@ -1,3 +1,4 @@
+import Console
 import EventLoop
 import Telemetry
 import Worker
@@ -37,22 +38,5 @@ struct RunCommand: Command {
             log.error("cannot start", ["why": .string("\(error)")])
             return .configuration
         }
-    }
-}
-
-/// The first reason to end, awaited once.
-final class Ending: Sendable {
-    private let stream: AsyncStream<ExitCode>
-    private let continuation: AsyncStream<ExitCode>.Continuation
-
-    init() {
-        (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
-    }
-
-    func resolve(_ code: ExitCode) { continuation.yield(code) }
-
-    func value() async -> ExitCode {
-        for await code in stream { return code }
-        return .done
     }
 }

@@ -1,7 +1,9 @@
 import APNs
+import Console
 import Crypto
 import EventLoop
 import JSON
+import Processes
 import PushCore
 import Worker
 
@@ -96,22 +98,22 @@ struct SendCommand: Command {
     private func send(
         _ push: Push, to endpoint: APNsEndpoint, _ credential: APNsCredential, _ limits: APNsLimits
     ) async -> ExitCode {
-        let desk: APNsDesk
+        let client: CommandAPNsClient
         do throws(LoopFault) {
-            desk = try APNsDesk()
+            client = try CommandAPNsClient()
         } catch {
             Terminal.err("carillon send: \(error)\n")
             return .failed
         }
         let place = "\(endpoint.host):\(endpoint.port)"
         var report = SendReport(place: place, id: push.id)
-        switch await desk.open(endpoint: endpoint, credential: credential, limits: limits) {
+        switch await client.open(endpoint: endpoint, credential: credential, limits: limits) {
         case .failed(let cause): report.problem = "cannot connect: \(cause)"
         case .ready(let milliseconds):
             report.connectMs = milliseconds
-            report.take(await desk.send(push))
+            report.take(await client.send(push))
         }
-        await desk.close()
+        await client.close()
         Terminal.out(isJSON ? report.json : report.text)
         return report.isAccepted ? .done : .failed
     }
@@ -150,7 +152,7 @@ struct SendReport {
     /// Why there is no answer.
     var problem: String?
 
-    mutating func take(_ answer: APNsDesk.Answer) {
+    mutating func take(_ answer: CommandAPNsClient.Answer) {
         switch answer {
         case .notSent(let why): problem = why
         case .credentialRefused(let reason):

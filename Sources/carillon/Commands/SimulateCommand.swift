@@ -1,8 +1,9 @@
+import Console
 import EventLoop
 import Glibc
 import JSON
+import Processes
 import Simulator
-import Trial
 
 /// `carillon simulate`: APNs on this machine, with scripted faults.
 struct SimulateCommand: Command {

@@ -1,5 +1,5 @@
 import Foundation
-import Trial
+import Processes
 
 /// One run of the built `carillon`, with what it printed and how it ended.
 struct CommandRun {

@@ -1,7 +1,7 @@
 import JSON
+import Processes
 import Support
 import Testing
-import Trial
 
 /// The built binary, as a shell sees it.
 struct CommandTests {

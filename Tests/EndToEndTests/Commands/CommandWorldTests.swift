@@ -1,9 +1,10 @@
 import Foundation
 import JSON
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// Commands against broker, Redis and simulator.
 struct CommandWorldTests {
@@ -17,7 +18,7 @@ struct CommandWorldTests {
         """
 
     @Test func checkFindsAWholeWorldWellAndNamesWhatIsMissing() async throws {
-        let world = try await TrialWorld()
+        let world = try await LocalCluster()
         let path = try world.writeConfiguration()
         let well = try CommandRun("check", "--config", path)
         #expect(well.code == 0 && well.output.contains("all well"), "\(well.output)")
@@ -32,7 +33,7 @@ struct CommandWorldTests {
     }
 
     @Test func aRecordingIsReplayedAsItWas() async throws {
-        let world = try await TrialWorld()
+        let world = try await LocalCluster()
         let path = try world.writeConfiguration()
         let input = try world.folder.write(Array("\(Self.event)\n\n\(Self.mark)\n".utf8), to: "in.ndjson")
         let replay = try CommandRun("replay", "--config", path, "--in", input, "--json")
@@ -49,7 +50,7 @@ struct CommandWorldTests {
     }
 
     @Test func shiftedTimesMoveTogether() async throws {
-        let world = try await TrialWorld()
+        let world = try await LocalCluster()
         let path = try world.writeConfiguration()
         let input = try world.folder.write(Array("\(Self.event)\n\(Self.mark)\n".utf8), to: "in.ndjson")
         let replay = try CommandRun(
@@ -65,7 +66,7 @@ struct CommandWorldTests {
     }
 
     @Test func aPushIsSentAndItsAnswerPrintedWithoutTheToken() async throws {
-        let world = try await TrialWorld()
+        let world = try await LocalCluster()
         let path = try world.writeConfiguration()
         let token = String(repeating: "ab", count: 32)
         let sent = try CommandRun(
@@ -81,7 +82,7 @@ struct CommandWorldTests {
     }
 
     @Test func explainAndUserReadRedisAndExplainPrintsOneObjectPerDevice() async throws {
-        let world = try await TrialWorld()
+        let world = try await LocalCluster()
         let path = try world.writeConfiguration()
         let told = try CommandRun(
             "explain", "--config", path, "--event", "-", "--at", "sent", "--json",

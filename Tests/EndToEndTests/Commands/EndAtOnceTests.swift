@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
+import Processes
 import Testing
-import Trial
 
 /// Commands that start servers, ended before they could stop them.
 struct EndAtOnceTests {
@@ -16,6 +16,15 @@ struct EndAtOnceTests {
         #expect(path.hasPrefix("/tmp/carillon-"))
         if signal == SIGKILL { try FileManager.default.removeItem(atPath: path) }
         #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test(arguments: [SIGKILL, SIGINT])
+    func benchOfTwoWorkersLeavesNoServer(signal: Int32) async throws {
+        let words = ["bench", "--against", CommandRun.binary.path, "--events", "100000", "--users", "100"]
+        let count = try await end(words, readyLine: "round 1", by: [signal]) { server in
+            Self.children(of: try #require(Self.parent(of: server))).count
+        }
+        #expect(count >= 2, "two redis-servers at least")
     }
 
     @Test func demoLeavesNoServerAtASecondSignal() async throws {

@@ -1,8 +1,8 @@
 import JSON
 import Kafka
+import LocalServers
 import Support
 import Testing
-import Trial
 import Worker
 
 /// Records that cannot be read go to the dead-letter topic as they came, and the next one is processed.

@@ -1,7 +1,7 @@
 import JSON
+import LocalServers
 import Support
 import Testing
-import Trial
 
 /// One number per user, exact whatever happens (contract section 5).
 extension OneWorld {

@@ -1,9 +1,10 @@
 import EventLoop
 import JSON
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// Devices that are connected: deliveries, acknowledgements, what follows where none comes, strategies.
 extension OneWorld {

@@ -1,7 +1,8 @@
 import JSON
+import LocalServers
+import Processes
 import Support
 import Testing
-import Trial
 
 /// Groups whose members are read from Redis.
 extension OneWorld {

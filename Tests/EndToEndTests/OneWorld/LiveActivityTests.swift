@@ -1,8 +1,8 @@
 import JSON
+import LocalServers
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// Live Activities from start to end.
 extension OneWorld {

@@ -1,8 +1,8 @@
 import JSON
+import LocalServers
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// What one message makes: payload, headers, records.
 extension OneWorld {

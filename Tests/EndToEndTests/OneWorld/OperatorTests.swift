@@ -1,7 +1,8 @@
 import JSON
+import LocalServers
+import Processes
 import Support
 import Testing
-import Trial
 import Worker
 
 /// What an operator can ask, and what nobody may read there.

@@ -1,7 +1,7 @@
 import JSON
+import LocalServers
 import Support
 import Testing
-import Trial
 
 /// The same event more than once within one worker.
 extension OneWorld {

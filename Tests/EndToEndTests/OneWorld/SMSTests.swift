@@ -1,7 +1,8 @@
 import JSON
+import LocalServers
+import Processes
 import Support
 import Testing
-import Trial
 
 /// The SMS supplement: where the sender allows it and nothing else reached the user (contract section 3, `push.sms`).
 extension OneWorld {

@@ -1,8 +1,8 @@
 import JSON
+import LocalServers
 import Simulator
 import Support
 import Testing
-import Trial
 
 /// Tokens that move, die or are refused.
 extension OneWorld {

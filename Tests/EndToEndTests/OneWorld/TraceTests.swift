@@ -1,8 +1,9 @@
 import JSON
+import LocalServers
+import Processes
 import PushCore
 import Support
 import Testing
-import Trial
 
 /// `carillon trace`: what support is told, by the built binary against the world's Redis.
 extension OneWorld {
@@ -190,8 +191,8 @@ extension OneWorld {
 }
 
 struct TraceSettingsTests {
-    private static func settings(_ sample: String) -> TrialWorld.Settings {
-        var settings = TrialWorld.Settings()
+    private static func settings(_ sample: String) -> LocalCluster.Settings {
+        var settings = LocalCluster.Settings()
         settings.scenario = TokenPrefix.scenario
         settings.lines = "trace: {sample: \(sample)}\n"
         return settings

@@ -1,11 +1,11 @@
 import Crypto
 import EventLoop
 import Payload
+import Processes
 import PushCore
 import Support
 import Telemetry
 import Testing
-import Trial
 import YAML
 
 @testable import APNs

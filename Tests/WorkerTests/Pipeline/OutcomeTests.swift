@@ -34,7 +34,7 @@ import Testing
 
     @Test func everyFieldHasItsPlace() {
         var record = OutcomeRecord(uid: "u", device: "d", verdict: .accepted, reason: .ok)
-        let id = PushIdentity.make(app: "im", uid: "u", msgID: "m", kind: "m", tokenHex: "00")
+        let id = PushID.make(app: "im", uid: "u", msgID: "m", kind: "m", tokenHex: "00")
         record.pushID = id
         record.apnsID = id
         record.status = 200
@@ -51,7 +51,7 @@ import Testing
 
 @Suite struct DeliveryTargetTests {
     @Test func aRecordHoldsTheOriginalEventAndItsTargets() {
-        let id = PushIdentity.make(app: "im", uid: "u", msgID: "m", kind: "m", tokenHex: "00")
+        let id = PushID.make(app: "im", uid: "u", msgID: "m", kind: "m", tokenHex: "00")
         var writer = JSONWriter()
         DeliveryTarget.writeRecord(
             of: [

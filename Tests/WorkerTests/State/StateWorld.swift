@@ -51,7 +51,7 @@ actor StateWorld {
     func ask<Value: Sendable>(
         _ send: (StateStore, UInt64) throws -> Void, _ parse: @escaping (borrowing RedisReply) -> Value
     ) async throws -> Value {
-        guard let stored else { throw TrialFault("not connected") }
+        guard let stored else { throw SetupFault("not connected") }
         let tag = replies.nextTag()
         try send(stored, tag)
         return try await withCheckedThrowingContinuation { continuation in
@@ -86,7 +86,7 @@ actor StateWorld {
 
     func claim(_ request: ClaimRequest) async throws -> ClaimReply {
         let reply = try await ask({ try $0.claim(request, tag: $1) }, { ClaimReply($0) })
-        guard let reply else { throw TrialFault("no claim's reply") }
+        guard let reply else { throw SetupFault("no claim's reply") }
         return reply
     }
 
@@ -126,7 +126,7 @@ actor StateWorld {
 
     /// One step; the outcome if it was the last one.
     func step(_ runner: inout TaskRunner) async throws -> StateOutcome? {
-        guard let stored else { throw TrialFault("not connected") }
+        guard let stored else { throw SetupFault("not connected") }
         if runner.task.isEmpty { return .ignored(.unusable) }
         let tag = replies.nextTag()
         try runner.task.send(stored, tag: tag)

@@ -25,7 +25,7 @@ struct TraceBytesTests {
         (outcome(nil, .suppressed, "conv_muted"), 1_763_600_000_123),
         (
             outcome("bob-iphone", .accepted, "ok") {
-                $0.pushID = PushIdentity(high: 0x0123_4567_89ab_cdef, low: 0x8000_0000_0000_0001)
+                $0.pushID = PushID(high: 0x0123_4567_89ab_cdef, low: 0x8000_0000_0000_0001)
                 $0.status = 200
                 $0.badge = 7
                 $0.attempts = 2
@@ -46,7 +46,7 @@ struct TraceBytesTests {
                 .init(verdict: .suppressed, reason: "conv_muted", atMs: 1_763_600_000_123),
                 .init(
                     device: "bob-iphone", verdict: .accepted, reason: "ok",
-                    pushID: PushIdentity(high: 0x0123_4567_89ab_cdef, low: 0x8000_0000_0000_0001), status: 200,
+                    pushID: PushID(high: 0x0123_4567_89ab_cdef, low: 0x8000_0000_0000_0001), status: 200,
                     badge: 7,
                     attempts: 2, latencyMs: 31, atMs: 1_763_600_000_160),
                 .init(

@@ -43,7 +43,7 @@ final class BadgeUpdate {
     /// One device on its way.
     struct Target {
         var token: BoundToken
-        var pushID: PushIdentity
+        var pushID: PushID
         var startedNanos: UInt64
         /// Where the push waits in the APNs client while it is checked.
         var ticket: PushTicket?
@@ -58,7 +58,7 @@ final class BadgeUpdate {
         var isEnded = false
 
         /// Whom the push goes to; the same id for every attempt.
-        init(_ token: BoundToken, pushID: PushIdentity, startedNanos: UInt64) {
+        init(_ token: BoundToken, pushID: PushID, startedNanos: UInt64) {
             self.token = token
             self.pushID = pushID
             self.startedNanos = startedNanos
@@ -93,7 +93,7 @@ final class BadgeUpdate {
         }
         // A device's index travels in a byte of its tags.
         targets = newest.values.sorted { $0.device < $1.device }.prefix(255).map { token in
-            let id = PushIdentity.make(
+            let id = PushID.make(
                 app: app.id, uid: uid, msgID: eventID, kind: "read", tokenHex: token.record.hex)
             return Target(token, pushID: id, startedNanos: nowNanos)
         }

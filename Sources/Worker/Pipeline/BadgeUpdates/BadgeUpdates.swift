@@ -148,7 +148,7 @@ final class BadgeUpdates {
         update.targets[index].badge = badge
         let push = Push(
             tag: update.tag(.updatePush, index), token: device, headers: headers,
-            id: PushID(high: target.pushID.high, low: target.pushID.low),
+            id: target.pushID,
             payload: PayloadTemplate.badgeAlone(badge), expiresAtMs: nowMs + BadgeUpdate.patienceMs, lane: .silent)
         if let ticket = target.ticket {
             update.targets[index].ticket = nil

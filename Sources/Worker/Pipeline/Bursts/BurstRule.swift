@@ -13,7 +13,7 @@ enum BurstRule {
     }
 
     /// What the alerts of a burst have in common: app, user and conversation.
-    static func key(app: String, uid: String, conversation: String) -> PushIdentity {
-        PushIdentity.make(app: app, uid: uid, msgID: conversation, kind: "burst", tokenHex: "")
+    static func key(app: String, uid: String, conversation: String) -> PushID {
+        PushID.make(app: app, uid: uid, msgID: conversation, kind: "burst", tokenHex: "")
     }
 }

@@ -9,7 +9,7 @@ import PushCore
 /// window; one in which nothing waited is over.
 struct BurstTable<Member> {
     /// (app, user, conversation), hashed.
-    typealias Key = PushIdentity
+    typealias Key = PushID
 
     private struct Burst {
         /// Of the present window; an end that was planned for an earlier one means nothing.

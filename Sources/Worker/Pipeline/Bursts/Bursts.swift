@@ -50,7 +50,7 @@ final class Bursts {
         return true
     }
 
-    private func plan(_ key: PushIdentity, _ window: UInt32, of app: AppContext) {
+    private func plan(_ key: PushID, _ window: UInt32, of app: AppContext) {
         shard.timers.schedule(.burst(key, window: window), dueNanos: shard.nowNanos &+ app.coalesceNanos)
     }
 
@@ -100,7 +100,7 @@ final class Bursts {
         answer(burst.key, place, isAlive: isAlive)
     }
 
-    private func answer(_ key: PushIdentity, _ place: Int, isAlive: Bool) {
+    private func answer(_ key: PushID, _ place: Int, isAlive: Bool) {
         switch table.answered(key, place: place, isAlive: isAlive) {
         case .pending, .nothing(endsNow: nil): break
         case .nothing(let window?): end(key, window: window)
@@ -116,10 +116,10 @@ final class Bursts {
 
 /// Where a recipient waits: its burst, and its place in it while it is asked at the window's end.
 final class BurstPlace {
-    let key: PushIdentity
+    let key: PushID
     var place: Int?
 
-    init(key: PushIdentity) {
+    init(key: PushID) {
         self.key = key
     }
 }

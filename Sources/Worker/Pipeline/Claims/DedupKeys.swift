@@ -5,7 +5,7 @@ import PushCore
 /// A claim cannot tell a pair in work here from one that a crash left behind, so a repeat waits until the first one is
 /// finished, and then finds its mark.
 struct DedupKeys {
-    typealias Key = PushIdentity
+    typealias Key = PushID
 
     private var waiting: [Key: [WorkRef]] = [:]
 

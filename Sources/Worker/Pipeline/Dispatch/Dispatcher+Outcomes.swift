@@ -95,7 +95,7 @@ struct Ending {
     /// The reason as a metric's label: of a closed set.
     var label: String
     var status: Int?
-    var apnsID: PushIdentity?
+    var apnsID: PushID?
     var timestampMs: Int64?
     /// Why the token goes; nil: it stays.
     var removal: RemovalBrake.Cause?
@@ -105,7 +105,7 @@ struct Ending {
         case .accepted(let id):
             self.init(.accepted, (isForced ? Reason.forced : .ok).rawValue)
             status = 200
-            apnsID = PushIdentity(high: id.high, low: id.low)
+            apnsID = id
         case .rejected(let status, let reason, let timestampMs):
             self.init(.rejected, reason.text, label: reason.label)
             self.status = status
@@ -127,7 +127,7 @@ struct Ending {
         case .unknown(_, let id):
             // Tried again as often as allowed, with the same apns-id: it may have arrived or not.
             self.init(.rejected, "Unanswered")
-            apnsID = PushIdentity(high: id.high, low: id.low)
+            apnsID = id
         }
     }
 

@@ -183,7 +183,7 @@ final class Dispatcher {
             var record = OutcomeRecord(
                 uid: job.uid, device: device, verdict: .accepted, reason: job.isForced ? .forced : .ok)
             if let token = candidate.recipient.tokens.last(where: { $0.device == device && $0.record.type == .alert }) {
-                record.pushID = job.idPrefix.id(tokenHex: token.record.hex)
+                record.pushID = job.pushIDPrefix.id(tokenHex: token.record.hex)
             }
             job.flags.insert(.accepted)
             recorder.write(record, of: job)

@@ -92,10 +92,10 @@ final class RecipientJob {
     func deviceRef(_ index: Int) -> DeviceRef { DeviceRef(work: ref, device: index) }
 
     /// App, user, message and kind: what a repeat of the event has in common with it.
-    private(set) lazy var dedupKey = idPrefix.id()
+    private(set) lazy var dedupKey = pushIDPrefix.id()
 
     /// Hash prefix shared by all push ids of this recipient.
-    private(set) lazy var idPrefix = PushIdentity.Stem(
+    private(set) lazy var pushIDPrefix = PushIDPrefix(
         app: event.app.id, uid: uid, msgID: event.subject.id, kind: event.subject.kind.rawValue)
 
     var isForced: Bool { flags.contains(.forced) }
@@ -168,7 +168,7 @@ struct DeviceWork {
     /// The connection that a delivery goes to.
     var connection: LiveConnection?
     /// Set when the push is made; the same for every attempt.
-    var pushID: PushIdentity?
+    var pushID: PushID?
     /// The number that the push carries.
     var badge: Int64?
     var startedNanos: UInt64 = 0

@@ -82,15 +82,8 @@ final class EventContent {
         } else {
             return nil
         }
-        let type: PushType =
-            switch common.pushType {
-            case .alert: .alert
-            case .background: .background
-            case .voip: .voip
-            case .liveactivity: .liveactivity
-            }
         guard let priority = PushPriority(rawValue: common.priority),
-            let pushTopic = app.pushTopic(topic, type, priority)
+            let pushTopic = app.pushTopic(topic, common.pushType, priority)
         else { return nil }
         return try? PushHeaders(
             pushTopic, expirationSeconds: common.expirationSeconds, collapseID: common.collapseID)
@@ -103,7 +96,7 @@ final class EventContent {
         var token: BoundToken
         var isForced: Bool
         var badge: Int64?
-        var id: PushIdentity
+        var id: PushID
         /// Messages that the push tells of; 0: its own only.
         var mergedCount = 0
     }

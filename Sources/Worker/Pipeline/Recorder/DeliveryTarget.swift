@@ -10,7 +10,7 @@ struct DeliveryTarget {
     var alert: Bool
     /// Whether APNs accepted a push for this device already.
     var pushed: Bool
-    var pushID: PushIdentity?
+    var pushID: PushID?
     /// Only where an ack is wanted.
     var ackByMs: Int64?
 

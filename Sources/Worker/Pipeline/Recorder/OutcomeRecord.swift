@@ -10,8 +10,8 @@ struct OutcomeRecord {
     var reason: String
     /// The reason as a metric's label: of a closed set.
     var label: String
-    var pushID: PushIdentity?
-    var apnsID: PushIdentity?
+    var pushID: PushID?
+    var apnsID: PushID?
     var status: Int?
     var badge: Int64?
     var attempts = 0
@@ -55,7 +55,7 @@ extension OutcomeRecord {
 
 extension JSONWriter {
     /// 36 characters that need no escape.
-    mutating func member(_ name: StaticString, _ id: PushIdentity) {
+    mutating func member(_ name: StaticString, _ id: PushID) {
         key(name)
         let text = id.ascii
         text.span.withUnsafeBufferPointer { string($0) }

@@ -81,7 +81,7 @@ final class AppContext {
         where known.value.priority == priority && known.value.pushType == type && known.bundleID == bundleID {
             return known.value
         }
-        guard let value = try? PushTopic(bundleID + type.topicSuffix, pushType: type, priority: priority) else {
+        guard let value = try? PushTopic(type.topic(bundleID: bundleID), pushType: type, priority: priority) else {
             return nil
         }
         if pushTopics.count < 64 { pushTopics.append((bundleID, value)) }

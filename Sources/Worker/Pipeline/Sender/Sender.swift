@@ -73,7 +73,7 @@ final class Sender {
     ///
     /// - Parameter isChecked: the claim has just said that nothing stands against it; else it is checked first.
     func enqueue(_ job: RecipientJob, _ index: Int, to token: BoundToken, badge: Int64?, isChecked: Bool) {
-        job.devices[index].pushID = job.idPrefix.id(tokenHex: token.record.hex)
+        job.devices[index].pushID = job.pushIDPrefix.id(tokenHex: token.record.hex)
         job.devices[index].token = token
         job.devices[index].badge = badge
         job.devices[index].machine.enqueue()
@@ -193,7 +193,7 @@ final class Sender {
                     mergedCount: merged?.count ?? event.digest?.count ?? 0))
         else { return nil }
         return Push(
-            tag: job.tag(.push, index), token: device, headers: headers, id: PushID(high: id.high, low: id.low),
+            tag: job.tag(.push, index), token: device, headers: headers, id: id,
             payload: payload, expiresAtMs: event.expiresAtMs, lane: event.lane,
             isSuspect: event.app.suspects.isSuspect(boundMs: token.record.boundMs, nowMs: shard.nowMs))
     }

@@ -1,0 +1,114 @@
+import Console
+import EventLoop
+import Glibc
+import JSON
+import Processes
+import Simulator
+
+/// `carillon bench --apns`: the APNs client alone beside h2load; simulator, client and h2load are processes of their own.
+///
+/// Both send the same number of requests with the same headers, body, device tokens, connections and streams to the
+/// same simulator, in turns, so that a machine that changes its pace meets both. The medians are compared.
+struct APNsBench {
+    let settings: BenchSettings
+
+    struct Round {
+        var clientMicros: Double
+        var clientPerSecond: Double
+        var loadMicros: Double?
+        var loadPerSecond: Double?
+    }
+
+    func run() throws -> ExitCode {
+        let folder = try TemporaryFolder()
+        let credentials = try DemoCredentials(folder: folder.file("secrets"))
+        let simulator = try ServerProcess(
+            try BenchWorker.ownPath(),
+            [
+                "simulate", "--listen", "127.0.0.1:0", "--counts-only", "--json", "--credentials",
+                folder.file("secrets"), "--window", String(settings.window), "--streams", String(settings.streams),
+            ], readyLine: "\"endpoint\"")
+        defer { simulator.stop() }
+        let pieces = simulator.takeOutput().split(separator: "\"port\":").dropFirst()
+        guard let digits = pieces.first?.prefix(while: \.isNumber), let port = UInt16(digits) else {
+            throw SetupFault("the simulator told no port: \(simulator.takeOutput().suffix(600))")
+        }
+        let load = H2LoadPhase.Requests(
+            port: port, users: min(settings.events, 50_000), count: settings.events, connections: settings.connections,
+            streams: settings.streams, credentials: credentials, folder: folder)
+        var rounds: [Round] = []
+        for number in 1...settings.rounds {
+            Terminal.err("round \(number) of \(settings.rounds) …\n")
+            let client = try pushes(port, folder)
+            let other = H2LoadPhase.isPossible ? try H2LoadPhase.run(load) : nil
+            rounds.append(
+                Round(
+                    clientMicros: client.micros, clientPerSecond: client.perSecond, loadMicros: other?.micros,
+                    loadPerSecond: other?.perSecond))
+        }
+        Terminal.out(settings.printsJSON ? json(rounds) : text(rounds))
+        return .done
+    }
+
+    /// This very program as the client of the simulator.
+    private func pushes(_ port: UInt16, _ folder: TemporaryFolder) throws -> (micros: Double, perSecond: Double) {
+        let process = try FinishedProcess.run(
+            try BenchWorker.ownPath(),
+            [
+                "bench", "--apns-client", "https://localhost:\(port)", "--credentials", folder.file("secrets"),
+                "--events", String(settings.events), "--connections", String(settings.connections), "--streams",
+                String(settings.streams),
+            ])
+        guard process.exitCode == 0, let line = process.output.split(separator: "\n").last,
+            let told = try? JSONTree(parsing: Array(line.utf8)), let perSecond = told["per_s"]?.double
+        else { throw SetupFault("the client failed: \(process.output.suffix(600))") }
+        return (process.cpuSeconds * 1e6 / Double(settings.events), perSecond)
+    }
+
+    private func ratio(_ rounds: [Round]) -> Double? {
+        guard let client = BenchReport.median(rounds.map(\.clientMicros)),
+            let load = BenchReport.median(rounds.compactMap(\.loadMicros)), load > 0
+        else { return nil }
+        return client / load
+    }
+
+    private func text(_ rounds: [Round]) -> String {
+        func number(_ value: Double?) -> String { value.map(BenchReport.tenths) ?? "-" }
+        var text =
+            "\n\(settings.events) pushes, \(settings.connections) connections of \(settings.streams) streams\n"
+            + "whole processes, CPU µs per push\n"
+        for (index, round) in rounds.enumerated() {
+            text += "  round \(index + 1)   client \(number(round.clientMicros))"
+            text += " (\(BenchReport.whole(round.clientPerSecond))/s)"
+            if let micros = round.loadMicros, let rate = round.loadPerSecond {
+                text += "   h2load \(number(micros)) (\(BenchReport.whole(rate))/s)"
+            }
+            text += "\n"
+        }
+        text += "median    client \(number(BenchReport.median(rounds.map(\.clientMicros))))"
+        guard let ratio = ratio(rounds) else { return text + "\nh2load is not installed (nghttp2-client): no ratio\n" }
+        return text + "   h2load \(number(BenchReport.median(rounds.compactMap(\.loadMicros))))\n"
+            + "client / h2load   \(BenchReport.tenths(ratio))\n"
+    }
+
+    private func json(_ rounds: [Round]) -> String {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("pushes", Int64(settings.events))
+        writer.member("connections", Int64(settings.connections))
+        writer.member("streams", Int64(settings.streams))
+        writer.key("rounds")
+        writer.beginArray()
+        for round in rounds {
+            BenchReport.write(
+                [
+                    ("client_cpu_us", round.clientMicros), ("client_per_s", round.clientPerSecond),
+                    ("h2load_cpu_us", round.loadMicros), ("h2load_per_s", round.loadPerSecond),
+                ], to: &writer)
+        }
+        writer.endArray()
+        BenchReport.write("client_per_h2load", ratio(rounds), to: &writer)
+        writer.endObject()
+        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
+    }
+}

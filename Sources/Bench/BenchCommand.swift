@@ -1,0 +1,168 @@
+public import Console
+import Kafka
+import LocalServers
+import Processes
+
+/// `carillon bench`: end-to-end load on embedded parts.
+public struct BenchCommand: Command, Sendable {
+    public static let spec = CommandSpec(
+        name: "bench",
+        summary: "load on embedded parts: pushes per second, CPU per push, latency, memory",
+        details: """
+            Starts a Kafka-protocol broker and the APNs simulator in this process, redis-server and a worker as processes of
+            their own, all on 127.0.0.1 with their files in a temporary folder. Binds the users by real records, then:
+
+            throughput  a backlog of --events messages, each a push to one device; from the first record to the last settled
+            h2load      where it is installed, before and after each round: the same requests to the same simulator; its CPU
+                        per request, the mean of the two, is the measure of that round; the median of the rounds is printed
+            latency     an even --rate of messages for --seconds
+            memory      the simulator answers nothing while --held pushes are in the worker's hands
+
+            With --apns instead: the APNs client alone, in a process of its own, in turns with h2load, against a simulator in a
+            third process; the ratio of the medians.
+
+            With --apns --disturb NAME: that client, with the limits of its library, against its bars; exit code 1 below one.
+
+            soak        RSS over --events pushes (2000000), twenty times noted, the first tenth apart: within 5 % of its mean
+            goaway      GOAWAY on all connections every 5 s for 20 s: no second, and no mean, 5 % below; beside a clean run
+            bad-tokens  every twentieth token refused, each refusal taking all streams but one: 90 % of a clean run's pace
+            frozen      one connection falls silent at 2000 pushes/s: every push answered within 3 s
+            far         80 ms round trip, bodies of 4 KB, windows of 64 KB: the pool grows until 2000 pushes/s are reached
+
+            With --against BINARY instead: this program's worker and that of another carillon executable, such as one built from
+            an older commit, each with a broker, a redis-server and a simulator of its own. Both get the same records in the same
+            steps, at the same time, so what else runs on the machine slows both; neither gets far ahead of the other. CPU is
+            compared, not time: of each worker with the other, with its own redis-server and with its own simulator; median,
+            lowest and highest ratio of the rounds (this program / BINARY). The simulators are one program, so their ratio shows
+            the noise; most of it meets all of one side, so "worker / redis-server" scatters least. It goes with --group, --muted, --events, --users, --rounds (5), --shards, --in-flight, --results,
+            --redis-tcp and --json. Workers start anew in each round, by turns this one or the other first.
+
+            With --decide instead: decision and rendering alone on one thread, without servers. With --group N the throughput
+            phase writes to groups of N members. With --muted all of them are denied: the whole cost of one who gets nothing,
+            his record and his mark included. With --unsent APNs is away: the cost of a member until his push is made and
+            with the APNs client, which is what comes before sending; the sending, the outcome's record and the mark are not in.
+            The same messages go, and expire, once before: what is measured finds its memory in place. h2load runs beside both.
+
+            CPU is the kernel's account of the threads (schedstat), h2load's by wait4. Use a release build.
+            """,
+        options: BenchSettings.options)
+
+    private let settings: BenchSettings
+
+    public init(_ arguments: Arguments) throws(Arguments.UsageError) {
+        settings = try BenchSettings(arguments)
+    }
+
+    public func run() async -> ExitCode {
+        do {
+            if let endpoint = settings.apnsClient, let credentials = settings.credentials {
+                let client = APNsBenchClient(
+                    endpoint: endpoint, credentials: credentials, pushes: settings.events,
+                    connections: settings.connections, streams: settings.streams)
+                return try await client.run()
+            }
+            let signals = try EndSignals()
+            if settings.isDecideOnly || settings.isAPNsOnly || settings.disturbance != nil {
+                signals.onFirst { EndSignals.endAtOnce() }
+            }
+            if settings.isDecideOnly { return try DecideBench(settings: settings).run() }
+            if let disturbance = settings.disturbance {
+                return try await DisturbanceBench(settings: settings, disturbance: disturbance).run()
+            }
+            if settings.isAPNsOnly { return try APNsBench(settings: settings).run() }
+            if let against = settings.against {
+                say("starting broker, Redis and APNs simulator, twice …\n")
+                let bench = try await PairBench(settings, against: against)
+                return await ended(by: signals, { try await compare(bench) }, thenClosing: { await bench.close() })
+            }
+            say("starting broker, Redis and APNs simulator …\n")
+            let bench = try await BenchServers(settings)
+            return await ended(by: signals, { try await play(bench) }, thenClosing: { await bench.cluster.close() })
+        } catch {
+            Terminal.err("carillon bench: \(error)\n")
+            return .failed
+        }
+    }
+
+    /// Plays to its end or to the first signal, then closes; the children end with it.
+    private func ended(
+        by signals: EndSignals, _ play: @escaping @Sendable () async throws -> ExitCode,
+        thenClosing close: () async -> Void
+    ) async -> ExitCode {
+        let ending = Ending()
+        signals.onFirst { ending.resolve(.failed) }
+        let playing = Task {
+            do {
+                ending.resolve(try await play())
+            } catch {
+                if !(error is CancellationError) { Terminal.err("carillon bench: \(error)\n") }
+                ending.resolve(.failed)
+            }
+        }
+        let code = await ending.value()
+        playing.cancel()
+        await playing.value
+        await close()
+        return code
+    }
+
+    private func compare(_ bench: PairBench) async throws -> ExitCode {
+        let report = try await bench.run(say)
+        Terminal.out(settings.printsJSON ? report.json : report.text)
+        return report.isComplete ? .done : .failed
+    }
+
+    private func play(_ bench: BenchServers) async throws -> ExitCode {
+        var report = BenchReport(settings: settings)
+        say("binding \(settings.users) users …\n")
+        report.bindsPerSecond = try await bench.bindUsers()
+        try bench.makeGroups()
+        try runH2Load(for: bench, into: &report)
+        for round in 1...settings.rounds {
+            let which = settings.rounds > 1 ? ", round \(round) of \(settings.rounds)" : ""
+            say("pushing \(settings.records) messages\(which) …\n")
+            report.throughput.append(try await ThroughputPhase.run(bench, round: round))
+            try runH2Load(for: bench, into: &report)
+        }
+        if settings.rate > 0 {
+            say("pushing \(settings.rate) messages a second for \(settings.seconds) s …\n")
+            report.latency = try await LatencyPhase.run(bench)
+        }
+        if settings.held > 0 {
+            say("holding \(settings.held) pushes …\n")
+            report.memory = try await MemoryPhase.run(bench)
+        }
+        Terminal.out(settings.printsJSON ? report.json : report.text)
+        if settings.keeps { try await keep(bench) }
+        return report.isComplete ? .done : .failed
+    }
+
+    private func runH2Load(for bench: BenchServers, into report: inout BenchReport) throws {
+        guard H2LoadPhase.isPossible else { return }
+        say("h2load …\n")
+        report.h2load.append(try H2LoadPhase.run(bench))
+    }
+
+    private func keep(_ bench: BenchServers) async throws {
+        let worker = try await bench.startWorker()
+        say(
+            """
+            broker     \(bench.cluster.broker.bootstrap)
+            redis      \(bench.cluster.redis.url)
+            simulator  https://localhost:\(bench.cluster.simulatorPort)
+            worker     process \(worker.process.pid), until ctrl-C
+
+            """)
+        while worker.process.isRunning {
+            do {
+                try await Task.sleep(for: .milliseconds(500), tolerance: .zero)
+            } catch {
+                break
+            }
+            _ = worker.process.takeOutput()
+        }
+        try worker.stop()
+    }
+
+    private func say(_ text: String) { Terminal.err(text) }
+}

@@ -1,0 +1,161 @@
+import Console
+import Glibc
+
+/// How a bench is run.
+struct BenchSettings {
+    /// Messages of the throughput phase, and requests of `h2load`.
+    var events: Int
+    var users: Int
+    /// Messages per second of the latency phase, and for how long.
+    var rate: Int
+    var seconds: Int
+    var inFlight: Int
+    var shards: Int
+    var results: String
+    var rounds: Int
+    /// Pushes held by the worker in the memory phase; 0 leaves it out.
+    var held: Int
+    var usesRedisTCP: Bool
+    var printsJSON: Bool
+    /// Decision and rendering alone.
+    var isDecideOnly: Bool
+    /// Members of the groups that the throughput phase writes to; nil: its messages are 1:1.
+    var group: Int?
+    /// They muted their groups: nothing is sent.
+    var isMuted: Bool
+    /// APNs is away: each push is made and handed to the APNs client, and stays there.
+    var isUnsent: Bool
+
+    /// Records of the throughput phase.
+    var records: Int { group.map { max(1, events / $0) } ?? events }
+    /// Recipients of them.
+    var recipients: Int { group.map { records * $0 } ?? events }
+    var pushes: Int { sendsNothing ? 0 : recipients }
+    var sendsNothing: Bool { isMuted || isUnsent }
+    /// What the costs of a group's member are made of, where nothing is sent.
+    var scope: String? {
+        if isMuted {
+            return "denied members: read, decided, one record in push.results, the mark with its trace; nothing is sent"
+        }
+        guard isUnsent else { return nil }
+        return "before sending: read, decided, claimed with the badge, rendered, handed to the APNs client"
+    }
+    var keeps: Bool
+    /// Path of the carillon executable that this one is compared with.
+    var against: String?
+    /// The APNs client alone, beside h2load.
+    var isAPNsOnly: Bool
+    /// What that client is put through instead.
+    var disturbance: Disturbance?
+    /// This process is the client of that: the endpoint, and where its credentials lie.
+    var apnsClient: String?
+    var credentials: String?
+    var connections: Int
+    var streams: Int
+    var window: Int
+
+    static let options: [CommandSpec.Option] = [
+        .value("events", "N", "messages of the throughput phase, each a push to one device (200000; debug: 10000)"),
+        .value("users", "N", "distinct receivers (50000, at most the events)"),
+        .value("rate", "R", "messages per second of the latency phase (2000); 0 leaves it out"),
+        .value("seconds", "S", "length of the latency phase (10)"),
+        .value("in-flight", "N", "limits.in_flight (2000)"),
+        .value("shards", "N", "the worker's shards (1)"),
+        .value("results", "WHICH", "all, failures or none: what the worker writes to push.results (all)"),
+        .value("rounds", "N", "throughput and h2load, so many times (5; debug: 1); the median counts"),
+        .value("held", "N", "pushes held at once in the memory phase (100000); 0 leaves it out"),
+        .flag("redis-tcp", "Redis by TCP in place of its unix socket"),
+        CommandSpec.json,
+        .flag(
+            "apns",
+            "the APNs client alone beside h2load, in 5 rounds; --events, --rounds and the next three hold for it"),
+        .value("disturb", "NAME", "with --apns: the client under disturbances, against its bar: \(Disturbance.names)"),
+        .value("connections", "N", "connections to APNs (1; the most there may be with --disturb far: 64)"),
+        .value("streams", "N", "streams per connection (1000)"),
+        .value("window", "BYTES", "the simulator's window per connection (1048576; APNs has 65535)"),
+        .value("apns-client", "URL", "be the client of --apns, against a simulator with --credentials DIR"),
+        .value("credentials", "DIR", "what that simulator was started with"),
+        .flag("decide", "decision and rendering alone, in this process: CPU per recipient"),
+        .value("group", "N", "messages go to groups of N members, each event a push to every one (none: 1:1)"),
+        .flag("muted", "with --group: every member muted it, so nothing is sent; all that a denied member costs"),
+        .flag("unsent", "with --group: APNs is away; what a member costs until his push is with the APNs client"),
+        .value(
+            "against", "BINARY", "this program's worker beside that one's, both under the same load at the same time"),
+        .flag("keep", "keep the servers and a worker until ctrl-C afterwards"),
+    ]
+
+    init(_ arguments: Arguments) throws(Arguments.UsageError) {
+        #if DEBUG
+            let usual = 10_000
+            let usualRounds = 1
+        #else
+            let usual = arguments.has("unsent") ? 50_000 : arguments.string("disturb") == nil ? 200_000 : 2_000_000
+            // A round alone says little where others share the machine: their load changes within seconds.
+            let usualRounds = 5
+        #endif
+        events = try arguments.int("events", default: usual, in: 100...2_000_000)
+        users = try arguments.int("users", default: min(50_000, events), in: 2...2_000_000)
+        isUnsent = arguments.has("unsent")
+        against = try Self.executable(arguments.string("against"))
+        rate = try arguments.int("rate", default: isUnsent || against != nil ? 0 : 2_000, in: 0...1_000_000)
+        seconds = try arguments.int("seconds", default: 10, in: 1...3_600)
+        inFlight = try arguments.int("in-flight", default: 2_000, in: 1...1_000_000)
+        shards = try arguments.int("shards", default: 1, in: 1...64)
+        results = arguments.string("results") ?? "all"
+        guard ["all", "failures", "none"].contains(results) else {
+            throw Arguments.UsageError(message: "--results wants all, failures or none")
+        }
+        isAPNsOnly = arguments.has("apns")
+        if let name = arguments.string("disturb") {
+            guard let disturbance = Disturbance(rawValue: name), isAPNsOnly else {
+                throw Arguments.UsageError(message: "--disturb belongs to --apns and wants one of \(Disturbance.names)")
+            }
+            self.disturbance = disturbance
+        }
+        apnsClient = arguments.string("apns-client")
+        credentials = arguments.string("credentials")
+        guard (apnsClient == nil) == (credentials == nil) else {
+            throw Arguments.UsageError(message: "--apns-client and --credentials belong together")
+        }
+        isDecideOnly = arguments.has("decide")
+        group = arguments.has("group") ? try arguments.int("group", default: 1_000, in: 2...100_000) : nil
+        isMuted = arguments.has("muted")
+        guard !(isMuted || isUnsent) || group != nil else {
+            throw Arguments.UsageError(message: "--muted and --unsent need --group")
+        }
+        guard group == nil || group ?? 0 <= users else {
+            throw Arguments.UsageError(message: "--group wants no more members than there are --users")
+        }
+        connections = try arguments.int("connections", default: disturbance == nil ? 1 : 64, in: 1...64)
+        streams = try arguments.int("streams", default: 1_000, in: 1...100_000)
+        window = try arguments.int("window", default: 1 << 20, in: 65_535...(1 << 30))
+        rounds = try arguments.int(
+            "rounds", default: disturbance != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : usualRounds, in: 1...100)
+        held = try arguments.int("held", default: isUnsent || against != nil ? 0 : 100_000, in: 0...1_000_000)
+        guard !isUnsent || (rate == 0 && held == 0 && !isMuted) else {
+            throw Arguments.UsageError(message: "--unsent goes with --rate 0 --held 0, and not with --muted")
+        }
+        // One push at a time is in a device's turn: the next one would wait, not be made.
+        guard !isUnsent || events <= users else {
+            throw Arguments.UsageError(message: "--unsent wants no more --events than there are --users")
+        }
+        usesRedisTCP = arguments.has("redis-tcp")
+        printsJSON = arguments.has("json")
+        keeps = arguments.has("keep")
+        let comparesAll = !(isAPNsOnly || isDecideOnly || isUnsent || keeps || rate > 0 || held > 0)
+        guard against == nil || comparesAll else {
+            throw Arguments.UsageError(
+                message: "--against compares throughput: not with --apns, --decide, --unsent, --keep, --rate or --held")
+        }
+    }
+
+    /// A path as it can be started: a name alone is a file here, not one on PATH.
+    private static func executable(_ path: String?) throws(Arguments.UsageError) -> String? {
+        guard let path else { return nil }
+        let place = path.contains("/") ? path : "./" + path
+        guard access(place, X_OK) == 0 else {
+            throw Arguments.UsageError(message: "--against wants a carillon executable; \"\(path)\" cannot be started")
+        }
+        return place
+    }
+}

@@ -1,0 +1,338 @@
+import Console
+import EventLoop
+import Glibc
+import JSON
+import Processes
+import Simulator
+
+/// `carillon bench --apns --disturb NAME`: the client in this process against a simulator in another, with a bar.
+struct DisturbanceBench {
+    let settings: BenchSettings
+    let disturbance: Disturbance
+
+    /// Of one measured stretch.
+    private static let stretchSeconds = 3.0
+    private static let badSeconds = 6.5
+    /// Loads alternate so quickly that the machine's moods meet both.
+    private static let badStretch = 0.5
+    /// A round in which others had more of the machine than this is played again, so many times in all.
+    private static let othersPercentMax = 15.0
+    private static let replays = 2
+
+    func run() async throws -> ExitCode {
+        Allocator.keepFreed()
+        let folder = try TemporaryFolder()
+        _ = try DemoCredentials(folder: folder.file("secrets"))
+        let figures =
+            switch disturbance {
+            case .soak: try await soak(folder)
+            case .goAway: try await goAway(folder)
+            case .badTokens: try await badTokens(folder)
+            case .frozen: try await frozen(folder)
+            case .far: try await far(folder)
+            }
+        Terminal.out(settings.printsJSON ? json(figures) : text(figures))
+        return figures.allSatisfy(\.isMet) ? .done : .failed
+    }
+
+    // MARK: Disturbances
+
+    private func soak(_ folder: TemporaryFolder) async throws -> [BenchFigure] {
+        let outcome = try await play(folder, nil) { plan in
+            plan.pushes = settings.events
+            plan.memoryEvery = max(1, settings.events / 20)
+        }
+        // The first tenth is the warm-up.
+        let memory = outcome.memory.dropFirst(2).map { Double($0) / 1_048_576 }
+        guard !memory.isEmpty else { throw SetupFault("the memory was never noted") }
+        var figures = memory.enumerated().map {
+            BenchFigure("RSS after \(($0.offset + 3) * max(1, settings.events / 20)) pushes", $0.element, "MiB")
+        }
+        figures.append(BenchFigure("pushes/s", Double(outcome.ended) / outcome.seconds))
+        figures.append(BenchFigure("RSS, mean", memory.reduce(0, +) / Double(memory.count), "MiB"))
+        figures.append(BenchFigure("RSS, furthest from the mean", BenchFigure.swing(memory), "%", bar: .atMost(5)))
+        return figures + [complete([outcome])]
+    }
+
+    private func goAway(_ folder: TemporaryFolder) async throws -> [BenchFigure] {
+        // Three GOAWAYs, each with the second after it.
+        let stretch = 2.9 * Double(Disturbance.goAwayEverySeconds)
+        let near = try await rounds(settings.rounds) {
+            let clean = try await play(folder, nil) { $0.seconds = $0.warmSeconds + stretch }
+            let rough = try await play(folder, DisturbanceScenario.goAway) { $0.seconds = $0.warmSeconds + stretch }
+            return [clean, rough]
+        }
+        let far = try await rounds(1) {
+            let clean = try await play(folder, DisturbanceScenario.afar) { $0.seconds = $0.warmSeconds + stretch }
+            let rough = try await play(folder, DisturbanceScenario.goAwayAfar) { $0.seconds = $0.warmSeconds + stretch }
+            return [clean, rough]
+        }
+        return paces("near, clean", near.map { $0[0] }) + paces("near, GOAWAY every 5 s", near.map { $0[1] }) + [
+            median("near, deepest second with a GOAWAY, below the mean", near) { $0[1].deepest(after: 0) },
+            // What the machine does by itself.
+            median("near, deepest second half-way between two, below the mean", near) { $0[1].deepest(after: 2) },
+            median("near, seconds with a GOAWAY below the others", near, bar: .below(5)) { $0[1].dipAtMarks },
+            median("near, mean below clean", near, bar: .below(5)) { BenchFigure.below($0[1].pace, $0[0].pace) },
+            median("near, longest wait", near, unit: "s") { Double($0[1].nanosMax) / 1e9 },
+            BenchFigure("near, pushes sent again", Double(near.reduce(0) { $0 + $1[1].resent })),
+        ] + paces("\(Disturbance.tripMs) ms away, clean", far.map { $0[0] })
+            + paces("\(Disturbance.tripMs) ms away, GOAWAY every 5 s", far.map { $0[1] }) + [
+                median("\(Disturbance.tripMs) ms away, mean below clean", far, bar: .below(5)) {
+                    BenchFigure.below($0[1].pace, $0[0].pace)
+                },
+                // All were told at once: nothing leaves for three round trips, TCP, TLS and the first push.
+                median("\(Disturbance.tripMs) ms away, deepest second with a GOAWAY, below the mean", far) {
+                    $0[1].deepest(after: 0)
+                },
+                complete((near + far).flatMap { $0 }),
+            ]
+    }
+
+    private func badTokens(_ folder: TemporaryFolder) async throws -> [BenchFigure] {
+        let kinds: [(name: String, scenario: String?, marks: Bool, bar: BenchFigure.Bar?)] = [
+            ("near, clean", nil, false, nil),
+            ("near, 5 % bad, unmarked", DisturbanceScenario.badTokens, false, .atLeast(90)),
+            ("near, 5 % bad, marked as never confirmed", DisturbanceScenario.badTokens, true, .atLeast(90)),
+            ("near, 5 % bad, unmarked, nothing shrinks", DisturbanceScenario.badTokensUnshrunk, false, nil),
+        ]
+        let near = try await rounds(settings.rounds) {
+            var outcomes: [LoadOutcome] = []
+            for kind in kinds {
+                outcomes.append(
+                    try await play(folder, kind.scenario) { plan in
+                        plan.seconds = plan.warmSeconds + Self.badSeconds
+                        plan.badEvery = kind.scenario == nil ? nil : Disturbance.badEvery
+                        plan.badStretches = Self.badStretch
+                        plan.marksBad = kind.marks
+                    })
+            }
+            return outcomes
+        }
+        var figures: [BenchFigure] = []
+        for (index, kind) in kinds.enumerated() {
+            let stretches = near.map { round in
+                round[index].series.stretches(length: Self.badStretch, skipping: Self.badStretch / 5)
+            }
+            let warmUp = Int(near[0][index].warmSeconds / Self.badStretch)
+            for (parity, name) in [kind.name, kind.name + ", the clean half seconds between"].enumerated() {
+                guard index > 0 || parity == 0 else { continue }
+                let paces = stretches.map { paces in
+                    BenchFigure.median(paces.indices.filter { $0 > warmUp && $0 % 2 != parity }.map { paces[$0] })
+                }
+                figures.append(BenchFigure(name, BenchFigure.median(paces), "pushes/s"))
+            }
+            guard index > 0 else { continue }
+            let (resent, rejected) = near.reduce((0, 0)) { ($0.0 + $1[index].resent, $0.1 + $1[index].rejected) }
+            figures.append(
+                BenchFigure(kind.name + ", sent again per rejection", Double(resent) / Double(max(1, rejected))))
+            let shares = stretches.map { BenchFigure.median(OutcomeSeries.alternation($0, warmUp: warmUp)) }
+            figures.append(median(kind.name + ", of the clean ones between", shares, "%", bar: kind.bar))
+        }
+        let afar = try await badTokensAfar(folder)
+        return figures + afar.figures + [complete(near.flatMap { $0 } + afar.outcomes)]
+    }
+
+    /// Where the line bounds the pace, what is in flight takes long to change: one load after the other.
+    private func badTokensAfar(
+        _ folder: TemporaryFolder
+    ) async throws -> (figures: [BenchFigure], outcomes: [LoadOutcome]) {
+        func load(_ scenario: String, bad: Bool, marks: Bool) async throws -> LoadOutcome {
+            try await play(folder, scenario) { plan in
+                plan.seconds = plan.warmSeconds + Self.stretchSeconds
+                plan.badEvery = bad ? Disturbance.badEvery : nil
+                plan.marksBad = marks
+            }
+        }
+        let played = try await rounds(settings.rounds) {
+            [
+                try await load(DisturbanceScenario.afar, bad: false, marks: false),
+                try await load(DisturbanceScenario.badTokensAfar, bad: true, marks: false),
+                try await load(DisturbanceScenario.badTokensAfar, bad: true, marks: true),
+            ]
+        }
+        let names = ["clean", "5 % bad, unmarked", "5 % bad, marked as never confirmed"]
+            .map { "\(Disturbance.tripMs) ms away, " + $0 }
+        var figures: [BenchFigure] = []
+        for (index, name) in names.enumerated() {
+            figures += paces(name, played.map { $0[index] })
+            guard index > 0 else { continue }
+            let (resent, rejected) = played.reduce((0, 0)) { ($0.0 + $1[index].resent, $0.1 + $1[index].rejected) }
+            figures.append(
+                BenchFigure(name + ", sent again per rejection", Double(resent) / Double(max(1, rejected))))
+            figures.append(
+                median(name + ", of clean", played, bar: .atLeast(90)) {
+                    BenchFigure.share($0[index].pace, of: $0[0].pace)
+                })
+        }
+        return (figures, played.flatMap { $0 })
+    }
+
+    private func frozen(_ folder: TemporaryFolder) async throws -> [BenchFigure] {
+        let outcome = try await play(folder, DisturbanceScenario.frozen) { plan in
+            plan.seconds = 12
+            plan.perSecond = 2_000
+        }
+        return [
+            BenchFigure("pushes at 2000/s", Double(outcome.sent)),
+            BenchFigure("connections", Double(outcome.connections)),
+            BenchFigure("pushes sent again", Double(outcome.resent), bar: .atLeast(1)),
+            BenchFigure("longest wait of those", Double(outcome.resentNanosMax) / 1e9, "s", bar: .below(3)),
+            BenchFigure("longest wait of all", Double(outcome.nanosMax) / 1e9, "s", bar: .below(3)),
+            complete([outcome]),
+        ]
+    }
+
+    private func far(_ folder: TemporaryFolder) async throws -> [BenchFigure] {
+        let body = "{\"aps\":{\"alert\":\"\(String(repeating: "x", count: 4_096 - 22))\"}}"
+        let outcome = try await play(folder, DisturbanceScenario.far) { plan in
+            plan.seconds = 30
+            plan.perSecond = 2_000
+            plan.payload = Array(body.utf8)
+            plan.connections = settings.connections
+        }
+        return [
+            BenchFigure("body", Double(body.utf8.count), "bytes"),
+            BenchFigure("first ten seconds", outcome.series.perSecond(from: 0, to: 10), "pushes/s"),
+            // 2000, of which one per cent less is told as reached.
+            BenchFigure("last ten seconds", outcome.series.perSecond(from: 20), "pushes/s", bar: .atLeast(1_980)),
+            BenchFigure("connections", Double(outcome.connections)),
+            BenchFigure("connections allowed", Double(settings.connections)),
+            BenchFigure("longest wait", Double(outcome.nanosMax) / 1e9, "s"),
+            complete([outcome]),
+        ]
+    }
+
+    // MARK: Figures
+
+    /// Both sides' counts: every push answered, and no acceptance that the simulator did not give.
+    private func complete(_ outcomes: [LoadOutcome]) -> BenchFigure {
+        let (sent, told) = outcomes.reduce((0, 0)) { ($0.0 + $1.sent, $0.1 + $1.acceptedByServer) }
+        let invented = outcomes.reduce(0) { $0 + max(0, $1.accepted - $1.acceptedByServer) }
+        let missing = outcomes.reduce(0) { $0 + $1.sent - $1.accepted - $1.rejected }
+        return BenchFigure(
+            "pushes without an answer of the simulator (it accepted \(told) of \(sent))", Double(missing + invented),
+            bar: .atMost(0))
+    }
+
+    /// What one kind of load reached: its pace, and what a push cost on both sides.
+    private func paces(_ name: String, _ outcomes: [LoadOutcome]) -> [BenchFigure] {
+        [
+            BenchFigure(name, BenchFigure.median(outcomes.map(\.pace)), "pushes/s"),
+            BenchFigure(name + ", client's CPU", BenchFigure.median(outcomes.map(\.clientMicros)), "µs/push"),
+            BenchFigure(name + ", simulator's CPU", BenchFigure.median(outcomes.map(\.simulatorMicros)), "µs/push"),
+        ]
+    }
+
+    /// The median over the rounds, each compared within itself: the machine drifts.
+    private func median(
+        _ name: String, _ rounds: [[LoadOutcome]], unit: String = "%", bar: BenchFigure.Bar? = nil,
+        _ value: ([LoadOutcome]) -> Double
+    ) -> BenchFigure {
+        median(name, rounds.map(value), unit, bar: bar)
+    }
+
+    private func median(
+        _ name: String, _ values: [Double], _ unit: String, bar: BenchFigure.Bar?
+    ) -> BenchFigure {
+        let all = values.count > 1 ? " (\(values.map(BenchReport.tenths).joined(separator: ", ")))" : ""
+        return BenchFigure(name + all, BenchFigure.median(values), unit, bar: bar)
+    }
+
+    // MARK: Parts
+
+    /// So many rounds; one during which others had much of the machine is played again, and told where that is no use.
+    private func rounds(
+        _ count: Int, _ round: () async throws -> [LoadOutcome]
+    ) async throws -> [[LoadOutcome]] {
+        var played: [[LoadOutcome]] = []
+        var left = Self.replays
+        while played.count < count {
+            let outcomes = try await round()
+            let others = outcomes.map(\.othersPercent).max() ?? 0
+            if others > Self.othersPercentMax {
+                let what = "others had up to \(BenchReport.tenths(others)) % of the machine"
+                guard left == 0 else {
+                    left -= 1
+                    Terminal.err(what + ": once more\n")
+                    continue
+                }
+                Terminal.err(what + ": the round counts all the same\n")
+            }
+            played.append(outcomes)
+        }
+        return played
+    }
+
+    /// One run against a simulator of its own.
+    private func play(
+        _ folder: TemporaryFolder, _ scenario: String?, _ change: (inout LoadPlan) -> Void
+    ) async throws -> LoadOutcome {
+        var arguments = [
+            "simulate", "--listen", "127.0.0.1:0", "--counts-only", "--json", "--credentials", folder.file("secrets"),
+        ]
+        if let scenario {
+            let path = folder.file("scenario.json")
+            try Self.write(scenario, to: path)
+            arguments += ["--scenario", path]
+        }
+        let simulator = try ServerProcess(try BenchWorker.ownPath(), arguments, readyLine: "\"endpoint\"")
+        defer { simulator.stop() }
+        let pieces = simulator.takeOutput().split(separator: "\"port\":").dropFirst()
+        guard let digits = pieces.first?.prefix(while: \.isNumber), let port = UInt16(digits) else {
+            throw SetupFault("the simulator told no port: \(simulator.takeOutput().suffix(600))")
+        }
+        var plan = LoadPlan(
+            endpoint: "https://localhost:\(port)", credentials: folder.file("secrets"), simulator: simulator.pid,
+            payload: Array(BenchTraffic.samplePayload.utf8))
+        plan.streams = settings.streams
+        change(&plan)
+        Terminal.err("  \(scenario ?? "no disturbance") …\n")
+        var outcome = try await DisturbanceLoad.play(plan)
+        simulator.stop()
+        let told = simulator.takeOutput().split(separator: "\"accepted\":").dropFirst()
+        outcome.acceptedByServer = told.first.flatMap { Int($0.prefix(while: \.isNumber)) } ?? 0
+        return outcome
+    }
+
+    private static func write(_ text: String, to path: String) throws(SetupFault) {
+        guard let file = fopen(path, "w") else { throw SetupFault("cannot write \(path)") }
+        defer { fclose(file) }
+        guard fputs(text, file) >= 0 else { throw SetupFault("cannot write \(path)") }
+    }
+
+    // MARK: Report
+
+    private func text(_ figures: [BenchFigure]) -> String {
+        let width = (figures.map(\.name.count).max() ?? 0) + 3
+        var text = "\n\(disturbance.rawValue)\n"
+        for figure in figures {
+            text += "  " + figure.name + String(repeating: " ", count: width - figure.name.count)
+            text += BenchReport.tenths(figure.value) + (figure.unit.isEmpty ? "" : " " + figure.unit)
+            if let bar = figure.bar { text += "   bar: \(bar.text)   \(figure.isMet ? "✓" : "✗ missed")" }
+            text += "\n"
+        }
+        return text
+    }
+
+    private func json(_ figures: [BenchFigure]) -> String {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("disturbance", disturbance.rawValue)
+        writer.key("figures")
+        writer.beginArray()
+        for figure in figures {
+            writer.beginObject()
+            writer.member("name", figure.name)
+            BenchReport.write("value", figure.value, to: &writer)
+            if !figure.unit.isEmpty { writer.member("unit", figure.unit) }
+            if let bar = figure.bar {
+                writer.member("bar", bar.text)
+                writer.member("met", figure.isMet)
+            }
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
+    }
+}

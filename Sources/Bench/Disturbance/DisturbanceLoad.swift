@@ -1,0 +1,204 @@
+import APNs
+import EventLoop
+import Glibc
+import Processes
+import Simulator
+import Telemetry
+
+/// Plays one plan through one client, with the limits that a client has by default, and watches its outcomes.
+actor DisturbanceLoad {
+    /// Tokens of which no push was ever accepted begin so.
+    static let badPrefix = "dead"
+
+    private nonisolated let loop: Loop
+    private var feeder: DisturbanceFeeder?
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private init(loop: Loop) {
+        self.loop = loop
+    }
+
+    static func play(_ plan: LoadPlan) async throws -> LoadOutcome {
+        let loop = try Loop(name: "client")
+        loop.start()
+        defer { loop.stop() }
+        let load = DisturbanceLoad(loop: loop)
+        let outcome = try await load.run(plan)
+        await load.end()
+        return outcome
+    }
+
+    private func run(_ plan: LoadPlan) async throws -> LoadOutcome {
+        let feeder = try DisturbanceFeeder(plan, loop: loop)
+        self.feeder = feeder
+        return await withCheckedContinuation { continuation in
+            feeder.onEnd = { continuation.resume(returning: $0) }
+            feeder.begin()
+        }
+    }
+
+    private func end() {
+        feeder?.close()
+        feeder = nil
+    }
+}
+
+/// Loop-bound: keeps the client full, or sends at an even pace. A push's tag is when it was sent.
+private final class DisturbanceFeeder: APNsClientDelegate {
+    var onEnd: ((LoadOutcome) -> Void)?
+    private let plan: LoadPlan
+    private let headers: PushHeaders
+    private let tokens: [DeviceToken]
+    /// As many as there will be bad pushes, or so many that nobody remembers the first when it comes again.
+    private let badTokens: [DeviceToken]
+    private static let badTokensMax = 100_000
+    private var badSent = 0
+    private let held: Int
+    private var client: APNsClient?
+    private var timer: LoopTimer?
+    private var outcome = LoadOutcome()
+    private var started: UInt64 = 0
+    /// At the end of the warm-up: what was used, and how many pushes had ended.
+    private var warm: (usage: Usage, ended: Int)?
+    private var ready = 0
+
+    private static let everyNanos: UInt64 = 2_000_000
+
+    init(_ plan: LoadPlan, loop: Loop) throws {
+        self.plan = plan
+        let traffic = BenchTraffic(users: 50_000, app: "im", topic: BenchServers.topic)
+        tokens = (0..<traffic.users).map { traffic.token($0) }.filter { !$0.hasPrefix(DisturbanceLoad.badPrefix) }
+            .compactMap { DeviceToken($0) }
+        badTokens = plan.badEvery == nil ? [] : (0..<Self.badTokensMax).compactMap { Self.badToken($0) }
+        headers = try PushHeaders(
+            topic: BenchServers.topic, pushType: .alert, expirationSeconds: Loop.wallMs() / 1000 + 86_400,
+            collapseID: Array("3b0c44298fc1c149afbf4c8996fb9242".utf8))
+        var limits = APNsLimits()
+        limits.connectionsMax = plan.connections
+        limits.streamsPerConnectionMax = plan.streams
+        held = 2 * limits.inFlightMax
+        client = try APNsClient(
+            loop: loop, endpoint: try APNsEndpoint(url: plan.endpoint, caFile: plan.credentials + "/ca.pem"),
+            credential: try .token(
+                keyFile: plan.credentials + "/AuthKey_\(DemoCredentials.keyID).p8", keyID: DemoCredentials.keyID,
+                teamID: DemoCredentials.teamID), limits: limits,
+            metrics: APNsMetrics(registry: MetricsRegistry(), app: "im"), log: Log(level: .error), delegate: self)
+        timer = LoopTimer(loop: loop) { [unowned self] in self.tick() }
+    }
+
+    func begin() {
+        started = Loop.monotonicNanos()
+        tick()
+    }
+
+    func close() {
+        timer?.cancel()
+        client?.close()
+    }
+
+    private var elapsed: Double { Double(Loop.monotonicNanos() &- started) / 1e9 }
+
+    private func tick() {
+        guard let client else { return }
+        let counts = client.connectionCounts
+        outcome.connections = max(outcome.connections, counts.ready)
+        // Fewer than a moment ago: APNs took leave of some.
+        if counts.ready < ready { outcome.series.mark(atNanos: Loop.monotonicNanos() &- started) }
+        ready = counts.ready
+        isBadTime = plan.badStretches.map { Int(elapsed / $0) % 2 == 1 } ?? true
+        if warm == nil, elapsed >= plan.warmSeconds { warm = (Usage(plan), outcome.ended) }
+        feed()
+        endWhereDone()
+        if onEnd != nil { timer?.arm(afterNanos: Self.everyNanos) }
+    }
+
+    /// Processor time of this process, of the simulator and of the machine.
+    private struct Usage {
+        let client: UInt64
+        let simulator: UInt64
+        let machine: MachineUsage?
+
+        init(_ plan: LoadPlan) {
+            client = ProcessUsage(pid: getpid()).cpuNanos
+            simulator = ProcessUsage(pid: plan.simulator).cpuNanos
+            machine = MachineUsage.now()
+        }
+    }
+
+    /// As many as the pace asks for, or as keep the client full.
+    private func feed() {
+        let seconds = elapsed
+        guard seconds < plan.seconds else { return }
+        let due = plan.perSecond.map { Int(seconds * Double($0)) } ?? (outcome.ended + held)
+        while outcome.sent < min(due, plan.pushes), sendNext() {}
+    }
+
+    private func sendNext() -> Bool {
+        let number = outcome.sent
+        let isBad = isBadTime && plan.badEvery.map { number % $0 == $0 - 1 } ?? false
+        guard let client else { return false }
+        let token = isBad ? badTokens[badSent % badTokens.count] : tokens[number % tokens.count]
+        let push = Push(
+            tag: Loop.monotonicNanos(), token: token, headers: headers,
+            id: PushID(
+                high: 0x5F0C_1E9A_8F65_4C3E, low: 0x9D3E_0000_0000_0000 &+ UInt64(number) &* 0x9E37_79B9_7F4A),
+            payload: plan.payload, isSuspect: isBad && plan.marksBad)
+        guard client.send(push) == .taken else { return false }
+        outcome.sent += 1
+        if isBad { badSent += 1 }
+        return true
+    }
+
+    /// Its place in the present stretch of the plan is looked at on ticks, not per push.
+    private var isBadTime = true
+
+    /// Another one for each number.
+    private static func badToken(_ number: Int) -> DeviceToken? {
+        let digits = String(number, radix: 16)
+        return DeviceToken(DisturbanceLoad.badPrefix + String(repeating: "0", count: 60 - digits.count) + digits)
+    }
+
+    func apns(_ client: APNsClient, didFinish tag: UInt64, outcome end: PushOutcome, attempts: Int) {
+        let now = Loop.monotonicNanos()
+        switch end {
+        case .accepted: outcome.accepted += 1
+        case .rejected: outcome.rejected += 1
+        default: outcome.other += 1
+        }
+        if case .accepted = end { outcome.acceptedNanos &+= now &- tag }
+        outcome.nanosMax = max(outcome.nanosMax, now &- tag)
+        if attempts > 1 {
+            outcome.resent += 1
+            outcome.resentNanosMax = max(outcome.resentNanosMax, now &- tag)
+        }
+        outcome.series.count(atNanos: now &- started)
+        if plan.memoryEvery > 0, outcome.ended.isMultiple(of: plan.memoryEvery) {
+            outcome.memory.append(ProcessUsage.memory(pid: getpid())?.now ?? 0)
+        }
+        if plan.perSecond == nil { feed() }
+    }
+
+    func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {}
+
+    private func endWhereDone() {
+        let seconds = elapsed
+        guard outcome.sent >= plan.pushes || seconds >= plan.seconds, outcome.ended == outcome.sent, let onEnd else {
+            return
+        }
+        self.onEnd = nil
+        outcome.seconds = seconds
+        outcome.warmSeconds = plan.warmSeconds
+        outcome.series.cut(atSeconds: min(seconds, plan.seconds))
+        if let warm { take(Usage(plan), since: warm.usage, pushes: outcome.ended - warm.ended) }
+        onEnd(outcome)
+    }
+
+    private func take(_ usage: Usage, since earlier: Usage, pushes: Int) {
+        let (client, simulator) = (usage.client &- earlier.client, usage.simulator &- earlier.simulator)
+        outcome.clientMicros = Double(client) / 1000 / Double(max(1, pushes))
+        outcome.simulatorMicros = Double(simulator) / 1000 / Double(max(1, pushes))
+        guard let now = usage.machine, let before = earlier.machine else { return }
+        outcome.othersPercent = now.othersPercent(since: before, ownNanos: client &+ simulator)
+    }
+}

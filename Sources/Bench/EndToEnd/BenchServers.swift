@@ -1,0 +1,150 @@
+import EventLoop
+import Glibc
+import Kafka
+import LocalServers
+import Processes
+import Simulator
+import Telemetry
+import Worker
+
+/// What the phases share: the servers, the users, and how records get into the topics.
+struct BenchServers: Sendable {
+    let cluster: LocalCluster
+    let traffic: BenchTraffic
+    let settings: BenchSettings
+
+    /// The executable whose `run` is measured; nil: this very program.
+    let program: String?
+    private let simulatorThread: String
+
+    static let topic = "com.example.im"
+
+    /// - Parameters:
+    ///   - program: a carillon executable that takes this program's place as the worker.
+    ///   - backlog: records that are in Kafka at once, unread; nil: all of them.
+    ///   - simulatorThread: differs where one process holds two clusters.
+    init(
+        _ settings: BenchSettings, program: String? = nil, backlog: Int? = nil, simulatorThread: String = "simulator"
+    ) async throws {
+        self.settings = settings
+        self.program = program
+        self.simulatorThread = simulatorThread
+        var own = LocalCluster.Settings()
+        own.topic = Self.topic
+        own.simulatorThread = simulatorThread
+        // The mock keeps 5 MiB per partition; a record takes some 600 bytes there.
+        let records = backlog.map { max($0, settings.users) } ?? settings.records
+        let least = settings.group != nil ? 16 : backlog != nil ? 32 : 128
+        own.partitions = max(least, 2 * records * 600 / (5 << 20))
+        own.shards = settings.shards
+        own.ledger = .off
+        own.logLevel = .info
+        own.usesRedisSocket = !settings.usesRedisTCP
+        own.appLines = "    limits:\n      in_flight: \(settings.inFlight)\n"
+        own.lines = "results: \(settings.results)\n"
+        cluster = try await LocalCluster(own)
+        traffic = BenchTraffic(users: settings.users, app: own.app, topic: Self.topic)
+    }
+
+    func startWorker() async throws -> BenchWorker {
+        try await BenchWorker.start(program, configuration: try cluster.writeConfiguration())
+    }
+
+    /// The same worker with room for so many pushes that nobody answers, and patience.
+    ///
+    /// - Parameter apnsPort: another port of this machine than the simulator's.
+    func writeConfiguration(holding count: Int, apnsPort: UInt16? = nil) throws -> String {
+        var lines: [String] = []
+        for line in cluster.configurationText.split(separator: "\n") {
+            switch true {
+            case line.hasPrefix("      in_flight:"):
+                lines += ["      in_flight: \(count + 1_024)", "      answer_s: 300"]
+            case line.hasPrefix("    endpoint:"):
+                lines.append("    endpoint: https://localhost:\(apnsPort ?? cluster.simulatorPort)")
+            case line.hasPrefix("drain_s:"): lines.append("drain_s: 300")
+            default: lines.append(String(line))
+            }
+        }
+        lines += ["window:", "  records: \(count + 1_024)", ""]
+        return try cluster.folder.write(Array(lines.joined(separator: "\n").utf8), to: "holding.yaml")
+    }
+
+    /// Writes `count` records as fast as they go; each must be confirmed by the broker.
+    func fill(_ topic: String, _ count: Int, _ record: (Int) -> (key: String, value: String)) throws {
+        let writer = try KafkaTopicWriter(cluster.kafka, topic: topic)
+        for number in 0..<count {
+            if number & 1023 == 0 { try Task.checkCancellation() }
+            try write(record(number), to: writer)
+        }
+        guard writer.finish(timeoutMs: 60_000), writer.written == count else {
+            throw SetupFault("the broker confirmed \(writer.written) of \(count) records")
+        }
+    }
+
+    /// Event `number` of a series: 1:1 or to a group, as the settings say.
+    ///
+    /// - Parameter expireAtMs: of a group's; nil: a day later.
+    func event(_ number: Int, series: String, atMs: Int64, expireAtMs: Int64? = nil) -> (key: String, value: String) {
+        guard let group = settings.group else { return traffic.message(number, series: series, atMs: atMs) }
+        return traffic.groupMessage(number, group: group, series: series, atMs: atMs, expireAtMs: expireAtMs)
+    }
+
+    func write(_ record: (key: String, value: String), to writer: KafkaTopicWriter) throws(SetupFault) {
+        var (key, value) = record
+        let error = key.withUTF8 { key in
+            value.withUTF8 { value in
+                writer.write(key: UnsafeRawBufferPointer(key), value: UnsafeRawBufferPointer(value))
+            }
+        }
+        if let error { throw SetupFault("the broker takes no records: \(error)") }
+    }
+
+    /// Binds every user's token by real records, and gives the records per second.
+    func bindUsers() async throws -> Double {
+        let nowMs = Loop.wallMs() - 60_000
+        try fill(Configuration.Topics().userState, traffic.users) { traffic.bind($0, atMs: nowMs) }
+        let worker = try await startWorker()
+        let start = Loop.monotonicNanos()
+        let first = try worker.metrics().settled
+        try await wait(for: worker) { $0.settled >= traffic.users }
+        let seconds = Double(Loop.monotonicNanos() - start) / 1e9
+        try worker.stop()
+        return Double(traffic.users - first) / seconds
+    }
+
+    /// Writes the members of the groups, as the IM backend would.
+    func makeGroups() throws {
+        guard let group = settings.group else { return }
+        for command in traffic.groupCommands(size: group, level: settings.isMuted ? 5 : 0) {
+            let answer = try cluster.redis.command(command)
+            if answer.hasPrefix("-") { throw SetupFault("redis-server: \(answer)") }
+        }
+    }
+
+    /// Looks at the worker's numbers until they are as wanted; a minute without any change is a fault.
+    @discardableResult
+    func wait(
+        for worker: BenchWorker, everyMs: Int = 200, until isReached: (MetricsText) -> Bool
+    ) async throws -> MetricsText {
+        var last = -1
+        var lastChange = Loop.monotonicNanos()
+        while true {
+            let metrics = try worker.metrics()
+            if isReached(metrics) { return metrics }
+            let now = Loop.monotonicNanos()
+            let sum = metrics.settled + metrics.consumed
+            if sum != last {
+                last = sum
+                lastChange = now
+            } else if now - lastChange > 60_000_000_000 {
+                throw SetupFault("the worker stands still at \(metrics.settled) settled records")
+            }
+            try await Task.sleep(for: .milliseconds(everyMs), tolerance: .zero)
+        }
+    }
+
+    /// Processor time of this cluster's simulator, which is a thread of this process.
+    var simulatorNanos: UInt64 {
+        ProcessUsage(pid: getpid()).threads.reduce(0) { $0 &+ ($1.name == simulatorThread ? $1.cpuNanos : 0) }
+    }
+}

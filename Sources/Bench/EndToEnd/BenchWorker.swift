@@ -1,0 +1,74 @@
+import Glibc
+import JSON
+import Processes
+
+/// A `carillon run` in a process of its own, watched by its operator's pages.
+final class BenchWorker {
+    let process: ServerProcess
+    private let port: UInt16
+
+    /// Starts a worker and waits until it is ready: Kafka has given it partitions, Redis and APNs answer.
+    static func start(_ program: String? = nil, configuration path: String) async throws -> BenchWorker {
+        let worker = try BenchWorker(program, configuration: path)
+        for _ in 0..<600 {
+            if try worker.page("/readyz").status == 200 { return worker }
+            try await Task.sleep(for: .milliseconds(50), tolerance: .zero)
+        }
+        throw SetupFault("the worker did not become ready: \(try worker.page("/readyz").text)")
+    }
+
+    /// Starts it and returns when its pages are there; it may not be connected to anything yet.
+    ///
+    /// - Parameter program: the path of a carillon executable; nil: this very program.
+    init(_ program: String? = nil, configuration path: String) throws {
+        process = try ServerProcess(
+            try program ?? Self.ownPath(), ["run", "--config", path], readyLine: "\"started\"")
+        let pieces = process.takeOutput().split(separator: "\"http\":\"http://127.0.0.1:").dropFirst()
+        guard let digits = pieces.first?.prefix(while: { $0.isNumber }), let port = UInt16(digits) else {
+            throw SetupFault("the worker told no port: \(process.takeOutput().suffix(600))")
+        }
+        self.port = port
+    }
+
+    static func ownPath() throws(SetupFault) -> String {
+        var path = [CChar](repeating: 0, count: 4096)
+        let count = readlink("/proc/self/exe", &path, path.count)
+        guard count > 0 else { throw SetupFault("cannot find this program's own file") }
+        return String(decoding: path[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    var usage: ProcessUsage { ProcessUsage(pid: process.pid) }
+
+    var memory: (now: Int, peak: Int) { ProcessUsage.memory(pid: process.pid) ?? (0, 0) }
+
+    func metrics() throws -> MetricsText { MetricsText(try page("/metrics").text) }
+
+    func status() throws -> JSONTree { try JSONTree(parsing: try page("/statusz").body) }
+
+    private func page(_ path: String) throws(SetupFault) -> HTTPClient.Answer {
+        // Reading on keeps its pipe from filling up.
+        let output = process.takeOutput()
+        guard process.isRunning else { throw SetupFault("the worker ended: \(output.suffix(1000))") }
+        return try HTTPClient.get(port: port, path)
+    }
+
+    /// Drains the worker; throws where it did not end in order.
+    func stop() throws(SetupFault) {
+        guard process.stop(graceMs: 20_000) else {
+            throw SetupFault("the worker did not end in order: \(process.takeOutput().suffix(1000))")
+        }
+    }
+
+    /// Ends it with what it has in hand.
+    func kill() { process.stop(graceMs: 0) }
+}
+
+extension MetricsText {
+    var consumed: Int { Int(sum("carillon_events_consumed_total")) }
+    var settled: Int { Int(sum("carillon_events_settled_total")) }
+    /// Recipients in work of whom nothing is asked in Redis any more; 0 while it is.
+    var atRest: Int {
+        sum("carillon_redis_pipeline_depth") == 0 ? Int(sum("carillon_pending_recipients")) : 0
+    }
+    var accepted: Int { Int(sum("carillon_decisions_total", "verdict=\"accepted\"")) }
+}

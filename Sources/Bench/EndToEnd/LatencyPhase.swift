@@ -1,0 +1,60 @@
+import EventLoop
+import Glibc
+import JSON
+import Kafka
+import LocalServers
+import Processes
+import Worker
+
+/// Messages come at an even pace: how long each takes from Kafka's timestamp to APNs' answer.
+struct LatencyPhase {
+    struct Outcome: Sendable {
+        var pushes = 0
+        /// Messages per second that the producer kept up.
+        var perSecond: Double = 0
+        var p50Ms: Double?
+        var p99Ms: Double?
+        var p999Ms: Double?
+        /// At this pace, where batches are small.
+        var workerMicros: Double = 0
+    }
+
+    static func run(_ bench: BenchServers) async throws -> Outcome {
+        let count = bench.settings.rate * bench.settings.seconds
+        let worker = try await bench.startWorker()
+        let before = worker.usage
+        let start = Loop.monotonicNanos()
+        try pace(bench, count, from: start)
+        let paced = Double(Loop.monotonicNanos() - start) / 1e9
+        let metrics = try await bench.wait(for: worker) { $0.settled >= count }
+        let after = worker.usage
+        // The status page is as old as its last sample.
+        try await Task.sleep(for: .milliseconds(600), tolerance: .zero)
+        let times = try worker.status()["end_to_end_ms"]
+        try worker.stop()
+        return Outcome(
+            pushes: metrics.accepted, perSecond: Double(count) / paced, p50Ms: times?["p50"]?.double,
+            p99Ms: times?["p99"]?.double, p999Ms: times?["p999"]?.double,
+            workerMicros: Double(after.cpuNanos &- before.cpuNanos) / 1000 / Double(max(1, metrics.accepted)))
+    }
+
+    /// Writes each message at its own time, or as soon after it as this thread runs.
+    private static func pace(_ bench: BenchServers, _ count: Int, from start: UInt64) throws {
+        var kafka = bench.cluster.kafka
+        kafka.options["linger.ms"] = "0"
+        let writer = try KafkaTopicWriter(kafka, topic: Configuration.Topics().events)
+        let series = "l-\(Loop.wallMs())"
+        let gap = 1e9 / Double(bench.settings.rate)
+        for number in 0..<count {
+            let due = start &+ UInt64(Double(number) * gap)
+            while Loop.monotonicNanos() < due {
+                try Task.checkCancellation()
+                usleep(useconds_t(min(50_000, max(1, (due &- min(due, Loop.monotonicNanos())) / 1000))))
+            }
+            try bench.write(bench.traffic.message(number, series: series, atMs: Loop.wallMs()), to: writer)
+        }
+        guard writer.finish(), writer.written == count else {
+            throw SetupFault("the broker confirmed \(writer.written) of \(count) records")
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import EventLoop
+import Glibc
+import LocalServers
+import Processes
+import Simulator
+import Worker
+
+/// A backlog is there when the worker starts: how fast it goes, and what a push costs.
+struct ThroughputPhase {
+    struct Outcome: Sendable {
+        var pushes = 0
+        /// What costs are shared among: pushes, or members where none is pushed.
+        var recipients = 0
+        /// What the simulator accepted meanwhile; equal, or something is wrong.
+        var acceptedByServer = 0
+        /// From the last look without a record read to the first with all settled.
+        var seconds: Double = 0
+        var workerNanos: UInt64 = 0
+        var workerThreads: [(name: String, nanos: UInt64)] = []
+        var redisNanos: UInt64 = 0
+        var simulatorNanos: UInt64 = 0
+        var peakBytes = 0
+
+        var perSecond: Double { Double(recipients) / max(seconds, 1e-9) }
+        var workerMicros: Double { micros(workerNanos) }
+        func micros(_ nanos: UInt64) -> Double { Double(nanos) / 1000 / Double(max(1, recipients)) }
+        func threadMicros(_ name: String) -> Double {
+            micros(workerThreads.first { $0.name == name }?.nanos ?? 0)
+        }
+    }
+
+    static func run(_ bench: BenchServers, round: Int) async throws -> Outcome {
+        let count = bench.settings.records
+        let isUnsent = bench.settings.isUnsent
+        // Records that come before those that are measured.
+        let earlier = isUnsent ? count : 0
+        if !isUnsent { try fill(bench, series: "t\(round)") }
+        let worker = try BenchWorker(configuration: try configuration(bench))
+        if isUnsent {
+            // The same once before: what is measured finds its memory in place, as in a worker that runs for long.
+            try fill(bench, series: "w\(round)")
+            try await bench.wait(for: worker) { $0.settled >= earlier }
+        }
+        var start = await BenchMark(bench, worker)
+        if isUnsent { try fill(bench, series: "t\(round)") }
+        while true {
+            let next = await BenchMark(bench, worker)
+            if try worker.metrics().consumed > earlier { break }
+            start = next
+            try Task.checkCancellation()
+            usleep(10_000)
+        }
+        let metrics = try await bench.wait(for: worker) {
+            isUnsent ? $0.atRest >= bench.settings.recipients : $0.settled >= count
+        }
+        let end = await BenchMark(bench, worker)
+        let outcome = Outcome(
+            from: start, to: end, recipients: bench.settings.recipients, pushes: metrics.accepted,
+            peakBytes: worker.memory.peak)
+        // What is unsent has to expire first.
+        try await bench.wait(for: worker) { $0.settled >= earlier + count }
+        try worker.stop()
+        return outcome
+    }
+
+    private static func fill(_ bench: BenchServers, series: String) throws {
+        let nowMs = Loop.wallMs()
+        let series = "\(series)-\(nowMs)"
+        try bench.fill(Configuration.Topics().events, bench.settings.records) { number in
+            bench.event(
+                number, series: series, atMs: nowMs,
+                expireAtMs: bench.settings.isUnsent ? nowMs + unsentLifeMs(bench) : nil)
+        }
+    }
+
+    /// How long pushes wait for an APNs that is away: longer than it takes to make them all, and not much longer.
+    private static func unsentLifeMs(_ bench: BenchServers) -> Int64 {
+        max(10_000, Int64(bench.settings.recipients) / 20)
+    }
+
+    /// Nobody listens at the APNs endpoint where nothing is to be sent.
+    private static func configuration(_ bench: BenchServers) throws -> String {
+        guard bench.settings.isUnsent else { return try bench.cluster.writeConfiguration() }
+        return try bench.writeConfiguration(holding: bench.settings.recipients, apnsPort: try Ports.free())
+    }
+}
+
+extension ThroughputPhase.Outcome {
+    init(from start: BenchMark, to end: BenchMark, recipients: Int, pushes: Int, peakBytes: Int) {
+        self.recipients = recipients
+        self.pushes = pushes
+        self.peakBytes = peakBytes
+        acceptedByServer = end.accepted - start.accepted
+        seconds = Double(end.nanos - start.nanos) / 1e9
+        workerNanos = end.worker.cpuNanos &- start.worker.cpuNanos
+        workerThreads = end.worker.sinceByName(start.worker)
+        redisNanos = end.redis.cpuNanos &- start.redis.cpuNanos
+        simulatorNanos = end.simulator &- start.simulator
+    }
+}

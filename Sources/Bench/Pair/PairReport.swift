@@ -1,0 +1,157 @@
+import JSON
+import Processes
+
+/// What two workers under the same load cost, round by round.
+struct PairReport {
+    /// Both sides of one round.
+    struct Round {
+        var this: ThroughputPhase.Outcome
+        var other: ThroughputPhase.Outcome
+    }
+
+    /// What is compared: CPU per push, or one CPU in another of the same side.
+    enum Figure: String, CaseIterable {
+        case worker
+        case redis = "redis-server"
+        case simulator
+        case workerPerRedis = "worker / redis-server"
+        case workerPerSimulator = "worker / simulator"
+
+        /// Microseconds for the first three; nil where the divisor did no work.
+        func value(_ outcome: ThroughputPhase.Outcome) -> Double? {
+            let redis = outcome.micros(outcome.redisNanos)
+            let simulator = outcome.micros(outcome.simulatorNanos)
+            return switch self {
+            case .worker: outcome.workerMicros
+            case .redis: redis
+            case .simulator: simulator
+            case .workerPerRedis: redis > 0 ? outcome.workerMicros / redis : nil
+            case .workerPerSimulator: simulator > 0 ? outcome.workerMicros / simulator : nil
+            }
+        }
+    }
+
+    /// Median, smallest and largest of the rounds.
+    struct Spread: Equatable {
+        var median: Double
+        var lowest: Double
+        var highest: Double
+
+        /// Nil without any value.
+        init?(_ values: [Double]) {
+            guard let median = BenchReport.median(values), let lowest = values.min(), let highest = values.max() else {
+                return nil
+            }
+            self.median = median
+            self.lowest = lowest
+            self.highest = highest
+        }
+    }
+
+    var settings: BenchSettings
+    var rounds: [Round] = []
+
+    /// Where nothing is sent, the simulator has nothing to do.
+    private var figures: [Figure] {
+        settings.sendsNothing ? [.worker, .redis, .workerPerRedis] : Figure.allCases
+    }
+
+    private func values(_ figure: Figure, _ side: KeyPath<Round, ThroughputPhase.Outcome>) -> [Double] {
+        rounds.compactMap { figure.value($0[keyPath: side]) }
+    }
+
+    /// This program's in the other's, round by round.
+    func ratios(_ figure: Figure) -> [Double] {
+        rounds.compactMap { round in
+            guard let this = figure.value(round.this), let other = figure.value(round.other), other > 0 else {
+                return nil
+            }
+            return this / other
+        }
+    }
+
+    /// Every push arrived once, on both sides.
+    var isComplete: Bool { rounds.allSatisfy { isComplete($0.this) && isComplete($0.other) } }
+
+    private func isComplete(_ outcome: ThroughputPhase.Outcome) -> Bool {
+        outcome.pushes == settings.pushes && outcome.acceptedByServer == settings.pushes
+    }
+
+    // MARK: - Text
+
+    private static let nameWidth = 24
+    private static let columnWidth = 10
+
+    var text: String {
+        let what = settings.sendsNothing ? "denied member" : "push"
+        let groups = settings.group.map { " in groups of \($0)" } ?? ""
+        var text = "\nthis program against \(settings.against ?? "")\n"
+        text += "CPU per \(what) in µs, both under the same load at the same time:"
+        text += " \(settings.recipients)\(groups), \(rounds.count) rounds\n\n"
+        text += Self.line("median", ["this", "against", "ratio", "lowest", "highest"])
+        for figure in figures { text += row(figure) }
+        text += "\n" + Self.line("ratio of each round", rounds.indices.map { "\($0 + 1)" })
+        for figure in figures {
+            text += Self.line(figure.rawValue, ratios(figure).map { BenchReport.fixed($0, digits: 3) })
+        }
+        for (index, round) in rounds.enumerated() {
+            for (name, outcome) in [("this", round.this), ("against", round.other)] where !isComplete(outcome) {
+                text += "✗ round \(index + 1), \(name): \(settings.pushes) pushes wanted, \(outcome.pushes) accepted, "
+                text += "\(outcome.acceptedByServer) at the server\n"
+            }
+        }
+        return text
+    }
+
+    private func row(_ figure: Figure) -> String {
+        guard let this = Spread(values(figure, \.this)), let other = Spread(values(figure, \.other)),
+            let ratio = Spread(ratios(figure))
+        else { return "" }
+        return Self.line(
+            figure.rawValue,
+            [BenchReport.fixed(this.median, digits: 2), BenchReport.fixed(other.median, digits: 2)]
+                + [ratio.median, ratio.lowest, ratio.highest].map { BenchReport.fixed($0, digits: 3) })
+    }
+
+    private static func line(_ name: String, _ columns: [String]) -> String {
+        var text = name + String(repeating: " ", count: max(1, nameWidth - name.count))
+        for column in columns { text += String(repeating: " ", count: max(1, columnWidth - column.count)) + column }
+        return text + "\n"
+    }
+
+    // MARK: - JSON
+
+    var json: String {
+        var writer = JSONWriter(reservingCapacity: 4096)
+        writer.beginObject()
+        writer.member("against", ifPresent: settings.against)
+        writer.member("events", Int64(settings.events))
+        writer.member("users", Int64(settings.users))
+        writer.member("shards", Int64(settings.shards))
+        if let group = settings.group { writer.member("group", Int64(group)) }
+        writer.member("muted", settings.isMuted)
+        writer.member("complete", isComplete)
+        writer.key("rounds")
+        writer.beginArray()
+        for round in rounds {
+            writer.beginObject()
+            writer.key("this")
+            BenchReport.write(round.this, to: &writer)
+            writer.key("against")
+            BenchReport.write(round.other, to: &writer)
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.key("ratios")
+        writer.beginObject()
+        for figure in figures {
+            writer.key(escaping: figure.rawValue)
+            let spread = Spread(ratios(figure))
+            BenchReport.write(
+                [("median", spread?.median), ("lowest", spread?.lowest), ("highest", spread?.highest)], to: &writer)
+        }
+        writer.endObject()
+        writer.endObject()
+        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
+    }
+}

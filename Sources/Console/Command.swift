@@ -1,0 +1,32 @@
+/// One word of the command line: a type in a file of its own.
+public protocol Command {
+    static var spec: CommandSpec { get }
+    init(_ arguments: Arguments) throws(Arguments.UsageError)
+    func run() async -> ExitCode
+}
+
+/// A command as the table of all of them holds it.
+public struct CommandEntry {
+    public let spec: CommandSpec
+    /// Checks the arguments' meaning and runs.
+    public let perform: (Arguments) async throws(Arguments.UsageError) -> ExitCode
+
+    public init<Chosen: Command>(_ command: Chosen.Type) {
+        spec = Chosen.spec
+        perform = { (arguments) async throws(Arguments.UsageError) in
+            let command = try Chosen(arguments)
+            return await command.run()
+        }
+    }
+}
+
+/// Contract section 7.
+public enum ExitCode: Int32, Sendable {
+    case done = 0
+    /// The command ran and what it looked for is not well (`check` with problems, a push that was not accepted).
+    case failed = 1
+    case usage = 64
+    case fatalKafka = 70
+    case watchdog = 75
+    case configuration = 78
+}

@@ -1,0 +1,68 @@
+public import EventLoop
+import Glibc
+import Processes
+
+/// SIGTERM and SIGINT: the first asks for an orderly end, the second ends the process at once.
+public final class EndSignals: Sendable {
+    private let loop: Loop
+    private let watcher: SignalActor
+
+    /// Catches the signals from now on, so that none is lost before somebody waits for it.
+    public init() throws(LoopFault) {
+        loop = try Loop(name: "signals")
+        loop.start()
+        watcher = SignalActor(loop: loop)
+        let watcher = watcher
+        loop.post { watcher.assumeIsolated { $0.watch() } }
+    }
+
+    /// Calls `action` at the first signal, or at once where one came already.
+    public func onFirst(_ action: @escaping @Sendable () -> Void) {
+        let watcher = watcher
+        loop.post { watcher.assumeIsolated { $0.setAction(action) } }
+    }
+
+    /// Ends the process at once; its children end with it (`Spawn`).
+    public static func endAtOnce() -> Never {
+        TemporaryFolder.removeLiving()
+        _exit(1)
+    }
+
+    /// Waits for the first signal.
+    public func first() async {
+        await withCheckedContinuation { continuation in onFirst { continuation.resume() } }
+    }
+}
+
+private actor SignalActor {
+    private nonisolated let loop: Loop
+    private var watchers: [SignalWatcher] = []
+    private var action: (@Sendable () -> Void)?
+    private var count = 0
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    init(loop: Loop) {
+        self.loop = loop
+    }
+
+    func watch() {
+        for signal in [SIGTERM, SIGINT] {
+            guard let watcher = try? SignalWatcher(loop: loop, signal: signal, onSignal: { self.came() }) else {
+                continue
+            }
+            watchers.append(watcher)
+        }
+    }
+
+    func setAction(_ action: @escaping @Sendable () -> Void) {
+        self.action = action
+        if count > 0 { action() }
+    }
+
+    private func came() {
+        count += 1
+        if count > 1 { EndSignals.endAtOnce() }
+        action?()
+    }
+}

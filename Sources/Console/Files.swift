@@ -1,0 +1,35 @@
+import Glibc
+
+/// Whole files, as commands read them.
+public enum Files {
+    public static func exists(_ path: String) -> Bool { access(path, R_OK) == 0 }
+
+    /// - Parameter path: `-` is standard input.
+    public static func read(_ path: String) throws(FileFault) -> [UInt8] {
+        let fd = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+        guard fd >= 0 else { throw FileFault("\(path): \(String(cString: strerror(errno)))") }
+        defer { if fd != STDIN_FILENO { close(fd) } }
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = Glibc.read(fd, &block, block.count)
+            if count < 0 { throw FileFault("\(path): \(String(cString: strerror(errno)))") }
+            if count == 0 { return bytes }
+            bytes.append(contentsOf: block[..<count])
+        }
+    }
+
+    /// The lines of a file that are not empty.
+    public static func lines(_ path: String) throws(FileFault) -> [[UInt8]] {
+        try read(path).split(separator: UInt8(ascii: "\n")).map { Array($0) }
+    }
+}
+
+/// A file that cannot be read, by name and reason.
+public struct FileFault: Error, CustomStringConvertible {
+    public let description: String
+
+    public init(_ description: String) {
+        self.description = description
+    }
+}

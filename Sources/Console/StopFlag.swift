@@ -1,0 +1,24 @@
+import EventLoop
+import Glibc
+import Synchronization
+
+/// Whether the user asked for an end, for loops that block their thread and look between two steps.
+public final class StopFlag: Sendable {
+    private let flag = Atomic<Bool>(false)
+
+    /// Set by the first SIGINT or SIGTERM; a second one ends the process.
+    public init(_ signals: EndSignals?) {
+        signals?.onFirst { [self] in flag.store(true, ordering: .releasing) }
+    }
+
+    public var isSet: Bool { flag.load(ordering: .acquiring) }
+
+    /// Sleeps until `nanos` of the monotonic clock, or until the flag is set.
+    public func sleep(until nanos: UInt64) {
+        while !isSet {
+            let now = Loop.monotonicNanos()
+            guard now < nanos else { return }
+            usleep(UInt32(min(nanos - now, 50_000_000) / 1000) + 1)
+        }
+    }
+}

@@ -1,0 +1,19 @@
+import Glibc
+
+/// What commands print: whole texts, to standard output or standard error.
+public enum Terminal {
+    public static func out(_ text: String) { write(text, to: STDOUT_FILENO) }
+
+    public static func err(_ text: String) { write(text, to: STDERR_FILENO) }
+
+    public static let isInteractive = isatty(STDERR_FILENO) == 1
+
+    private static func write(_ text: String, to fd: Int32) {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { Glibc.write(fd, $0.baseAddress, $0.count) }
+            guard written > 0 else { return }
+            rest = rest.dropFirst(written)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import JSON
+
+/// How the demo tells of an event: a line for what happened, a line for each device, and why.
+enum DemoReport {
+    static func text(_ outcome: EventOutcome) -> String {
+        var text = "\(pad(name(outcome.event, "event_id"), 7)) \(headline(outcome.event))\n"
+        if let why = outcome.deadLetter { return text + "        ✗ dead letter   \(why)\n" }
+        for device in outcome.results { text += line(device) }
+        for target in outcome.deliveries { text += delivery(target, outcome) }
+        if outcome.wantsSMS { text += "        ✎ push.sms        an SMS is asked for\n" }
+        if outcome.results.isEmpty, outcome.deliveries.isEmpty { text += "        · a repeat: nothing more\n" }
+        return text
+    }
+
+    static func json(_ outcome: EventOutcome) -> String {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("event_id", ifPresent: outcome.event["event_id"]?.string)
+        writer.member("dead_letter", ifPresent: outcome.deadLetter)
+        writer.key("results")
+        writer.beginArray()
+        for device in outcome.results { writer.tree(device.result) }
+        writer.endArray()
+        writer.key("deliveries")
+        writer.beginArray()
+        for target in outcome.deliveries { writer.tree(target) }
+        writer.endArray()
+        writer.key("payloads")
+        writer.beginArray()
+        for case let payload? in outcome.results.map(\.payload) { writer.tree(payload) }
+        writer.endArray()
+        writer.member("sms", outcome.wantsSMS)
+        writer.endObject()
+        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
+    }
+
+    static func summary(_ outcomes: [EventOutcome]) -> String {
+        var counts: [String: Int] = [:]
+        for device in outcomes.flatMap(\.results) {
+            let name = device.reason == "ok" ? device.verdict : "\(device.verdict) (\(device.reason))"
+            counts[name, default: 0] += 1
+        }
+        let letters = outcomes.count { $0.deadLetter != nil }
+        var text = "\n\(outcomes.count) events: "
+        text += counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \($0.key)" }
+            .joined(separator: ", ")
+        if letters > 0 { text += ", \(letters) dead letter" }
+        return text + "\n"
+    }
+
+    // MARK: - Lines
+
+    private static func headline(_ event: JSONTree) -> String {
+        let kind = event["kind"]?.string ?? "record"
+        if kind == "live_activity" {
+            let activity = event["la"]
+            return "live activity \(activity?["activity_id"]?.string ?? ""): \(activity?["event"]?.string ?? "")"
+        }
+        let conversation = event["conv"]
+        let place = "\(conversation?["type"]?.string ?? "?") \(conversation?["id"]?.string ?? "?")"
+        let from = event["from"]?["nick"]?.string ?? event["from"]?["uid"]?.string ?? "?"
+        var words = ["\(kind) in \(place) from \(from.isEmpty ? "system" : from)"]
+        if let push = event["push"] {
+            if let content = push["content"]?.string { words.append("“\(content.prefix(48))”") }
+            if push["silent"]?.bool == true { words.append("silent") }
+            if push["enabled"]?.bool == false { words.append("push off") }
+            if let mode = push["force"]?["mode"]?.string, mode != "none" {
+                let named = (push["force"]?["uids"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
+                words.append("force \(mode) \(named)")
+            }
+        }
+        if let mention = event["mention"] {
+            var who = (mention["uids"]?.array ?? []).compactMap(\.string)
+            if mention["all"]?.bool == true { who.append("all") }
+            words.append("@" + who.joined(separator: " @"))
+        }
+        return words.joined(separator: "  ")
+    }
+
+    private static func line(_ device: EventOutcome.Device) -> String {
+        let mark = ["accepted": "✓", "online": "✓", "rejected": "✗"][device.verdict] ?? "–"
+        let who = device.device.map { "\(device.uid)/\($0)" } ?? device.uid
+        var text = "        \(mark) \(pad(who, 28)) \(pad(device.verdict, 11)) \(pad(device.reason, 16))"
+        if let payload = device.payload { text += " " + shown(payload, device.result) }
+        return text.trimmingTrailingBlanks + "\n"
+    }
+
+    /// What the device shows of a push.
+    private static func shown(_ payload: JSONTree, _ result: JSONTree) -> String {
+        let aps = payload["aps"]
+        var words: [String] = []
+        if let badge = result["badge"]?.int { words.append("badge \(badge)") }
+        if let alert = aps?["alert"] {
+            let title = alert["title"]?.string.map { "\($0): " } ?? ""
+            words.append("“\(title)\(alert["body"]?.string ?? alert.string ?? "")”")
+        }
+        if aps?["content-available"] != nil { words.append("silent") }
+        if let event = aps?["event"]?.string { words.append("activity \(event)") }
+        return words.joined(separator: "  ")
+    }
+
+    /// A delivery that no result speaks of: a message without an alert.
+    private static func delivery(_ target: JSONTree, _ outcome: EventOutcome) -> String {
+        let uid = name(target, "uid")
+        let device = name(target, "device")
+        let alert = target["alert"]?.bool == true ? "may raise an alert" : "no alert"
+        return "        ⇢ \(pad("\(uid)/\(device)", 28)) by the long connection, \(alert)\n"
+    }
+
+    private static func name(_ tree: JSONTree, _ key: String) -> String { tree[key]?.string ?? "?" }
+
+    /// Columns count characters; wide ones (汉字) take two cells.
+    private static func pad(_ text: String, _ width: Int) -> String {
+        let cells = text.unicodeScalars.reduce(0) { $0 + ($1.value >= 0x1100 ? 2 : 1) }
+        return text + String(repeating: " ", count: max(0, width - cells))
+    }
+}
+
+extension String {
+    fileprivate var trimmingTrailingBlanks: String {
+        var text = self[...]
+        while text.last == " " { text = text.dropLast() }
+        return String(text)
+    }
+}

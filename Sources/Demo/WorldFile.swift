@@ -1,0 +1,51 @@
+import JSON
+import Processes
+
+/// Who is connected where and who is in which group, as gateways and the IM backend would have written it.
+///
+/// Times are relative to the moment of writing: `"-5s"`, `"-15m"`.
+struct WorldFile: Sendable {
+    private let tree: JSONTree
+    private let app: String
+
+    init(_ bytes: [UInt8]) throws {
+        tree = try JSONTree(parsing: bytes)
+        guard let app = tree["app"]?.string else { throw SetupFault("world.json: \"app\" is missing") }
+        self.app = app
+    }
+
+    /// The Redis commands of contract section 4 that make this world, one a line.
+    func commands(nowMs: Int64) throws -> [String] {
+        var commands: [String] = []
+        for gateway in tree["gateways"]?.array ?? [] {
+            let id = gateway["id"]?.string ?? ""
+            let seconds = gateway["ttl_s"]?.int ?? 10
+            commands.append("SET gw:{\(id)} \(gateway["epoch"]?.int ?? 1) EX \(seconds)")
+        }
+        for entry in tree["presence"]?.array ?? [] {
+            func text(_ key: String) -> String { entry[key]?.string ?? "-" }
+            let since = try entry["bg_since"]?.string.map { String(try Self.time($0, nowMs)) } ?? "-"
+            let fields = [
+                text("state"), text("platform"), text("gateway"), String(entry["gw_epoch"]?.int ?? 0),
+                String(entry["conn_epoch"]?.int ?? 0), String(try Self.time(entry["last"]?.string ?? "0s", nowMs)),
+                since,
+                text("active_conv"), text("flags"),
+            ]
+            commands.append(
+                "HSET p:{\(app):\(text("uid"))} \(text("device")) \(fields.joined(separator: ","))")
+        }
+        for group in tree["groups"]?.array ?? [] {
+            let members = (group["members"]?.members ?? []).map { "\($0.key) \($0.value.int ?? 0)" }
+            commands.append("HSET g:{\(app):\(group["id"]?.string ?? "")} \(members.joined(separator: " "))")
+        }
+        return commands
+    }
+
+    private static func time(_ text: String, _ nowMs: Int64) throws -> Int64 {
+        let units: [Character: Int64] = ["s": 1_000, "m": 60_000, "h": 3_600_000]
+        guard let unit = text.last.flatMap({ units[$0] }), let number = Int64(text.dropLast()) else {
+            throw SetupFault("world.json: \"\(text)\" is no relative time like \"-5s\"")
+        }
+        return nowMs &+ number &* unit
+    }
+}

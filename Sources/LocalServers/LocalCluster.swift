@@ -1,0 +1,263 @@
+import EventLoop
+public import Kafka
+public import Processes
+public import Simulator
+public import Telemetry
+public import Worker
+
+/// Everything Carillon talks to, real and on this machine: redis-server, a Kafka-protocol broker, the APNs simulator.
+/// And, in the same process, a worker between them.
+///
+/// Everything listens on free ports of 127.0.0.1 and keeps its files in a temporary folder that goes with the world.
+/// For the demo and end-to-end tests; `close` ends it in order.
+public actor LocalCluster {
+    public nonisolated let folder: TemporaryFolder
+    public nonisolated let redis: RedisServer
+    public nonisolated let broker: MockBroker
+    public nonisolated let simulator: SimulatorService
+    public nonisolated let simulatorPort: UInt16
+    private let simulatorLoop: Loop
+    public nonisolated let credentials: DemoCredentials
+    private let settings: Settings
+    private var writer: KafkaProducer
+    private let simulatorConfiguration: SimulatorConfiguration
+    private var workers: [WorkerProcess] = []
+
+    /// What a world is made with.
+    public struct Settings: Sendable {
+        public var app = "im"
+        public var topic = "com.example.im"
+        /// Of the topics that workers read.
+        public var partitions = 4
+        public var brokers = 1
+        public var shards = 2
+        /// A templates file; nil: the built-in text.
+        public var templates: String?
+        /// Names of credential sets, all of the same key; empty: one set without a name.
+        public var credentialNames: [String] = []
+        /// YAML lines added to the app's entry, each with its own indentation of four spaces.
+        public var appLines = ""
+        /// After how long without a heartbeat the group gives a member's partitions away. The mock waits as long for those
+        /// who do not come back when a group changes, so worlds whose members come and go want less; the others want more
+        /// than a busy machine may starve a thread for.
+        public var sessionMs = 15_000
+        /// More of librdkafka's own properties for the workers.
+        public var kafkaOptions: [String: String] = [:]
+        /// YAML lines added at the top level.
+        public var lines = ""
+        public var scenario = Scenario()
+        public var ledger = LedgerMode.memory
+        public var logLevel = Log.Level.warning
+        /// Added to redis-server's command line.
+        public var redisArguments: [String] = []
+        /// The worker reaches Redis by its unix socket in place of TCP.
+        public var usesRedisSocket = false
+        /// Name of the simulator's thread, which tells its CPU from other threads' of this process; at most 15 bytes.
+        public var simulatorThread = "simulator"
+
+        public init() {}
+    }
+
+    /// Starts the three servers. Nothing is written to them yet, and no worker runs.
+    public init(_ settings: Settings = Settings()) async throws {
+        self.settings = settings
+        folder = try TemporaryFolder()
+        redis = try RedisServer(arguments: settings.redisArguments)
+        broker = try MockBroker(brokers: settings.brokers)
+        for topic in Configuration.Topics().all {
+            // What workers write nobody reads for long; the broker keeps 5 MiB of each partition.
+            let isRead = topic.key == "events" || topic.key == "user_state"
+            try broker.createTopic(topic.name, partitions: isRead ? settings.partitions : min(settings.partitions, 16))
+        }
+        credentials = try DemoCredentials(folder: folder.file("secrets"))
+        simulatorLoop = try Loop(name: settings.simulatorThread)
+        simulatorLoop.start()
+        simulator = SimulatorService(loop: simulatorLoop)
+        var configuration = SimulatorConfiguration()
+        configuration.certificate = credentials.certificate
+        configuration.keys = [credentials.providerKey]
+        configuration.topics = [settings.topic]
+        configuration.scenario = settings.scenario
+        configuration.ledger = settings.ledger
+        simulatorPort = try await simulator.start(configuration)
+        configuration.port = simulatorPort
+        simulatorConfiguration = configuration
+        writer = try KafkaProducer(Self.client(broker))
+    }
+
+    /// How this world's topics are reached.
+    public nonisolated var kafka: KafkaConfiguration { Self.client(broker) }
+
+    private static func client(_ broker: MockBroker) -> KafkaConfiguration {
+        KafkaConfiguration(brokers: broker.bootstrap, group: "local", clientID: "local")
+    }
+
+    /// A configuration file of a worker in this world.
+    public nonisolated var configurationText: String {
+        let options = settings.kafkaOptions.sorted { $0.key < $1.key }.map { "    \($0.key): \($0.value)\n" }.joined()
+        let templates = settings.templates.map { "    templates: \($0)\n" } ?? ""
+        return """
+            kafka:
+              brokers: \(broker.bootstrap)
+              group: carillon
+              options:
+                session.timeout.ms: \(settings.sessionMs)
+                heartbeat.interval.ms: 1000
+                fetch.wait.max.ms: 10
+            \(options)redis:
+              url: \(settings.usesRedisSocket ? redis.socketURL : redis.url)
+            apps:
+              - id: \(settings.app)
+                topic: \(settings.topic)
+                environment: production
+                endpoint: https://localhost:\(simulatorPort)
+                ca_file: \(credentials.authorityFile)
+                credentials:
+            \(credentialLines)\(templates)\(settings.appLines)http:
+              listen: 127.0.0.1:0
+            shards: \(settings.shards)
+            log:
+              level: \(settings.logLevel.name)
+            drain_s: 10
+            \(settings.lines)
+            """
+    }
+
+    /// One set without a name, or several of the same key.
+    private nonisolated var credentialLines: String {
+        let names = settings.credentialNames
+        let indent = names.isEmpty ? "      " : "        "
+        let lines = [
+            "key_file: \(credentials.keyFile)", "key_id: \(DemoCredentials.keyID)",
+            "team_id: \(DemoCredentials.teamID)",
+        ].map { indent + $0 + "\n" }.joined()
+        return names.isEmpty ? lines : names.map { "      \($0):\n" + lines }.joined()
+    }
+
+    /// Writes the configuration to a file of the folder and gives its path.
+    public nonisolated func writeConfiguration() throws -> String {
+        try folder.write(Array(configurationText.utf8), to: "carillon.yaml")
+    }
+
+    // MARK: - Workers
+
+    /// Starts one more worker in this process.
+    @discardableResult
+    ///
+    /// - Parameter group: another consumer group than the world's workers share.
+    public func startWorker(log: Log? = nil, group: String? = nil) async throws -> WorkerProcess {
+        let text = configurationText
+        switch Configuration.read(Array(text.utf8), source: "carillon.yaml") {
+        case .failure(let problems):
+            throw SetupFault("the world's configuration is not well:\n\(problems)")
+        case .success(var configuration):
+            if let group { configuration.kafka.group = group }
+            let worker = try WorkerProcess(
+                configuration: configuration, log: log ?? Log(level: settings.logLevel))
+            workers.append(worker)
+            try await worker.start()
+            return worker
+        }
+    }
+
+    /// Waits until every shard of these workers has its share of all partitions, and Redis and APNs answer.
+    ///
+    /// A worker is ready with its first partition; the group may still be on the move then, and what is read while it
+    /// moves is read twice.
+    public func awaitGroup(of workers: [WorkerProcess]) async throws {
+        var missing = "nothing was looked at"
+        for _ in 0..<1800 {
+            var shares: [Int] = []
+            missing = ""
+            for worker in workers {
+                let status = await worker.status()
+                shares += status.shards.map(\.assignedPartitions)
+                missing += status.missing.joined(separator: "; ")
+            }
+            if missing.isEmpty, !shares.contains(0), shares.reduce(0, +) == 2 * settings.partitions { return }
+            try await Task.sleep(for: .milliseconds(50), tolerance: .zero)
+        }
+        throw SetupFault("the group did not form within a minute and a half; \(missing)")
+    }
+
+    /// Drains every worker; true when nothing was left.
+    @discardableResult
+    public func stopWorkers() async -> Bool {
+        var isDrained = true
+        for worker in workers {
+            if await !worker.stop() { isDrained = false }
+        }
+        workers = []
+        return isDrained
+    }
+
+    /// Ends all of it: workers first, then the servers.
+    public func close() async {
+        await stopWorkers()
+        await simulator.stop()
+        simulatorLoop.stop()
+        redis.stop()
+    }
+
+    // MARK: - Simulator away
+
+    /// The simulator refuses every connection until `bringSimulatorUp`; gives its ledger so far, which ends here.
+    public func takeSimulatorDown() async -> [LedgerEntry] {
+        let entries = await simulator.takeEntries()
+        await simulator.stop()
+        return entries
+    }
+
+    /// Listens again on the same port, with the first scenario and an empty ledger.
+    public func bringSimulatorUp() async throws {
+        try await simulator.start(simulatorConfiguration)
+    }
+
+    // MARK: - Topics
+
+    /// Writes records and waits until the broker has them.
+    public func produce(_ records: [Record], to topic: String) throws {
+        guard let handle = writer.topic(topic) else { throw SetupFault("no topic \(topic)") }
+        for record in records {
+            var outcome: ProduceOutcome
+            repeat {
+                outcome = writer.produce(to: handle, keyBytes: record.key, valueBytes: record.value)
+                if outcome == .queueFull { _ = writer.flush(timeoutMs: 100) { _ in } }
+            } while outcome == .queueFull
+            if case .refused(let error) = outcome { throw SetupFault("\(topic): \(error)") }
+        }
+        guard writer.flush(timeoutMs: 30_000, { _ in }) else { throw SetupFault("the broker took too long") }
+    }
+
+    /// All records of a topic, partition by partition.
+    public nonisolated func records(of topic: String) throws -> [Record] {
+        var records: [Record] = []
+        var client = kafka
+        // Half a second, the library's own patience, would pass at the end of each partition.
+        client.options["fetch.wait.max.ms"] = "10"
+        let reader = try KafkaTopicReader(client, topic: topic, from: .earliest)
+        _ = try reader.read { record in
+            var headers: [String: String] = [:]
+            record.forEachHeader { name, value in
+                headers[name] = value.map { String(decoding: $0, as: UTF8.self) }
+            }
+            records.append(
+                Record(key: record.key.map { Array($0) }, value: record.value.map { Array($0) }, headers: headers))
+            return .goOn
+        }
+        return records
+    }
+
+    /// A record of a topic.
+    public struct Record: Sendable {
+        public var key: [UInt8]?
+        public var value: [UInt8]?
+        public var headers: [String: String]
+
+        public init(key: [UInt8]?, value: [UInt8]?, headers: [String: String] = [:]) {
+            self.key = key
+            self.value = value
+            self.headers = headers
+        }
+    }
+}

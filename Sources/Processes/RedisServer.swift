@@ -1,0 +1,64 @@
+import Glibc
+
+/// A redis-server of its own, on a free port of 127.0.0.1 and a unix socket, without persistence.
+///
+/// It is ready when the initialiser returns, and ends with the last reference.
+public final class RedisServer: Sendable {
+    public let port: UInt16
+    /// The path of its unix socket.
+    public let socketPath: String
+    private let folder: TemporaryFolder
+    private let process: ServerProcess
+
+    /// Starts a server; `arguments` are added to its command line, `["--requirepass", "x"]`.
+    public init(arguments: [String] = []) throws(SetupFault) {
+        let folder = try TemporaryFolder()
+        let socketPath = folder.file("redis.sock")
+        var lastFault = SetupFault("redis-server did not start")
+        for _ in 0..<5 {
+            // A port found free may be taken before the server binds it; then the next one.
+            let port = try Ports.free()
+            do throws(SetupFault) {
+                process = try ServerProcess(
+                    "redis-server",
+                    [
+                        "--port", String(port), "--bind", "127.0.0.1", "--unixsocket", socketPath,
+                        "--dir", folder.path, "--save", "", "--appendonly", "no", "--daemonize", "no",
+                    ] + arguments, readyLine: "Ready to accept connections")
+            } catch {
+                lastFault = error
+                continue
+            }
+            self.port = port
+            self.socketPath = socketPath
+            self.folder = folder
+            // An answer, be it that a password is wanted, shows that it serves.
+            let answer = try Ports.exchange(port: port, send: Array("PING\r\n".utf8)) { $0.last == UInt8(ascii: "\n") }
+            guard !answer.isEmpty else { throw SetupFault("redis-server does not answer PING") }
+            return
+        }
+        throw lastFault
+    }
+
+    public var url: String { "redis://127.0.0.1:\(port)" }
+
+    public var socketURL: String { "unix://\(socketPath)" }
+
+    public var pid: Int32 { process.pid }
+
+    /// Ends the server and waits for its end; it may be called twice.
+    public func stop() { process.stop() }
+
+    /// Freezes the server: connections stay, nothing is answered.
+    public func freeze() { process.send(SIGSTOP) }
+
+    /// Lets a frozen server go on.
+    public func thaw() { process.send(SIGCONT) }
+
+    /// Sends inline commands, one per line, over a connection of its own and gives the raw replies.
+    public func command(_ line: String) throws(SetupFault) -> String {
+        let bytes = try Ports.exchange(port: port, send: Array((line + "\r\nQUIT\r\n").utf8))
+        let text = String(decoding: bytes, as: UTF8.self)
+        return text.hasSuffix("+OK\r\n") ? String(text.dropLast(5)) : text
+    }
+}

@@ -1,0 +1,104 @@
+import Glibc
+import Telemetry
+
+/// A child process: started, awaited by a line of its output, ended by its id.
+public final class ServerProcess: Sendable {
+    public let pid: Int32
+    private let output: Int32
+    private let isEnded = Guarded(false)
+    /// The end of what it wrote.
+    private let log: Guarded<String>
+
+    private static let logBytesMax = 16_384
+
+    /// Starts a program found on PATH and returns when its standard output or error holds `readyLine`.
+    public init(_ program: String, _ arguments: [String], readyLine: String) throws(SetupFault) {
+        let child = try Spawn.start(program, arguments)
+        pid = child.pid
+        output = child.output
+        let seen = Self.read(output, until: readyLine)
+        log = Guarded(seen.text)
+        if seen.isReady { return }
+        stop()
+        throw SetupFault("\(program) ended before it was ready: \(seen.text.suffix(600))")
+    }
+
+    deinit {
+        stop()
+        close(output)
+    }
+
+    /// Asks the process to end, makes it end after `graceMs`, and waits for it. True: it ended by itself with code 0.
+    @discardableResult
+    public func stop(graceMs: Int32 = 5000) -> Bool {
+        isEnded.withLock { isEnded in
+            guard !isEnded else { return false }
+            isEnded = true
+            kill(pid, SIGCONT)
+            kill(pid, SIGTERM)
+            // The pipe's end tells the process's end; a limit keeps a stubborn one from hanging its parent.
+            var poller = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+            var block = [UInt8](repeating: 0, count: 4096)
+            while poll(&poller, 1, graceMs) > 0 {
+                let count = Glibc.read(output, &block, block.count)
+                guard count > 0 else { break }
+                // Its last words, for `takeOutput`.
+                log.withLock { log in
+                    log += String(decoding: block[..<count], as: UTF8.self)
+                    if log.utf8.count > 2 * Self.logBytesMax { log = String(log.suffix(Self.logBytesMax)) }
+                }
+            }
+            kill(pid, SIGKILL)
+            var status: Int32 = 0
+            waitpid(pid, &status, 0)
+            return status == 0
+        }
+    }
+
+    /// Sends a signal.
+    public func send(_ signal: Int32) {
+        isEnded.withLock { isEnded in
+            if !isEnded { kill(pid, signal) }
+        }
+    }
+
+    /// The newest output, up to some 16 KB; takes what the pipe holds, so that a talkative child is never stopped by it.
+    public func takeOutput() -> String {
+        log.withLock { log in
+            var poller = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+            var block = [UInt8](repeating: 0, count: 4096)
+            while poll(&poller, 1, 0) > 0 {
+                let count = Glibc.read(output, &block, block.count)
+                guard count > 0 else { break }
+                log += String(decoding: block[..<count], as: UTF8.self)
+                if log.utf8.count > 2 * Self.logBytesMax { log = String(log.suffix(Self.logBytesMax)) }
+            }
+            return log
+        }
+    }
+
+    /// The process is there and has not been told to end.
+    public var isRunning: Bool {
+        isEnded.withLock { isEnded in
+            guard !isEnded else { return false }
+            var facts = siginfo_t()
+            // Asks without reaping: `stop` waits for the process later.
+            let code = waitid(P_PID, id_t(pid), &facts, WEXITED | WNOHANG | WNOWAIT)
+            return code == 0 && facts.si_signo == 0
+        }
+    }
+
+    /// Reads until the line is there, the output's end, or thirty seconds' silence.
+    private static func read(_ fd: Int32, until line: String) -> (text: String, isReady: Bool) {
+        var seen = ""
+        var block = [UInt8](repeating: 0, count: 4096)
+        var poller = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
+        while !seen.contains(line) {
+            guard poll(&poller, 1, 30_000) > 0 else { return (seen, false) }
+            let count = Glibc.read(fd, &block, block.count)
+            guard count > 0 else { return (seen, false) }
+            seen += String(decoding: block[..<count], as: UTF8.self)
+        }
+        return (seen, true)
+    }
+}

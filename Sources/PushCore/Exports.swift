@@ -1,0 +1,2 @@
+// `PushID` is part of this module's interface.
+@_exported public import APNsProtocol

@@ -1,0 +1,40 @@
+import APNs
+import EventLoop
+
+/// A broadcast client for a command: one request, awaited. An actor on a loop of its own.
+actor CommandBroadcastClient {
+    private nonisolated let loop: Loop
+    private var client: BroadcastClient?
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    init() throws(LoopFault) {
+        loop = try Loop(name: "broadcast")
+        loop.start()
+    }
+
+    func perform(
+        _ request: BroadcastRequest, bundleID: String, at endpoint: APNsEndpoint, _ credential: APNsCredential
+    ) async -> Result<BroadcastAnswer, BroadcastFault> {
+        let made: BroadcastClient
+        do throws(APNsFault) {
+            made = try BroadcastClient(loop: loop, endpoint: endpoint, credential: credential)
+        } catch {
+            return .failure(BroadcastFault(error.description))
+        }
+        client = made
+        return await withCheckedContinuation { continuation in
+            made.perform(request, bundleID: bundleID) { continuation.resume(returning: $0) }
+        }
+    }
+
+    nonisolated func close() async {
+        await closeClient()
+        loop.stop()
+    }
+
+    private func closeClient() {
+        client?.close()
+        client = nil
+    }
+}

@@ -1,0 +1,44 @@
+import JSON
+import Processes
+import Simulator
+import Support
+import Testing
+
+/// Many users with one phone and one message each, and the count of what became of them.
+struct Crowd: Sendable {
+    let name: String
+    let count: Int
+
+    func uid(_ index: Int) -> String { "\(name)-\(index)" }
+    func token(_ index: Int) -> String { EndToEndTests.token(uid(index), "phone") }
+
+    var binds: [Line] { (0..<count).map { .bind(uid($0)) } }
+    var messages: [Line] { (0..<count).map { .message("\(uid($0))-m", to: [uid($0)]) } }
+
+    /// Accepted pushes per user.
+    func accepted(_ pushes: [LedgerEntry]) -> [Int] {
+        var counts: [String: Int] = [:]
+        for push in pushes where push.status == 200 { counts[push.token, default: 0] += 1 }
+        return (0..<count).map { counts[token($0)] ?? 0 }
+    }
+
+    /// Everyone was pushed once and has one result that says so, with badge 1.
+    func expectOnceEach(_ seen: Seen, _ what: Comment, at place: SourceLocation = #_sourceLocation) {
+        let accepted = accepted(seen.pushes)
+        #expect(accepted.count { $0 == 0 } == 0, what, sourceLocation: place)
+        #expect(accepted.count { $0 > 1 } == 0, what, sourceLocation: place)
+        expectOneResultEach(seen, what, at: place)
+    }
+
+    func expectOneResultEach(_ seen: Seen, _ what: Comment, at place: SourceLocation = #_sourceLocation) {
+        var outcomes: [String: [String]] = [:]
+        for result in seen.results {
+            let text = "\(result["verdict"]?.string ?? "") \(result["badge"]?.int ?? 0)"
+            outcomes[result["uid"]?.string ?? "", default: []].append(text)
+        }
+        let others = (0..<count).filter { outcomes[uid($0)] != ["accepted 1"] }
+        #expect(
+            others.isEmpty, "\(what): \(others.prefix(3).map { "\(uid($0)) \(outcomes[uid($0)] ?? [])" })",
+            sourceLocation: place)
+    }
+}

@@ -1,0 +1,101 @@
+import JSON
+import Kafka
+import LocalServers
+import Simulator
+import Support
+import Testing
+import Worker
+
+/// Brokers that go and come, members that go and come.
+@Suite struct KafkaFaultTests {
+    @Test func aBrokerThatGoesAwayUnderLoadLosesNothing() async throws {
+        try await Stage.with { stage in
+            let crowd = Crowd(name: "broker", count: 400)
+            try await stage.play(state: crowd.binds)
+            try await stage.writeEvents(crowd.messages)
+            try stage.world.broker.setDown(broker: 1)
+            try await Task.sleep(for: .seconds(2), tolerance: .zero)
+            try stage.world.broker.setUp(broker: 1)
+            try await until("everyone has a result") {
+                let seen = try await stage.look()
+                return Set(seen.results.compactMap { $0["uid"]?.string }).count == crowd.count
+            }
+            let seen = try await stage.look()
+            crowd.expectOnceEach(seen, "work in hand ends, and its records are written when the broker is back")
+        }
+    }
+
+    @Test func membersShareTheWorkAndOneMayLeaveInTheMiddle() async throws {
+        try await Stage.with(Self.membersComeAndGo) { stage in
+            let first = try await stage.worker
+            let second = try await stage.startWorker()
+            let crowd = Crowd(name: "members", count: 1000)
+            try await stage.play(state: crowd.binds)
+            try await stage.writeEvents(Array(crowd.messages.prefix(500)))
+            #expect(await stage.stop(first), "the one that leaves drains")
+            try await stage.writeEvents(Array(crowd.messages.suffix(500)))
+            try await until("the other takes all partitions") { await Self.partitions(second) == 8 }
+            try await until("everyone is pushed") {
+                !crowd.accepted(await stage.world.simulator.entries).contains(0)
+            }
+            #expect(await stage.stop(second))
+            let seen = try await stage.look()
+            crowd.expectOnceEach(seen, "nothing lost, nothing doubled")
+            let committed = try await stage.committedRecords(of: Configuration.Topics().events)
+            // The mock refuses commits while a group joins, which Kafka does not: less may be committed than is settled,
+            // never more. That all is committed without faults, `KillTests` shows.
+            #expect(committed <= crowd.count)
+        }
+    }
+
+    /// A group whose offsets were lost reads everything again: nothing is pushed or written a second time.
+    @Test func anotherWorkerThatReadsTheSameRecordsAgainDoesNothing() async throws {
+        try await Stage.with(Self.membersComeAndGo) { stage in
+            let crowd = Crowd(name: "again", count: 200)
+            var events = crowd.messages
+            events.append(.message("again-x", to: ["again-0", "again-1", "nobody"], conv: "c-again-x"))
+            events.append(.revoke("again-r", of: "again-2-m", to: "again-2"))
+            try await stage.play(state: crowd.binds, events: events)
+            let before = try await stage.look()
+            #expect(await stage.stop(try await stage.worker))
+            let repeated = try await stage.startWorker(group: "carillon-again")
+            try await until("all is read again") { await Stage.settled(repeated) >= crowd.count + events.count }
+            let after = try await stage.look()
+            #expect(after.results.count == before.results.count)
+            #expect(after.pushes.count == before.pushes.count && after.doubled.isEmpty)
+            // The badge goes on where it stood.
+            try await stage.writeEvents([.message("again-z", to: ["again-0"])])
+            try await until("the next message is out") {
+                !(try await stage.look()).outcomes(of: "again-z").isEmpty
+            }
+            #expect(try await stage.look().outcomes(of: "again-z") == ["again-0/phone accepted ok 3"])
+        }
+    }
+
+    private static var membersComeAndGo: LocalCluster.Settings {
+        var settings = LocalCluster.Settings()
+        settings.sessionMs = Stage.shortSessionMs
+        return settings
+    }
+
+    private static func partitions(_ worker: WorkerProcess) async -> Int {
+        await worker.status().shards.reduce(0) { $0 + $1.assignedPartitions }
+    }
+}
+
+extension Stage {
+    /// The sum of what the group has committed, which is how many records of a topic it will not read again.
+    nonisolated func committedRecords(of topic: String) async throws -> Int {
+        var client = world.kafka
+        client.group = "carillon"
+        client.options["session.timeout.ms"] = String(Stage.shortSessionMs)
+        let configuration = client
+        return try await offPool {
+            let consumer = try KafkaConsumer(configuration, topics: [topic])
+            let partitions = (0..<4).map { TopicPartition(topic: 0, partition: Int32($0)) }
+            let offsets = try consumer.committed(partitions, timeoutMs: 10_000)
+            _ = consumer.close(timeoutMs: 10_000)
+            return offsets.reduce(0) { $0 + Int($1.offset ?? 0) }
+        }
+    }
+}

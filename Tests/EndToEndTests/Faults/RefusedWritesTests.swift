@@ -1,0 +1,126 @@
+import JSON
+import LocalServers
+import Processes
+import Simulator
+import Support
+import Testing
+import Worker
+
+/// A Redis that answers and takes no writes: pushes go without a badge, and once it takes them the number is exact.
+@Suite struct RefusedWritesTests {
+    @Test func aFullRedisIsReadFromAndCountsLater() async throws {
+        try await Stage.with { stage in
+            try await play(
+                stage, user: "f1", refuse: ["CONFIG SET maxmemory 1"], accept: ["CONFIG SET maxmemory 0"],
+                code: "out_of_memory")
+        }
+    }
+
+    @Test func aReplicaIsReadFromAndCountsLater() async throws {
+        try await Stage.with { stage in
+            try await play(
+                stage, user: "f2", refuse: ["REPLICAOF 127.0.0.1 1"], accept: ["REPLICAOF NO ONE"], code: "read_only")
+        }
+    }
+
+    private func play(
+        _ stage: Stage, user: String, refuse: [String], accept: [String], code: String
+    ) async throws {
+        let phone = token(user, "phone")
+        var seen = try await stage.play(
+            state: [.bind(user), .bind(user, "pad")], events: [.message("\(user)-0", to: [user], seq: 1)])
+        #expect(seen.outcomes(of: "\(user)-0") == ["\(user)/pad accepted ok 1", "\(user)/phone accepted ok 1"])
+        try await stage.redis(refuse)
+        // A message twice (its repeat is looked at too, and waits for the end of the first), and a recall.
+        try await stage.writeEvents([
+            .message("\(user)-1", to: [user], seq: 2), .message("\(user)-2", to: [user], seq: 3),
+            .message("\(user)-1", to: [user], seq: 2, event: "\(user)-1-again"),
+            .revoke("\(user)-r", of: "\(user)-0", to: user),
+        ])
+        try await until("three pushes are out on each device") {
+            let seen = try await stage.look()
+            return seen.accepted(phone).count == 4 && seen.accepted(token(user, "pad")).count == 4
+        }
+        seen = try await stage.look()
+        for message in ["\(user)-1", "\(user)-2", "\(user)-r"] {
+            #expect(seen.outcomes(of: message) == ["\(user)/pad accepted ok", "\(user)/phone accepted ok"])
+            #expect(try seen.payload(of: message)?["aps"]?["badge"] == nil)
+        }
+        // A replica is left once a second, for a moment without a connection.
+        try await until("/readyz tells of it") {
+            let page = try await stage.page("/readyz")
+            return page.status == 503 && page.text.contains("Redis takes no writes: \(code)")
+        }
+        try await until("what is owed came back from the broker") {
+            let status = try JSONTree(parsing: Array(try await stage.page("/statusz").text.utf8))
+            return status["shards"]?.array?.compactMap { $0["owed_claims"]?.int }.reduce(0, +) == 3
+        }
+        // The repeat is asked about twice: when it comes, and once the first has ended.
+        #expect(try await stage.page("/metrics").text.contains("carillon_redis_unclaimed_total 5"))
+        #expect(try await stage.page("/metrics").text.contains("carillon_redis_owed_claims_total 3"))
+
+        try await stage.redis(accept)
+        try await stage.settle()
+        // 1 + 2 - 1 recalled, and now one more.
+        seen = try await stage.play(events: [.message("\(user)-3", to: [user], seq: 4)])
+        #expect(seen.outcomes(of: "\(user)-3") == ["\(user)/pad accepted ok 3", "\(user)/phone accepted ok 3"])
+        #expect(seen.doubled.isEmpty && seen.accepted(phone).count == 5)
+        try await until("/readyz is well again") { try await stage.page("/readyz").status == 200 }
+    }
+
+    /// Thousands of reads wait for a full Redis: their topic is paused, and messages go on.
+    @Test func changesThatWaitHoldUpNoMessage() async throws {
+        var settings = LocalCluster.Settings()
+        settings.shards = 1
+        try await Stage.with(settings) { stage in
+            try await stage.play(state: [.bind("f6")], events: [.message("f6-0", to: ["f6"], seq: 1)])
+            try await stage.redis(["CONFIG SET maxmemory 1"])
+            try await stage.writeState((0..<2600).map { .read("f6-\($0 % 50)", #""up_to_seq":\#($0 + 1)"#) })
+            try await until("the shard has as many of them as it takes") {
+                await (try stage.worker).status().shards.contains { $0.pendingRecords >= 1000 }
+            }
+            try await until("their partitions are paused") {
+                await (try stage.worker).status().shards.contains { $0.pausedPartitions >= 4 }
+            }
+            try await stage.writeEvents((1...3).map { .message("f6-\($0)", to: ["f6"], seq: Int64($0) + 1) })
+            try await until("messages are pushed nevertheless") {
+                try await stage.look().accepted(token("f6", "phone")).count == 4
+            }
+            try await stage.redis(["CONFIG SET maxmemory 0"])
+            try await stage.settle()
+            let seen = try await stage.play(
+                state: [.read("f6", #""up_to_seq":2"#)], events: [.message("f6-4", to: ["f6"], seq: 5)])
+            #expect(seen.outcomes(of: "f6-4") == ["f6/phone accepted ok 3"])
+            #expect(try await stage.redisText("HGET c:s:{im:f6-49} rc-f6-49").contains("2600"))
+            #expect(await (try stage.worker).status().shards.allSatisfy { $0.pausedPartitions == 0 })
+        }
+    }
+
+    /// Keys of the wrong type hold up nobody, neither others' nor our own.
+    @Test func aBrokenKeyHoldsUpNobody() async throws {
+        try await Stage.with { stage in
+            try await stage.play(state: ["f3", "f4", "f5", "f7", "f8"].map { .bind($0) })
+            try await stage.redis([
+                "SET p:{im:f3} broken", "SET c:l:{im:f4} broken", "SET g:{im:group-f5} broken", "DEL c:l:{im:f5}",
+                "SET c:u:{im:f7} broken", "DEL c:o:{im:\(token("f8", "phone"))}",
+                "SADD c:o:{im:\(token("f8", "phone"))} x", "SADD gw:{gw-f5} x",
+                Gateway.presence("f5", "phone", gateway: "gw-f5"),
+            ])
+            let seen = try await stage.play(
+                state: [.read("f4", #""up_to_seq":1"#)],
+                events: [
+                    .message("f3-1", to: ["f3"]), .message("f4-1", to: ["f4"]), .message("f5-1", to: ["f5"]),
+                    .message("f7-1", to: ["f7"]), .message("f8-1", to: ["f8"]),
+                    .message("f5-2", to: nil, conv: "group-f5", type: "group"),
+                    .message("f4-1", to: ["f4"], event: "f4-1-again"),
+                ])
+            #expect(seen.outcomes(of: "f3-1") == ["f3/phone accepted ok 1"])
+            #expect(seen.outcomes(of: "f4-1") == ["f4/phone accepted ok"], "open to push, without a number")
+            #expect(seen.outcomes(of: "f5-1") == ["f5/phone accepted ok 1"], "no lease that can be read is none")
+            #expect(seen.outcomes(of: "f5-2").isEmpty)
+            #expect(seen.outcomes(of: "f7-1") == ["f7 suppressed no_token"])
+            #expect(seen.outcomes(of: "f8-1") == ["f8/phone suppressed token_moved"], "whose it is must be known")
+            #expect(seen.accepted(token("f4", "phone")).count == 1)
+        }
+    }
+}
