@@ -16,7 +16,6 @@ final class Pipeline {
     let loop: Loop
     let limits: PipelineLimits
     let consumer: KafkaConsumer
-    let producers: OutProducers
     let topics: OutTopics
     let store: StateStore
     let reader: EventReader
@@ -98,14 +97,12 @@ final class Pipeline {
     /// One storage for the records of `push.results`, which go out one by one.
     var recordWriter = JSONWriter(reservingCapacity: 1024)
     private(set) var consumerWatcher: FDWatcher?
-    private var producerWatchers: [FDWatcher] = []
     weak var owner: (any PipelineOwner)?
 
     init(_ parts: PipelineParts) {
         loop = parts.loop
         limits = parts.limits
         consumer = parts.consumer
-        producers = parts.producers
         topics = parts.topics
         store = parts.store
         log = parts.log
@@ -126,8 +123,10 @@ final class Pipeline {
         leaseQueries = SlotTable(capacity: parts.limits.recipientsMax)
         for app in parts.apps { apps[app.policy.id] = app }
         outbox = Outbox(
-            producers: producers.all, loop: loop, log: log, failures: metrics.recordFailures
-        ) { [unowned self] tag in recordSettled(tag) }
+            producers: parts.producers, loop: loop, log: log, metrics: metrics.outbox,
+            didSettle: { [unowned self] tag in recordSettled(tag) },
+            didTakeReports: { [unowned self] in pollKafkaIfReady() },
+            didFail: { [unowned self] in owner?.pipelineDidMeetFatalError() })
     }
 
     /// Begins to read; everything after this comes by delegate calls on the loop.
@@ -141,13 +140,7 @@ final class Pipeline {
         tickTimer = LoopTimer(loop: loop) { [unowned self] in tick() }
         tickTimer?.arm(afterNanos: Intake.tickNanos)
         consumerWatcher = try FDWatcher(loop: loop, fd: consumer.wakeFD) { [unowned self] in pollKafka() }
-        for producer in producers.all {
-            producerWatchers.append(
-                try FDWatcher(loop: loop, fd: producer.wakeFD) { [unowned self] in
-                    outbox?.takeReports(of: producer, max: 1024)
-                    pollKafkaIfReady()
-                })
-        }
+        try outbox?.start()
         pollKafka()
     }
 
@@ -169,7 +162,7 @@ final class Pipeline {
     /// Lets go of Redis and APNs; no outcome comes any more.
     func shut() {
         consumerWatcher?.cancel()
-        for watcher in producerWatchers { watcher.cancel() }
+        outbox?.cancel()
         dueTimer?.cancel()
         tickTimer?.cancel()
         store.client.delegate = nil
