@@ -250,6 +250,10 @@ extension Pipeline: KafkaConsumerDelegate {
         partitions.allSatisfy { ledger.unsettled(in: $0) == 0 }
     }
 
+    func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset]) {
+        for one in offsets { ledger.noteCommitted(one.partition, offset: one.offset) }
+    }
+
     func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent) {
         switch event {
         case .assigned(let partitions):
