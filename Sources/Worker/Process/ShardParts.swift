@@ -15,7 +15,7 @@ struct ShardParts {
 
     func make() throws(StartFault) -> PipelineParts {
         let topics = configuration.kafka.topics
-        let client = configuration.kafka.client(id: "carillon-\(index)", log: kafkaLog)
+        let client = configuration.kafka.client(id: "carillon-\(index)", log: kafkaLog).member("\(index)")
         let consumer: KafkaConsumer
         let producers: OutProducers
         do throws(KafkaFault) {
