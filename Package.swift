@@ -59,7 +59,7 @@ let package = Package(
         // The pure core.
         module("Digits"),
         module("PushCore"),
-        module("Crypto", ["COpenSSL"]),
+        module("Crypto", ["COpenSSL", "Digits"]),
         module("Payload", ["PushCore", "JSON", "Crypto", "Digits"]),
 
         // Thin owners of one outside thing each.
@@ -79,7 +79,7 @@ let package = Package(
                 "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "Digits", "EventLoop", "Kafka", "Redis",
                 "APNs",
             ]),
-        module("Simulator", ["HTTP2", "EventLoop", "JSON", "Crypto", "Telemetry"]),
+        module("Simulator", ["HTTP2", "EventLoop", "JSON", "Crypto", "Digits", "Telemetry"]),
         module(
             "Trial",
             [
@@ -90,7 +90,7 @@ let package = Package(
             dependencies: [
                 "Trial", "Worker", "Simulator", "Kafka", "EventLoop", "JSON", "Crypto", "Telemetry", "APNs", "Redis",
                 "PushCore",
-                "Payload",
+                "Payload", "Digits",
             ],
             swiftSettings: strict),
 
@@ -110,13 +110,16 @@ let package = Package(
         tests("Redis", ["Redis", "CHiredis", "Crypto", "EventLoop", "Telemetry"]),
         tests("HTTP2", ["HTTP2"]),
         tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Simulator", "Telemetry", "JSON"]),
-        tests("Simulator", ["Simulator", "HTTP2", "EventLoop", "Crypto", "JSON", "Telemetry"]),
+        tests("Simulator", ["Simulator", "HTTP2", "EventLoop", "Crypto", "Digits", "JSON", "Telemetry"]),
         tests(
             "Worker",
             ["Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML"]),
         tests(
             "EndToEnd",
-            ["Trial", "Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON", "EventLoop", "Telemetry", "Crypto"]),
+            [
+                "Trial", "Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON", "EventLoop", "Telemetry", "Crypto",
+                "Digits",
+            ]),
         fuzzTarget,
     ],
     cxxLanguageStandard: .cxx17

@@ -1,3 +1,5 @@
+import Digits
+
 /// The `apns-id` of one push: a UUID held as sixteen bytes, written as 36 lower-case characters.
 ///
 /// Kept as two words so that a push carries it without an allocation, and so that what leaves is always Apple's
@@ -65,35 +67,5 @@ extension PushID: CustomStringConvertible {
             write(to: start)
             return String(decoding: bytes, as: UTF8.self)
         }
-    }
-}
-
-/// Hexadecimal digits, both ways.
-enum Hex {
-    static func value(of byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte &- UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte &- UInt8(ascii: "a") &+ 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte &- UInt8(ascii: "A") &+ 10
-        default: nil
-        }
-    }
-
-    /// Eight lower-case digits in the order of memory, the highest first.
-    @inline(__always)
-    static func digits(_ value: UInt32) -> UInt64 {
-        // Each step halves the distance between neighbours, until every nibble has a byte of its own.
-        var spread = UInt64(value)
-        spread = (spread << 16 | spread) & 0x0000_FFFF_0000_FFFF
-        spread = (spread << 8 | spread) & 0x00FF_00FF_00FF_00FF
-        spread = (spread << 4 | spread) & 0x0F0F_0F0F_0F0F_0F0F
-        let letters = (spread &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
-        // '0' is 0x30; from ten on 'a' - 10 is 0x27 further.
-        return (spread &+ 0x3030_3030_3030_3030 &+ letters &* 0x27).bigEndian
-    }
-
-    @inline(__always)
-    static func digit(_ nibble: UInt8) -> UInt8 {
-        nibble < 10 ? UInt8(ascii: "0") &+ nibble : UInt8(ascii: "a") &+ (nibble &- 10)
     }
 }
