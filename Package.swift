@@ -61,7 +61,7 @@ let package = Package(
         module("Digits"),
         module("APNsProtocol", ["Digits"]),
         module("PushCore", ["APNsProtocol", "Digits"]),
-        module("Crypto", ["COpenSSL"]),
+        module("Crypto", ["COpenSSL", "Digits"]),
         module("Payload", ["PushCore", "APNsProtocol", "JSON", "Crypto", "Digits"]),
 
         // Thin owners of one outside thing each.
@@ -81,7 +81,7 @@ let package = Package(
                 "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "Digits", "EventLoop", "Kafka", "Redis",
                 "APNs",
             ]),
-        module("Simulator", ["APNsProtocol", "HTTP2", "EventLoop", "JSON", "Crypto", "Telemetry"]),
+        module("Simulator", ["APNsProtocol", "HTTP2", "EventLoop", "JSON", "Crypto", "Digits", "Telemetry"]),
 
         // Servers on this machine, for tests, demo and bench.
         module("Processes", ["Telemetry"]),
@@ -101,7 +101,7 @@ let package = Package(
             name: "carillon",
             dependencies: [
                 "Bench", "Demo", "Console", "Processes", "Worker", "Simulator", "Kafka", "EventLoop", "JSON", "Crypto",
-                "Telemetry", "APNs", "Redis", "PushCore",
+                "Telemetry", "APNs", "Redis", "PushCore", "Digits",
             ],
             swiftSettings: strict),
 
@@ -123,7 +123,7 @@ let package = Package(
         tests("Redis", ["Redis", "CHiredis", "Crypto", "EventLoop", "Telemetry"]),
         tests("HTTP2", ["HTTP2"]),
         tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Simulator", "Telemetry", "JSON"]),
-        tests("Simulator", ["Simulator", "APNsProtocol", "HTTP2", "EventLoop", "Crypto", "JSON", "Telemetry"]),
+        tests("Simulator", ["Simulator", "APNsProtocol", "HTTP2", "EventLoop", "Crypto", "Digits", "JSON", "Telemetry"]),
         tests(
             "Worker",
             ["Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML"]),
@@ -132,7 +132,7 @@ let package = Package(
             "EndToEnd",
             [
                 "Demo", "LocalServers", "Processes", "Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON",
-                "EventLoop", "Telemetry", "Crypto",
+                "EventLoop", "Telemetry", "Crypto", "Digits",
             ]),
         fuzzTarget,
     ],

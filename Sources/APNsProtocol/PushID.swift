@@ -25,7 +25,7 @@ public struct PushID: Sendable, Hashable {
             case 8, 13, 18, 23:
                 guard byte == UInt8(ascii: "-") else { return nil }
             case 0..<Self.textCount:
-                guard let nibble = HexDigits.value(of: byte) else { return nil }
+                guard let nibble = Hex.value(of: byte) else { return nil }
                 if position < 18 {
                     words.0 = words.0 << 4 | UInt64(nibble)
                 } else {
@@ -55,9 +55,9 @@ public struct PushID: Sendable, Hashable {
     /// Writes the text form to where there is room for its 36 bytes.
     public func write(to target: UnsafeMutableRawPointer) {
         let dash = UInt8(ascii: "-")
-        let second = HexDigits.eight(UInt32(truncatingIfNeeded: high)).littleEndian
-        let third = HexDigits.eight(UInt32(truncatingIfNeeded: low &>> 32)).littleEndian
-        target.storeBytes(of: HexDigits.eight(UInt32(truncatingIfNeeded: high &>> 32)), as: UInt64.self)
+        let second = Hex.digits(UInt32(truncatingIfNeeded: high)).littleEndian
+        let third = Hex.digits(UInt32(truncatingIfNeeded: low &>> 32)).littleEndian
+        target.storeBytes(of: Hex.digits(UInt32(truncatingIfNeeded: high &>> 32)), as: UInt64.self)
         target.storeBytes(of: dash, toByteOffset: 8, as: UInt8.self)
         // The four digits on either side of a dash come from one word.
         target.storeBytes(of: UInt32(truncatingIfNeeded: second), toByteOffset: 9, as: UInt32.self)
@@ -67,7 +67,7 @@ public struct PushID: Sendable, Hashable {
         target.storeBytes(of: UInt32(truncatingIfNeeded: third), toByteOffset: 19, as: UInt32.self)
         target.storeBytes(of: dash, toByteOffset: 23, as: UInt8.self)
         target.storeBytes(of: UInt32(truncatingIfNeeded: third &>> 32), toByteOffset: 24, as: UInt32.self)
-        target.storeBytes(of: HexDigits.eight(UInt32(truncatingIfNeeded: low)), toByteOffset: 28, as: UInt64.self)
+        target.storeBytes(of: Hex.digits(UInt32(truncatingIfNeeded: low)), toByteOffset: 28, as: UInt64.self)
     }
 }
 

@@ -1,4 +1,5 @@
 import COpenSSL
+import Digits
 
 /// SHA-256 (FIPS 180-4).
 public enum SHA256 {

@@ -51,6 +51,8 @@ final class ClientHandle: @unchecked Sendable {
 
     /// Whether the client has died for good, with the reason.
     var fatalError: KafkaError? {
+        // Asked after each poll: without a text it is one atomic load.
+        if rd_kafka_fatal_error(raw, nil, 0) == RD_KAFKA_RESP_ERR_NO_ERROR { return nil }
         var code = RD_KAFKA_RESP_ERR_NO_ERROR
         let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer -> String? in
             buffer.initialize(repeating: 0)

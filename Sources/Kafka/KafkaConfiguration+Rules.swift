@@ -75,6 +75,8 @@ extension KafkaConfiguration {
                 ("fetch.max.bytes", "8388608"),
                 ("check.crcs", "true"),
                 ("statistics.interval.ms", "5000"),
+                // Tells that a partition without records is read to its end: lag and start-up need it.
+                ("enable.partition.eof", "true"),
             ]
         case .producer:
             return common + [
@@ -100,6 +102,8 @@ extension KafkaConfiguration {
         case "group.id": return "set kafka.group in its place"
         case "enable.auto.commit" where value != "true":
             return "must stay true: settled offsets are committed by it, also at revocation and close"
+        case "enable.partition.eof" where value != "true":
+            return "must stay true: what is read to its end is known by it"
         case "enable.auto.offset.store", "auto.commit.enable":
             return "is fixed: an offset is stored only when its record is settled"
         case "auto.offset.reset" where !["earliest", "smallest", "beginning", "error"].contains(value):

@@ -48,6 +48,17 @@ public struct KafkaConfiguration: Sendable {
         self.assignment = assignment
         self.log = log
     }
+
+    /// The same for one of several members: a `group.instance.id` of the options gets `-suffix`.
+    ///
+    /// Two members with one id fence each other, so each consumer of a process needs a suffix of its own that is the
+    /// same after a restart.
+    public func member(_ suffix: String) -> KafkaConfiguration {
+        guard let id = options["group.instance.id"], !id.isEmpty else { return self }
+        var own = self
+        own.options["group.instance.id"] = id + "-" + suffix
+        return own
+    }
 }
 
 /// Which side of Kafka a client is on; some defaults and rules differ.

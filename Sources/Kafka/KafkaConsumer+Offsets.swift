@@ -36,28 +36,51 @@ extension KafkaConsumer {
         _ = withNativeList(held) { rd_kafka_resume_partitions(raw, $0) }
     }
 
-    /// Records between what was handed over and the partition's end, from what fetches told; nil before the first one.
+    /// Offsets between where reading stands and the partition's end, from what the last fetch told; nil before the first
+    /// answer to a fetch in this assignment, which on an idle partition takes `fetch.wait.max.ms` (0.5 s).
+    ///
+    /// Counts what was not handed over; what was and is still in work the owner's ledger knows.
     public func lag(_ partition: TopicPartition) -> Int64? {
-        guard topics.indices.contains(partition.topic) else { return nil }
+        guard let end = highWatermark(partition), let position = position(partition) else { return nil }
+        return max(0, end - position)
+    }
+
+    /// The offset that the next record of a partition will have, or the first after it: after the last record handed
+    /// over, or its end; before that what the group had committed. Nil while neither is known.
+    public func position(_ partition: TopicPartition) -> Int64? {
+        guard let reading = readings[partition] else { return nil }
+        return reading.next ?? reading.committed
+    }
+
+    /// The end of a partition as the last fetch told it; nil before the first answer in this assignment. No I/O.
+    public func highWatermark(_ partition: TopicPartition) -> Int64? {
+        guard let next = readings[partition]?.next, topics.indices.contains(partition.topic) else { return nil }
         var low: Int64 = 0
         var high: Int64 = 0
         // Cached values only: the query call ignores its timeout in 2.0.2 while a leader is down.
         guard
             rd_kafka_get_watermark_offsets(raw, topics[partition.topic], partition.partition, &low, &high)
-                == RD_KAFKA_RESP_ERR_NO_ERROR, high >= 0
+                == RD_KAFKA_RESP_ERR_NO_ERROR
         else { return nil }
-        guard let position = position(partition) else { return high - max(low, 0) }
-        return max(0, high - position)
+        return max(high, next)
     }
 
-    /// The offset after the last record handed over; nil before the first one.
-    public func position(_ partition: TopicPartition) -> Int64? {
-        let found = withNativeList(CollectionOfOne(partition)) { list -> Int64? in
-            guard rd_kafka_position(raw, list) == RD_KAFKA_RESP_ERR_NO_ERROR, list.pointee.cnt == 1 else { return nil }
-            let offset = list.pointee.elems[0].offset
-            return offset >= 0 ? offset : nil
+    /// The ends of all assigned partitions now; nil while one of them is unknown. Empty without an assignment.
+    public func knownEnds() -> [TopicPartition: Int64]? {
+        var ends: [TopicPartition: Int64] = [:]
+        for partition in assignment {
+            guard let end = highWatermark(partition) else { return nil }
+            ends[partition] = end
         }
-        return found ?? nil
+        return ends
+    }
+
+    /// Whether all that lay before these ends was handed over, or belongs to another member by now.
+    public func hasReached(_ ends: [TopicPartition: Int64]) -> Bool {
+        ends.allSatisfy { partition, end in
+            guard let reading = readings[partition] else { return true }
+            return end <= 0 || (reading.next ?? reading.committed ?? -1) >= end
+        }
     }
 
     /// What the group has committed on the broker. Blocks up to `timeoutMs`: control plane only.

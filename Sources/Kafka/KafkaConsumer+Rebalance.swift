@@ -47,7 +47,10 @@ extension KafkaConsumer {
             if code != RD_KAFKA_RESP_ERR_NO_ERROR { record(KafkaError(code), partition: nil) }
         }
         assignment.formUnion(partitions)
+        assignmentRound &+= 1
+        for partition in partitions { readings.assign(partition, round: assignmentRound) }
         tell(.assigned(partitions))
+        if let list { committedQuery.ask(list, round: assignmentRound) }
     }
 
     private func giveUp(_ partitions: [TopicPartition]) {
@@ -75,7 +78,22 @@ extension KafkaConsumer {
         }
         assignment.subtract(partitions)
         paused.subtract(partitions)
+        for partition in partitions { readings.revoke(partition) }
         tell(.revoked(partitions, lost: lost))
+    }
+
+    /// Tells what the group had committed when partitions were assigned.
+    func takeCommitted() {
+        committedQuery.takeAnswers { list, round in
+            var offsets: [PartitionOffset] = []
+            forEach(in: UnsafeMutablePointer(mutating: list)) { item, partition in
+                guard item.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+                let offset = item.offset >= 0 ? item.offset : nil
+                guard readings.noteCommitted(partition, offset, round: round) else { return }
+                offsets.append(PartitionOffset(partition: partition, offset: offset))
+            }
+            if !offsets.isEmpty { delegate?.kafka(self, didLearnCommitted: offsets) }
+        }
     }
 
     private func fail(_ error: OpaquePointer) {

@@ -22,6 +22,10 @@ public final class KafkaConsumer {
     public private(set) var isClosed = false
 
     let handle: ClientHandle
+    let committedQuery: CommittedQuery
+    var readings: ReadingTable
+    /// Assignments so far.
+    var assignmentRound: UInt = 0
     /// One per topic, kept alive so that a message's topic is known by pointer.
     let topicHandles: [OpaquePointer]
     private let queue: OpaquePointer
@@ -42,6 +46,8 @@ public final class KafkaConsumer {
             rd_kafka_conf_set_stats_cb(conf, statisticsCallback)
         }
         let raw = handle.raw
+        committedQuery = try CommittedQuery(handle, group: configuration.group)
+        readings = ReadingTable(topicCount: topics.count)
         // One queue for records, callbacks and statistics: one wake-up, one poll.
         rd_kafka_poll_set_consumer(raw)
         guard let queue = rd_kafka_queue_get_consumer(raw) else { throw .creation("no consumer queue") }
@@ -84,6 +90,7 @@ public final class KafkaConsumer {
         }
         handOver()
         if served == max { handle.wake.signal() }
+        takeCommitted()
         if isClosing, rd_kafka_consumer_closed(raw) == 1 {
             isClosed = true
             tell(.closed)
@@ -158,6 +165,7 @@ public final class KafkaConsumer {
         let partition = place(of: message)
         guard error == RD_KAFKA_RESP_ERR_NO_ERROR else {
             if error == RD_KAFKA_RESP_ERR__PARTITION_EOF, let partition {
+                readings.move(partition, to: message.pointee.offset)
                 tell(.endReached(partition, offset: message.pointee.offset))
             } else {
                 let text = rd_kafka_message_errstr(message).map { String(cString: $0) }
@@ -168,6 +176,7 @@ public final class KafkaConsumer {
         guard let partition else { return }
         // Left over from before the revocation: its next owner reads it again, since nothing was stored for it.
         if !pendingRevocation.isEmpty, pendingRevocation.contains(partition) { return }
+        readings.move(partition, to: message.pointee.offset &+ 1)
         receiver?.kafka(self, didReceive: KafkaRecord(message, partition: partition))
     }
 

@@ -17,11 +17,18 @@ public protocol KafkaConsumerDelegate: AnyObject {
 
     func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent)
 
+    /// What the group had committed when these partitions were assigned; nil offsets where it had nothing.
+    ///
+    /// Comes once after each assignment, before or after the first records; not at all where the broker did not answer.
+    func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset])
+
     /// librdkafka's statistics as JSON, each `statistics.interval.ms`; lent for the call.
     func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer)
 }
 
 extension KafkaConsumerDelegate {
+    public func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset]) {}
+
     public func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer) {}
 }
 
@@ -41,7 +48,7 @@ public enum KafkaConsumerEvent: Sendable {
     /// A broker is away, a topic unknown, a right denied …; `partition` where it concerns only one. Reading goes on by
     /// itself.
     case failed(KafkaError, TopicPartition?)
-    /// The end that a partition had just now; only with `enable.partition.eof`.
+    /// The end that a partition had just now.
     case endReached(TopicPartition, offset: Int64)
     /// The client is dead for good (K14); exit so that a supervisor restarts.
     case fatal(KafkaError)

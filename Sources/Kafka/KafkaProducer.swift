@@ -142,6 +142,15 @@ public final class KafkaProducer: @unchecked Sendable {
     /// Set once the producer is dead for good; make a new one (or exit 70). Any thread.
     public var fatalError: KafkaError? { handle.fatalError }
 
+    /// Ends every accepted record that was not acknowledged: each is reported with an error and its contents.
+    ///
+    /// For a producer that is dead, before it is replaced: what was on its way may be with the broker all the same. Does
+    /// not block. Any thread.
+    public func purge() {
+        rd_kafka_purge(
+            handle.raw, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)
+    }
+
     /// Errors other than failed deliveries by librdkafka's code; on the polling thread.
     public var errorCounts: [Int32: UInt64] { counts }
 

@@ -4,11 +4,11 @@
 /// order), store the offset that `settle` returns. Records of a partition that was revoked meanwhile settle into
 /// nothing. A record costs constant time and no allocation; the memory is 24 bytes per record in the window.
 public struct OffsetLedger: ~Copyable {
-    /// How much of one partition may be in work before it should be paused.
+    /// How much may be in work before reading should pause.
     public struct Limits: Equatable, Sendable {
-        /// Offsets from the oldest unsettled record to the newest received one.
+        /// Of each partition: offsets from the oldest unsettled record to the newest received one.
         public var records: Int
-        /// Bytes of unsettled records.
+        /// Of all partitions together: bytes of unsettled records.
         public var bytes: Int
         /// Pause from this share of a limit on, resume from that one down.
         public var pausePercent: Int
@@ -57,7 +57,7 @@ public struct OffsetLedger: ~Copyable {
         case unchanged, pause, resume
     }
 
-    /// May be changed at any time, e.g. to share a memory budget among a new number of partitions.
+    /// May be changed at any time.
     public var limits: Limits
     /// Unsettled records and their bytes over all partitions.
     public private(set) var unsettledCount = 0
@@ -65,8 +65,13 @@ public struct OffsetLedger: ~Copyable {
     /// Settles that came after a revocation or twice; for a counter.
     public private(set) var staleCount: UInt64 = 0
 
-    /// Offsets that were passed over between records of one assignment, for a counter. Compaction and transactions
-    /// leave such gaps by nature; on other topics they mean that retention was faster than we (K10).
+    /// Offsets that were passed over since this ledger was made: those between two received records of one assignment,
+    /// and those between the group's committed offset and the first record received, once `noteCommitted` told it.
+    ///
+    /// On a topic with retention by time or size they are records that were gone before they were read (K10). Compaction
+    /// removes records by nature, and each transaction ends with a marker that takes an offset: on such topics this
+    /// counts those as well. Not counted: what was removed without any record following it yet, what a group without
+    /// committed offsets never read, and what retention took while the broker did not tell the committed offset.
     public var skippedOffsets: UInt64 { windows.reduce(0) { $0 &+ $1.skipped } }
 
     private var windows: [OffsetWindow] = []
@@ -84,6 +89,15 @@ public struct OffsetLedger: ~Copyable {
         forget(index)
         windows[index].open()
         return true
+    }
+
+    /// Tells where the group stood when the partition was assigned; nil when it had committed nothing.
+    ///
+    /// May come before or after the first record. An offset above that record says nothing about a gap: a rewind, or a
+    /// commit of our own that was faster than the answer.
+    public mutating func noteCommitted(_ partition: TopicPartition, offset: Int64?) {
+        guard let offset, offset >= 0, let index = index(of: partition), windows[index].isAssigned else { return }
+        windows[index].noteCommitted(offset)
     }
 
     /// Ends the epoch; returns the last storable offset, nil when nothing was settled or it is not assigned.
@@ -133,16 +147,20 @@ public struct OffsetLedger: ~Copyable {
 
     /// What to do about reading this partition; each change is said once. Ask after receiving and after settling, and
     /// from a timer while something is paused.
+    ///
+    /// The bound on bytes is shared: above its pausing share the partition that holds most is paused, at the whole of it
+    /// every one that is asked about. A partition that holds less than another goes on below the pausing share already, so
+    /// that one partition's stuck records do not stop the others.
     public mutating func pressure(on partition: TopicPartition, nowNanos: UInt64) -> Pressure {
         guard let index = index(of: partition), windows[index].isAssigned else { return .unchanged }
         guard let since = windows[index].pausedAtNanos else {
-            guard isAbove(limits.pausePercent, index) else { return .unchanged }
+            guard isFull(index) else { return .unchanged }
             windows[index].pausedAtNanos = nowNanos
             return .pause
         }
         // `&-` because a caller's clock read may be a turn old.
         let waited = nowNanos >= since ? nowNanos &- since : 0
-        if waited < limits.minimumPauseNanos || isAbove(limits.resumePercent, index) { return .unchanged }
+        if waited < limits.minimumPauseNanos || !hasRoom(index) { return .unchanged }
         windows[index].pausedAtNanos = nil
         return .resume
     }
@@ -157,12 +175,12 @@ public struct OffsetLedger: ~Copyable {
         index(of: partition).flatMap { windows[$0].next }
     }
 
-    /// How full a partition's window is, 1 = at a limit; for a gauge.
+    /// How full a partition's window is, 1 = at a limit (the shared one on bytes among them); for a gauge.
     public func windowUsed(_ partition: TopicPartition) -> Double {
         guard let index = index(of: partition) else { return 0 }
         return max(
             Double(windows[index].count) / Double(limits.records),
-            Double(windows[index].unsettledBytes) / Double(limits.bytes))
+            Double(unsettledBytes) / Double(limits.bytes))
     }
 
     /// How long the oldest unsettled record waits, over all partitions; nil when nothing is in work.
@@ -180,10 +198,29 @@ public struct OffsetLedger: ~Copyable {
         index(of: partition).flatMap { windows[$0].oldestReceivedNanos }.map { nowNanos >= $0 ? nowNanos - $0 : 0 }
     }
 
-    private func isAbove(_ percent: Int, _ index: Int) -> Bool {
-        let share = Double(percent) / 100
-        return Double(windows[index].count) >= Double(limits.records) * share
-            || Double(windows[index].unsettledBytes) >= Double(limits.bytes) * share
+    private func isFull(_ index: Int) -> Bool {
+        if isAtLeast(limits.pausePercent, windows[index].count, of: limits.records) { return true }
+        if unsettledBytes >= limits.bytes { return true }
+        return isAtLeast(limits.pausePercent, unsettledBytes, of: limits.bytes) && holdsMost(index)
+    }
+
+    private func hasRoom(_ index: Int) -> Bool {
+        if isAtLeast(limits.resumePercent, windows[index].count, of: limits.records) { return false }
+        if !isAtLeast(limits.resumePercent, unsettledBytes, of: limits.bytes) { return true }
+        if isAtLeast(limits.pausePercent, unsettledBytes, of: limits.bytes) { return false }
+        return !holdsMost(index, countsPaused: true)
+    }
+
+    private func isAtLeast(_ percent: Int, _ value: Int, of limit: Int) -> Bool {
+        Double(value) >= Double(limit) * Double(percent) / 100
+    }
+
+    /// Whether no other partition that is read holds more bytes; with `countsPaused` no other at all.
+    private func holdsMost(_ index: Int, countsPaused: Bool = false) -> Bool {
+        let own = windows[index].unsettledBytes
+        return windows.allSatisfy { window in
+            window.unsettledBytes <= own || (!countsPaused && window.pausedAtNanos != nil)
+        }
     }
 
     private mutating func forget(_ index: Int) {

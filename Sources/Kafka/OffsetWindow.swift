@@ -17,7 +17,7 @@ struct OffsetWindow {
     private(set) var next: Int64?
     private(set) var unsettledCount = 0
     private(set) var unsettledBytes = 0
-    /// Offsets that were passed over between two received records.
+    /// Offsets that were passed over: before the first received record of an assignment, and between two of them.
     private(set) var skipped: UInt64 = 0
     /// When the owner was told to pause; nil while it may read.
     var pausedAtNanos: UInt64?
@@ -27,6 +27,9 @@ struct OffsetWindow {
     private var head: UInt64 = 0
     private var tail: UInt64 = 0
     private var newest: Int64 = -1
+    /// The first received offset of this assignment, and the group's offset at its begin; nil until they are known.
+    private var first: Int64?
+    private var committed: Int64?
 
     init(partition: TopicPartition) { self.partition = partition }
 
@@ -51,6 +54,8 @@ struct OffsetWindow {
         head = 0
         tail = 0
         newest = -1
+        first = nil
+        committed = nil
         next = nil
         unsettledCount = 0
         unsettledBytes = 0
@@ -61,7 +66,12 @@ struct OffsetWindow {
     mutating func append(offset: Int64, bytes: Int, nowNanos: UInt64) -> UInt64? {
         // A rewind (V4) delivers again what is in work or done here.
         if offset <= newest { return nil }
-        if newest >= 0 { skipped &+= UInt64(offset - newest - 1) }
+        if newest >= 0 {
+            skipped &+= UInt64(offset - newest - 1)
+        } else {
+            first = offset
+            countBefore()
+        }
         newest = offset
         if count == ring.count { grow() }
         let sequence = tail
@@ -71,6 +81,18 @@ struct OffsetWindow {
         unsettledCount += 1
         unsettledBytes += Int(size)
         return sequence
+    }
+
+    /// Where the group stood; counts once for each assignment.
+    mutating func noteCommitted(_ offset: Int64) {
+        guard committed == nil else { return }
+        committed = offset
+        countBefore()
+    }
+
+    private mutating func countBefore() {
+        guard let committed, let first, first > committed else { return }
+        skipped &+= UInt64(first - committed)
     }
 
     enum Step: Equatable {

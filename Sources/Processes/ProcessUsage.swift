@@ -1,4 +1,5 @@
 import Glibc
+import Telemetry
 
 /// What a process has used so far, thread by thread, as `/proc` tells it.
 public struct ProcessUsage: Sendable, Equatable {
@@ -78,11 +79,7 @@ public struct ProcessUsage: Sendable, Equatable {
     }
 
     private static func text(_ path: String) -> String? {
-        let fd = open(path, O_RDONLY | O_CLOEXEC)
-        guard fd >= 0 else { return nil }
-        defer { close(fd) }
-        var block = [UInt8](repeating: 0, count: 8192)
-        let count = read(fd, &block, block.count)
-        return count > 0 ? String(decoding: block[..<count], as: UTF8.self) : nil
+        guard case .bytes(let bytes) = SmallFile.read(path), !bytes.isEmpty else { return nil }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }

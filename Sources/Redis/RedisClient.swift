@@ -20,7 +20,9 @@ public final class RedisClient {
         case closed
     }
 
-    static let lastGreeting: UInt64 = 2
+    /// The greeting's steps by their tags; the last one's answer makes the connection ready.
+    static let identityGreeting: UInt64 = 2
+    static let lastGreeting: UInt64 = 3
     private static let scriptsMax = 64
 
     /// Hears all replies; not held: it lives as long as the client, or takes itself out before it goes. Set it before
@@ -32,16 +34,25 @@ public final class RedisClient {
     public let endpoint: RedisEndpoint
     public let limits: RedisLimits
     public private(set) var state = State.idle
+    /// Rises with each connection that became ready; 0 before the first.
+    public private(set) var connectionCount: UInt32 = 0
+    /// Rises when a connection became ready to another server process than the last one; 0 before the first.
+    ///
+    /// A scan's cursor is good within one process only. Where the server does not tell its `run_id` (a user without
+    /// INFO), each connection counts as one to another process. Current when `didChange` tells `.ready`.
+    public private(set) var serverGeneration: UInt32 = 0
 
     private let loop: Loop
     private let log: Log
     private let tls: TLSClientContext?
     private let metrics: RedisMetrics
     private var connection: RedisConnection?
-    private var backoff: Backoff
+    private var pause: RetryPause
     private var retryTimer: LoopTimer?
     private var builder: RedisCommand?
     private var scripts: [RedisScript] = []
+    /// The `run_id` of the last server; nil where it did not tell.
+    private var runID: [UInt8]?
 
     /// A client that `start()` connects. Throws when the endpoint wants TLS and its authorities cannot be read.
     public init(
@@ -54,7 +65,7 @@ public final class RedisClient {
         self.limits = limits
         self.log = log
         self.metrics = RedisMetrics(metrics)
-        backoff = Backoff(minNanos: limits.backoffMinNanos, maxNanos: limits.backoffMaxNanos)
+        pause = RetryPause(minNanos: limits.backoffMinNanos, maxNanos: limits.backoffMaxNanos)
         tls =
             endpoint.usesTLS
             ? try TLSClientContext(trust: endpoint.caFile.map { .file($0) } ?? .system) : nil
@@ -207,13 +218,14 @@ public final class RedisClient {
         }
     }
 
-    /// Login, database, and a PING that shows whether the server takes commands from us at all.
+    /// Login, database, which process answers, and a PING that shows whether it takes commands from us at all.
     func greet(_ connection: RedisConnection) {
         var steps: [(tag: UInt64, words: [String])] = []
         if let password = endpoint.password {
             steps.append((0, ["AUTH"] + (endpoint.user.map { [$0] } ?? []) + [password.text]))
         }
         if endpoint.database != 0 { steps.append((1, ["SELECT", String(endpoint.database)])) }
+        steps.append((Self.identityGreeting, ["INFO", "server"]))
         steps.append((Self.lastGreeting, ["PING"]))
         var command = takeBuilder()
         for step in steps {
@@ -228,6 +240,9 @@ public final class RedisClient {
     func becameReady(_ connection: RedisConnection) {
         guard connection === self.connection else { return }
         metrics.connects.add()
+        connectionCount &+= 1
+        if connection.runID == nil || connection.runID != runID { serverGeneration &+= 1 }
+        runID = connection.runID
         log.info("Redis is ready", ["redis": .string(endpoint.description)])
         change(to: .ready)
     }
@@ -264,7 +279,7 @@ public final class RedisClient {
         metrics.depth.set(0)
         // A replica was well enough to be read: the next look at who answers there need not wait.
         let wasWell = fault.code == .readOnly || loop.nowNanos &- lost.readyNanos >= limits.backoffMaxNanos
-        if lost.isReady, wasWell { backoff.reset() }
+        if lost.isReady, wasWell { pause.reset() }
         let isClosed = state == .closed
         if !isClosed { state = .waiting(fault) }
         // Told one by one: each call may send, and learns that there is no connection, or close.
@@ -280,7 +295,7 @@ public final class RedisClient {
         guard state != .closed else { return }
         metrics.count(fault.code)
         var random = SystemRandomNumberGenerator()
-        let wait = backoff.next(using: &random)
+        let wait = pause.next(using: &random)
         retryTimer?.arm(afterNanos: wait)
         log.warning(
             "Redis is away, will connect again",

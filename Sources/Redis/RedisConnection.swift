@@ -15,6 +15,9 @@ final class RedisConnection: LinkOwner {
     /// Scripts that this server has seen on this connection, by index in the client's table.
     private(set) var loadedScripts: UInt64 = 0
 
+    /// What the server said to be its process; nil where it did not.
+    private(set) var runID: [UInt8]?
+
     private unowned let client: RedisClient
     private let loop: Loop
     private var reader: ReplyReader
@@ -137,6 +140,10 @@ final class RedisConnection: LinkOwner {
         let reply = RedisReply(reader.arena, 0)
         let fault = reply.kind == .error ? RedisFault(errorReply: reply.bytes) : nil
         switch entry.purpose {
+        case .handshake where entry.tag == RedisClient.identityGreeting:
+            // Whatever refuses this alone is no reason not to work with the server.
+            if fault == nil { runID = Self.runID(in: reply.bytes) }
+            return
         case .handshake: return greeted(step: entry.tag, fault)
         case .script(let index):
             if fault?.code == .noScript { return resend(entry, index: Int(index)) }
@@ -165,6 +172,17 @@ final class RedisConnection: LinkOwner {
         }
         kept.drop(entry.keptBytes)
         if !isKnown { client.failed(entry.tag, RedisFault(.noScript)) }
+    }
+
+    /// The value of the line `run_id:…` of INFO's answer: forty hexadecimal digits today; nil for none and for more than
+    /// 64 bytes.
+    static func runID(in info: UnsafeRawBufferPointer) -> [UInt8]? {
+        let name = Array("run_id:".utf8)
+        for line in info.split(separator: UInt8(ascii: "\n")) where line.starts(with: name) {
+            let value = line.dropFirst(name.count).prefix { $0 != UInt8(ascii: "\r") }
+            return value.isEmpty || value.count > 64 ? nil : Array(value)
+        }
+        return nil
     }
 
     private func greeted(step: UInt64, _ fault: RedisFault?) {

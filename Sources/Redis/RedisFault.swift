@@ -101,6 +101,9 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
+    /// The server shares keys out over several places and takes no call that names keys of two of them.
+    public var refusesManySlots: Bool { code == .clusterDown && text.hasPrefix("CROSSSLOT") }
+
     /// No waiting mends it: the key holds something of another kind, or the command is one that this server never takes.
     public var isLasting: Bool { code == .wrongType || code == .refused }
 

@@ -1,5 +1,6 @@
 public import Crypto
 import Glibc
+import Telemetry
 
 /// What tests, demo and bench need in place of Apple's account: a provider key, and a certificate authority with its server.
 ///
@@ -78,13 +79,9 @@ public struct DemoCredentials: Sendable {
     }
 
     private static func read(_ path: String) -> [UInt8]? {
-        let fd = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-        guard fd >= 0 else { return nil }
-        defer { Glibc.close(fd) }
         // No file of the set comes near this size.
-        var bytes = [UInt8](repeating: 0, count: 65_536)
-        let count = Glibc.read(fd, &bytes, bytes.count)
-        return count > 0 && count < bytes.count ? Array(bytes.prefix(count)) : nil
+        guard case .bytes(let bytes) = SmallFile.read(path, limit: 65_536), !bytes.isEmpty else { return nil }
+        return bytes
     }
 
     /// Writes beside the target and renames, so that no reader sees half a file.

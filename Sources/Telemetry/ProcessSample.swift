@@ -80,17 +80,7 @@ public struct ProcessSample: Sendable {
     }
 
     private static func file(_ path: String) -> [UInt8]? {
-        let fd = open(path, O_RDONLY | O_CLOEXEC)
-        guard fd >= 0 else { return nil }
-        defer { close(fd) }
-        var bytes: [UInt8] = []
-        var block = [UInt8](repeating: 0, count: 16384)
-        while bytes.count < 1 << 20 {
-            let got = Glibc.read(fd, &block, block.count)
-            if got < 0 && errno == EINTR { continue }
-            guard got > 0 else { break }
-            bytes += block.prefix(got)
-        }
+        guard case .bytes(let bytes) = SmallFile.read(path) else { return nil }
         return bytes
     }
 }

@@ -1,4 +1,5 @@
 import Crypto
+import Digits
 import EventLoop
 
 /// A record as a producer writes it: key and JSON text.

@@ -28,6 +28,7 @@ struct ConfigurationTests {
         ("auto.offset.reset", "latest"), ("auto.offset.reset", "largest"), ("enable.auto.commit", "false"),
         ("enable.auto.offset.store", "true"), ("bootstrap.servers", "x:1"), ("acks", "0"),
         ("partition.assignment.strategy", "cooperative-sticky"), ("client.rack", "a\0b"),
+        ("enable.partition.eof", "false"),
     ])
     func whatWouldBreakTheGuaranteeIsRefused(key: String, value: String) {
         #expect(problems([key: value]).count == 1)

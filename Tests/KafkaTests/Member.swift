@@ -25,6 +25,8 @@ final class Member: KafkaConsumerDelegate {
     var revocationAnswer = KafkaRevocation.complete
     var willRevoke = 0
     var onRecord: ((Seen) -> Void)?
+    var ledger = OffsetLedger()
+    var committedAtStart: [PartitionOffset] = []
 
     init(
         _ bootstrap: String, group: String, topics: [String], options: [String: String] = [:],
@@ -34,6 +36,11 @@ final class Member: KafkaConsumerDelegate {
         all.merge(options) { $1 }
         consumer = try KafkaConsumer(
             KafkaConfiguration(brokers: bootstrap, group: group, options: all, offsetReset: reset), topics: topics)
+        consumer.delegate = self
+    }
+
+    init(_ consumer: KafkaConsumer) {
+        self.consumer = consumer
         consumer.delegate = self
     }
 
@@ -48,6 +55,7 @@ final class Member: KafkaConsumerDelegate {
             value: record.value.map { String(decoding: $0, as: UTF8.self) }, headers: headers,
             hasTime: record.timestampMs != nil)
         seen.append(one)
+        _ = ledger.receive(record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: 0)
         if storesAll { consumer.storeOffset(record.partition, next: record.offset + 1) }
         onRecord?(one)
     }
@@ -59,13 +67,20 @@ final class Member: KafkaConsumerDelegate {
 
     func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent) {
         switch event {
-        case .assigned: assignments += 1
+        case .assigned(let partitions):
+            assignments += 1
+            for partition in partitions { ledger.assign(partition) }
         case .revoked(let partitions, let lost): revocations.append((partitions, lost))
         case .committed(let offsets, let error): commits.append((offsets, error))
         case .failed(let error, _), .fatal(let error): failures.append(error)
         case .endReached: break
         case .closed: isClosed = true
         }
+    }
+
+    func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset]) {
+        committedAtStart += offsets
+        for one in offsets { ledger.noteCommitted(one.partition, offset: one.offset) }
     }
 
     func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer) { statistics += 1 }

@@ -119,6 +119,63 @@ struct OffsetLedgerTests {
         #expect(ledger.pressure(on: one, nowNanos: 1100) == .unchanged)
     }
 
+    @Test func partitionsShareTheBoundOnBytes() throws {
+        let ledger = Ledger(OffsetLedger.Limits(records: 1 << 40, bytes: 100, minimumPauseNanos: 100))
+        ledger.assign(one)
+        ledger.assign(two)
+        _ = try slot(ledger.receive(two, offset: 0, bytes: 30, nowNanos: 0))
+        #expect(ledger.pressure(on: two, nowNanos: 0) == .unchanged)
+        _ = try slot(ledger.receive(one, offset: 0, bytes: 60, nowNanos: 0))
+        #expect(ledger.pressure(on: two, nowNanos: 0) == .unchanged, "the other holds more")
+        #expect(ledger.pressure(on: one, nowNanos: 0) == .pause)
+        #expect(ledger.windowUsed(two) == 0.9)
+        _ = try slot(ledger.receive(two, offset: 1, bytes: 10, nowNanos: 0))
+        #expect(ledger.pressure(on: two, nowNanos: 0) == .pause, "the bound itself holds for all")
+    }
+
+    @Test func stuckBytesOfOnePartitionDoNotStopTheOthers() throws {
+        let ledger = Ledger(OffsetLedger.Limits(records: 1 << 40, bytes: 100, minimumPauseNanos: 100))
+        ledger.assign(one)
+        ledger.assign(two)
+        let stuck = try slot(ledger.receive(one, offset: 0, bytes: 70, nowNanos: 0))
+        let small = try slot(ledger.receive(two, offset: 0, bytes: 30, nowNanos: 0))
+        #expect(ledger.pressure(on: one, nowNanos: 0) == .pause)
+        #expect(ledger.pressure(on: two, nowNanos: 0) == .pause)
+        _ = ledger.settle(small)
+        #expect(ledger.pressure(on: one, nowNanos: 200) == .unchanged)
+        #expect(ledger.pressure(on: two, nowNanos: 200) == .resume)
+        _ = ledger.settle(stuck)
+        #expect(ledger.pressure(on: one, nowNanos: 200) == .resume)
+    }
+
+    @Test(arguments: [true, false]) func whatLiesBetweenTheCommittedOffsetAndTheFirstRecordIsCountedOnce(
+        isToldFirst: Bool
+    ) throws {
+        let ledger = Ledger()
+        ledger.assign(one)
+        if isToldFirst { ledger.noteCommitted(one, offset: 10) }
+        _ = try slot(ledger.receive(one, offset: 17, bytes: 1, nowNanos: 0))
+        if !isToldFirst { ledger.noteCommitted(one, offset: 10) }
+        #expect(ledger.skippedOffsets == 7)
+        ledger.noteCommitted(one, offset: 10)
+        _ = try slot(ledger.receive(one, offset: 18, bytes: 1, nowNanos: 0))
+        #expect(ledger.skippedOffsets == 7)
+        ledger.assign(one)
+        _ = try slot(ledger.receive(one, offset: 30, bytes: 1, nowNanos: 0))
+        #expect(ledger.skippedOffsets == 7, "nothing is known of this assignment")
+    }
+
+    @Test(arguments: [nil, -1, 0, 5, .max] as [Int64?]) func offsetsThatTellOfNoGapCountNothing(committed: Int64?)
+        throws
+    {
+        let ledger = Ledger()
+        ledger.noteCommitted(one, offset: 0)
+        ledger.assign(one)
+        _ = try slot(ledger.receive(one, offset: 0, bytes: 1, nowNanos: 0))
+        ledger.noteCommitted(one, offset: committed)
+        #expect(ledger.skippedOffsets == 0)
+    }
+
     @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64]) func agreesWithANaiveModel(seed: UInt64) {
         var random = SplitMix(state: seed)
         var model = NaiveLedger()
@@ -243,6 +300,7 @@ private final class Ledger {
 
     @discardableResult func assign(_ partition: TopicPartition) -> Bool { inner.assign(partition) }
     @discardableResult func revoke(_ partition: TopicPartition) -> Int64? { inner.revoke(partition) }
+    func noteCommitted(_ partition: TopicPartition, offset: Int64?) { inner.noteCommitted(partition, offset: offset) }
     func receive(_ partition: TopicPartition, offset: Int64, bytes: Int, nowNanos: UInt64) -> OffsetLedger.Receipt {
         inner.receive(partition, offset: offset, bytes: bytes, nowNanos: nowNanos)
     }

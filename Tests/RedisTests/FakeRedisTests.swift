@@ -28,7 +28,8 @@ private final class FakeRedis: LinkDelegate {
     func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) {
         guard greeted.contains(ObjectIdentifier(link)) else {
             greeted.insert(ObjectIdentifier(link))
-            return link.write(Array("+PONG\r\n".utf8))
+            // INFO, of which it knows nothing, and PING.
+            return link.write(Array("-ERR unknown command\r\n+PONG\r\n".utf8))
         }
         link.write(answer)
         if closes { link.close() }

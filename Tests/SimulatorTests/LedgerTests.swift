@@ -1,4 +1,5 @@
 import Crypto
+import Digits
 import EventLoop
 import Glibc
 import HTTP2

@@ -19,7 +19,7 @@ public enum APNsCredential: Sendable {
                 throw APNsFault(.badCredential, "\(name) '\(id)' must be ten capital letters and digits")
             }
         }
-        let pem = try SmallFile.read(keyFile)
+        let pem = try CredentialFile.read(keyFile)
         do {
             return .token(key: try PrivateKey(pem: pem), keyID: keyID, teamID: teamID)
         } catch {
@@ -32,7 +32,7 @@ public enum APNsCredential: Sendable {
     /// - Throws: `unreadableFile`, or `badCredential` where the two do not fit.
     public static func certificate(chainFile: String, keyFile: String) throws(APNsFault) -> APNsCredential {
         let read = APNsCredential.certificate(
-            chainPEM: try SmallFile.read(chainFile), keyPEM: try SmallFile.read(keyFile))
+            chainPEM: try CredentialFile.read(chainFile), keyPEM: try CredentialFile.read(keyFile))
         return try read.checked(chainFile)
     }
 
@@ -42,12 +42,12 @@ public enum APNsCredential: Sendable {
     public static func archive(file: String, passwordFile: String?) throws(APNsFault) -> APNsCredential {
         var password: [UInt8] = []
         if let passwordFile {
-            password = try SmallFile.read(passwordFile)
+            password = try CredentialFile.read(passwordFile)
             // The newline that editors add is not part of it.
             while let last = password.last, last == 0x0A || last == 0x0D { password.removeLast() }
             guard !password.contains(0) else { throw APNsFault(.badCredential, "\(passwordFile): holds a NUL byte") }
         }
-        let read = APNsCredential.archive(bytes: try SmallFile.read(file), password: Secret(bytes: password))
+        let read = APNsCredential.archive(bytes: try CredentialFile.read(file), password: Secret(bytes: password))
         return try read.checked(file)
     }
 

@@ -85,13 +85,7 @@ public struct DeviceToken: Sendable, Hashable {
     /// Writes raw token bytes as hexadecimal; nil when there are none or too many.
     public init?(bytes: some Collection<UInt8>) {
         guard !bytes.isEmpty, bytes.count <= Self.digitsMax / 2 else { return nil }
-        var digits: [UInt8] = []
-        digits.reserveCapacity(bytes.count * 2)
-        for byte in bytes {
-            digits.append(HexDigits.digit(byte >> 4))
-            digits.append(HexDigits.digit(byte & 15))
-        }
-        self.hex = String(decoding: digits, as: UTF8.self)
+        hex = Hex.string(bytes)
     }
 }
 

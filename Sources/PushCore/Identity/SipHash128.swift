@@ -87,7 +87,7 @@ public struct SipHash128: Sendable {
         return withUnsafeMutableBytes(of: &text) { bytes in
             for (place, word) in [first &>> 32, first, second &>> 32, second].enumerated() {
                 bytes.storeBytes(
-                    of: HexDigits.eight(UInt32(truncatingIfNeeded: word)), toByteOffset: place &* 8, as: UInt64.self)
+                    of: Hex.digits(UInt32(truncatingIfNeeded: word)), toByteOffset: place &* 8, as: UInt64.self)
             }
             return [UInt8](bytes)
         }

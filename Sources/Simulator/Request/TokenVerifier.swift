@@ -1,4 +1,5 @@
 import Crypto
+import Digits
 import JSON
 
 /// Judges provider tokens, each distinct one only once: a signature check costs as much as forty requests.

@@ -55,6 +55,7 @@ public struct Configuration: Sendable {
         public var feedback = "push.feedback"
         public var sms = "push.sms"
         public var deadLetter = "push.dead-letter"
+        public var stateResults = "push.state-results"
 
         public init() {}
 
@@ -63,7 +64,7 @@ public struct Configuration: Sendable {
             [
                 ("events", events), ("user_state", userState), ("chunks", chunks), ("parked", parked),
                 ("deliveries", deliveries), ("results", results), ("feedback", feedback), ("sms", sms),
-                ("dead_letter", deadLetter),
+                ("dead_letter", deadLetter), ("state_results", stateResults),
             ]
         }
     }

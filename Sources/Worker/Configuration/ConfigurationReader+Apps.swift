@@ -2,6 +2,7 @@ import APNs
 import EventLoop
 import Payload
 import PushCore
+import Telemetry
 import YAML
 
 extension ConfigurationReader {

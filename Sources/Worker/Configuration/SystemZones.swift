@@ -1,4 +1,5 @@
 public import PushCore
+import Telemetry
 
 /// The system's time zones (`/usr/share/zoneinfo`), each file read once and kept.
 ///

@@ -1,4 +1,5 @@
 import Payload
+import Telemetry
 import YAML
 
 /// Reads template files, each once; what is wrong in them is reported with their own lines.

@@ -65,7 +65,7 @@ extension Pipeline: RedisClientDelegate {
     }
 
     private func noteWritten() {
-        if shard.writes.taken() { shard.log.info("Redis takes writes again") }
+        if shard.writes.refusal != nil { shard.writes.taken(nowNanos: shard.nowNanos) }
     }
 }
 

@@ -20,9 +20,10 @@ struct ShardParts {
         let userState: KafkaConsumer
         let producers: OutProducers
         do throws(KafkaFault) {
-            events = try KafkaConsumer(client, topics: [topics.events])
+            events = try KafkaConsumer(client.member("\(index)"), topics: [topics.events])
             // A member of its own, so that pushes that pile up never hold back user state.
-            userState = try KafkaConsumer(client, topics: [topics.userState, topics.parked])
+            userState = try KafkaConsumer(
+                client.member("\(index)-state"), topics: [topics.userState, topics.parked])
             producers = try OutProducers(client)
         } catch {
             throw StartFault("Kafka: \(error)")
@@ -30,7 +31,7 @@ struct ShardParts {
         let metrics = PipelineMetrics(registry)
         return PipelineParts(
             loop: loop, limits: limits, apps: try apps(), events: events, userState: userState,
-            outbox: Outbox(producers: producers.all, loop: loop, log: log, failures: metrics.recordFailures),
+            outbox: Outbox(producers: producers, loop: loop, log: log, metrics: metrics.outbox),
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
             results: configuration.results, traces: TracePlan(configuration.trace))
     }

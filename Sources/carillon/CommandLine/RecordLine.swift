@@ -1,3 +1,4 @@
+import Digits
 import JSON
 import Kafka
 
@@ -40,7 +41,7 @@ struct RecordLine {
         } else if let text = String(validating: bytes, as: UTF8.self) {
             writer.member(name, text)
         } else {
-            writer.member(hexName, Hexadecimal.text(bytes))
+            writer.member(hexName, Hex.string(bytes))
         }
     }
 
@@ -69,11 +70,11 @@ struct RecordLine {
         if let value = root["value"] {
             self.value = value.isNull ? nil : value.sourceBytes.map { Array($0) } ?? value.utf8.map { Array($0) }
         } else if let hex = root["value_hex"]?.string {
-            value = Hexadecimal.bytes(hex)
+            value = Hex.bytes(hex.utf8)
         } else {
             return nil
         }
-        key = root["key"]?.utf8.map { Array($0) } ?? root["key_hex"]?.string.flatMap { Hexadecimal.bytes($0) }
+        key = root["key"]?.utf8.map { Array($0) } ?? root["key_hex"]?.string.flatMap { Hex.bytes($0.utf8) }
         topic = root["topic"]?.string
         timestampMs = root["timestamp_ms"]?.int
     }

@@ -8,13 +8,24 @@ final class RedisWrites {
     /// Since when and how it refuses; nil: it takes them.
     private(set) var refusal: Refusal?
     private let log: Log
-    private var limiter = LogLimiter()
+    private var limiter = LogLimiter<Line>()
     private static let forgetNanos: UInt64 = 10_000_000_000
 
     struct Refusal {
         /// `RedisFault.Code.name`.
         var code: String
         var lastNanos: UInt64
+    }
+
+    /// A line of the log by its text and cause.
+    private struct Line: Hashable {
+        var text: UInt
+        var code: String
+
+        init(_ text: StaticString, _ code: String) {
+            self.text = UInt(bitPattern: text.utf8Start)
+            self.code = code
+        }
     }
 
     init(log: Log) {
@@ -30,11 +41,13 @@ final class RedisWrites {
         tell(fault, "Redis takes no writes: pushes go without a badge until it does", nowNanos: nowNanos)
     }
 
-    /// A write was taken. True: it was refused before.
-    func taken() -> Bool {
-        guard refusal != nil else { return false }
+    /// A write was taken.
+    func taken(nowNanos: UInt64) {
+        guard refusal != nil else { return }
         refusal = nil
-        return true
+        let text: StaticString = "Redis takes writes again"
+        guard let untold = limiter.admit(Line(text, ""), nowNanos: nowNanos) else { return }
+        log.info(text, ["suppressed": .int(Int(clamping: untold))])
     }
 
     /// Nothing is left that would be written, so nothing would tell; the next write shows how it is.
@@ -44,7 +57,7 @@ final class RedisWrites {
 
     /// The server's own text may quote a key: it stays out.
     func tell(_ fault: RedisFault, _ text: StaticString, nowNanos: UInt64) {
-        guard let line = limiter.admit(text, fault.code.name, nowNanos: nowNanos) else { return }
-        log.error(text, ["code": .string(fault.code.name), "not_told": .int(line.suppressed)])
+        guard let untold = limiter.admit(Line(text, fault.code.name), nowNanos: nowNanos) else { return }
+        log.error(text, ["code": .string(fault.code.name), "suppressed": .int(Int(clamping: untold))])
     }
 }

@@ -274,6 +274,10 @@ extension Intake: KafkaConsumerDelegate {
         return .deferred
     }
 
+    func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset]) {
+        for one in offsets { ledger.noteCommitted(one.partition, offset: one.offset) }
+    }
+
     func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent) {
         switch event {
         case .assigned(let partitions):

@@ -1,21 +1,36 @@
 import EventLoop
+import Glibc
 import JSON
 import Kafka
 import Telemetry
 
 /// Records on their way out. Each gets to the broker in the end, or the loss is told by name.
 ///
-/// A full queue and a refused record are both tried again after a pause; only what can never be taken (a record over
-/// the broker's size) is given up, logged and counted. Loop-bound. What waits here keeps its event unsettled, so the
-/// amount is bounded by the intake.
+/// A full queue and a refused record are tried again after a doubling, jittered pause (250 ms to 5 s); only what can
+/// never be taken (a record over the broker's size) is given up, logged and counted. A producer that is dead for good is
+/// replaced, and what it had not acknowledged is sent again: the broker may then have a record twice. Loop-bound. What
+/// waits here keeps its event unsettled, so the amount is bounded by the intake.
 final class Outbox {
-    private let producers: [KafkaProducer]
-    private let log: Log
-    private let failures: Counter
-    private var waiting: [Waiting] = []
-    private var retry: LoopTimer?
     /// Called once per record that the broker has (or that was given up), with the record's tag.
     private var didSettle: (UInt64) -> Void = { _ in }
+    /// Called after reports were taken, once per turn of a producer.
+    private var didTakeReports: () -> Void = {}
+    /// Called once, when a dead producer cannot be replaced: nothing leaves this shard any more.
+    private var didFail: () -> Void = {}
+    private let producers: OutProducers
+    private let loop: Loop
+    private let log: Log
+    private let metrics: OutboxMetrics
+    private var watchers: [OutProducers.Role: FDWatcher] = [:]
+    /// Dead producers whose last reports are still to come.
+    private var retired: [Retired] = []
+    /// Replacements in a row without a record written, by role.
+    private var deaths: [OutProducers.Role: Int] = [:]
+    private var hasFailed = false
+    private var waiting: [Waiting] = []
+    private var retry: LoopTimer?
+    private var pause = RetryPause(minNanos: 250_000_000, maxNanos: 5_000_000_000)
+    private var warnings = LogLimiter<Warning>()
 
     private struct Waiting {
         var topic: OutTopic
@@ -25,44 +40,65 @@ final class Outbox {
         var tag: UInt64
     }
 
-    private static let retryNanos: UInt64 = 250_000_000
+    private struct Retired {
+        let role: OutProducers.Role
+        let producer: KafkaProducer
+        let watcher: FDWatcher?
+    }
 
-    private var watchers: [FDWatcher] = []
-    private let loop: Loop
-    init(producers: [KafkaProducer], loop: Loop, log: Log, failures: Counter) {
-        self.loop = loop
+    private enum Warning: Hashable {
+        case refused(code: Int32)
+        case cut, givenUp
+    }
+
+    private static let reportsPerTurn = 1024
+    /// A cluster that kills each new producer before it wrote anything needs an operator: about 8 s of trying.
+    private static let deathsMax = 5
+
+    init(producers: OutProducers, loop: Loop, log: Log, metrics: OutboxMetrics) {
         self.producers = producers
+        self.loop = loop
         self.log = log
-        self.failures = failures
+        self.metrics = metrics
         retry = LoopTimer(loop: loop) { [unowned self] in resend() }
     }
 
+    /// Begins to take the broker's answers.
+    ///
+    /// - Parameters:
+    ///   - didSettle: one record is with the broker, or was given up; its tag.
+    ///   - didTakeReports: reports were taken, so there may be room for more.
+    ///   - didFail: a dead producer could not be replaced; the process should exit with 70.
     func start(
-        didSettle: @escaping (UInt64) -> Void, didTakeReports: @escaping () -> Void, didFail: @escaping () -> Void
+        didSettle: @escaping (UInt64) -> Void, didTakeReports: @escaping () -> Void = {},
+        didFail: @escaping () -> Void = {}
     ) throws(LoopFault) {
         self.didSettle = didSettle
-        for producer in producers {
-            watchers.append(
-                try FDWatcher(loop: loop, fd: producer.wakeFD) { [unowned self] in
-                    takeReports(of: producer, max: 1024)
-                    didTakeReports()
-                })
-        }
+        self.didTakeReports = didTakeReports
+        self.didFail = didFail
+        for role in OutProducers.Role.allCases { watchers[role] = try watch(producers[role], role) }
     }
 
-    func cancel() { for watcher in watchers { watcher.cancel() } }
+    /// Takes no more answers and sends nothing again; no callback comes after it.
+    func cancel() {
+        retry?.cancel()
+        for watcher in watchers.values { watcher.cancel() }
+        watchers = [:]
+        for one in retired { one.watcher?.cancel() }
+        retired = []
+    }
 
     /// Records whose acknowledgement is still to come.
-    var pendingCount: Int { producers.reduce(waiting.count) { $0 + $1.pendingCount } }
+    var pendingCount: Int {
+        let live = OutProducers.Role.allCases.reduce(waiting.count) { $0 + producers[$1].pendingCount }
+        return retired.reduce(live) { $0 + $1.producer.pendingCount }
+    }
 
-    func send(
-        _ topic: OutTopic, key: String, value: borrowing JSONWriter, tag: UInt64
-    ) {
+    func send(_ topic: OutTopic, key: String, value: borrowing JSONWriter, tag: UInt64) {
         var key = key
         let outcome = key.withUTF8 { key in
             value.withBytes { value in
-                topic.producer.produce(
-                    to: topic.handle, key: UnsafeRawBufferPointer(key), value: value, opaque: tag)
+                producers.produce(to: topic, key: UnsafeRawBufferPointer(key), value: value, tag: tag)
             }
         }
         if outcome == .queued { return }
@@ -73,144 +109,188 @@ final class Outbox {
     func sendRaw(
         _ topic: OutTopic, key: [UInt8]?, value: [UInt8]?, headers: [KafkaHeader], tag: UInt64
     ) {
-        let record = Waiting(topic: topic, key: key, value: value, headers: headers, tag: tag)
-        let outcome = produce(record)
-        if outcome != .queued { hold(record, after: outcome) }
+        submit(Waiting(topic: topic, key: key, value: value, headers: headers, tag: tag))
     }
 
-    /// Takes the broker's answers; called when that producer's descriptor is readable.
-    func takeReports(of producer: KafkaProducer, max: Int) {
-        producer.pollReports(max: max) { report in
-            guard let error = report.error else { return didSettle(report.opaque) }
-            failures.add()
-            guard let record = report.failedRecord, let handle = producer.topic(record.topic) else {
-                log.error(
-                    "a record was given up: the broker can never take it",
-                    ["topic": .string(report.failedRecord?.topic ?? ""), "error": .string(error.name)])
-                return didSettle(report.opaque)
-            }
-            if error.isTooLarge {
-                let topic = OutTopic(handle: handle, producer: producer)
-                return tooLarge(
-                    Waiting(
-                        topic: topic, key: record.key, value: record.value, headers: record.headers,
-                        tag: report.opaque))
-            }
-            log.warning(
-                "a record was refused and is sent again",
-                ["topic": .string(record.topic), "error": .string(error.name)])
-            waiting.append(
-                Waiting(
-                    topic: OutTopic(handle: handle, producer: producer), key: record.key, value: record.value,
-                    headers: record.headers, tag: report.opaque))
-            retry?.arm(afterNanos: Self.retryNanos)
-        }
-    }
-
-    /// Waits for the broker's answers at the end of the process's life. Blocks.
+    /// Waits for the broker's answers at the end of the process's life; true when all have come. Blocks.
     func flush(timeoutMs: Int) -> Bool {
-        resend()
-        var isFlushed = true
-        for producer in producers {
-            let isDone = producer.flush(timeoutMs: timeoutMs) { [didSettle] report in
-                if report.error == nil { didSettle(report.opaque) }
+        let deadline = Loop.monotonicNanos() &+ UInt64(max(0, timeoutMs)) &* 1_000_000
+        while true {
+            resend()
+            for role in OutProducers.Role.allCases {
+                let producer = producers[role]
+                _ = producer.flush(timeoutMs: 50) { take($0, role) }
+                if producer.fatalError != nil { replace(role) }
             }
-            isFlushed = isFlushed && isDone
+            for one in retired { _ = one.producer.flush(timeoutMs: 50) { take($0, one.role) } }
+            releaseRetired()
+            if pendingCount == 0 { return true }
+            if hasFailed || Loop.monotonicNanos() >= deadline { return false }
+            // A broker that refuses at once must not be asked in a busy loop.
+            if !waiting.isEmpty { usleep(20_000) }
         }
-        return isFlushed
+    }
+
+    // MARK: - Reports
+
+    private func watch(_ producer: KafkaProducer, _ role: OutProducers.Role) throws(LoopFault) -> FDWatcher {
+        try FDWatcher(loop: loop, fd: producer.wakeFD) { [unowned self, unowned producer] in
+            takeReports(of: producer, role)
+        }
+    }
+
+    private func takeReports(of producer: KafkaProducer, _ role: OutProducers.Role) {
+        withExtendedLifetime(producer) {
+            producer.pollReports(max: Self.reportsPerTurn) { take($0, role) }
+            if producer === producers[role], producer.fatalError != nil { mend(role) }
+            releaseRetired()
+            didTakeReports()
+        }
+    }
+
+    private func take(_ report: DeliveryReport, _ role: OutProducers.Role) {
+        guard let error = report.error else {
+            if !deaths.isEmpty { deaths[role] = nil }
+            return didSettle(report.opaque)
+        }
+        metrics.failures.add()
+        guard let record = report.failedRecord, let topic = producers.known(record.topic, by: role) else {
+            log.error(
+                "a record was given up: the broker can never take it",
+                ["topic": .string(report.failedRecord?.topic ?? ""), "error": .string(error.name)])
+            return didSettle(report.opaque)
+        }
+        let held = Waiting(
+            topic: topic, key: record.key, value: record.value, headers: record.headers, tag: report.opaque)
+        if error.isTooLarge { return tooLarge(held) }
+        warn(.refused(code: error.code), "a record was refused and is sent again", record.topic, error: error.name)
+        keep(held)
+    }
+
+    // MARK: - A producer's death
+
+    /// The first death is mended at once; a producer that dies again before it wrote anything waits for the next try.
+    private func mend(_ role: OutProducers.Role) {
+        if deaths[role] == nil { replace(role) }
+        scheduleRetry()
+    }
+
+    /// A new producer in the place of the dead one, whose records come back as reports and wait.
+    private func replace(_ role: OutProducers.Role) {
+        guard !hasFailed else { return }
+        let old = producers[role]
+        let cause = old.fatalError
+        let count = deaths[role, default: 0] + 1
+        guard count <= Self.deathsMax else { return fail(role, "no producer lived long enough to write a record") }
+        deaths[role] = count
+        do {
+            try producers.replace(role)
+            let watcher = try watch(producers[role], role)
+            retired.append(Retired(role: role, producer: old, watcher: watchers[role]))
+            watchers[role] = watcher
+        } catch {
+            return fail(role, "\(error)")
+        }
+        metrics.replacements.add()
+        log.error(
+            "a Kafka producer died for good and was replaced: what it had not acknowledged is sent again",
+            [
+                "producer": .string(role.rawValue), "error": .string(cause?.name ?? ""),
+                "text": .string(cause?.text ?? ""), "records": .int(old.pendingCount),
+            ])
+        old.purge()
+    }
+
+    private func fail(_ role: OutProducers.Role, _ why: String) {
+        hasFailed = true
+        log.error(
+            "a dead Kafka producer could not be replaced", ["producer": .string(role.rawValue), "why": .string(why)])
+        didFail()
+    }
+
+    private func releaseRetired() {
+        if retired.isEmpty { return }
+        retired.removeAll { one in
+            guard one.producer.pendingCount == 0 else { return false }
+            one.watcher?.cancel()
+            return true
+        }
+    }
+
+    // MARK: - Another try
+
+    private func submit(_ record: Waiting) {
+        let outcome = producers.produce(
+            to: record.topic, key: record.key, value: record.value, headers: record.headers, tag: record.tag)
+        if outcome != .queued { hold(record, after: outcome) }
     }
 
     private func hold(_ record: Waiting, after outcome: ProduceOutcome) {
         if case .refused(let error) = outcome {
-            failures.add()
+            metrics.failures.add()
             if error.isTooLarge { return tooLarge(record) }
         }
+        keep(record)
+    }
+
+    private func keep(_ record: Waiting) {
         waiting.append(record)
-        retry?.arm(afterNanos: Self.retryNanos)
+        scheduleRetry()
+    }
+
+    private func scheduleRetry() {
+        guard let retry, !retry.isArmed, !hasFailed else { return }
+        var random = SystemRandomNumberGenerator()
+        retry.arm(afterNanos: pause.next(nowNanos: loop.nowNanos, using: &random))
+    }
+
+    private func resend() {
+        for role in OutProducers.Role.allCases where producers[role].fatalError != nil { replace(role) }
+        let records = waiting
+        waiting = []
+        for record in records { submit(record) }
     }
 
     /// Over the topic's limit. A dead letter goes without its bytes then, since its headers say where they lie; another
     /// record is given up.
     private func tooLarge(_ record: Waiting) {
         let isCut = !record.headers.isEmpty && record.value != nil
-        log.error(
+        warn(
+            isCut ? .cut : .givenUp,
             isCut
                 ? "a dead letter goes without its bytes: they are over the topic's max.message.bytes"
                 : "a record was given up: it is over the topic's max.message.bytes",
-            ["topic": .string(record.topic.handle.name), "bytes": .int(record.value?.count ?? 0)])
+            producers.name(of: record.topic), bytes: record.value?.count ?? 0)
         guard isCut else { return didSettle(record.tag) }
         var record = record
         record.value = nil
-        let outcome = produce(record)
-        if outcome != .queued { hold(record, after: outcome) }
+        submit(record)
     }
 
-    private func produce(_ record: Waiting) -> ProduceOutcome {
-        record.topic.producer.produce(
-            to: record.topic.handle, keyBytes: record.key, valueBytes: record.value, headers: record.headers,
-            opaque: record.tag)
-    }
-
-    private func resend() {
-        let records = waiting
-        waiting = []
-        for record in records {
-            let outcome = produce(record)
-            if outcome != .queued { hold(record, after: outcome) }
+    /// One line per cause and ten seconds.
+    private func warn(
+        _ cause: Warning, _ message: StaticString, _ topic: String, error: String = "", bytes: Int = 0
+    ) {
+        guard let suppressed = warnings.admit(cause, nowNanos: loop.nowNanos) else { return }
+        let count = LogValue.int(Int(clamping: suppressed))
+        if case .refused = cause {
+            log.warning(message, ["topic": .string(topic), "error": .string(error), "suppressed": count])
+        } else {
+            log.error(message, ["topic": .string(topic), "bytes": .int(bytes), "suppressed": count])
         }
     }
 }
 
-/// A topic and the producer that writes it.
-struct OutTopic {
-    let handle: KafkaTopic
-    let producer: KafkaProducer
-}
+/// What an outbox counts.
+struct OutboxMetrics {
+    let failures: Counter
+    let replacements: Counter
 
-/// The topics that are written.
-struct OutTopics {
-    var deliveries: OutTopic
-    var results: OutTopic
-    var feedback: OutTopic
-    var sms: OutTopic
-    var deadLetter: OutTopic
-    var parked: OutTopic
-
-    init(_ names: Configuration.Topics, producers: OutProducers) throws(StartFault) {
-        func topic(_ name: String, _ producer: KafkaProducer) throws(StartFault) -> OutTopic {
-            guard let handle = producer.topic(name) else { throw StartFault("\"\(name)\" is no name for a topic") }
-            return OutTopic(handle: handle, producer: producer)
-        }
-        deliveries = try topic(names.deliveries, producers.prompt)
-        results = try topic(names.results, producers.records)
-        feedback = try topic(names.feedback, producers.records)
-        sms = try topic(names.sms, producers.prompt)
-        deadLetter = try topic(names.deadLetter, producers.records)
-        parked = try topic(names.parked, producers.prompt)
+    init(_ registry: MetricsRegistry) {
+        failures = registry.counter(
+            "carillon_record_failures_total", help: "Records that a broker refused; all but oversized are resent.")
+        replacements = registry.counter(
+            "carillon_kafka_producer_replacements_total",
+            help: "Producers that died for good and were made anew; their records were sent again.")
     }
-}
-
-/// Two producers: for what somebody waits for, and for what is only read afterwards.
-///
-/// librdkafka sends one request per partition, and its thread looks at every partition whenever it wakes. Results come
-/// one per push: lingering as long as deliveries do, each would be a request of its own. A mark waits for them, so after
-/// a crash the pushes of so many milliseconds may be made again.
-struct OutProducers {
-    let prompt: KafkaProducer
-    let records: KafkaProducer
-
-    private static let recordsLingerMs = "100"
-
-    /// A `linger.ms` of the configuration holds for both.
-    init(_ client: KafkaConfiguration) throws(KafkaFault) {
-        prompt = try KafkaProducer(client)
-        var lazy = client
-        lazy.clientID += "-records"
-        if lazy.options["linger.ms"] == nil, lazy.options["queue.buffering.max.ms"] == nil {
-            lazy.options["linger.ms"] = Self.recordsLingerMs
-        }
-        records = try KafkaProducer(lazy)
-    }
-
-    var all: [KafkaProducer] { [prompt, records] }
 }

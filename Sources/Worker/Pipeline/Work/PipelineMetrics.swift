@@ -6,7 +6,7 @@ final class PipelineMetrics {
     let recordsConsumed: Counter
     let recordsSettled: Counter
     let duplicates: Counter
-    let recordFailures: Counter
+    let outbox: OutboxMetrics
     let redisRetries: Counter
     let unclaimed: Counter
     let parked: Counter
@@ -42,8 +42,7 @@ final class PipelineMetrics {
         recordsSettled = counter("events_settled_total", "Records whose every outcome is recorded.")
         self.registry = registry
         duplicates = counter("duplicates_suppressed_total", "Recipients finished by an earlier delivery of the event.")
-        recordFailures = counter(
-            "record_failures_total", "Records that a broker refused; all but oversized are resent.")
+        outbox = OutboxMetrics(registry)
         redisRetries = counter("redis_step_retries_total", "Steps taken again because Redis did not answer.")
         unclaimed = counter(
             "redis_unclaimed_total", "Recipients decided while Redis took no writes: pushed without a badge.")

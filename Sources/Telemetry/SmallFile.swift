@@ -1,14 +1,15 @@
-import Glibc
+internal import Glibc
 
-/// Reads a file of configuration whole, as long as it is small.
-enum SmallFile {
-    enum Content {
+/// Reads files whole, as long as they are small. Blocks: for starting, reloading and scraping, never per record.
+public enum SmallFile {
+    public enum Content: Equatable, Sendable {
         case bytes([UInt8])
         /// Why it could not be read, for people.
         case unreadable(String)
     }
 
-    static func read(_ path: String, limit: Int = 1 << 20) -> Content {
+    /// - Parameter limit: the largest size in bytes; more is `unreadable`, never a part.
+    public static func read(_ path: String, limit: Int = 1 << 20) -> Content {
         let fd = open(path, O_RDONLY | O_CLOEXEC)
         guard fd >= 0 else { return .unreadable(reason()) }
         defer { close(fd) }
@@ -25,8 +26,9 @@ enum SmallFile {
     }
 
     /// A password or token that stands alone in a file; the newline that editors add is not part of it.
-    static func readSecret(_ path: String) -> Content {
-        guard case .bytes(var bytes) = read(path, limit: 1 << 16) else { return read(path, limit: 1 << 16) }
+    public static func readSecret(_ path: String) -> Content {
+        let content = read(path, limit: 1 << 16)
+        guard case .bytes(var bytes) = content else { return content }
         while let last = bytes.last, last == 0x0A || last == 0x0D { bytes.removeLast() }
         if bytes.isEmpty { return .unreadable("empty") }
         return bytes.contains(0) ? .unreadable("holds a NUL byte") : .bytes(bytes)

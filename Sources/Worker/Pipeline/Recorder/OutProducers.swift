@@ -1,0 +1,145 @@
+import Kafka
+
+/// Two producers: for what somebody waits for, and for what is only read afterwards. One that died is made anew.
+///
+/// librdkafka sends one request per partition, and its thread looks at every partition whenever it wakes. Results come
+/// one per push: lingering as long as deliveries do, each would be a request of its own. A mark waits for them, so after
+/// a crash the pushes of so many milliseconds may be made again.
+final class OutProducers {
+    enum Role: String, CaseIterable {
+        /// Somebody waits for the record: it leaves within `linger.ms`.
+        case prompt
+        /// Read afterwards: it may wait 100 ms for others.
+        case records
+    }
+
+    typealias Make = (Role) throws(KafkaFault) -> KafkaProducer
+
+    private struct Route {
+        var role: Role
+        var producer: KafkaProducer
+        var handle: KafkaTopic
+    }
+
+    private let make: Make
+    private var prompt: KafkaProducer
+    private var records: KafkaProducer
+    /// By `OutTopic.index`.
+    private var routes: [Route] = []
+
+    private static let recordsLingerMs = "100"
+
+    /// - Parameter make: makes a producer, at first and in place of a dead one.
+    init(make: @escaping Make) throws(KafkaFault) {
+        self.make = make
+        prompt = try make(.prompt)
+        records = try make(.records)
+    }
+
+    /// A `linger.ms` of the configuration holds for both.
+    convenience init(_ client: KafkaConfiguration) throws(KafkaFault) {
+        try self.init { role throws(KafkaFault) in try KafkaProducer(Self.configuration(client, role)) }
+    }
+
+    private static func configuration(_ client: KafkaConfiguration, _ role: Role) -> KafkaConfiguration {
+        guard role == .records else { return client }
+        var lazy = client
+        lazy.clientID += "-records"
+        if lazy.options["linger.ms"] == nil, lazy.options["queue.buffering.max.ms"] == nil {
+            lazy.options["linger.ms"] = recordsLingerMs
+        }
+        return lazy
+    }
+
+    /// The present producer of that role.
+    subscript(role: Role) -> KafkaProducer {
+        switch role {
+        case .prompt: prompt
+        case .records: records
+        }
+    }
+
+    /// The topic of that name as this role writes it; nil for a name Kafka cannot have.
+    func topic(_ name: String, by role: Role) -> OutTopic? {
+        if let known = known(name, by: role) { return known }
+        let producer = self[role]
+        guard let handle = producer.topic(name) else { return nil }
+        routes.append(Route(role: role, producer: producer, handle: handle))
+        return OutTopic(index: routes.count - 1)
+    }
+
+    /// A topic that was asked for before; nil for any other.
+    func known(_ name: String, by role: Role) -> OutTopic? {
+        routes.firstIndex { $0.role == role && $0.handle.name == name }.map(OutTopic.init(index:))
+    }
+
+    func name(of topic: OutTopic) -> String { routes[topic.index].handle.name }
+
+    func produce(
+        to topic: OutTopic, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, tag: UInt64
+    ) -> ProduceOutcome {
+        let producer = routes[topic.index].producer
+        return producer.produce(to: routes[topic.index].handle, key: key, value: value, opaque: tag)
+    }
+
+    func produce(
+        to topic: OutTopic, key: [UInt8]?, value: [UInt8]?, headers: [KafkaHeader], tag: UInt64
+    ) -> ProduceOutcome {
+        let producer = routes[topic.index].producer
+        return producer.produce(
+            to: routes[topic.index].handle, keyBytes: key, valueBytes: value, headers: headers, opaque: tag)
+    }
+
+    /// Puts a new producer in the place of this role's, for all its topics; the old one's reports are still to be taken.
+    func replace(_ role: Role) throws(KafkaFault) {
+        let fresh = try make(role)
+        var replaced = routes
+        for index in replaced.indices where replaced[index].role == role {
+            guard let handle = fresh.topic(replaced[index].handle.name) else {
+                throw .creation("no handle for the topic \(replaced[index].handle.name)")
+            }
+            replaced[index].producer = fresh
+            replaced[index].handle = handle
+        }
+        routes = replaced
+        switch role {
+        case .prompt: prompt = fresh
+        case .records: records = fresh
+        }
+    }
+}
+
+/// A topic that is written, by its place in `OutProducers`, which knows who writes it now.
+struct OutTopic {
+    /// Made by `OutProducers` alone.
+    fileprivate let index: Int
+}
+
+/// The topics that are written.
+struct OutTopics {
+    let deliveries: OutTopic
+    let results: OutTopic
+    let feedback: OutTopic
+    let sms: OutTopic
+    let deadLetter: OutTopic
+    /// Records of ours that wait for their time.
+    let parked: OutTopic
+    /// What became of records of user state.
+    let stateResults: OutTopic
+
+    init(_ names: Configuration.Topics, producers: OutProducers) throws(StartFault) {
+        func topic(_ name: String, _ role: OutProducers.Role) throws(StartFault) -> OutTopic {
+            guard let topic = producers.topic(name, by: role) else {
+                throw StartFault("\"\(name)\" is no name for a topic")
+            }
+            return topic
+        }
+        deliveries = try topic(names.deliveries, .prompt)
+        results = try topic(names.results, .records)
+        feedback = try topic(names.feedback, .records)
+        sms = try topic(names.sms, .prompt)
+        deadLetter = try topic(names.deadLetter, .records)
+        parked = try topic(names.parked, .records)
+        stateResults = try topic(names.stateResults, .records)
+    }
+}

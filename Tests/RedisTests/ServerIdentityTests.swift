@@ -1,0 +1,91 @@
+import Support
+import Testing
+
+@testable import Redis
+
+/// Whether a new connection meets the server process of the last one.
+@Suite("Server identity", .timeLimit(.minutes(5)))
+struct ServerIdentityTests {
+    private struct Seen: Equatable {
+        var connections: UInt32
+        var generation: UInt32
+    }
+
+    private func seen(_ world: RedisWorld) async throws -> Seen {
+        try #require(
+            await world.with { client, _ in
+                Seen(connections: client.connectionCount, generation: client.serverGeneration)
+            })
+    }
+
+    private func arguments(_ port: UInt16) -> [String] {
+        ["--port", String(port), "--bind", "127.0.0.1", "--save", ""]
+    }
+
+    @Test func aLostConnectionMeetsTheSameServerAndARestartMakesAnother() async throws {
+        let port = try Ports.free()
+        let first = try ServerProcess("redis-server", arguments(port), readyLine: "Ready to accept")
+        let world = try RedisWorld()
+        try await world.connect("redis://127.0.0.1:\(port)")
+        #expect(try await seen(world) == Seen(connections: 1, generation: 1))
+        try await world.send(1, "CLIENT", "KILL", "SKIPME", "no", "TYPE", "normal")
+        _ = try await world.waiting()
+        try await world.ready()
+        #expect(try await seen(world) == Seen(connections: 2, generation: 1))
+        first.stop()
+        let second = try ServerProcess("redis-server", arguments(port), readyLine: "Ready to accept")
+        try await world.ready()
+        #expect(try await seen(world) == Seen(connections: 3, generation: 2))
+        await world.end()
+        second.stop()
+    }
+
+    @Test func whereINFOIsRefusedEachConnectionCountsAsAnotherServer() async throws {
+        let server = try RedisServer()
+        _ = try server.command("ACL SETUSER worker on >pw ~* +@all -info")
+        let world = try RedisWorld()
+        try await world.connect("redis://worker:pw@127.0.0.1:\(server.port)")
+        #expect(try await seen(world) == Seen(connections: 1, generation: 1))
+        try await world.send(1, "CLIENT", "KILL", "SKIPME", "no", "TYPE", "normal")
+        _ = try await world.waiting()
+        try await world.ready()
+        #expect(try await seen(world) == Seen(connections: 2, generation: 2))
+        await world.end()
+    }
+
+    @Test(
+        arguments: [
+            ("# Server\r\nredis_version:7.0.0\r\nrun_id:abc\r\nport:1\r\n", "abc"), ("run_id:abc", "abc"),
+            ("x_run_id:abc\r\n", nil), ("run_id:\r\n", nil), ("", nil),
+            ("run_id:" + String(repeating: "a", count: 65), nil),
+        ] as [(String, String?)])
+    func theRunIDIsALineOfItsOwn(info: String, expected: String?) {
+        let found = Array(info.utf8).withUnsafeBytes { RedisConnection.runID(in: $0) }
+        #expect(found == expected.map { Array($0.utf8) })
+    }
+
+    @Test(arguments: [
+        ("CROSSSLOT Keys in request don't hash to the same slot", true), ("CLUSTERDOWN Hash slot not served", false),
+        ("MOVED 1 127.0.0.1:1", false), ("TRYAGAIN Multiple keys request during rehashing of slot", false),
+        ("ERR Error running script (call to f_x): @user_script:1: CROSSSLOT of a user's", false),
+        ("WRONGTYPE Operation against a key", false),
+    ])
+    func onlyKeysOfManySlotsAreToldAsSuch(text: String, expected: Bool) {
+        let fault = Array(text.utf8).withUnsafeBytes { RedisFault(errorReply: $0) }
+        #expect(fault.refusesManySlots == expected)
+    }
+
+    @Test func aClusterRefusesKeysOfTwoSlots() async throws {
+        let server = try RedisServer(arguments: ["--cluster-enabled", "yes"])
+        _ = try server.command("CLUSTER ADDSLOTSRANGE 0 16383")
+        let world = try RedisWorld()
+        try await world.connect(server.url)
+        try await world.send(1, "MGET", "a", "b")
+        guard case .failed(_, let fault) = try await world.answer(1) else {
+            Issue.record("answered")
+            return await world.end()
+        }
+        #expect(fault.refusesManySlots, "\(fault)")
+        await world.end()
+    }
+}
