@@ -141,11 +141,11 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 let token = world.push(7).token
-                #expect(world.client.road(of: world.push(8, token: token, isSuspect: true)) == .main)
-                #expect(world.client.road(of: world.push(9, isSuspect: true)) == .suspect)
+                #expect(world.client.route(of: world.push(8, token: token, isSuspect: true)) == .main)
+                #expect(world.client.route(of: world.push(9, isSuspect: true)) == .suspect)
                 // What APNs refuses later is suspect again, whatever it was before.
                 world.client.refused.insert(token, nowSeconds: world.client.nowSeconds)
-                #expect(world.client.road(of: world.push(8, token: token, isSuspect: true)) == .suspect)
+                #expect(world.client.route(of: world.push(8, token: token, isSuspect: true)) == .suspect)
             }
         }
     }
@@ -239,8 +239,8 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 world.expected += 1
-                #expect(world.client.road(of: world.push(0xDD)) == .suspect)
-                #expect(world.client.road(of: world.push(0x1000)) == .main)
+                #expect(world.client.route(of: world.push(0xDD)) == .suspect)
+                #expect(world.client.route(of: world.push(0x1000)) == .main)
                 #expect(world.client.send(world.push(0x99, token: world.push(0xDD).token)) == .taken)
             }
             _ = try await world.told.first { if case .outcome(0x99, _, _) = $0 { true } else { false } }

@@ -67,8 +67,8 @@ import Testing
 
     @Test func suspectsThatAreStuckLeaveThreeQuartersToOthers() throws {
         var table = PushTable(capacity: 12)
-        for tag in 0..<3 { #expect(table.admit(try push(UInt64(tag), .direct), road: .suspect) != nil) }
-        same(table.admit(try push(4, .direct), road: .suspect), nil)
+        for tag in 0..<3 { #expect(table.admit(try push(UInt64(tag), .direct), route: .suspect) != nil) }
+        same(table.admit(try push(4, .direct), route: .suspect), nil)
         for tag in 5..<14 { #expect(table.admit(try push(UInt64(tag), .direct)) != nil) }
         same(table.waitingCount(.suspect), 3)
         same(table.waitingCount(.main), 9)
@@ -92,5 +92,5 @@ import Testing
 }
 
 extension PushTable {
-    mutating func admitForTest(_ push: Push, _ road: Road) -> Slot? { admit(push, road: road) }
+    mutating func admitForTest(_ push: Push, _ route: Route) -> Slot? { admit(push, route: route) }
 }

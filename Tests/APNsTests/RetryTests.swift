@@ -310,7 +310,7 @@ import Testing
     }
 
     @Test func suspectsGetAConnectionOnlyWhenThereAreAny() {
-        var policy = PoolPolicy(APNsLimits(), road: .suspect)
+        var policy = PoolPolicy(APNsLimits(), route: .suspect)
         var summary = PoolPolicy.Summary()
         same(policy.wantsConnection(summary, nowNanos: 0), false)
         summary.waiting = 1

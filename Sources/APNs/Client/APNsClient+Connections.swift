@@ -9,12 +9,12 @@ extension APNsClient {
         let now = loop.nowNanos
         sweepClosed()
         noteUsable()
-        let wanted: PushTable.Road
+        let wanted: PushTable.Route
         if pool.wantsConnection(summary(.main), nowNanos: now) {
             wanted = .main
         } else {
             wantsAnother = false
-            guard limits.suspectConnectionsMax > 0, isSuspectRoadUsed,
+            guard limits.suspectConnectionsMax > 0, isSuspectRouteUsed,
                 suspectPool.wantsConnection(summary(.suspect), nowNanos: now)
             else { return }
             wanted = .suspect
@@ -23,14 +23,14 @@ extension APNsClient {
         connect(wanted, nowNanos: now)
     }
 
-    private var isSuspectRoadUsed: Bool {
-        table.suspectCount > 0 || connections.contains { $0.road == .suspect && $0.isReplacing }
+    private var isSuspectRouteUsed: Bool {
+        table.suspectCount > 0 || connections.contains { $0.route == .suspect && $0.isReplacing }
     }
 
-    private func summary(_ road: PushTable.Road) -> PoolPolicy.Summary {
+    private func summary(_ route: PushTable.Route) -> PoolPolicy.Summary {
         var summary = PoolPolicy.Summary()
-        let bytes = table.anyWaiting(road).map { table.payloadBytes($0) } ?? 1
-        for connection in connections where connection.road == road {
+        let bytes = table.anyWaiting(route).map { table.payloadBytes($0) } ?? 1
+        for connection in connections where connection.route == route {
             switch connection.machine.phase {
             case .connecting, .waitingSettings:
                 summary.live += 1
@@ -46,7 +46,7 @@ extension APNsClient {
             case .draining, .closed: break
             }
         }
-        summary.waiting = road == .main ? table.waitingCount - table.suspectCount : table.suspectCount
+        summary.waiting = route == .main ? table.waitingCount - table.suspectCount : table.suspectCount
         summary.wantsAnother = wantsAnother
         // Where hardly anything ends the quotient has no bound of its own.
         if perSecond > 0 { summary.waitNanos = UInt64(min(Double(summary.waiting) / perSecond, 3600) * 1e9) }
@@ -56,22 +56,23 @@ extension APNsClient {
     }
 
     /// Connections that carry pushes or soon will.
-    private func live(_ road: PushTable.Road) -> Int {
-        connections.count { $0.road == road && ($0.machine.isReady || $0.machine.isOpening) }
+    private func live(_ route: PushTable.Route) -> Int {
+        connections.count { $0.route == route && ($0.machine.isReady || $0.machine.isOpening) }
     }
 
-    private func connect(_ road: PushTable.Road, nowNanos: UInt64) {
+    private func connect(_ route: PushTable.Route, nowNanos: UInt64) {
         wantsAnother = false
-        let isRefill = (road == .main ? pool : suspectPool).isRefill(live: live(road), nowNanos: nowNanos)
+        let isRefill = (route == .main ? pool : suspectPool).isRefill(live: live(route), nowNanos: nowNanos)
         pacer.began(isRefill: isRefill, nowNanos: nowNanos, random: &random)
         metrics.reconnects.add()
         var rules = rules(for: identity)
         rules.ageMaxNanos -= random.next(in: 0...rules.ageMaxNanos / 10)
-        if road == .suspect { rules.streamsMax = min(rules.streamsMax, limits.suspectStreamsMax) }
+        if route == .suspect { rules.streamsMax = min(rules.streamsMax, limits.suspectStreamsMax) }
         nextSerial &+= 1
         do {
             let connection = try APNsConnection(
-                client: self, loop: loop, serial: nextSerial & .max, road: road, endpoint: endpoint, identity: identity,
+                client: self, loop: loop, serial: nextSerial & .max, route: route, endpoint: endpoint,
+                identity: identity,
                 rules: rules)
             connections.append(connection)
         } catch {
@@ -120,7 +121,7 @@ extension APNsClient {
             log.info("APNs takes the new credential", ["host": .string(endpoint.host)])
         }
         let old = connections.first {
-            $0.isReplacing && $0.road == connection.road && $0.machine.isReady && $0 !== connection
+            $0.isReplacing && $0.route == connection.route && $0.machine.isReady && $0 !== connection
         }
         if let old { retire(old, old.replaceCause ?? .age) }
     }
@@ -142,8 +143,8 @@ extension APNsClient {
         if goAway.code != .noError {
             limiter.cut(.goaway, nowNanos: loop.nowNanos)
         } else if connection.isProven, connection.machine.isReady {
-            let live = live(connection.road)
-            if connection.road == .main {
+            let live = live(connection.route)
+            if connection.route == .main {
                 pool.lost(live: live, nowNanos: loop.nowNanos)
             } else {
                 suspectPool.lost(live: live, nowNanos: loop.nowNanos)
@@ -200,7 +201,7 @@ extension APNsClient {
     }
 
     private func noteUsable() {
-        let isUsable = connections.contains { $0.machine.isReady && $0.road == .main }
+        let isUsable = connections.contains { $0.machine.isReady && $0.route == .main }
         guard isUsable != wasUsable else { return }
         if isUsable {
             wasUsable = true
@@ -245,9 +246,9 @@ extension APNsClient {
         retireIdle(.suspect, keep: 0)
     }
 
-    private func retireIdle(_ road: PushTable.Road, keep: Int) {
+    private func retireIdle(_ route: PushTable.Route, keep: Int) {
         let now = loop.nowNanos
-        let ready = connections.filter { $0.road == road && $0.machine.isReady && !$0.isReplacing }
+        let ready = connections.filter { $0.route == route && $0.machine.isReady && !$0.isReplacing }
         let spare = ready.count - keep
         guard spare > 0 else { return }
         let idle = ready.filter { $0.machine.idleNanos(nowNanos: now) >= limits.idleMaxNanos }
@@ -262,12 +263,12 @@ extension APNsClient {
             connection.replaceCause = nil
         }
         guard connection.replaceCause != .suspicious else { return }
-        let road = connection.road
+        let route = connection.route
         let others = connections.filter {
-            $0.road == road && $0 !== connection && $0.machine.isReady && $0.isProven && !$0.isReplacing
+            $0.route == route && $0 !== connection && $0.machine.isReady && $0.isProven && !$0.isReplacing
         }
         let trips = others.filter { $0.health.answers >= 32 }.map(\.health.tripNanos).sorted()
-        let bytes = table.anyWaiting(road).map { table.payloadBytes($0) }
+        let bytes = table.anyWaiting(route).map { table.payloadBytes($0) }
         let suspicion = connection.health.look(
             inFlight: connection.machine.inFlight,
             isBlocked: bytes.map { connection.isWindowShort(of: $0) } ?? false,

@@ -12,39 +12,40 @@ extension APNsClient {
         if table.suspectCount > 0 { submitWaiting(.suspect, now, wallMs) }
     }
 
-    private func submitWaiting(_ road: PushTable.Road, _ now: UInt64, _ wallMs: Int64) {
+    private func submitWaiting(_ route: PushTable.Route, _ now: UInt64, _ wallMs: Int64) {
         var allowance = min(gate.allowance(nowNanos: now), breaker.allowance(nowNanos: now))
         var favourite: APNsConnection?
         var favouriteLeft = 0
-        while allowance > 0, let slot = nextWaiting(road) {
+        while allowance > 0, let slot = nextWaiting(route) {
             if !isFit(slot, now, wallMs) { continue }
             guard table.inFlightCount < limiter.limit else { return limiter.reached() }
             let bytes = table.payloadBytes(slot)
             let avoid = table[slot].avoid
             if favouriteLeft == 0 || favourite?.canCarry(bytes) != true || favourite?.serial == avoid {
-                favourite = choose(road, bytes: bytes, avoid: avoid)
+                favourite = choose(route, bytes: bytes, avoid: avoid)
                 favouriteLeft = 16
             }
             guard let connection = favourite else { return }
             favouriteLeft -= 1
             if submit(slot, on: connection, now, wallMs) {
                 allowance -= 1
-                if road == .main { sinceSuspect = table[slot].road == .suspect ? 0 : sinceSuspect &+ 1 }
+                if route == .main { sinceSuspect = table[slot].route == .suspect ? 0 : sinceSuspect &+ 1 }
             } else {
                 favourite = nil
             }
         }
     }
 
-    /// The push whose turn it is; on the main road a suspect now and then, where too many wait for their own.
+    /// The push whose turn it is; on the main route a suspect now and then, where too many wait for their own.
     ///
-    /// One stream at a time is all that a road of dead tokens gets, and a caller's hand is bounded: what is stuck there
+    /// One stream at a time is all that a route of dead tokens gets, and a caller's hand is bounded: what is stuck there
     /// would in the end hold up everybody. Among enough others it does no harm: the next acceptance opens what a
     /// rejection shut.
-    private func nextWaiting(_ road: PushTable.Road) -> PushTable.Slot? {
+    private func nextWaiting(_ route: PushTable.Route) -> PushTable.Slot? {
         let isTheirTurn =
-            road == .main && table.suspectCount > limits.suspectsWaitingMax && sinceSuspect >= limits.ordinaryPerSuspect
-        return table.nextWaiting(isTheirTurn ? .suspect : road)
+            route == .main && table.suspectCount > limits.suspectsWaitingMax
+            && sinceSuspect >= limits.ordinaryPerSuspect
+        return table.nextWaiting(isTheirTurn ? .suspect : route)
     }
 
     /// Whether the push may go now; where not, it is ended or waits elsewhere.
@@ -96,12 +97,12 @@ extension APNsClient {
         return false
     }
 
-    /// The least loaded connection of the road that can carry the push: not the one it came back from, nor one that is to
+    /// The least loaded connection of the route that can carry the push: not the one it came back from, nor one that is to
     /// be replaced, where there is another (so the successor is proven by the next push). A frozen one gets none at all.
-    private func choose(_ road: PushTable.Road, bytes: Int, avoid: Int32) -> APNsConnection? {
+    private func choose(_ route: PushTable.Route, bytes: Int, avoid: Int32) -> APNsConnection? {
         var best: APNsConnection?
         var second: APNsConnection?
-        for connection in connections where connection.road == road && connection.canCarry(bytes) {
+        for connection in connections where connection.route == route && connection.canCarry(bytes) {
             if connection.isFrozen { continue }
             if connection.serial == avoid || connection.isReplacing {
                 second = connection
@@ -113,7 +114,7 @@ extension APNsClient {
     }
 
     /// Suspects travel apart, where the limits provide for it.
-    func road(of push: borrowing Push) -> PushTable.Road {
+    func route(of push: borrowing Push) -> PushTable.Route {
         guard limits.suspectConnectionsMax > 0 else { return .main }
         if !refused.isEmpty, refused.contains(push.token, nowSeconds: nowSeconds) { return .suspect }
         guard push.isSuspect else { return .main }
@@ -127,9 +128,9 @@ extension APNsClient {
     /// Takes a push for a token that APNs wants left alone.
     func hold(_ push: consuming Push) -> Admission {
         let (token, kind) = (push.token, TokenBackoff.Kind(push.headers.pushType, push.lane))
-        let road = road(of: push)
-        guard let slot = table.admit(push, road: road) else {
-            noteFull(road)
+        let route = route(of: push)
+        guard let slot = table.admit(push, route: route) else {
+            noteFull(route)
             return .full
         }
         let now = loop.nowNanos
@@ -211,7 +212,7 @@ extension APNsClient {
         if !connection.isProven { connectionProved(connection) }
         if gate.isPaused { credentialProven() }
         if breaker.succeeded() { breakerClosed() }
-        if table[slot].road == .suspect {
+        if table[slot].route == .suspect {
             // Others were not known as refused when they came; to look each of them up would cost a cache miss per push.
             if !refused.isEmpty { refused.remove(table.token(slot)) }
             confirmed.insert(table.token(slot), nowSeconds: nowSeconds)
@@ -285,8 +286,8 @@ extension APNsClient {
     /// same connection gets the push again.
     private func resendElsewhere(_ slot: PushTable.Slot, nowNanos: UInt64) {
         let avoid = table[slot].avoid
-        let road = table[slot].road
-        let hasOther = connections.contains { $0.serial != avoid && $0.road == road && !$0.machine.isDraining }
+        let route = table[slot].route
+        let hasOther = connections.contains { $0.serial != avoid && $0.route == route && !$0.machine.isDraining }
         let isUsable = connections.contains { $0.serial == avoid && $0.machine.isReady }
         if hasOther || !isUsable { return table.requeue(slot) }
         wantsAnother = true

@@ -61,9 +61,9 @@ public final class APNsClient {
     var pausedReason: APNsReason?
     /// A push waits for another connection than the one that refused it.
     var wantsAnother = false
-    /// Reasons that need an operator and when each was last told.
-    var told: [APNsReason: UInt64] = [:]
-    var hasToldSkew = false
+    /// Reasons that need an operator and when each was last logged.
+    var alarmedNanos: [APNsReason: UInt64] = [:]
+    var hasLoggedSkew = false
     /// Pushes that ended since `paceNanos`, and how many do in a second.
     var endedCount = 0
     var paceNanos: UInt64 = 0
@@ -118,7 +118,7 @@ public final class APNsClient {
             spacingNanos: limits.connectSpacingNanos, refillSpacingNanos: limits.refillSpacingNanos,
             burst: limits.connectBurst, refillNanos: limits.connectRefillNanos, backoff: limits.connectBackoff)
         pool = PoolPolicy(limits)
-        suspectPool = PoolPolicy(limits, road: .suspect)
+        suspectPool = PoolPolicy(limits, route: .suspect)
         random = SmallRandom(seed: seed)
         tickTimer = LoopTimer(loop: loop) { [unowned self] in tick() }
         answerTimer = LoopTimer(loop: loop) { [unowned self] in answersDue() }
@@ -185,9 +185,9 @@ public final class APNsClient {
         guard life == .running else { return .closed }
         if let fault = push.fault(hasToken: identity.tokens != nil) { return .unfit(fault) }
         if !backoff.isEmpty, backoff.holds(push.token) { return hold(push) }
-        let road = road(of: push)
-        guard table.admit(push, road: road) != nil else {
-            noteFull(road)
+        let route = route(of: push)
+        guard table.admit(push, route: route) != nil else {
+            noteFull(route)
             return .full
         }
         pumpAtEndOfTurn()
@@ -259,8 +259,8 @@ public final class APNsClient {
     }
 
     /// `send` refused a push; `hasRoom` will tell when that is over.
-    func noteFull(_ road: PushTable.Road) {
-        if road == .suspect, table.suspectCount >= table.suspectsMax {
+    func noteFull(_ route: PushTable.Route) {
+        if route == .suspect, table.suspectCount >= table.suspectsMax {
             wereSuspectsFull = true
         } else {
             wasFull = true

@@ -1,4 +1,4 @@
-/// All pushes of one client, each in exactly one place: waiting (on a road, in a lane), delayed or in flight.
+/// All pushes of one client, each in exactly one place: waiting (on a route, in a lane), delayed or in flight.
 ///
 /// One slot per push, links inside the slots: moving a push between places allocates nothing, and removing one from the
 /// middle of a list costs the same as from its head. Bounded by `capacity`; a full table refuses, it never drops. Its
@@ -9,7 +9,7 @@ struct PushTable: ~Copyable {
     enum Place: UInt8 { case free, waiting, delayed, inFlight }
 
     /// Which connections a push takes.
-    enum Road: UInt8 {
+    enum Route: UInt8 {
         case main
         /// For tokens that may well be dead.
         case suspect
@@ -18,7 +18,7 @@ struct PushTable: ~Copyable {
     /// Everything about a push but the push itself; plain bits, changed in place.
     struct Entry {
         fileprivate(set) var place: Place = .free
-        /// Which list of the waiting it belongs to: a lane of the main road, or the suspects'.
+        /// Which list of the waiting it belongs to: a lane of the main route, or the suspects'.
         fileprivate var list: UInt8 = 0
         fileprivate var previous: Slot = -1
         fileprivate var next: Slot = -1
@@ -46,7 +46,7 @@ struct PushTable: ~Copyable {
         /// How many pushes came before it.
         fileprivate(set) var order: UInt64 = 0
 
-        var road: Road { list == PushTable.suspects ? .suspect : .main }
+        var route: Route { list == PushTable.suspects ? .suspect : .main }
     }
 
     private static let suspects = UInt8(PushLane.allCases.count)
@@ -64,7 +64,7 @@ struct PushTable: ~Copyable {
     private var flying = List()
     private var lists: [List]
     private var shares = LaneShares()
-    /// One bit per lane of the main road with a waiting push.
+    /// One bit per lane of the main route with a waiting push.
     private var busyLanes: UInt8 = 0
     private var admitted: UInt64 = 0
 
@@ -108,14 +108,14 @@ struct PushTable: ~Copyable {
     var count: Int { waitingCount + flying.count + heap.count }
     var isFull: Bool { count >= capacity }
 
-    /// Pushes that wait for the suspects' road.
+    /// Pushes that wait for the suspects' route.
     var suspectCount: Int { lists[Int(Self.suspects)].count }
 
-    func waitingCount(_ road: Road) -> Int { road == .suspect ? suspectCount : waitingCount - suspectCount }
+    func waitingCount(_ route: Route) -> Int { route == .suspect ? suspectCount : waitingCount - suspectCount }
 
-    /// The push whose turn it is on the road, by the lanes' shares: each call is a turn.
-    mutating func nextWaiting(_ road: Road) -> Slot? {
-        switch road {
+    /// The push whose turn it is on the route, by the lanes' shares: each call is a turn.
+    mutating func nextWaiting(_ route: Route) -> Slot? {
+        switch route {
         case .main:
             guard let lane = shares.next(busy: busyLanes) else { return nil }
             return lists[Int(lane.rawValue)].head
@@ -125,9 +125,9 @@ struct PushTable: ~Copyable {
         }
     }
 
-    /// Any push that waits on the road, for its size; no turn.
-    func anyWaiting(_ road: Road) -> Slot? {
-        let list = road == .suspect ? Int(Self.suspects) : busyLanes == 0 ? 0 : busyLanes.trailingZeroBitCount
+    /// Any push that waits on the route, for its size; no turn.
+    func anyWaiting(_ route: Route) -> Slot? {
+        let list = route == .suspect ? Int(Self.suspects) : busyLanes == 0 ? 0 : busyLanes.trailingZeroBitCount
         return lists[list].head < 0 ? nil : lists[list].head
     }
 
@@ -136,7 +136,7 @@ struct PushTable: ~Copyable {
         lane.fillPercent == 100 ? isFull : count >= max(1, capacity * lane.fillPercent / 100)
     }
 
-    /// Suspects that may wait at once: a road that is stuck must not fill the table.
+    /// Suspects that may wait at once: a route that is stuck must not fill the table.
     var suspectsMax: Int { max(1, capacity / 4) }
     /// The push submitted first of those in flight.
     var oldestInFlight: Slot? { flying.head < 0 ? nil : flying.head }
@@ -168,10 +168,10 @@ struct PushTable: ~Copyable {
     /// Lends a push; `slot` must hold one.
     func withPush<R>(_ slot: Slot, _ body: (borrowing Push) -> R) -> R { body(pushes[Int(slot)]) }
 
-    /// Takes a push in, behind all that wait on its road in its lane; nil when full for that lane or road.
-    mutating func admit(_ push: consuming Push, road: Road = .main) -> Slot? {
-        guard !isFull(for: push.lane), road == .main || suspectCount < suspectsMax else { return nil }
-        let list = road == .suspect ? Self.suspects : push.lane.rawValue
+    /// Takes a push in, behind all that wait on its route in its lane; nil when full for that lane or route.
+    mutating func admit(_ push: consuming Push, route: Route = .main) -> Slot? {
+        guard !isFull(for: push.lane), route == .main || suspectCount < suspectsMax else { return nil }
+        let list = route == .suspect ? Self.suspects : push.lane.rawValue
         let slot: Slot
         if firstFree >= 0 {
             slot = firstFree
@@ -213,10 +213,10 @@ struct PushTable: ~Copyable {
         link(slot, .waiting, atHead: true)
     }
 
-    /// From now on by another road; before it waits again.
-    mutating func reroute(_ slot: Slot, to road: Road) {
-        precondition(entries[Int(slot)].place != .waiting, "a waiting push is in the list of its road")
-        entries[Int(slot)].list = road == .suspect ? Self.suspects : pushes[Int(slot)].lane.rawValue
+    /// From now on by another route; before it waits again.
+    mutating func reroute(_ slot: Slot, to route: Route) {
+        precondition(entries[Int(slot)].place != .waiting, "a waiting push is in the list of its route")
+        entries[Int(slot)].list = route == .suspect ? Self.suspects : pushes[Int(slot)].lane.rawValue
     }
 
     /// Behind all that wait; for one that must let the others try first.

@@ -1,7 +1,7 @@
 /// Device tokens of which APNs said something lately.
 ///
 /// A table of fingerprints with one place for each, of fixed size: a newer token may take an older one's place, and one
-/// in four thousand million others is mistaken for one of them, which only sends it by the other road.
+/// in four thousand million others is mistaken for one of them, which only sends it by the other route.
 struct TokenMemory {
     private static let keepSeconds: UInt32 = 24 * 3600
 

@@ -16,7 +16,7 @@ final class APNsConnection {
     /// It stopped to answer, after so many answers.
     var frozenAfter: UInt64?
     /// For whom it is.
-    let road: PushTable.Road
+    let route: PushTable.Route
     var health: ConnectionHealth
     let identity: ClientIdentity
     /// The first fault was told to the pacer.
@@ -32,13 +32,13 @@ final class APNsConnection {
     private var blocks: [RequestBlock?] = [nil, nil, nil, nil]
 
     init(
-        client: APNsClient, loop: Loop, serial: Int32, road: PushTable.Road, endpoint: APNsEndpoint,
+        client: APNsClient, loop: Loop, serial: Int32, route: PushTable.Route, endpoint: APNsEndpoint,
         identity: ClientIdentity, rules: ConnectionMachine.Rules
     ) throws(HTTP2Fault) {
         self.client = client
         self.loop = loop
         self.serial = serial
-        self.road = road
+        self.route = route
         self.identity = identity
         health = ConnectionHealth(nowNanos: loop.nowNanos)
         authority = endpoint.authority

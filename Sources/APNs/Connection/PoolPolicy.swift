@@ -30,9 +30,9 @@ struct PoolPolicy: Equatable {
     private var formerLive = 0
     private var formerUntilNanos: UInt64 = 0
 
-    init(_ limits: APNsLimits, road: PushTable.Road = .main) {
-        connectionsMin = road == .main ? limits.connectionsMin : 0
-        connectionsMax = road == .main ? limits.connectionsMax : limits.suspectConnectionsMax
+    init(_ limits: APNsLimits, route: PushTable.Route = .main) {
+        connectionsMin = route == .main ? limits.connectionsMin : 0
+        connectionsMax = route == .main ? limits.connectionsMax : limits.suspectConnectionsMax
         growAfterNanos = limits.growAfterNanos
     }
 
