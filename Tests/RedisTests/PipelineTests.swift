@@ -64,27 +64,6 @@ struct PipelineTests {
     }
 
     @Test(arguments: [1, 2, 3] as [UInt64])
-    func backoffRisesWithFullJitterAndStaysInItsBounds(seed: UInt64) {
-        var random = SeededGenerator(seed: seed)
-        var backoff = Backoff(minNanos: 50, maxNanos: 5000)
-        var seen: [UInt64] = []
-        for failures in 1...200 {
-            let wait = backoff.next(using: &random)
-            #expect((50...min(5000, 50 << min(failures, 20))).contains(Int(wait)), "seed \(seed)")
-            seen.append(wait)
-        }
-        #expect((seen.max() ?? 0) > 4000 && (seen.dropFirst(10).min() ?? .max) < 1000, "seed \(seed)")
-        backoff.reset()
-        #expect(backoff.next(using: &random) <= 100)
-    }
-
-    @Test func backoffSurvivesAbsurdLimits() {
-        var random = SeededGenerator(seed: 1)
-        var backoff = Backoff(minNanos: .max, maxNanos: 0)
-        #expect(backoff.next(using: &random) == .max)
-    }
-
-    @Test(arguments: [1, 2, 3] as [UInt64])
     func aByteQueueGivesWhatItTook(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var queue = ByteQueue()

@@ -1,3 +1,5 @@
+public import EventLoop
+
 /// The numbers that bound a client; every queue, wait and retry has one here.
 public struct APNsLimits: Sendable, Equatable {
     /// Pushes a client holds at once: waiting, delayed and in flight. Full means back-pressure.

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// When the next connect may begin: spaced in good times, backed off with full jitter in bad ones.
 ///
 /// Apple treats quick connects and disconnects as an attack, and a flaky network once made a client reconnect ten

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// How one attempt ended.
 enum AttemptEnd: Equatable {
     case answer(status: Int, reason: APNsReason, timestampMs: Int64?, retryAfterSeconds: UInt32?)
