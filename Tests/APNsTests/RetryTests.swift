@@ -130,7 +130,7 @@ import Testing
     @Test func connectsAreSpacedAndBackedOff() {
         var pacer = ConnectPacer(
             spacingNanos: 1000, refillSpacingNanos: 1000, burst: 1000, refillNanos: 1000,
-            backoff: Backoff(baseNanos: 10_000, capNanos: 1_000_000))
+            backoff: Backoff(baseNanos: 10_000, capNanos: 1_000_000), waitingCapNanos: 100_000)
         var random = SmallRandom(seed: 5)
         #expect(pacer.mayConnect(nowNanos: 0))
         pacer.began(nowNanos: 0, random: &random)
@@ -148,6 +148,9 @@ import Testing
             now += 500
         }
         #expect(connects < 400, "\(connects)")
+        // With pushes to send the next one is near, and never later than without.
+        let waiting = pacer.notBeforeNanos(pushesWait: true)
+        #expect(waiting <= now + 100_000 && waiting <= pacer.notBeforeNanos(pushesWait: false))
         pacer.proved()
         #expect(pacer.failures == 0)
     }
@@ -155,7 +158,7 @@ import Testing
     @Test func burstOfConnectsIsFollowedByASlowPace() {
         var pacer = ConnectPacer(
             spacingNanos: 1000, refillSpacingNanos: 1000, burst: 3, refillNanos: 100_000,
-            backoff: Backoff(baseNanos: 1, capNanos: 1))
+            backoff: Backoff(baseNanos: 1, capNanos: 1), waitingCapNanos: 1)
         var random = SmallRandom(seed: 5)
         var now: UInt64 = 1_000_000
         var begun: [UInt64] = []
@@ -257,7 +260,7 @@ import Testing
     @Test func refillsFollowEachOtherQuicklyWhileTheBurstLasts() {
         var pacer = ConnectPacer(
             spacingNanos: 100_000, refillSpacingNanos: 1000, burst: 3, refillNanos: 1_000_000,
-            backoff: Backoff(baseNanos: 1, capNanos: 1))
+            backoff: Backoff(baseNanos: 1, capNanos: 1), waitingCapNanos: 1)
         var random = SmallRandom(seed: 5)
         var now: UInt64 = 10_000_000
         var begun: [UInt64] = []

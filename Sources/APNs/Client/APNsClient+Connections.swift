@@ -19,7 +19,10 @@ extension APNsClient {
             else { return }
             wanted = .suspect
         }
-        guard pacer.mayConnect(nowNanos: now) else { return wakeForConnect(atNanos: pacer.notBeforeNanos) }
+        let pushesWait = queued > 0
+        guard pacer.mayConnect(pushesWait: pushesWait, nowNanos: now) else {
+            return wakeForConnect(atNanos: pacer.notBeforeNanos(pushesWait: pushesWait))
+        }
         connect(wanted, nowNanos: now)
     }
 

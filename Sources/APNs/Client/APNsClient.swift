@@ -111,12 +111,15 @@ public final class APNsClient {
         policy = RetryPolicy(limits)
         table = PushTable(capacity: limits.pushesMax)
         gate = CredentialGate(probeNanos: limits.credentialProbeNanos)
-        breaker = EndpointBreaker(threshold: limits.breakerAnswers, backoff: limits.breakerBackoff)
+        breaker = EndpointBreaker(
+            threshold: limits.breakerAnswers,
+            backoff: limits.breakerBackoff.capped(atNanos: limits.waitingRetryMaxNanos))
         limiter = InFlightLimiter(start: limits.inFlightStart, ceiling: limits.inFlightMax)
         budget = RetryBudget(inFlightMax: limits.inFlightMax, nowNanos: loop.nowNanos)
         pacer = ConnectPacer(
             spacingNanos: limits.connectSpacingNanos, refillSpacingNanos: limits.refillSpacingNanos,
-            burst: limits.connectBurst, refillNanos: limits.connectRefillNanos, backoff: limits.connectBackoff)
+            burst: limits.connectBurst, refillNanos: limits.connectRefillNanos, backoff: limits.connectBackoff,
+            waitingCapNanos: limits.waitingRetryMaxNanos)
         pool = PoolPolicy(limits)
         suspectPool = PoolPolicy(limits, route: .suspect)
         random = SmallRandom(seed: seed)
