@@ -66,11 +66,7 @@ extension APNsClient {
             }
             table[slot].needsBudget = false
         }
-        if !backoff.isEmpty, !backoff.tries(table.token(slot), slot) {
-            table.delay(slot, dueNanos: .max)
-            return false
-        }
-        return true
+        return backoff.isEmpty || mayTry(slot, now)
     }
 
     private func submit(_ slot: PushTable.Slot, on connection: APNsConnection, _ now: UInt64, _ wallMs: Int64) -> Bool {
@@ -134,21 +130,45 @@ extension APNsClient {
             return .full
         }
         let now = loop.nowNanos
-        let wait = backoff.came(token, kind, slot, order: table[slot].order, nowNanos: now)
-        table[slot].history.delays = wait.refusals
-        table.delay(slot, dueNanos: wait.dueNanos)
-        supersede(wait.superseded, now)
+        if let wait = backoff.wait(token, kind, slot, order: table[slot].order) {
+            table[slot].history.delays = wait.refusals
+            apply(wait, slot, now)
+        }
         armTimers()
         return .held
+    }
+
+    /// Whether the device of a push that is about to leave may be pushed; where not, the push waits.
+    private func mayTry(_ slot: PushTable.Slot, _ now: UInt64) -> Bool {
+        let wait = backoff.asks(
+            table.token(slot), table.kind(slot), slot, order: table[slot].order, nowNanos: now)
+        guard let wait else { return true }
+        apply(wait, slot, now)
+        if wait.superseded != slot { delegate?.apns(self, didHold: table.tag(slot)) }
+        return false
     }
 
     /// 429 TooManyRequests: this token waits, and nobody else.
     private func holdRefused(_ slot: PushTable.Slot, dueNanos: UInt64, _ now: UInt64) {
         let wait = backoff.refused(
             table.token(slot), table.kind(slot), slot, order: table[slot].order, dueNanos: dueNanos)
+        apply(wait, slot, now)
+        if wait.superseded != slot { delegate?.apns(self, didHold: table.tag(slot)) }
+    }
+
+    private func apply(_ wait: TokenBackoff.Wait, _ slot: PushTable.Slot, _ now: UInt64) {
         table.delay(slot, dueNanos: wait.dueNanos)
         supersede(wait.superseded, now)
-        if wait.superseded != slot { delegate?.apns(self, didHold: table.tag(slot)) }
+        if let next = wait.next { start(next, now) }
+    }
+
+    private func start(_ turn: TokenBackoff.Turn, _ now: UInt64) {
+        guard table.isDelayed(turn.slot) else { return }
+        if turn.dueNanos <= now {
+            table.requeueLast(turn.slot)
+        } else {
+            table.delay(turn.slot, dueNanos: turn.dueNanos)
+        }
     }
 
     /// Ends it in the next turn: its owner may be in the middle of sending the newer one.
@@ -161,9 +181,7 @@ extension APNsClient {
 
     /// What waited for the end of another push of the same token.
     private func release(_ token: DeviceToken, _ slot: PushTable.Slot, isOver: Bool) {
-        for other in backoff.ended(token, slot, isOver: isOver) where table.holds(other) && !table.isInFlight(other) {
-            table.requeueLast(other)
-        }
+        for turn in backoff.ended(token, slot, isOver: isOver) { start(turn, loop.nowNanos) }
     }
 
     // MARK: Answers

@@ -153,6 +153,8 @@ struct PushTable: ~Copyable {
         slot >= 0 && Int(slot) < used && entries[Int(slot)].place == .inFlight
     }
 
+    func isDelayed(_ slot: Slot) -> Bool { holds(slot) && entries[Int(slot)].place == .delayed }
+
     // Of slots that hold a push.
     func tag(_ slot: Slot) -> UInt64 { pushes[Int(slot)].tag }
     func id(_ slot: Slot) -> PushID { pushes[Int(slot)].id }
