@@ -26,6 +26,11 @@ extension APNsClient {
                 favouriteLeft = 16
             }
             guard let connection = favourite else { return }
+            if now >= table[slot].checkDueNanos {
+                guard mayCheck(route, bytes: bytes, allowance: allowance) else { return }
+                check(slot)
+                continue
+            }
             favouriteLeft -= 1
             if submit(slot, on: connection, now, wallMs) {
                 allowance -= 1
@@ -45,6 +50,7 @@ extension APNsClient {
         let isTheirTurn =
             route == .main && table.suspectCount > limits.suspectsWaitingMax
             && sinceSuspect >= limits.ordinaryPerSuspect
+            && table.checkingCount(.suspect) == 0
         return table.nextWaiting(isTheirTurn ? .suspect : route)
     }
 
@@ -125,7 +131,7 @@ extension APNsClient {
     func hold(_ push: consuming Push) -> Admission {
         let (token, kind) = (push.token, TokenBackoff.Kind(push.headers.pushType, push.lane))
         let route = route(of: push)
-        guard let slot = table.admit(push, route: route) else {
+        guard let slot = table.admit(push, route: route, checkDueNanos: checkDueNanos) else {
             noteFull(route)
             return .full
         }
@@ -180,7 +186,7 @@ extension APNsClient {
     }
 
     /// What waited for the end of another push of the same token.
-    private func release(_ token: DeviceToken, _ slot: PushTable.Slot, isOver: Bool) {
+    func release(_ token: DeviceToken, _ slot: PushTable.Slot, isOver: Bool) {
         for turn in backoff.ended(token, slot, isOver: isOver) { start(turn, loop.nowNanos) }
     }
 
@@ -317,13 +323,18 @@ extension APNsClient {
     /// The push leaves the table and its owner hears of it; the only place where that happens.
     func finish(_ slot: PushTable.Slot, _ outcome: PushOutcome) {
         guard table.holds(slot) else { return }
-        if !bodies.isEmpty { bodies[slot] = nil }
-        if !backoff.isEmpty { release(table.token(slot), slot, isOver: outcome.isJudgement) }
         let attempts = Int(table[slot].history.attempts)
-        let tag = table.remove(slot)
+        let tag = remove(slot, isOver: outcome.isJudgement)
         endedCount &+= 1
         delegate?.apns(self, didFinish: tag, outcome: outcome, attempts: attempts)
         if wasFull || wereSuspectsFull { noteRoom() }
+    }
+
+    /// Takes a push out of everything and gives its tag; `isOver` where APNs' answer shows that its device may be pushed.
+    func remove(_ slot: PushTable.Slot, isOver: Bool = false) -> UInt64 {
+        if !bodies.isEmpty { bodies[slot] = nil }
+        if !backoff.isEmpty { release(table.token(slot), slot, isOver: isOver) }
+        return table.remove(slot)
     }
 
     /// Ends a push that is not in flight; one that may have arrived by an earlier try is not called unprocessed.
@@ -346,12 +357,16 @@ extension APNsClient {
         table[slot].history.unknowns > 0 ? lost(slot) : .expired
     }
 
-    /// Ends waiting and delayed pushes whose time ran out, once a second.
+    /// Ends pushes on no stream whose time ran out, once a second.
     func sweepExpired() {
         let wallMs = Loop.wallMs()
         guard wallMs - lastSweepMs >= 1000 || wallMs < lastSweepMs else { return }
         lastSweepMs = wallMs
-        for slot in table.expired(nowMs: wallMs) { finish(slot, expiredOutcome(slot)) }
+        // Owners that hear of one may take others back and send new ones, which may get the slots.
+        for slot in table.expired(nowMs: wallMs)
+        where table.holds(slot) && !table.isInFlight(slot) && table.expiresAtMs(slot) <= wallMs {
+            finish(slot, expiredOutcome(slot))
+        }
     }
 
     /// Gives up streams that got no answer in time; only they are touched, the connection goes on.

@@ -133,10 +133,11 @@ public final class APNsClient {
 
     /// Pushes on their way.
     public var inFlight: Int { table.inFlightCount }
-    /// Pushes that wait for a stream, a retry or the credential.
-    public var queued: Int { table.waitingCount + table.delayedCount }
-    /// Pushes that would go now, were there room on a connection; without the suspects, which hold up nobody.
-    public var waiting: Int { table.waitingCount(.main) }
+    /// Pushes that wait for a stream, a retry, their owner's check or the credential.
+    public var queued: Int { table.waitingCount + table.delayedCount + table.checkingCount }
+    /// Pushes that would go now, were there room on a connection, and those being checked; without the suspects, which hold
+    /// up nobody.
+    public var waiting: Int { table.waitingCount(.main) + table.checkingCount(.main) }
     /// Pushes that `send` would still take, suspects apart.
     public var room: Int { table.capacity - table.count }
     /// A connection is ready and the credential is not paused.
@@ -189,7 +190,7 @@ public final class APNsClient {
         if let fault = push.fault(hasToken: identity.tokens != nil) { return .unfit(fault) }
         if !backoff.isEmpty, backoff.holds(push.token) { return hold(push) }
         let route = route(of: push)
-        guard table.admit(push, route: route) != nil else {
+        guard table.admit(push, route: route, checkDueNanos: checkDueNanos) != nil else {
             noteFull(route)
             return .full
         }
@@ -239,6 +240,7 @@ public final class APNsClient {
     func pump() {
         guard depth == 0, life != .new, life != .closed else { return }
         depth += 1
+        if wasFull || wereSuspectsFull { noteRoom() }
         submitWaiting()
         maintainPool()
         depth -= 1
@@ -251,7 +253,7 @@ public final class APNsClient {
 
     /// Once for all pushes of a turn: the code of a submission is fetched once for all of them (callgrind's model of a
     /// cache of 32 KB: 390 lines of it per push otherwise).
-    private func pumpAtEndOfTurn() {
+    func pumpAtEndOfTurn() {
         // Inside a link's or a session's call, its end pumps.
         guard !isPumpDue, depth == 0 else { return }
         isPumpDue = true

@@ -64,6 +64,9 @@ public struct APNsLimits: Sendable, Equatable {
     public var retryAfterMaxNanos: UInt64 = 3_600_000_000_000
     /// Delays longer than this end as `deferred`, for the caller to park; `.max`: everything waits here.
     public var holdNanos: UInt64 = .max
+    /// Age of a push's `send` or last check from which on its owner is asked again before it leaves
+    /// (`APNsClientDelegate`); `.max`: never.
+    public var checkAfterNanos: UInt64 = .max
     /// Between two probes of a paused credential.
     public var credentialProbeNanos: UInt64 = 60_000_000_000
 
@@ -93,6 +96,8 @@ public struct APNsLimits: Sendable, Equatable {
             found.append("answer, connect and PING timeouts must not be 0")
         }
         if waitingRetryMaxNanos == 0 { found.append("waitingRetryMaxNanos must not be 0") }
+        // Less would be over before the answer to a check is acted on, and the push would never leave.
+        if checkAfterNanos < 1_000_000 { found.append("checkAfterNanos must be at least a millisecond") }
         if unknownTries < 0 { found.append("unknownTries must not be negative") }
         return found
     }

@@ -74,6 +74,11 @@ final class APNsConnection {
         machine.room > 0 && session.connectionSendWindow >= bytes && !link.isFull
     }
 
+    /// Pushes of so many bytes each that may leave here now.
+    func room(for bytes: Int) -> Int {
+        canCarry(bytes) ? min(machine.room, Int(session.connectionSendWindow) / max(bytes, 1)) : 0
+    }
+
     /// Writes a request. After `.sent` the caller records it and then calls `flush`.
     func submit(_ push: borrowing Push, slot: PushTable.Slot, tokens: TokenSource?, nowNanos: UInt64, wallMs: Int64)
         -> Submission
