@@ -23,7 +23,7 @@ final class APNsConnection {
     var hasFailed = false
 
     private let link: Link
-    private var ear: LinkEar?
+    private var forwarder: LinkForwarder?
     private let session: HTTP2Session
     private unowned let client: APNsClient
     private let loop: Loop
@@ -48,9 +48,9 @@ final class APNsConnection {
             loop: loop, to: .tcp(host: endpoint.host, port: endpoint.port), tls: identity.tls, proxy: endpoint.proxy,
             connectTimeoutNanos: rules.connectTimeoutNanos)
         session = try HTTP2Session(.client)
-        let ear = LinkEar(self)
-        self.ear = ear
-        link.delegate = ear
+        let forwarder = LinkForwarder(self)
+        self.forwarder = forwarder
+        link.delegate = forwarder
         link.lookUp = client.lookUp
         link.orderAddresses = { [unowned client] in client.orderAddresses($0) }
         session.delegate = self
