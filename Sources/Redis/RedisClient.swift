@@ -47,7 +47,9 @@ public final class RedisClient {
     private let tls: TLSClientContext?
     private let metrics: RedisMetrics
     private var connection: RedisConnection?
-    private var pause: RetryPause
+    private let backoff: Backoff
+    /// Connects that failed in a row, for the next pause.
+    private var failures = 0
     private var retryTimer: LoopTimer?
     private var builder: RedisCommand?
     private var scripts: [RedisScript] = []
@@ -65,7 +67,8 @@ public final class RedisClient {
         self.limits = limits
         self.log = log
         self.metrics = RedisMetrics(metrics)
-        pause = RetryPause(minNanos: limits.backoffMinNanos, maxNanos: limits.backoffMaxNanos)
+        let baseNanos = max(limits.backoffMinNanos, 1)
+        backoff = Backoff(baseNanos: baseNanos, capNanos: max(limits.backoffMaxNanos, baseNanos))
         tls =
             endpoint.usesTLS
             ? try TLSClientContext(trust: endpoint.caFile.map { .file($0) } ?? .system) : nil
@@ -279,7 +282,7 @@ public final class RedisClient {
         metrics.depth.set(0)
         // A replica was well enough to be read: the next look at who answers there need not wait.
         let wasWell = fault.code == .readOnly || loop.nowNanos &- lost.readyNanos >= limits.backoffMaxNanos
-        if lost.isReady, wasWell { pause.reset() }
+        if lost.isReady, wasWell { failures = 0 }
         let isClosed = state == .closed
         if !isClosed { state = .waiting(fault) }
         // Told one by one: each call may send, and learns that there is no connection, or close.
@@ -295,7 +298,8 @@ public final class RedisClient {
         guard state != .closed else { return }
         metrics.count(fault.code)
         var random = SystemRandomNumberGenerator()
-        let wait = pause.next(using: &random)
+        failures += 1
+        let wait = backoff.delayNanos(failures: failures, random: &random)
         retryTimer?.arm(afterNanos: wait)
         log.warning(
             "Redis is away, will connect again",

@@ -23,7 +23,7 @@ final class RedisConnection: LinkOwner {
     private var reader: ReplyReader
     private var kept = ByteQueue()
     private var timer: LoopTimer?
-    private var ear: LinkEar?
+    private var forwarder: LinkForwarder?
     /// Runs since the first READONLY.
     private var readOnlyTimer: LoopTimer?
     private var writtenBytes: UInt64 = 0
@@ -40,9 +40,9 @@ final class RedisConnection: LinkOwner {
 
     func open() {
         timer = LoopTimer(loop: loop) { [unowned self] in timerFired() }
-        let ear = LinkEar(self)
-        self.ear = ear
-        link.delegate = ear
+        let forwarder = LinkForwarder(self)
+        self.forwarder = forwarder
+        link.delegate = forwarder
         link.open()
     }
 

@@ -68,7 +68,7 @@ import Testing
                 #expect(world.acceptedCount == 3)
                 let skew = world.client.metrics.clockSkew.value
                 #expect(abs(skew + Double(ahead)) <= 2, "\(skew) s")
-                #expect(world.client.hasToldSkew == isTold)
+                #expect(world.client.hasLoggedSkew == isTold)
             }
         }
     }

@@ -1,3 +1,4 @@
+import EventLoop
 import Testing
 
 @testable import APNs
@@ -56,6 +57,41 @@ import Testing
         table.submitted(flying, stream: 1, connection: 0, nowNanos: 1)
         #expect(table.expired(nowMs: 99).isEmpty)
         same(Set(table.expired(nowMs: 100)), [waiting, delayed])
+        let ticket = table.check(waiting)
+        same(Set(table.expired(nowMs: 100)), [waiting, delayed])
+        _ = table.remove(waiting)
+        same(table.slot(of: ticket), nil)
+    }
+
+    @Test func ticketNamesOneCheckOfOnePush() throws {
+        var table = PushTable(capacity: 10)
+        let slot = try table.mustAdmit(try push(1))
+        let first = table.check(slot)
+        same(table.slot(of: first), slot)
+        same(table.checkingCount, 1)
+        same(table.waitingCount, 0)
+        table.putBack(slot, checkDueNanos: 7)
+        same(table[slot].checkDueNanos, 7)
+        same(table.slot(of: first), nil)
+        let second = table.check(slot)
+        same(table.slot(of: first), nil)
+        same(table.remove(slot), 1)
+        let other = try table.mustAdmit(try push(2))
+        same(other, slot)
+        _ = table.check(other)
+        same(table.slot(of: second), nil)
+    }
+
+    @Test(arguments: [1, 2, 3] as [UInt64]) func pushesPutBackStandInTheirOldOrder(seed: UInt64) throws {
+        var random = SmallRandom(seed: seed)
+        var table = PushTable(capacity: 100)
+        let slots = try (1...100).map { try table.mustAdmit(try push($0)) }
+        let asked = slots.prefix(40)
+        for slot in asked { _ = table.check(slot) }
+        for slot in asked.shuffled(using: &random) { table.putBack(slot, checkDueNanos: .max) }
+        var order: [UInt64] = []
+        while let slot = table.nextWaiting(.main) { order.append(table.remove(slot)) }
+        same(order, Array(1...100), "seed \(seed)")
     }
 
     /// Against a plain model: every push is in one place, and leaves once.
@@ -66,7 +102,7 @@ import Testing
         var left: Set<UInt64> = []
         for step in 0..<20_000 {
             let slot = places.keys.sorted().randomElement(using: &random)
-            switch Int.random(in: 0..<6, using: &random) {
+            switch Int.random(in: 0..<8, using: &random) {
             case 0, 1:
                 let admitted = table.admit(try push(UInt64(step)))
                 #expect((admitted == nil) == (places.count == 64), "seed \(seed)")
@@ -83,6 +119,14 @@ import Testing
                 guard let slot else { continue }
                 table.delay(slot, dueNanos: UInt64.random(in: 0..<100, using: &random))
                 places[slot] = .delayed
+            case 5:
+                guard let slot, places[slot] == .waiting else { continue }
+                same(table.slot(of: table.check(slot)), slot, "seed \(seed)")
+                places[slot] = .checking
+            case 6:
+                guard let slot, places[slot] == .checking else { continue }
+                table.putBack(slot, checkDueNanos: 0)
+                places[slot] = .waiting
             default:
                 guard let slot else { continue }
                 let tag = table.remove(slot)
@@ -91,6 +135,7 @@ import Testing
             }
             same(table.count, places.count, "seed \(seed)")
             same(table.delayedCount, places.values.count { $0 == .delayed }, "seed \(seed)")
+            same(table.checkingCount, places.values.count { $0 == .checking }, "seed \(seed)")
             same(table.inFlightCount, places.values.count { $0 == .inFlight }, "seed \(seed)")
         }
     }

@@ -1,3 +1,4 @@
+import EventLoop
 import Testing
 
 @testable import APNs
@@ -8,41 +9,6 @@ import Testing
     func answer(_ status: Int, _ reason: String, retryAfter: UInt32? = nil) -> AttemptEnd {
         .answer(
             status: status, reason: APNsReason(bytes: reason.utf8), timestampMs: nil, retryAfterSeconds: retryAfter)
-    }
-
-    @Test func delaysRiseAndStayUnderTheirCeiling() {
-        let backoff = Backoff(baseNanos: 100, capNanos: 10_000)
-        var random = SmallRandom(seed: 1)
-        #expect(backoff.ceilingNanos(failures: 1) == 100)
-        #expect(backoff.ceilingNanos(failures: 4) == 800)
-        #expect(backoff.ceilingNanos(failures: 1000) == 10_000)
-        for failures in 1...50 {
-            let delay = backoff.delayNanos(failures: failures, random: &random)
-            #expect(delay >= 6 && delay <= backoff.ceilingNanos(failures: failures))
-        }
-    }
-
-    /// Whatever the numbers: never under a sixteenth of the base, never over the doubling ceiling or the cap, and spread
-    /// over the whole of what lies between (full jitter).
-    @Test(arguments: [1, 2, 3, .random(in: 4 ... .max)] as [UInt64])
-    func jitterStaysInItsBoundsAndFillsThem(seed: UInt64) {
-        var random = SmallRandom(seed: seed)
-        for _ in 0..<200 {
-            let base = random.next(in: 1...60_000_000_000)
-            let cap = random.next(in: base...max(base, 3_600_000_000_000))
-            let backoff = Backoff(baseNanos: base, capNanos: cap)
-            let failures = Int(random.next(in: 1...60))
-            let (doubled, overflow) = base.multipliedReportingOverflow(by: 1 << UInt64(min(failures - 1, 40)))
-            let ceiling = overflow ? cap : min(doubled, cap)
-            var (low, high) = (false, false)
-            for _ in 0..<64 {
-                let delay = backoff.delayNanos(failures: failures, random: &random)
-                #expect(delay >= min(base / 16, ceiling) && delay <= ceiling, "seed \(seed)")
-                if delay <= ceiling / 2 { low = true } else { high = true }
-            }
-            // 64 draws miss a half of a range as wide as this once in 2^60.
-            if ceiling > 16 { #expect(low && high, "seed \(seed), base \(base), failure \(failures)") }
-        }
     }
 
     @Test func finalAnswersFinish() {
@@ -164,7 +130,7 @@ import Testing
     @Test func connectsAreSpacedAndBackedOff() {
         var pacer = ConnectPacer(
             spacingNanos: 1000, refillSpacingNanos: 1000, burst: 1000, refillNanos: 1000,
-            backoff: Backoff(baseNanos: 10_000, capNanos: 1_000_000))
+            backoff: Backoff(baseNanos: 10_000, capNanos: 1_000_000), waitingCapNanos: 100_000)
         var random = SmallRandom(seed: 5)
         #expect(pacer.mayConnect(nowNanos: 0))
         pacer.began(nowNanos: 0, random: &random)
@@ -182,6 +148,9 @@ import Testing
             now += 500
         }
         #expect(connects < 400, "\(connects)")
+        // With pushes to send the next one is near, and never later than without.
+        let waiting = pacer.notBeforeNanos(pushesWait: true)
+        #expect(waiting <= now + 100_000 && waiting <= pacer.notBeforeNanos(pushesWait: false))
         pacer.proved()
         #expect(pacer.failures == 0)
     }
@@ -189,7 +158,7 @@ import Testing
     @Test func burstOfConnectsIsFollowedByASlowPace() {
         var pacer = ConnectPacer(
             spacingNanos: 1000, refillSpacingNanos: 1000, burst: 3, refillNanos: 100_000,
-            backoff: Backoff(baseNanos: 1, capNanos: 1))
+            backoff: Backoff(baseNanos: 1, capNanos: 1), waitingCapNanos: 1)
         var random = SmallRandom(seed: 5)
         var now: UInt64 = 1_000_000
         var begun: [UInt64] = []
@@ -291,7 +260,7 @@ import Testing
     @Test func refillsFollowEachOtherQuicklyWhileTheBurstLasts() {
         var pacer = ConnectPacer(
             spacingNanos: 100_000, refillSpacingNanos: 1000, burst: 3, refillNanos: 1_000_000,
-            backoff: Backoff(baseNanos: 1, capNanos: 1))
+            backoff: Backoff(baseNanos: 1, capNanos: 1), waitingCapNanos: 1)
         var random = SmallRandom(seed: 5)
         var now: UInt64 = 10_000_000
         var begun: [UInt64] = []

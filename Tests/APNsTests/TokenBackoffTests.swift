@@ -1,3 +1,4 @@
+import EventLoop
 import Testing
 
 @testable import APNs
@@ -21,22 +22,25 @@ import Testing
             TokenBackoff.Wait(dueNanos: 100, refusals: 1))
         #expect(backoff.holds(token) && !backoff.holds(other))
         same(
-            backoff.came(token, Kind(.alert), 2, order: 2, nowNanos: 10),
+            backoff.wait(token, Kind(.alert), 2, order: 2),
             TokenBackoff.Wait(dueNanos: 100, refusals: 1, superseded: 1))
-        // Another type is no newer version of an alert.
+        // Another type is no newer version of an alert; it waits for the alert's end.
         same(
-            backoff.came(token, Kind(.background), 3, order: 3, nowNanos: 11),
-            TokenBackoff.Wait(dueNanos: 100, refusals: 1))
+            backoff.wait(token, Kind(.background), 3, order: 3),
+            TokenBackoff.Wait(dueNanos: .max, refusals: 1))
+        // The place passes to the newer alert, the turn to who waits longest.
         same(
-            backoff.came(token, Kind(.alert), 4, order: 4, nowNanos: 12),
-            TokenBackoff.Wait(dueNanos: 100, refusals: 1, superseded: 2))
+            backoff.wait(token, Kind(.alert), 4, order: 4),
+            TokenBackoff.Wait(
+                dueNanos: .max, refusals: 1, superseded: 2, next: TokenBackoff.Turn(slot: 3, dueNanos: 100)))
+        same(backoff.wait(other, Kind(.alert), 5, order: 5), nil)
     }
 
     @Test func aNumberAloneTakesNoAlertsPlace() {
         var backoff = TokenBackoff()
         _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
-        same(backoff.came(token, Kind(.alert, .silent), 2, order: 2, nowNanos: 10).superseded, nil)
-        same(backoff.came(token, Kind(.alert, .group), 3, order: 3, nowNanos: 10).superseded, 1)
+        same(backoff.wait(token, Kind(.alert, .silent), 2, order: 2)?.superseded, nil)
+        same(backoff.wait(token, Kind(.alert, .group), 3, order: 3)?.superseded, 1)
     }
 
     @Test func olderPushThatIsRefusedLaterIsTheOneThatGives() {
@@ -48,32 +52,47 @@ import Testing
     @Test func oneTriesAndTheOthersHearOfIt() {
         var backoff = TokenBackoff()
         _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
-        _ = backoff.came(token, Kind(.background), 2, order: 2, nowNanos: 1)
-        same(backoff.tries(token, 1), true)
-        same(backoff.tries(token, 2), false)
+        _ = backoff.wait(token, Kind(.background), 2, order: 2)
+        // Not before its time, and not before the one whose turn it is.
+        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 99)?.dueNanos, 100)
+        same(backoff.asks(token, Kind(.background), 2, order: 2, nowNanos: 100)?.dueNanos, .max)
+        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 100), nil)
+        // A resend of the one that tries needs no other leave.
+        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 101), nil)
         // While one tries no clock wakes a newcomer.
-        same(backoff.came(token, Kind(.alert), 3, order: 3, nowNanos: 101).dueNanos, .max)
-        same(Set(backoff.ended(token, 1, isOver: true)), [2, 3])
+        same(backoff.wait(token, Kind(.alert), 3, order: 3)?.dueNanos, .max)
+        same(Set(backoff.ended(token, 1, isOver: true).map(\.slot)), [2, 3])
         #expect(backoff.isEmpty)
     }
 
     @Test func refusalOfTheOneThatTriesStartsTheWaitAnew() {
         var backoff = TokenBackoff()
         _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
-        same(backoff.tries(token, 1), true)
+        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 100), nil)
         same(
             backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 300),
             TokenBackoff.Wait(dueNanos: 300, refusals: 2))
-        same(backoff.tries(token, 1), true)
+        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 300), nil)
+    }
+
+    @Test func secondRefusalWakesTheNewerOneThatTakesThePlace() {
+        var backoff = TokenBackoff()
+        _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
+        same(backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 100), nil)
+        same(backoff.wait(token, Kind(.alert), 2, order: 2)?.dueNanos, .max)
+        same(
+            backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 300),
+            TokenBackoff.Wait(
+                dueNanos: .max, refusals: 2, superseded: 1, next: TokenBackoff.Turn(slot: 2, dueNanos: 300)))
     }
 
     @Test func lostTryLetsTheNextOneGo() {
         var backoff = TokenBackoff()
         _ = backoff.refused(token, Kind(.alert), 1, order: 1, dueNanos: 100)
-        _ = backoff.came(token, Kind(.background), 2, order: 2, nowNanos: 1)
-        _ = backoff.tries(token, 1)
-        same(backoff.ended(token, 1, isOver: false), [2])
-        same(backoff.tries(token, 2), true)
+        _ = backoff.wait(token, Kind(.background), 2, order: 2)
+        _ = backoff.asks(token, Kind(.alert), 1, order: 1, nowNanos: 100)
+        same(backoff.ended(token, 1, isOver: false), [TokenBackoff.Turn(slot: 2, dueNanos: 100)])
+        same(backoff.asks(token, Kind(.background), 2, order: 2, nowNanos: 100), nil)
         same(backoff.ended(other, 9, isOver: true), [])
     }
 
@@ -85,5 +104,128 @@ import Testing
         #expect(!backoff.isEmpty)
         backoff.sweep(nowNanos: 61_000_000_000)
         #expect(backoff.isEmpty)
+    }
+
+    /// Whatever the order of refusals, arrivals, losses and ends: each push that waits is on a clock, or waits for one
+    /// that is; and when APNs takes everything in the end, every push ends.
+    @Test(arguments: [1, 2, 3, 4, 5, .random(in: 6 ... .max)] as [UInt64])
+    func everyPushThatWaitsIsWokenBySomething(seed: UInt64) {
+        print("token back-off with seed \(seed)")
+        var world = BackoffWorld(token: token, seed: seed)
+        for _ in 0..<3000 {
+            world.step()
+            #expect(world.stuck.isEmpty, "seed \(seed): \(world.stuck)")
+        }
+        world.settle()
+        #expect(world.pushes.isEmpty, "seed \(seed): \(world.pushes)")
+        #expect(world.backoff.isEmpty, "seed \(seed)")
+    }
+}
+
+/// One device and its pushes, moved as a client moves them.
+private struct BackoffWorld {
+    enum Place: Equatable {
+        case queued
+        case delayed(UInt64)
+        case flying
+    }
+
+    struct State {
+        var place: Place
+        var kind: TokenBackoff.Kind
+        var isSuperseded = false
+    }
+
+    let token: DeviceToken
+    var random: SmallRandom
+    var backoff = TokenBackoff()
+    var pushes: [Int32: State] = [:]
+    var now: UInt64 = 0
+    var last: Int32 = 0
+
+    init(token: DeviceToken, seed: UInt64) {
+        self.token = token
+        random = SmallRandom(seed: seed)
+    }
+
+    /// Pushes without a clock while nobody of the device has one.
+    var stuck: [Int32] {
+        let waits = pushes.filter { $0.value.place == .delayed(.max) }
+        return waits.count == pushes.count ? Array(waits.keys) : []
+    }
+
+    private func pick(_ matches: (State) -> Bool) -> [Int32] { pushes.filter { matches($0.value) }.keys.sorted() }
+
+    mutating func step() {
+        now += random.next(in: 0...20)
+        let flying = pick { $0.place == .flying }.randomElement(using: &random)
+        switch random.next(in: 0...6) {
+        case 0: come()
+        case 1, 2: submit()
+        case 3: if let flying { refuse(flying) }
+        case 4: if let flying { end(flying, isOver: random.next(in: 0...2) == 0) }
+        // Lost with its connection, and sent again.
+        case 5: if let flying { pushes[flying]?.place = .queued }
+        // Expired or withdrawn where it waits.
+        default:
+            if let slot = pick({ $0.place != .flying }).randomElement(using: &random) { end(slot, isOver: false) }
+        }
+    }
+
+    mutating func settle() {
+        for _ in 0..<1000 where !pushes.isEmpty || !backoff.isEmpty {
+            now += 1000
+            submit()
+            for slot in pick({ $0.place == .flying }) { end(slot, isOver: true) }
+            backoff.sweep(nowNanos: now &+ 100_000_000_000)
+        }
+    }
+
+    private mutating func come() {
+        guard pushes.count < 12 else { return }
+        last += 1
+        let kinds = [TokenBackoff.Kind(.alert), .init(.alert, .silent), .init(.background)]
+        let kind = kinds[Int(random.next(in: 0...2))]
+        pushes[last] = State(place: .queued, kind: kind)
+        // The client asks the table at once where the token backs off.
+        if let wait = backoff.wait(token, kind, last, order: UInt64(last)) { apply(wait, last) }
+    }
+
+    private mutating func submit() {
+        for slot in pick({ if case .delayed(let due) = $0.place { due <= now } else { false } }) {
+            pushes[slot]?.place = .queued
+        }
+        for slot in pick({ $0.place == .queued }) {
+            guard let state = pushes[slot] else { continue }
+            if state.isSuperseded {
+                end(slot, isOver: false)
+            } else if let wait = backoff.asks(token, state.kind, slot, order: UInt64(slot), nowNanos: now) {
+                apply(wait, slot)
+            } else {
+                pushes[slot]?.place = .flying
+            }
+        }
+    }
+
+    private mutating func refuse(_ slot: Int32) {
+        guard let kind = pushes[slot]?.kind else { return }
+        let due = now + random.next(in: 1...50)
+        apply(backoff.refused(token, kind, slot, order: UInt64(slot), dueNanos: due), slot)
+    }
+
+    private mutating func apply(_ wait: TokenBackoff.Wait, _ slot: Int32) {
+        pushes[slot]?.place = .delayed(wait.dueNanos)
+        if let old = wait.superseded {
+            pushes[old]?.isSuperseded = true
+            pushes[old]?.place = .delayed(now)
+        }
+        if let next = wait.next { pushes[next.slot]?.place = .delayed(next.dueNanos) }
+    }
+
+    private mutating func end(_ slot: Int32, isOver: Bool) {
+        pushes[slot] = nil
+        for turn in backoff.ended(token, slot, isOver: isOver) where pushes[turn.slot]?.place != .flying {
+            pushes[turn.slot]?.place = .delayed(turn.dueNanos)
+        }
     }
 }

@@ -29,6 +29,10 @@ final class World: APNsClientDelegate, @unchecked Sendable {
     var expected = 0
     var onOutcome: ((UInt64, PushOutcome) -> Void)?
     var onHold: ((UInt64) -> Void)?
+    /// Answers for pushes that waited; nil confirms each at once.
+    var onCheck: ((UInt64, PushTicket) -> Void)?
+    /// Checks that a test has not answered yet.
+    var tickets: [(tag: UInt64, ticket: PushTicket)] = []
     /// What a test has to say on the loop when all is done.
     var atEnd: (() -> Void)?
     /// For a peer that is down at first.
@@ -111,7 +115,16 @@ final class World: APNsClientDelegate, @unchecked Sendable {
 
     func apns(_ client: APNsClient, didHold tag: UInt64) { onHold?(tag) }
 
+    func apns(_ client: APNsClient, wantsCheck tag: UInt64, ticket: PushTicket) {
+        if let onCheck { onCheck(tag, ticket) } else { client.confirm(ticket) }
+    }
+
     func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) { told.record(.event(event)) }
+
+    func takeTickets() -> [(tag: UInt64, ticket: PushTicket)] {
+        defer { tickets = [] }
+        return tickets
+    }
 
     var acceptedCount: Int {
         outcomes.values.count { if case .accepted = $0 { true } else { false } }
@@ -131,6 +144,7 @@ final class World: APNsClientDelegate, @unchecked Sendable {
         // What a test hung in here holds connections, and they the peers.
         onOutcome = nil
         onHold = nil
+        onCheck = nil
         atEnd = nil
         for peer in extraPeers + [peer] { peer.onRequest = { _, _ in } }
         extraPeers = []

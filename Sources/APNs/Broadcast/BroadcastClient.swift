@@ -16,7 +16,7 @@ public final class BroadcastClient {
     private let identity: ClientIdentity
     private var link: Link?
     private var session: HTTP2Session?
-    private var ear: Ear?
+    private var forwarder: Forwarder?
     private var timer: LoopTimer?
     private var spent: (Link, HTTP2Session?)?
     private var request: (BroadcastRequest, bundleID: String)?
@@ -42,11 +42,11 @@ public final class BroadcastClient {
         if let problem = request.problem(bundleID: bundleID) { return finish(.failure(BroadcastFault(problem))) }
         self.request = (request, bundleID)
         answer = BroadcastAnswer()
-        let ear = self.ear ?? Ear(self)
-        self.ear = ear
+        let forwarder = self.forwarder ?? Forwarder(self)
+        self.forwarder = forwarder
         do throws(HTTP2Fault) {
             let session = try HTTP2Session(.client)
-            session.delegate = ear
+            session.delegate = forwarder
             self.session = session
         } catch {
             return finish(.failure(BroadcastFault(error.description)))
@@ -54,7 +54,7 @@ public final class BroadcastClient {
         let link = Link(
             loop: loop, to: .tcp(host: endpoint.host, port: endpoint.port), tls: identity.tls, proxy: endpoint.proxy,
             connectTimeoutNanos: timeoutNanos)
-        link.delegate = ear
+        link.delegate = forwarder
         self.link = link
         if timer == nil {
             timer = LoopTimer(loop: loop) { [unowned self] in
@@ -130,8 +130,8 @@ public final class BroadcastClient {
     }
 }
 
-/// One connection's ear: link and session speak to it, so that neither protocol is part of the client's face.
-private final class Ear: LinkDelegate, HTTP2SessionDelegate {
+/// Forwards what one connection's link and session say, so that neither protocol is part of the client's face.
+private final class Forwarder: LinkDelegate, HTTP2SessionDelegate {
     private unowned let client: BroadcastClient
 
     init(_ client: BroadcastClient) { self.client = client }

@@ -14,16 +14,19 @@ extension APNsClient {
             wanted = .main
         } else {
             wantsAnother = false
-            guard limits.suspectConnectionsMax > 0, isSuspectRoadUsed,
+            guard limits.suspectConnectionsMax > 0, isSuspectRouteUsed,
                 suspectPool.wantsConnection(summary(.suspect), nowNanos: now)
             else { return }
             wanted = .suspect
         }
-        guard pacer.mayConnect(nowNanos: now) else { return wakeForConnect(atNanos: pacer.notBeforeNanos) }
+        let pushesWait = queued > 0
+        guard pacer.mayConnect(pushesWait: pushesWait, nowNanos: now) else {
+            return wakeForConnect(atNanos: pacer.notBeforeNanos(pushesWait: pushesWait))
+        }
         connect(wanted, nowNanos: now)
     }
 
-    private var isSuspectRoadUsed: Bool {
+    private var isSuspectRouteUsed: Bool {
         table.suspectCount > 0 || connections.contains { $0.route == .suspect && $0.isReplacing }
     }
 

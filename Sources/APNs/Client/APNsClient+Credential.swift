@@ -94,8 +94,8 @@ extension APNsClient {
     func peerSaid(_ dateSeconds: Int64) {
         let skew = Loop.wallMs() / 1000 - dateSeconds
         metrics.clockSkew.set(Double(skew))
-        guard abs(skew) > 60, !hasToldSkew else { return }
-        hasToldSkew = true
+        guard abs(skew) > 60, !hasLoggedSkew else { return }
+        hasLoggedSkew = true
         log.error(
             "our clock differs from APNs': provider tokens will be refused",
             ["host": .string(endpoint.host), "ahead_s": .int(Int(clamping: skew))])
@@ -105,9 +105,9 @@ extension APNsClient {
     private func alarm(_ rule: AnswerRule, _ reason: APNsReason) {
         metrics.alarm(reason)
         let now = loop.nowNanos
-        if let last = told[reason], now &- last < 60_000_000_000 { return }
+        if let last = alarmedNanos[reason], now &- last < 60_000_000_000 { return }
         // Known words are few; unknown ones are not kept.
-        if reason.isKnown { told[reason] = now }
+        if reason.isKnown { alarmedNanos[reason] = now }
         log.error(
             "APNs rejects pushes for a reason that is not the device's",
             ["status": .int(rule.status), "reason": .string(reason.text)])

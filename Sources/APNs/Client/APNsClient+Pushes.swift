@@ -26,6 +26,11 @@ extension APNsClient {
                 favouriteLeft = 16
             }
             guard let connection = favourite else { return }
+            if now >= table[slot].checkDueNanos {
+                guard mayCheck(route, bytes: bytes, allowance: allowance) else { return }
+                check(slot)
+                continue
+            }
             favouriteLeft -= 1
             if submit(slot, on: connection, now, wallMs) {
                 allowance -= 1
@@ -45,6 +50,7 @@ extension APNsClient {
         let isTheirTurn =
             route == .main && table.suspectCount > limits.suspectsWaitingMax
             && sinceSuspect >= limits.ordinaryPerSuspect
+            && table.checkingCount(.suspect) == 0
         return table.nextWaiting(isTheirTurn ? .suspect : route)
     }
 
@@ -66,11 +72,7 @@ extension APNsClient {
             }
             table[slot].needsBudget = false
         }
-        if !backoff.isEmpty, !backoff.tries(table.token(slot), slot) {
-            table.delay(slot, dueNanos: .max)
-            return false
-        }
-        return true
+        return backoff.isEmpty || mayTry(slot, now)
     }
 
     private func submit(_ slot: PushTable.Slot, on connection: APNsConnection, _ now: UInt64, _ wallMs: Int64) -> Bool {
@@ -129,26 +131,50 @@ extension APNsClient {
     func hold(_ push: consuming Push) -> Admission {
         let (token, kind) = (push.token, TokenBackoff.Kind(push.headers.pushType, push.lane))
         let route = route(of: push)
-        guard let slot = table.admit(push, route: route) else {
+        guard let slot = table.admit(push, route: route, checkDueNanos: checkDueNanos) else {
             noteFull(route)
             return .full
         }
         let now = loop.nowNanos
-        let wait = backoff.came(token, kind, slot, order: table[slot].order, nowNanos: now)
-        table[slot].history.delays = wait.refusals
-        table.delay(slot, dueNanos: wait.dueNanos)
-        supersede(wait.superseded, now)
+        if let wait = backoff.wait(token, kind, slot, order: table[slot].order) {
+            table[slot].history.delays = wait.refusals
+            apply(wait, slot, now)
+        }
         armTimers()
         return .held
+    }
+
+    /// Whether the device of a push that is about to leave may be pushed; where not, the push waits.
+    private func mayTry(_ slot: PushTable.Slot, _ now: UInt64) -> Bool {
+        let wait = backoff.asks(
+            table.token(slot), table.kind(slot), slot, order: table[slot].order, nowNanos: now)
+        guard let wait else { return true }
+        apply(wait, slot, now)
+        if wait.superseded != slot { delegate?.apns(self, didHold: table.tag(slot)) }
+        return false
     }
 
     /// 429 TooManyRequests: this token waits, and nobody else.
     private func holdRefused(_ slot: PushTable.Slot, dueNanos: UInt64, _ now: UInt64) {
         let wait = backoff.refused(
             table.token(slot), table.kind(slot), slot, order: table[slot].order, dueNanos: dueNanos)
+        apply(wait, slot, now)
+        if wait.superseded != slot { delegate?.apns(self, didHold: table.tag(slot)) }
+    }
+
+    private func apply(_ wait: TokenBackoff.Wait, _ slot: PushTable.Slot, _ now: UInt64) {
         table.delay(slot, dueNanos: wait.dueNanos)
         supersede(wait.superseded, now)
-        if wait.superseded != slot { delegate?.apns(self, didHold: table.tag(slot)) }
+        if let next = wait.next { start(next, now) }
+    }
+
+    private func start(_ turn: TokenBackoff.Turn, _ now: UInt64) {
+        guard table.isDelayed(turn.slot) else { return }
+        if turn.dueNanos <= now {
+            table.requeueLast(turn.slot)
+        } else {
+            table.delay(turn.slot, dueNanos: turn.dueNanos)
+        }
     }
 
     /// Ends it in the next turn: its owner may be in the middle of sending the newer one.
@@ -160,10 +186,8 @@ extension APNsClient {
     }
 
     /// What waited for the end of another push of the same token.
-    private func release(_ token: DeviceToken, _ slot: PushTable.Slot, isOver: Bool) {
-        for other in backoff.ended(token, slot, isOver: isOver) where table.holds(other) && !table.isInFlight(other) {
-            table.requeueLast(other)
-        }
+    func release(_ token: DeviceToken, _ slot: PushTable.Slot, isOver: Bool) {
+        for turn in backoff.ended(token, slot, isOver: isOver) { start(turn, loop.nowNanos) }
     }
 
     // MARK: Answers
@@ -299,13 +323,18 @@ extension APNsClient {
     /// The push leaves the table and its owner hears of it; the only place where that happens.
     func finish(_ slot: PushTable.Slot, _ outcome: PushOutcome) {
         guard table.holds(slot) else { return }
-        if !bodies.isEmpty { bodies[slot] = nil }
-        if !backoff.isEmpty { release(table.token(slot), slot, isOver: outcome.isJudgement) }
         let attempts = Int(table[slot].history.attempts)
-        let tag = table.remove(slot)
+        let tag = remove(slot, isOver: outcome.isJudgement)
         endedCount &+= 1
         delegate?.apns(self, didFinish: tag, outcome: outcome, attempts: attempts)
         if wasFull || wereSuspectsFull { noteRoom() }
+    }
+
+    /// Takes a push out of everything and gives its tag; `isOver` where APNs' answer shows that its device may be pushed.
+    func remove(_ slot: PushTable.Slot, isOver: Bool = false) -> UInt64 {
+        if !bodies.isEmpty { bodies[slot] = nil }
+        if !backoff.isEmpty { release(table.token(slot), slot, isOver: isOver) }
+        return table.remove(slot)
     }
 
     /// Ends a push that is not in flight; one that may have arrived by an earlier try is not called unprocessed.
@@ -328,12 +357,16 @@ extension APNsClient {
         table[slot].history.unknowns > 0 ? lost(slot) : .expired
     }
 
-    /// Ends waiting and delayed pushes whose time ran out, once a second.
+    /// Ends pushes on no stream whose time ran out, once a second.
     func sweepExpired() {
         let wallMs = Loop.wallMs()
         guard wallMs - lastSweepMs >= 1000 || wallMs < lastSweepMs else { return }
         lastSweepMs = wallMs
-        for slot in table.expired(nowMs: wallMs) { finish(slot, expiredOutcome(slot)) }
+        // Owners that hear of one may take others back and send new ones, which may get the slots.
+        for slot in table.expired(nowMs: wallMs)
+        where table.holds(slot) && !table.isInFlight(slot) && table.expiresAtMs(slot) <= wallMs {
+            finish(slot, expiredOutcome(slot))
+        }
     }
 
     /// Gives up streams that got no answer in time; only they are touched, the connection goes on.

@@ -61,9 +61,9 @@ public final class APNsClient {
     var pausedReason: APNsReason?
     /// A push waits for another connection than the one that refused it.
     var wantsAnother = false
-    /// Reasons that need an operator and when each was last told.
-    var told: [APNsReason: UInt64] = [:]
-    var hasToldSkew = false
+    /// Reasons that need an operator and when each was last logged.
+    var alarmedNanos: [APNsReason: UInt64] = [:]
+    var hasLoggedSkew = false
     /// Pushes that ended since `paceNanos`, and how many do in a second.
     var endedCount = 0
     var paceNanos: UInt64 = 0
@@ -111,12 +111,15 @@ public final class APNsClient {
         policy = RetryPolicy(limits)
         table = PushTable(capacity: limits.pushesMax)
         gate = CredentialGate(probeNanos: limits.credentialProbeNanos)
-        breaker = EndpointBreaker(threshold: limits.breakerAnswers, backoff: limits.breakerBackoff)
+        breaker = EndpointBreaker(
+            threshold: limits.breakerAnswers,
+            backoff: limits.breakerBackoff.capped(atNanos: limits.waitingRetryMaxNanos))
         limiter = InFlightLimiter(start: limits.inFlightStart, ceiling: limits.inFlightMax)
         budget = RetryBudget(inFlightMax: limits.inFlightMax, nowNanos: loop.nowNanos)
         pacer = ConnectPacer(
             spacingNanos: limits.connectSpacingNanos, refillSpacingNanos: limits.refillSpacingNanos,
-            burst: limits.connectBurst, refillNanos: limits.connectRefillNanos, backoff: limits.connectBackoff)
+            burst: limits.connectBurst, refillNanos: limits.connectRefillNanos, backoff: limits.connectBackoff,
+            waitingCapNanos: limits.waitingRetryMaxNanos)
         pool = PoolPolicy(limits)
         suspectPool = PoolPolicy(limits, route: .suspect)
         random = SmallRandom(seed: seed)
@@ -130,10 +133,11 @@ public final class APNsClient {
 
     /// Pushes on their way.
     public var inFlight: Int { table.inFlightCount }
-    /// Pushes that wait for a stream, a retry or the credential.
-    public var queued: Int { table.waitingCount + table.delayedCount }
-    /// Pushes that would go now, were there room on a connection; without the suspects, which hold up nobody.
-    public var waiting: Int { table.waitingCount(.main) }
+    /// Pushes that wait for a stream, a retry, their owner's check or the credential.
+    public var queued: Int { table.waitingCount + table.delayedCount + table.checkingCount }
+    /// Pushes that would go now, were there room on a connection, and those being checked; without the suspects, which hold
+    /// up nobody.
+    public var waiting: Int { table.waitingCount(.main) + table.checkingCount(.main) }
     /// Pushes that `send` would still take, suspects apart.
     public var room: Int { table.capacity - table.count }
     /// A connection is ready and the credential is not paused.
@@ -186,7 +190,7 @@ public final class APNsClient {
         if let fault = push.fault(hasToken: identity.tokens != nil) { return .unfit(fault) }
         if !backoff.isEmpty, backoff.holds(push.token) { return hold(push) }
         let route = route(of: push)
-        guard table.admit(push, route: route) != nil else {
+        guard table.admit(push, route: route, checkDueNanos: checkDueNanos) != nil else {
             noteFull(route)
             return .full
         }
@@ -236,6 +240,7 @@ public final class APNsClient {
     func pump() {
         guard depth == 0, life != .new, life != .closed else { return }
         depth += 1
+        if wasFull || wereSuspectsFull { noteRoom() }
         submitWaiting()
         maintainPool()
         depth -= 1
@@ -248,7 +253,7 @@ public final class APNsClient {
 
     /// Once for all pushes of a turn: the code of a submission is fetched once for all of them (callgrind's model of a
     /// cache of 32 KB: 390 lines of it per push otherwise).
-    private func pumpAtEndOfTurn() {
+    func pumpAtEndOfTurn() {
         // Inside a link's or a session's call, its end pumps.
         guard !isPumpDue, depth == 0 else { return }
         isPumpDue = true

@@ -9,12 +9,21 @@ public protocol APNsClientDelegate: AnyObject {
     /// comes for the device meanwhile takes its place. Who sends one at a time per device may send the next now.
     func apns(_ client: APNsClient, didHold tag: UInt64)
 
+    /// A push is about to leave, and its `send` or its last check is older than `APNsLimits.checkAfterNanos`: it is set
+    /// aside until `confirm`, `renew` or `withdraw` answers for the ticket, now or in any later turn.
+    ///
+    /// Asked again before each further try under the same condition, and only while the push could leave at once. It may
+    /// expire meanwhile: then its outcome comes and the ticket is stale. Never called from inside `send`.
+    func apns(_ client: APNsClient, wantsCheck tag: UInt64, ticket: PushTicket)
+
     /// Something changed that a caller or an operator may want to act on.
     func apns(_ client: APNsClient, stateChanged event: APNsClientEvent)
 }
 
 extension APNsClientDelegate {
     public func apns(_ client: APNsClient, didHold tag: UInt64) {}
+
+    public func apns(_ client: APNsClient, wantsCheck tag: UInt64, ticket: PushTicket) { client.confirm(ticket) }
 
     public func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {}
 }

@@ -1,3 +1,5 @@
+public import EventLoop
+
 /// The numbers that bound a client; every queue, wait and retry has one here.
 public struct APNsLimits: Sendable, Equatable {
     /// Pushes a client holds at once: waiting, delayed and in flight. Full means back-pressure.
@@ -37,6 +39,9 @@ public struct APNsLimits: Sendable, Equatable {
     public var connectBurst = 8
     public var connectRefillNanos: UInt64 = 1_000_000_000
     public var connectBackoff = Backoff(baseNanos: 500_000_000, capNanos: 60_000_000_000)
+    /// While pushes wait: longest pause before an endpoint that refused a connect or said "unavailable" is tried again. A
+    /// `Retry-After` of the endpoint may be longer.
+    public var waitingRetryMaxNanos: UInt64 = 5_000_000_000
     /// Wait for one answer; then the stream is reset and the push's fate is unknown.
     public var answerNanos: UInt64 = 5_000_000_000
     /// Resends of a push whose fate is unknown (same apns-id).
@@ -49,15 +54,19 @@ public struct APNsLimits: Sendable, Equatable {
     public var stallNanos: UInt64 = 1_500_000_000
     /// "Unavailable" answers in a row after which nothing but a probe is sent for a while.
     public var breakerAnswers = 20
-    public var breakerBackoff = Backoff(baseNanos: 1_000_000_000, capNanos: 60_000_000_000)
+    public var breakerBackoff = Backoff(baseNanos: 1_000_000_000, capNanos: 5_000_000_000)
     /// Silence on an idle connection before it is asked by PING.
     public var idlePingNanos: UInt64 = 60_000_000_000
-    /// Delay after 429, 500 and 503: soon at first, later the quarter of an hour that Apple asks for.
+    /// Delay after 429, 500 and 503: soon at first, later the quarter of an hour that Apple asks for (after 503 at most
+    /// `waitingRetryMaxNanos`, since the breaker keeps a crowd away).
     public var retryBackoff = Backoff(baseNanos: 500_000_000, capNanos: 900_000_000_000)
     /// Longest `Retry-After` believed.
     public var retryAfterMaxNanos: UInt64 = 3_600_000_000_000
     /// Delays longer than this end as `deferred`, for the caller to park; `.max`: everything waits here.
     public var holdNanos: UInt64 = .max
+    /// Age of a push's `send` or last check from which on its owner is asked again before it leaves
+    /// (`APNsClientDelegate`); `.max`: never.
+    public var checkAfterNanos: UInt64 = .max
     /// Between two probes of a paused credential.
     public var credentialProbeNanos: UInt64 = 60_000_000_000
 
@@ -86,6 +95,9 @@ public struct APNsLimits: Sendable, Equatable {
         if answerNanos == 0 || connectTimeoutNanos == 0 || pingTimeoutNanos == 0 {
             found.append("answer, connect and PING timeouts must not be 0")
         }
+        if waitingRetryMaxNanos == 0 { found.append("waitingRetryMaxNanos must not be 0") }
+        // Less would be over before the answer to a check is acted on, and the push would never leave.
+        if checkAfterNanos < 1_000_000 { found.append("checkAfterNanos must be at least a millisecond") }
         if unknownTries < 0 { found.append("unknownTries must not be negative") }
         return found
     }

@@ -1,4 +1,5 @@
-/// All pushes of one client, each in exactly one place: waiting (on a route, in a lane), delayed or in flight.
+/// All pushes of one client, each in exactly one place: waiting (for a route, in a lane), delayed, being checked by its
+/// owner, or in flight.
 ///
 /// One slot per push, links inside the slots: moving a push between places allocates nothing, and removing one from the
 /// middle of a list costs the same as from its head. Bounded by `capacity`; a full table refuses, it never drops. Its
@@ -6,7 +7,7 @@
 struct PushTable: ~Copyable {
     typealias Slot = Int32
 
-    enum Place: UInt8 { case free, waiting, delayed, inFlight }
+    enum Place: UInt8 { case free, waiting, delayed, checking, inFlight }
 
     /// Which connections a push takes.
     enum Route: UInt8 {
@@ -20,6 +21,8 @@ struct PushTable: ~Copyable {
         fileprivate(set) var place: Place = .free
         /// Which list of the waiting it belongs to: a lane of the main route, or the suspects'.
         fileprivate var list: UInt8 = 0
+        /// Checks that its owner was asked for, wrapping.
+        fileprivate var checks: UInt16 = 0
         fileprivate var previous: Slot = -1
         fileprivate var next: Slot = -1
         /// Index in the heap of the delayed.
@@ -45,6 +48,8 @@ struct PushTable: ~Copyable {
         var isSuperseded = false
         /// How many pushes came before it.
         fileprivate(set) var order: UInt64 = 0
+        /// From then on its owner is asked before it leaves.
+        fileprivate(set) var checkDueNanos: UInt64 = .max
 
         var route: Route { list == PushTable.suspects ? .suspect : .main }
     }
@@ -62,6 +67,8 @@ struct PushTable: ~Copyable {
     private var firstFree: Slot = -1
     private var heap: [Slot] = []
     private var flying = List()
+    private var checked = List()
+    private var checkedSuspects = 0
     private var lists: [List]
     private var shares = LaneShares()
     /// One bit per lane of the main route with a waiting push.
@@ -105,13 +112,17 @@ struct PushTable: ~Copyable {
     private(set) var waitingCount = 0
     var inFlightCount: Int { flying.count }
     var delayedCount: Int { heap.count }
-    var count: Int { waitingCount + flying.count + heap.count }
+    /// Pushes that their owner looks at.
+    var checkingCount: Int { checked.count }
+    var count: Int { waitingCount + flying.count + heap.count + checked.count }
     var isFull: Bool { count >= capacity }
 
     /// Pushes that wait for the suspects' route.
     var suspectCount: Int { lists[Int(Self.suspects)].count }
 
     func waitingCount(_ route: Route) -> Int { route == .suspect ? suspectCount : waitingCount - suspectCount }
+
+    func checkingCount(_ route: Route) -> Int { route == .suspect ? checkedSuspects : checked.count - checkedSuspects }
 
     /// The push whose turn it is on the route, by the lanes' shares: each call is a turn.
     mutating func nextWaiting(_ route: Route) -> Slot? {
@@ -153,6 +164,8 @@ struct PushTable: ~Copyable {
         slot >= 0 && Int(slot) < used && entries[Int(slot)].place == .inFlight
     }
 
+    func isDelayed(_ slot: Slot) -> Bool { holds(slot) && entries[Int(slot)].place == .delayed }
+
     // Of slots that hold a push.
     func tag(_ slot: Slot) -> UInt64 { pushes[Int(slot)].tag }
     func id(_ slot: Slot) -> PushID { pushes[Int(slot)].id }
@@ -169,7 +182,9 @@ struct PushTable: ~Copyable {
     func withPush<R>(_ slot: Slot, _ body: (borrowing Push) -> R) -> R { body(pushes[Int(slot)]) }
 
     /// Takes a push in, behind all that wait on its route in its lane; nil when full for that lane or route.
-    mutating func admit(_ push: consuming Push, route: Route = .main) -> Slot? {
+    ///
+    /// - Parameter checkDueNanos: when its owner wants to be asked before it leaves.
+    mutating func admit(_ push: consuming Push, route: Route = .main, checkDueNanos: UInt64 = .max) -> Slot? {
         guard !isFull(for: push.lane), route == .main || suspectCount < suspectsMax else { return nil }
         let list = route == .suspect ? Self.suspects : push.lane.rawValue
         let slot: Slot
@@ -187,8 +202,55 @@ struct PushTable: ~Copyable {
         admitted &+= 1
         entries[Int(slot)].order = admitted
         entries[Int(slot)].list = list
+        entries[Int(slot)].checkDueNanos = checkDueNanos
         link(slot, .waiting, atHead: false)
         return slot
+    }
+
+    /// Sets a push aside until its owner has looked at it.
+    mutating func check(_ slot: Slot) -> PushTicket {
+        unlink(slot)
+        link(slot, .checking, atHead: false)
+        entries[Int(slot)].checks &+= 1
+        return PushTicket(slot: slot, order: entries[Int(slot)].order, check: entries[Int(slot)].checks)
+    }
+
+    /// The push that a ticket names; nil for a stale one.
+    func slot(of ticket: PushTicket) -> Slot? {
+        let slot = ticket.slot
+        guard holds(slot), entries[Int(slot)].place == .checking else { return nil }
+        return entries[Int(slot)].order == ticket.order && entries[Int(slot)].checks == ticket.check ? slot : nil
+    }
+
+    /// From checking to waiting: ahead of what came later, in the order in which they came.
+    mutating func putBack(_ slot: Slot, checkDueNanos: UInt64) {
+        precondition(entries[Int(slot)].place == .checking, "only a push that is being checked can be put back")
+        unlink(slot)
+        entries[Int(slot)].checkDueNanos = checkDueNanos
+        let list = Int(entries[Int(slot)].list)
+        let order = entries[Int(slot)].order
+        var behind: Slot = -1
+        var next = lists[list].head
+        // As many steps as others were put back and have not left yet: no more than may be checked at once.
+        while next >= 0, entries[Int(next)].order < order {
+            behind = next
+            next = entries[Int(next)].next
+        }
+        guard behind >= 0, next >= 0 else { return link(slot, .waiting, atHead: behind < 0) }
+        entries[Int(slot)].place = .waiting
+        entries[Int(slot)].previous = behind
+        entries[Int(slot)].next = next
+        entries[Int(behind)].next = slot
+        entries[Int(next)].previous = slot
+        lists[list].count += 1
+        waitingCount += 1
+    }
+
+    /// Another push in the place of one that is being checked: its history, order and route stay.
+    mutating func replace(_ slot: Slot, with push: consuming Push) {
+        precondition(entries[Int(slot)].place == .checking, "only a push that is being checked can be replaced")
+        if entries[Int(slot)].list != Self.suspects { entries[Int(slot)].list = push.lane.rawValue }
+        pushes[Int(slot)] = push
     }
 
     /// From waiting to in flight.
@@ -255,10 +317,10 @@ struct PushTable: ~Copyable {
         return tag
     }
 
-    /// Slots of waiting and delayed pushes that expired by `nowMs`.
+    /// Slots of pushes on no stream that expired by `nowMs`.
     func expired(nowMs: Int64) -> [Slot] {
         var found: [Slot] = []
-        for list in lists {
+        for list in lists + [checked] {
             var slot = list.head
             while slot >= 0 {
                 if expiresAtMs(slot) <= nowMs { found.append(slot) }
@@ -281,8 +343,12 @@ struct PushTable: ~Copyable {
 
     private mutating func link(_ slot: Slot, _ place: Place, atHead: Bool) {
         entries[Int(slot)].place = place
-        guard place == .waiting else { return Self.link(slot, in: entries, into: &flying, atHead: atHead) }
         let list = entries[Int(slot)].list
+        guard place == .waiting else {
+            guard place == .checking else { return Self.link(slot, in: entries, into: &flying, atHead: atHead) }
+            if list == Self.suspects { checkedSuspects += 1 }
+            return Self.link(slot, in: entries, into: &checked, atHead: atHead)
+        }
         Self.link(slot, in: entries, into: &lists[Int(list)], atHead: atHead)
         waitingCount += 1
         if list != Self.suspects { busyLanes |= 1 << list }
@@ -308,6 +374,9 @@ struct PushTable: ~Copyable {
         case .free: preconditionFailure("a free slot is in no list")
         case .delayed: removeFromHeap(at: Int(entries[Int(slot)].heapIndex))
         case .inFlight: Self.unlink(slot, in: entries, from: &flying)
+        case .checking:
+            Self.unlink(slot, in: entries, from: &checked)
+            if entries[Int(slot)].list == Self.suspects { checkedSuspects -= 1 }
         case .waiting:
             let list = entries[Int(slot)].list
             Self.unlink(slot, in: entries, from: &lists[Int(list)])

@@ -23,7 +23,7 @@ final class APNsConnection {
     var hasFailed = false
 
     private let link: Link
-    private var ear: LinkEar?
+    private var forwarder: LinkForwarder?
     private let session: HTTP2Session
     private unowned let client: APNsClient
     private let loop: Loop
@@ -48,9 +48,9 @@ final class APNsConnection {
             loop: loop, to: .tcp(host: endpoint.host, port: endpoint.port), tls: identity.tls, proxy: endpoint.proxy,
             connectTimeoutNanos: rules.connectTimeoutNanos)
         session = try HTTP2Session(.client)
-        let ear = LinkEar(self)
-        self.ear = ear
-        link.delegate = ear
+        let forwarder = LinkForwarder(self)
+        self.forwarder = forwarder
+        link.delegate = forwarder
         link.lookUp = client.lookUp
         link.orderAddresses = { [unowned client] in client.orderAddresses($0) }
         session.delegate = self
@@ -72,6 +72,11 @@ final class APNsConnection {
     /// A body that did not fit the peer's window would hold a stream half open and let later headers overtake it.
     func canCarry(_ bytes: Int) -> Bool {
         machine.room > 0 && session.connectionSendWindow >= bytes && !link.isFull
+    }
+
+    /// Pushes of so many bytes each that may leave here now.
+    func room(for bytes: Int) -> Int {
+        canCarry(bytes) ? min(machine.room, Int(session.connectionSendWindow) / max(bytes, 1)) : 0
     }
 
     /// Writes a request. After `.sent` the caller records it and then calls `flush`.

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// In which order an endpoint's addresses are tried: not the ones that failed lately, then where we have fewest
 /// connections, then by lot.
 ///

@@ -1,30 +1,48 @@
-/// When the next connect may begin: spaced in good times, backed off with full jitter in bad ones.
+import EventLoop
+
+/// When the next connect may begin: spaced in good times, backed off with full jitter in bad ones. While pushes wait the
+/// back-off has a lower cap: an endpoint that comes back is found soon.
 ///
 /// Apple treats quick connects and disconnects as an attack, and a flaky network once made a client reconnect ten
 /// thousand times within seconds; this is the one gate through which all connects of a client pass.
 struct ConnectPacer: Equatable {
     private(set) var failures = 0
-    private(set) var notBeforeNanos: UInt64 = 0
+    /// Earliest time of the next connect while nothing waits.
+    private var idleNanos: UInt64 = 0
+    /// The same while pushes wait; never later.
+    private var waitingNanos: UInt64 = 0
     private let spacingNanos: UInt64
     private let refillSpacingNanos: UInt64
     private let backoff: Backoff
+    private let waitingBackoff: Backoff
     /// Connects that may still be made at these paces; one comes back per `refillNanos`.
     private var left: Int
     private var filledNanos: UInt64 = 0
     private let burst: Int
     private let refillNanos: UInt64
 
-    /// - Parameter refillSpacingNanos: between connects that replace what was in order a moment ago.
-    init(spacingNanos: UInt64, refillSpacingNanos: UInt64, burst: Int, refillNanos: UInt64, backoff: Backoff) {
+    /// - Parameters:
+    ///   - refillSpacingNanos: between connects that replace what was in order a moment ago.
+    ///   - waitingCapNanos: cap of the back-off while pushes wait.
+    init(
+        spacingNanos: UInt64, refillSpacingNanos: UInt64, burst: Int, refillNanos: UInt64, backoff: Backoff,
+        waitingCapNanos: UInt64
+    ) {
         self.spacingNanos = spacingNanos
         self.refillSpacingNanos = min(refillSpacingNanos, spacingNanos)
         self.backoff = backoff
+        waitingBackoff = backoff.capped(atNanos: waitingCapNanos)
         self.burst = burst
         self.refillNanos = max(refillNanos, 1)
         left = burst
     }
 
-    func mayConnect(nowNanos: UInt64) -> Bool { nowNanos >= notBeforeNanos }
+    /// Earliest time of the next connect.
+    func notBeforeNanos(pushesWait: Bool) -> UInt64 { pushesWait ? waitingNanos : idleNanos }
+
+    func mayConnect(pushesWait: Bool = false, nowNanos: UInt64) -> Bool {
+        nowNanos >= notBeforeNanos(pushesWait: pushesWait)
+    }
 
     /// A connect begins: the next keeps its distance, jittered so that shards do not march in step.
     mutating func began(isRefill: Bool = false, nowNanos: UInt64, random: inout SmallRandom) {
@@ -32,7 +50,8 @@ struct ConnectPacer: Equatable {
         let spacing = left == 0 ? max(spacingNanos, refillNanos) : isRefill ? refillSpacingNanos : spacingNanos
         left = max(left - 1, 0)
         let gap = random.next(in: spacing / 2...max(spacing, spacing / 2))
-        notBeforeNanos = max(notBeforeNanos, nowNanos &+ gap)
+        idleNanos = max(idleNanos, nowNanos &+ gap)
+        waitingNanos = max(waitingNanos, nowNanos &+ gap)
     }
 
     private mutating func refill(_ nowNanos: UInt64) {
@@ -45,8 +64,10 @@ struct ConnectPacer: Equatable {
     /// A connection failed before it became ready.
     mutating func failed(nowNanos: UInt64, random: inout SmallRandom) {
         failures += 1
-        let delay = backoff.delayNanos(failures: failures, random: &random)
-        notBeforeNanos = max(notBeforeNanos, nowNanos &+ delay)
+        let idle = backoff.delayNanos(failures: failures, random: &random)
+        let waiting = waitingBackoff.delayNanos(failures: failures, random: &random)
+        idleNanos = max(idleNanos, nowNanos &+ max(idle, waiting))
+        waitingNanos = max(waitingNanos, nowNanos &+ waiting)
     }
 
     /// A connection carried an accepted push: the endpoint is in order.

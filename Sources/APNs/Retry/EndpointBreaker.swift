@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Whether the endpoint is asked at all: after a row of "unavailable" answers pushes wait here, and one asks now and then.
 ///
 /// Waiting pushes are kept, never given up for it: a server that is down is no fault of theirs. Pure; times are injected.

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// How one attempt ended.
 enum AttemptEnd: Equatable {
     case answer(status: Int, reason: APNsReason, timestampMs: Int64?, retryAfterSeconds: UInt32?)
@@ -39,6 +41,8 @@ struct RetryPolicy {
     static var refusalsAtOnce: UInt32 { 3 }
 
     let retryBackoff: Backoff
+    /// After "unavailable" without a time named.
+    let endpointBackoff: Backoff
     let refusalBackoff = Backoff(baseNanos: 100_000_000, capNanos: 5_000_000_000)
     let retryAfterMaxNanos: UInt64
     let holdNanos: UInt64
@@ -46,6 +50,7 @@ struct RetryPolicy {
 
     init(_ limits: APNsLimits) {
         retryBackoff = limits.retryBackoff
+        endpointBackoff = limits.retryBackoff.capped(atNanos: limits.waitingRetryMaxNanos)
         retryAfterMaxNanos = limits.retryAfterMaxNanos
         holdNanos = limits.holdNanos
         unknownTries = limits.unknownTries
@@ -69,8 +74,8 @@ struct RetryPolicy {
             case .retry:
                 history.delays &+= 1
                 return delayed(
-                    status: status, reason: reason, retryAfter: retryAfter, history: history, id: id, leftMs: leftMs,
-                    random: &random)
+                    status: status, reason: reason, retryAfter: retryAfter, isEndpoint: rule?.pace == .endpoint,
+                    history: history, id: id, leftMs: leftMs, random: &random)
             }
         case .unprocessed:
             return free(history: &history, id: id, leftMs: leftMs, random: &random)
@@ -94,8 +99,8 @@ struct RetryPolicy {
     }
 
     private func delayed(
-        status: Int, reason: APNsReason, retryAfter: UInt32?, history: PushHistory, id: PushID, leftMs: Int64,
-        random: inout SmallRandom
+        status: Int, reason: APNsReason, retryAfter: UInt32?, isEndpoint: Bool, history: PushHistory, id: PushID,
+        leftMs: Int64, random: inout SmallRandom
     ) -> NextStep {
         var nanos = retryBackoff.delayNanos(failures: Int(history.delays), random: &random)
         if let retryAfter {
@@ -103,11 +108,13 @@ struct RetryPolicy {
             let floor = min(UInt64(retryAfter) &* 1_000_000_000, retryAfterMaxNanos)
             nanos = floor &+ min(nanos, max(floor / 4, 50_000_000))
         }
-        if !within(leftMs, nanos) { return .finish(ended(history, id)) }
-        if nanos > holdNanos {
+        if nanos > holdNanos, within(leftMs, nanos) {
             return .finish(.deferred(status: status, reason: reason, retryAfterMs: Int64(nanos / 1_000_000)))
         }
-        return .resendAfter(nanos: nanos)
+        if isEndpoint, retryAfter == nil {
+            nanos = endpointBackoff.delayNanos(failures: Int(history.delays), random: &random)
+        }
+        return within(leftMs, nanos) ? .resendAfter(nanos: nanos) : .finish(ended(history, id))
     }
 
     /// A push that runs out of time while an earlier attempt's fate is open did not simply expire.

@@ -18,12 +18,44 @@ struct TokenBackoff {
     }
 
     private struct Hold {
-        var untilNanos: UInt64
-        var refusals: UInt32 = 1
-        /// Waits with its slot; at most one per kind.
+        var untilNanos: UInt64 = 0
+        var refusals: UInt32 = 0
+        /// Pushes that wait, each with its slot; at most one per kind.
         var waiting: [(kind: Kind, slot: Slot, order: UInt64)] = []
-        /// The one that tries whether the token may be pushed again.
-        var trying: Slot?
+        /// The push that goes next: it waits for `untilNanos`, or is on its way. All others wait for its end. Nil only
+        /// while nothing waits; `elect` sees to it after every change.
+        var turn: Slot?
+        /// The push whose turn it is was let go and has not ended.
+        var isTrying = false
+
+        mutating func leave(_ slot: Slot) {
+            waiting.removeAll { $0.slot == slot }
+            guard turn == slot else { return }
+            turn = nil
+            isTrying = false
+        }
+
+        /// Gives the turn to the oldest that waits, where nobody has it.
+        mutating func elect() -> Turn? {
+            guard turn == nil, let next = waiting.min(by: { $0.order < $1.order }) else { return nil }
+            turn = next.slot
+            return Turn(slot: next.slot, dueNanos: untilNanos)
+        }
+
+        /// A push comes to wait, in the place of an older one of its kind; a newer one keeps the place.
+        mutating func wait(_ kind: Kind, _ slot: Slot, order: UInt64) -> Wait {
+            leave(slot)
+            var superseded: Slot?
+            if let other = waiting.first(where: { $0.kind == kind }) {
+                superseded = other.order > order ? slot : other.slot
+                if other.order < order { leave(other.slot) }
+            }
+            if superseded != slot { waiting.append((kind, slot, order)) }
+            let next = elect()
+            return Wait(
+                dueNanos: turn == slot ? untilNanos : .max, refusals: refusals, superseded: superseded,
+                next: next?.slot == slot ? nil : next)
+        }
     }
 
     private var holds: [DeviceToken: Hold] = [:]
@@ -33,85 +65,73 @@ struct TokenBackoff {
 
     func holds(_ token: DeviceToken) -> Bool { holds[token] != nil }
 
-    /// What a push that comes to wait means for the others.
+    /// A push that may go from `dueNanos` on.
+    struct Turn: Equatable {
+        var slot: Slot
+        var dueNanos: UInt64
+    }
+
+    /// What a push that comes to wait means for it and the others.
     struct Wait: Equatable {
+        /// `.max`: until a `Turn` names it.
         var dueNanos: UInt64
         /// Answers of this kind so far: the next wait rises with it.
         var refusals: UInt32
         /// Its place is taken by a newer one.
         var superseded: Slot?
+        /// Another one of the token whose turn it is now.
+        var next: Turn?
     }
 
-    /// A push was refused with 429; it waits until `dueNanos`, unless a newer one of its kind does already.
-    mutating func refused(
-        _ token: DeviceToken, _ kind: Kind, _ slot: Slot, order: UInt64, dueNanos: UInt64
-    ) -> Wait {
-        if var hold = holds[token] {
-            hold.refusals &+= 1
-            hold.untilNanos = max(dueNanos, hold.untilNanos)
-            if hold.trying == slot { hold.trying = nil }
-            holds[token] = hold
-        } else {
-            holds[token] = Hold(untilNanos: dueNanos)
-        }
-        return wait(token, kind, slot, order: order, dueNanos: dueNanos)
-    }
-
-    /// A new push for a token that backs off.
-    mutating func came(_ token: DeviceToken, _ kind: Kind, _ slot: Slot, order: UInt64, nowNanos: UInt64) -> Wait {
-        wait(token, kind, slot, order: order, dueNanos: nowNanos)
-    }
-
-    private mutating func wait(
-        _ token: DeviceToken, _ kind: Kind, _ slot: Slot, order: UInt64, dueNanos: UInt64
-    ) -> Wait {
-        guard var hold = holds[token] else { return Wait(dueNanos: dueNanos, refusals: 0) }
+    /// A push was refused with 429; it waits until `dueNanos` at least, unless a newer one of its kind does already.
+    mutating func refused(_ token: DeviceToken, _ kind: Kind, _ slot: Slot, order: UInt64, dueNanos: UInt64) -> Wait {
+        var hold = holds[token] ?? Hold()
+        hold.refusals &+= 1
+        hold.untilNanos = max(dueNanos, hold.untilNanos)
+        hold.leave(slot)
         defer { holds[token] = hold }
-        // While one tries, the others wait for its answer and no clock.
-        let due = hold.trying != nil ? UInt64.max : max(dueNanos, hold.untilNanos)
-        guard let index = hold.waiting.firstIndex(where: { $0.kind == kind && $0.slot != slot }) else {
-            hold.waiting.removeAll { $0.slot == slot }
-            hold.waiting.append((kind, slot, order))
-            return Wait(dueNanos: due, refusals: hold.refusals)
-        }
-        let other = hold.waiting[index]
-        if other.order > order { return Wait(dueNanos: due, refusals: hold.refusals, superseded: slot) }
-        hold.waiting[index] = (kind, slot, order)
-        return Wait(dueNanos: due, refusals: hold.refusals, superseded: other.slot)
+        return hold.wait(kind, slot, order: order)
     }
 
-    /// A push is about to be sent. False: another one of the token tries at the moment; it is to wait on.
-    mutating func tries(_ token: DeviceToken, _ slot: Slot) -> Bool {
-        guard let hold = holds[token] else { return true }
-        if let trying = hold.trying { return trying == slot }
-        holds[token]?.trying = slot
+    /// A push is about to be sent. Nil: it may. Else it is to wait, for the time to pass or for the push whose turn it is.
+    mutating func asks(
+        _ token: DeviceToken, _ kind: Kind, _ slot: Slot, order: UInt64, nowNanos: UInt64
+    ) -> Wait? {
+        guard let hold = holds[token] else { return nil }
+        guard hold.turn == slot else { return wait(token, kind, slot, order: order) }
+        if hold.isTrying { return nil }
+        guard nowNanos >= hold.untilNanos else { return Wait(dueNanos: hold.untilNanos, refusals: hold.refusals) }
         holds[token]?.waiting.removeAll { $0.slot == slot }
-        return true
+        holds[token]?.isTrying = true
+        return nil
+    }
+
+    /// A push of a token that backs off comes to wait; nil where the token does not.
+    mutating func wait(_ token: DeviceToken, _ kind: Kind, _ slot: Slot, order: UInt64) -> Wait? {
+        holds[token]?.wait(kind, slot, order: order)
     }
 
     /// A push of the token ended; `isOver` where its answer shows that the token may be pushed again.
     ///
-    /// Returns the slots that may go now: all that wait where the back-off is over, else one where the one that tried is
-    /// gone without an answer.
-    mutating func ended(_ token: DeviceToken, _ slot: Slot, isOver: Bool) -> [Slot] {
+    /// Returns the pushes that may go: all that wait where the back-off is over, else the next one where it was this one's
+    /// turn.
+    mutating func ended(_ token: DeviceToken, _ slot: Slot, isOver: Bool) -> [Turn] {
         guard var hold = holds[token] else { return [] }
+        hold.leave(slot)
         if isOver {
             holds[token] = nil
-            return hold.waiting.map(\.slot).filter { $0 != slot }
+            return hold.waiting.map { Turn(slot: $0.slot, dueNanos: 0) }
         }
-        hold.waiting.removeAll { $0.slot == slot }
-        let wasTrying = hold.trying == slot
-        if wasTrying { hold.trying = nil }
+        let next = hold.elect()
         holds[token] = hold
-        guard wasTrying, let next = hold.waiting.min(by: { $0.order < $1.order }) else { return [] }
-        return [next.slot]
+        return next.map { [$0] } ?? []
     }
 
     /// Forgets tokens whose wait is long over and for which nothing waits.
     mutating func sweep(nowNanos: UInt64) {
         guard !holds.isEmpty else { return }
         holds = holds.filter { _, hold in
-            !hold.waiting.isEmpty || hold.trying != nil || hold.untilNanos &+ 60_000_000_000 > nowNanos
+            hold.turn != nil || hold.untilNanos &+ 60_000_000_000 > nowNanos
         }
     }
 }

@@ -1,4 +1,4 @@
-/// What owns one link and hears of it through a `LinkEar`: it needs not be told which link speaks.
+/// What owns one link and hears of it through a `LinkForwarder`: it needs not be told which link speaks.
 public protocol LinkOwner: AnyObject {
     func linkDidOpen()
     /// The buffer is the loop's and is void when the call returns.
@@ -10,7 +10,7 @@ public protocol LinkOwner: AnyObject {
 /// with every retain.
 ///
 /// Kept by its owner, which it does not outlive.
-public final class LinkEar: LinkDelegate {
+public final class LinkForwarder: LinkDelegate {
     private unowned let owner: any LinkOwner
 
     public init(_ owner: any LinkOwner) {
