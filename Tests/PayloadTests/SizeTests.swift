@@ -27,17 +27,71 @@ import Testing
         }
     }
 
-    /// Around the border every size is either left whole or cut, and never above the limit.
-    @Test func theBorderIsExact() throws {
-        var cut = 0
-        for count in 3900...4000 {
-            let content = String(repeating: "x", count: count)
-            let message = PayloadWorld.message { $0.push.content = content }
-            let body = try #require(try PayloadWorld.body(message))
-            #expect(body == "Anna: " + content || body.hasSuffix("x…"))
-            if body.hasSuffix("…") { cut += 1 }
+    struct Border: CustomTestStringConvertible, Sendable {
+        var profile: PayloadProfile
+        var isVoIP: Bool
+        var badge: Int64?
+        var receiver: String
+
+        var testDescription: String {
+            "\(profile.rawValue), \(isVoIP ? "voip, " : "")badge \(badge.map { "\($0)" } ?? "-"), uid of \(receiver.utf8.count)"
         }
-        #expect(cut > 0 && cut < 101)
+
+        static let all = [PayloadProfile.nim, .rc, .wps, .raw].flatMap { profile in
+            [false, true].flatMap { isVoIP in
+                [(nil, "ben"), (7, String(repeating: "u", count: 128)), (.max, #"q"\"#)].map {
+                    Border(profile: profile, isVoIP: isVoIP, badge: $0.0, receiver: $0.1)
+                }
+            }
+        }
+    }
+
+    /// The size with this device's badge, pid and receiver id decides, to the byte.
+    @Test(arguments: Border.all)
+    func whatFitsIsNeitherCutNorRefusedAndTheRestIsCutToTheLimit(_ border: Border) throws {
+        let limit = PayloadTemplate.limit(voip: border.isVoIP)
+        func render(_ count: Int) throws -> [UInt8] {
+            let message = PayloadWorld.message {
+                $0.push.voip = border.isVoIP
+                $0.push.content = String(repeating: "x", count: count)
+            }
+            let template = try #require(PayloadWorld.template(message, profile: border.profile))
+            return try #require(
+                template.render(badge: border.badge, pid: PayloadWorld.pid, receiver: border.receiver), "\(count)")
+        }
+        let frame = try render(10).count - 10
+        for size in limit - 60...limit + 40 {
+            let bytes = try render(size - frame)
+            let body = try #require(try JSONTree(parsing: bytes)["aps"]?["alert"]?["body"]?.string)
+            if size <= limit {
+                #expect(bytes.count == size && body == "Anna: " + String(repeating: "x", count: size - frame))
+            } else {
+                // `…` has three bytes.
+                #expect(bytes.count == limit && body.hasSuffix("x…"), "\(size)")
+            }
+        }
+    }
+
+    /// The rest of the payload leaves room for so much of the body; a body that needs no cut may be as short as it likes.
+    @Test(arguments: [PayloadProfile.nim, .rc])
+    func aShortBodyBesideManyKeysIsRefusedOnlyWhereNothingOfItFits(_ profile: PayloadProfile) throws {
+        func render(_ count: Int, body: String) throws -> [UInt8]? {
+            let message = PayloadWorld.message {
+                $0.push.prefix = false
+                $0.push.content = body
+                $0.push.payload = .object([.init("k", .string(String(repeating: "z", count: count)))])
+            }
+            return PayloadWorld.template(message, profile: profile)?
+                .render(badge: 5, pid: PayloadWorld.pid, receiver: String(repeating: "u", count: 128))
+        }
+        let frame = try #require(try render(10, body: "hello")).count - 10
+        for room in 0...12 {
+            // Of five characters with room for so many bytes.
+            let bytes = try render(4096 - frame + 5 - room, body: "hello")
+            let body = try bytes.flatMap { try JSONTree(parsing: $0)["aps"]?["alert"]?["body"]?.string }
+            let expected = room >= 5 ? "hello" : room == 4 ? "h…" : nil
+            #expect(body == expected, "room \(room)")
+        }
     }
 
     @Test func theSendersOwnAlertIsCutToo() throws {
@@ -88,7 +142,7 @@ import Testing
     @Test func aReceiverTooLongIsRefusedNotSent() throws {
         let message = PayloadWorld.message { $0.push.content = String(repeating: "x", count: 5000) }
         let template = try #require(PayloadWorld.template(message, profile: .rc))
-        let long = String(repeating: "r", count: 1000)
+        let long = String(repeating: "r", count: 5000)
         #expect(template.render(badge: 1, pid: PayloadWorld.pid, receiver: long) == nil)
         let quoted = try #require(template.render(badge: 1, pid: PayloadWorld.pid, receiver: #"q"\"#))
         #expect(try JSONTree(parsing: quoted)["rc"]?["rId"]?.string == #"q"\"#)
