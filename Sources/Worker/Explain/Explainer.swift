@@ -182,19 +182,3 @@ struct RecordContext {
         }
     }
 }
-
-extension UserState.Change {
-    /// The `kind` of its record.
-    fileprivate var kind: String {
-        switch self {
-        case .bind: "bind"
-        case .unbind: "unbind"
-        case .settings: "settings"
-        case .mute: "mute"
-        case .read: "read"
-        case .badgeReport: "badge_report"
-        case .ack: "ack"
-        case .openReport: "open_report"
-        }
-    }
-}
