@@ -48,6 +48,7 @@ extension ConfigurationReader {
         take("feedback", &topics.feedback)
         take("sms", &topics.sms)
         take("dead_letter", &topics.deadLetter)
+        take("state_results", &topics.stateResults)
         var keyOf: [String: String] = [:]
         for (key, name) in topics.all {
             if let other = keyOf.updateValue(key, forKey: name) {
