@@ -1,6 +1,7 @@
 import JSON
 import Payload
 import PushCore
+import Support
 import Testing
 
 @Suite struct SizeTests {
@@ -39,7 +40,10 @@ import Testing
 
         static let all = [PayloadProfile.nim, .rc, .wps, .raw].flatMap { profile in
             [false, true].flatMap { isVoIP in
-                [(nil, "ben"), (7, String(repeating: "u", count: 128)), (.max, #"q"\"#)].map {
+                [
+                    (nil, "ben"), (7, String(repeating: "u", count: 128)), (.max, #"q"\"#),
+                    (1, String(repeating: "\u{1}", count: 128)),
+                ].map {
                     Border(profile: profile, isVoIP: isVoIP, badge: $0.0, receiver: $0.1)
                 }
             }
@@ -70,6 +74,45 @@ import Testing
                 #expect(bytes.count == limit && body.hasSuffix("x…"), "\(size)")
             }
         }
+    }
+
+    /// Against the longest beginning that was found by trying each: as much of the body as fits, and no less.
+    @Test(arguments: 1...30 as ClosedRange<UInt64>)
+    func asMuchOfTheBodyStaysAsFits(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let profile = [PayloadProfile.nim, .rc, .wps, .raw].randomElement(using: &random) ?? .raw
+        let badge = [nil, 1, 12_345, Int64.max].randomElement(using: &random) ?? nil
+        let receiver = String(repeating: "u", count: .random(in: 1...128, using: &random))
+        let alphabet = ["a", "\"", "\n", "é", "汉", "e\u{301}", "🇩🇪", Self.family]
+        let content = (0..<30).map { _ in alphabet.randomElement(using: &random) ?? "a" }
+        func render(_ body: String, filler: Int) -> [UInt8]? {
+            let message = PayloadWorld.message {
+                $0.push.prefix = false
+                $0.push.content = body
+                $0.push.payload = .object([.init("k", .string(String(repeating: "z", count: filler)))])
+            }
+            return PayloadWorld.template(message, profile: profile)?
+                .render(badge: badge, pid: PayloadWorld.pid, receiver: receiver)
+        }
+        let whole = content.joined()
+        let frame = try #require(render(whole, filler: 0)).count
+        for _ in 0..<20 {
+            let filler = 4096 - frame + Int.random(in: -5...300, using: &random)
+            // Whole, else the longest that fits with its `…`; a filler that leaves no room for one is refused.
+            let candidates = [whole] + (1..<content.count).reversed().map { content[..<$0].joined() + "…" }
+            let expected = candidates.first { candidate in
+                frame + filler - Self.escapedCount(whole) + Self.escapedCount(candidate) <= 4096
+            }
+            let made = try render(whole, filler: filler).flatMap {
+                try JSONTree(parsing: $0)["aps"]?["alert"]?["body"]?.string
+            }
+            #expect(made == expected, "seed \(seed), filler \(filler)")
+        }
+    }
+
+    /// The body's bytes as JSON writes them.
+    private static func escapedCount(_ text: String) -> Int {
+        text.utf8.count + text.utf8.count { $0 == 0x22 || $0 == 0x0A }
     }
 
     /// The rest of the payload leaves room for so much of the body; a body that needs no cut may be as short as it likes.
