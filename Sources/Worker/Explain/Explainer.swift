@@ -123,7 +123,13 @@ public actor Explainer {
         var members: [Audience.Member] = []
         switch context.event.body {
         case .liveActivity(let activity):
-            var audience = Audience(uids: activity.uids)
+            var uids = activity.uids
+            if activity.isForAllBound {
+                uids = try await desk.activityUsers(
+                    app: context.event.app, activityID: activity.activityID, count: membersMax + 1)
+                if uids.count > membersMax { return (uids.prefix(membersMax).map { .init(uid: $0) }, true) }
+            }
+            var audience = Audience(uids: uids)
             while let member = audience.pop() { members.append(member) }
             return (members, false)
         case .userState:
