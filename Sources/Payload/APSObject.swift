@@ -32,15 +32,17 @@ struct APSObject {
         "subtitle-loc-key", "subtitle-loc-args", "summary-arg", "url-args",
     ]
 
-    /// - Parameter isReplaced: the sender's own `alert` is not to be seen: details are hidden, or it is one of several.
-    init(_ message: borrowing Message, text: AlertText, isReplaced: Bool) {
+    /// - Parameters:
+    ///   - sound: what the sender gave, in whatever way (`LiftedKeys`).
+    ///   - isReplaced: the sender's own `alert` is not to be seen: details are hidden, or it is one of several.
+    init(_ message: borrowing Message, text: AlertText, sound given: String?, isReplaced: Bool) {
         if case .object(let members) = message.push.aps {
-            given = isReplaced ? members.filter { !Self.textKeys.contains($0.key) } : members
+            self.given = isReplaced ? members.filter { !Self.textKeys.contains($0.key) } : members
         } else {
-            given = []
+            self.given = []
         }
         self.text = text
-        sound = message.push.sound ?? "default"
+        sound = given ?? "default"
         threadID = message.push.threadID ?? message.conversation.id
         category = message.push.category
         interruption = message.push.interruption

@@ -11,11 +11,17 @@ public enum CollapseID {
 
     /// Always one: a recall can only replace what was sent with one.
     ///
-    /// - Parameter original: of a revoke: the collapse id that its target was sent with, if known.
+    /// A revoke has its target's, never one of its own: else it would stand beside what it is to replace. What the target's
+    /// sender did not choose follows from the target's id.
+    ///
+    /// - Parameter original: of a revoke: the collapse id that its target's sender chose; nil: he chose none.
     public static func choose(_ message: borrowing Message, original: String? = nil) -> [UInt8] {
-        if message.kind == .revoke, let original, !original.isEmpty { return Array(fitted(original).utf8) }
+        if message.kind == .revoke, let target = message.revoke?.targetMsgID {
+            if let original, !original.isEmpty { return Array(fitted(original).utf8) }
+            return hashed(target)
+        }
         if let given = given(message) { return Array(given.utf8) }
-        return hashed(message.revoke?.targetMsgID ?? message.msgID)
+        return hashed(message.msgID)
     }
 
     /// The one that the sender gave, as it is sent; nil: it follows from the message's id.

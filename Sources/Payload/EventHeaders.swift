@@ -11,12 +11,12 @@ public struct EventHeaders: Sendable, Equatable {
     /// At most 64 bytes of printable ASCII; nil: none is sent.
     public var collapseID: [UInt8]?
 
-    /// - Parameter originalCollapseID: of a revoke: what its target was sent with, if known.
+    /// - Parameter originalCollapseID: of a revoke: what its target's sender chose; nil: nothing.
     public init(_ message: borrowing Message, originalCollapseID: String? = nil) {
         pushType = message.push.voip ? .voip : message.push.silent ? .background : .alert
         let wanted = message.push.priority.apns
-        // Apple: a background push with priority 10 is an error.
-        priority = pushType == .background ? min(5, wanted) : wanted
+        // Apple: a background push with priority 10 is an error, and 5 is what it recommends.
+        priority = pushType == .background ? 5 : wanted
         expirationSeconds = message.push.voip ? 0 : Self.seconds(message.expireAtMs)
         collapseID = CollapseID.choose(message, original: originalCollapseID)
     }

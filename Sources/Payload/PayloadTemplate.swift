@@ -4,75 +4,88 @@ public import PushCore
 
 /// A payload encoded once per (event, variant), with places for badge, pid and receiver id.
 ///
-/// Rendering for one device is a few copies of bytes. Whatever is put into the places, the result stays within Apple's
-/// limit.
+/// Rendering for one device is a few copies of bytes. The exact size with what is put into the places decides: what is
+/// within Apple's limit is left whole, and of what is not, the body is cut for that device.
 public struct PayloadTemplate: Sendable {
     private let bytes: [UInt8]
-    /// Where `"badge":n` goes; nil: this push carries no badge (a silent one).
+    /// Where `"badge":n` goes; nil: this push carries no badge (a silent one, or an app whose client counts).
     private let badgeAt: Int?
     private let pidAt: Int
     /// Where the receiver's id goes (profile `rc`).
     private let receiverAt: Int?
     private let limit: Int
+    /// Where the body's characters lie; they come before all places.
+    private let body: Range<Int>
+    /// Nil where nothing needs to be cut whatever is put into the places, or there is no body.
+    private let cut: BodyCut?
 
     /// Apple: 4096 bytes, 5120 for VoIP.
     public static func limit(voip: Bool) -> Int { voip ? 5120 : 4096 }
 
     /// `,"badge":` with the longest number.
-    private static let badgeReserve = 28
-    /// An id of ordinary length; a longer one is refused by `render` where it does not fit.
-    private static let receiverReserve = 128
+    private static let badgeBytesMax = 28
+    /// A uid has at most 128 bytes, of which each may be escaped with six.
+    private static let receiverBytesMax = 768
 
-    /// Encodes; a body too long is cut on a grapheme border. Nil: too large even so (`payload_too_large`).
+    /// Encodes. Nil: too large for every device, however much of the body is cut (`payload_too_large`).
+    ///
+    /// - Parameters:
+    ///   - showsBadge: false: no device gets a badge (`badge: none`).
+    ///   - communication: an alert tells of sender and conversation in `im` (the app's `communication`).
     public init?(
-        _ message: borrowing Message, variant: PayloadVariant, profile: PayloadProfile, templates: Templates
+        _ message: borrowing Message, variant: PayloadVariant, profile: PayloadProfile, templates: Templates,
+        showsBadge: Bool = true, communication: Bool = false
     ) {
-        limit = Self.limit(voip: message.push.voip)
+        let limit = Self.limit(voip: message.push.voip)
         var writer = JSONWriter(reservingCapacity: 640)
         writer.beginObject()
         writer.key("aps")
         writer.beginObject()
-        var body: APSObject.Body?
+        var written: APSObject.Body?
         if message.push.silent {
             // Apple: a background push has `content-available` and nothing that is shown.
             writer.member("content-available", 1)
         } else {
-            let text = AlertText(message, variant: variant, templates: templates)
-            body = APSObject(
-                message, text: text, isReplaced: variant.isHidden || variant.mergedCount > 1
+            let lifted = LiftedKeys(message, profile)
+            let text = AlertText(message, variant: variant, title: lifted.title, templates: templates)
+            written = APSObject(
+                message, text: text, sound: lifted.sound, isReplaced: variant.isHidden || variant.mergedCount > 1
             ).write(to: &writer)
         }
+        let hasBadge = showsBadge && !message.push.silent
         let apsEnd = writer.count
         writer.endObject()
         writer.key("pid")
         let pidPlace = writer.placedString("").lowerBound
-        let receiverPlace = ProfileKeys(profile).write(message, to: &writer)
+        let keys = ProfileKeys(profile, lowersBadge: variant.lowersBadge, communication: communication)
+        let receiverPlace = keys.write(message, to: &writer)
+        if communication { CommunicationKeys.write(message, variant, to: &writer) }
         writer.endObject()
 
-        let reserved =
-            PushID.textCount + (message.push.silent ? 0 : Self.badgeReserve)
-            + (receiverPlace == nil ? 0 : Self.receiverReserve)
-        let excess = writer.count + reserved - limit
+        let least = writer.count + PushID.textCount
+        let most =
+            least + (hasBadge ? Self.badgeBytesMax : 0) + (receiverPlace == nil ? 0 : Self.receiverBytesMax)
+        var body = written?.range ?? 0..<0
+        var cut: BodyCut?
         var shift = 0
-        if excess > 0 {
-            guard let body,
-                let cut = TextCut.escapedBytes(
-                    body.name + body.text, limit: body.range.count - excess)
-            else {
-                return nil
-            }
-            var short = JSONWriter()
-            let range = short.placedString(cut)
-            shift = body.range.count - range.count
-            writer.replace(body.range, with: short.bytes(in: range))
+        if most > limit, let written { cut = BodyCut(written.name + written.text, limit: limit) }
+        if least > limit {
+            // Too large for every device: the part of the body that none can get goes now.
+            guard let kept = cut?.length(in: body.count - (least - limit)) else { return nil }
+            writer.replace(body.lowerBound + kept..<body.upperBound, with: Array(TextCut.ellipsis.utf8))
+            shift = body.count - kept - TextCut.ellipsisBytes
+            body = body.lowerBound..<body.upperBound - shift
         }
-        badgeAt = message.push.silent ? nil : apsEnd - shift
+        badgeAt = hasBadge ? apsEnd - shift : nil
         pidAt = pidPlace - shift
         receiverAt = receiverPlace.map { $0 - shift }
         bytes = writer.bytes
+        self.limit = limit
+        self.body = body
+        self.cut = cut
     }
 
-    /// The payload for one device; nil where it would pass the limit.
+    /// The payload for one device; nil where it would pass the limit even with its body cut.
     ///
     /// - Parameters:
     ///   - badge: already capped (`BadgeRule`); nil: the icon stays as it is.
@@ -82,9 +95,21 @@ public struct PayloadTemplate: Sendable {
         let receiver = receiverAt == nil ? [] : Self.escaped(receiver)
         let badgeBytes = badge.map { Self.badgeKey.utf8CodeUnitCount + Decimal.count($0) } ?? 0
         let count = bytes.count + badgeBytes + PushID.textCount + receiver.count
-        guard count <= limit else { return nil }
+        if count <= limit {
+            return fill(count: count, gap: nil, badge: badge, pid: pid, receiver: receiver)
+        }
+        guard let kept = cut?.length(in: body.count - (count - limit)) else { return nil }
+        let gap = body.lowerBound + kept..<body.upperBound
+        return fill(
+            count: count - gap.count + TextCut.ellipsisBytes, gap: gap, badge: badge, pid: pid, receiver: receiver)
+    }
+
+    /// - Parameter gap: the end of the body that `…` takes the place of; nil: nothing is cut.
+    private func fill(
+        count: Int, gap: Range<Int>?, badge: UInt64?, pid: PushID, receiver: [UInt8]
+    ) -> [UInt8] {
         // Put together elsewhere and copied: an array of our own making looks its type up, which takes longer than a copy.
-        return withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { out in
+        withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { out in
             bytes.withUnsafeBytes { all in
                 var filled = 0
                 var done = 0
@@ -92,15 +117,21 @@ public struct PayloadTemplate: Sendable {
                     UnsafeMutableRawBufferPointer(rebasing: out[filled...]).copyMemory(from: part)
                     filled += part.count
                 }
+                func put(_ text: StaticString) {
+                    put(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+                }
                 func copy(to end: Int) {
                     put(UnsafeRawBufferPointer(rebasing: all[done..<end]))
                     done = end
                 }
+                if let gap {
+                    copy(to: gap.lowerBound)
+                    put("…")
+                    done = gap.upperBound
+                }
                 if let badgeAt, let badge {
                     copy(to: badgeAt)
-                    put(
-                        UnsafeRawBufferPointer(
-                            start: Self.badgeKey.utf8Start, count: Self.badgeKey.utf8CodeUnitCount))
+                    put(Self.badgeKey)
                     if let start = out.baseAddress { filled += Decimal.write(badge, to: start + filled) }
                 }
                 copy(to: pidAt)
@@ -119,7 +150,7 @@ public struct PayloadTemplate: Sendable {
     private static let badgeKey: StaticString = ",\"badge\":"
 
     private static func escaped(_ text: String) -> [UInt8] {
-        var writer = JSONWriter(reservingCapacity: receiverReserve)
+        var writer = JSONWriter(reservingCapacity: 128)
         let range = writer.placedString(text)
         return writer.bytes(in: range)
     }

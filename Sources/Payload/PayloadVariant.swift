@@ -12,6 +12,8 @@ public struct PayloadVariant: Sendable, Hashable {
     public var isForced: Bool
     /// How many messages the push tells of together; 0: of its own only.
     public var mergedCount = 0
+    /// Of a recall: it lowered this receiver's badge (`ClaimReply.lowered`), which profile `wps` tells.
+    public var lowersBadge = false
 
     public init(language: String, isHidden: Bool = false, contentKey: String? = nil, isForced: Bool = false) {
         self.language = language
@@ -27,6 +29,19 @@ public struct PayloadVariant: Sendable, Hashable {
         plain.language = templates.nearest(language)
         if let contentKey, !templates.knows(contentKey: contentKey, language: language) { plain.contentKey = nil }
         return plain
+    }
+
+    /// The variant for a user as such, without a device of his: language and content key are those of the token that he bound
+    /// last, else the user's own language.
+    public init(
+        _ message: borrowing Message, tokens: [BoundToken], settings: borrowing UserSettings, isForced: Bool,
+        defaultLanguage: String
+    ) {
+        let newest = tokens.filter { $0.record.type == .alert }.max { $0.record.boundMs < $1.record.boundMs }
+        self.init(
+            language: newest?.record.language ?? settings.language ?? defaultLanguage,
+            isHidden: !settings.showDetail && !message.push.forceDetail,
+            contentKey: newest?.record.contentKey, isForced: isForced)
     }
 
     /// The variant for one token; the language is the device's, else the user's, else the app's.

@@ -4,16 +4,24 @@ import PushCore
 /// The keys beside `aps` and `pid` (contract section 6).
 struct ProfileKeys {
     private let profile: PayloadProfile
+    private let lowersBadge: Bool
+    private let communication: Bool
 
     private static let decreaseKey = "corner_mark_decrease"
+    private static let revokeKey = "revoke_msg_id"
 
-    init(_ profile: PayloadProfile) {
+    /// - Parameters:
+    ///   - lowersBadge: the recall lowered this receiver's badge.
+    ///   - communication: `im` is ours.
+    init(_ profile: PayloadProfile, lowersBadge: Bool, communication: Bool) {
         self.profile = profile
+        self.lowersBadge = lowersBadge
+        self.communication = communication
     }
 
     /// Writes the keys; the place for the receiver's id, where the profile has one.
     func write(_ message: borrowing Message, to writer: inout JSONWriter) -> Int? {
-        let custom = Self.custom(message.push.payload)
+        let custom = custom(message)
         switch profile {
         case .nim:
             writeNIM(message, custom, to: &writer)
@@ -27,11 +35,19 @@ struct ProfileKeys {
         return nil
     }
 
-    /// `aps` and `pid` are never the sender's, and `apns-collapse-id` is lifted into the header.
-    private static func custom(_ payload: JSONValue?) -> [JSONValue.Member] {
-        guard case .object(let members) = payload else { return [] }
-        func isOurs(_ key: String) -> Bool { key == "aps" || key == "pid" || key == CollapseID.payloadKey }
-        return members.contains { isOurs($0.key) } ? members.filter { !isOurs($0.key) } : members
+    /// The custom keys without those that are ours or lifted out, and of a revoke its target's id.
+    private func custom(_ message: borrowing Message) -> [JSONValue.Member] {
+        let target = message.kind == .revoke ? message.revoke?.targetMsgID : nil
+        var members: [JSONValue.Member] = []
+        if case .object(let given) = message.push.payload {
+            func isOurs(_ key: String) -> Bool {
+                key == "aps" || key == "pid" || key == CollapseID.payloadKey || LiftedKeys.isLifted(key, profile)
+                    || (target != nil && key == Self.revokeKey) || (communication && key == CommunicationKeys.key)
+            }
+            members = given.contains { isOurs($0.key) } ? given.filter { !isOurs($0.key) } : given
+        }
+        if let target { members.append(.init(Self.revokeKey, .string(target))) }
+        return members
     }
 
     private func write(_ members: [JSONValue.Member], to writer: inout JSONWriter) {
@@ -91,7 +107,7 @@ struct ProfileKeys {
             .init("from", .string(message.from.uid)),
             .init("msg_id", .string(message.msgID)),
         ]
-        if message.decreasesBadge { own.append(.init(Self.decreaseKey, .bool(true))) }
+        if message.decreasesBadge, lowersBadge { own.append(.init(Self.decreaseKey, .bool(true))) }
         // The clients of WPS take one off the icon for it: a sender must not make them.
         let given = custom.filter { member in
             member.key != Self.decreaseKey && !own.contains { $0.key == member.key }

@@ -19,13 +19,21 @@ import Testing
     }
 
     enum Kind: String, CaseIterable, Sendable {
-        case message, group, forced, hidden, silent, call, recall
+        /// `stalerecall`: of a message that this receiver's badge did not hold. `communication`: of an app with that on, whose
+        /// client counts.
+        case message, group, forced, hidden, silent, call, recall, stalerecall, communication
     }
 
     @Test(arguments: Case.all)
     func isAsWrittenDown(_ golden: Case) throws {
         let (message, variant, badge) = Self.push(golden.kind)
-        let template = try #require(PayloadWorld.template(message, variant, profile: golden.profile))
+        var policy = AppPolicy(id: "im", topic: "t")
+        policy.profile = golden.profile
+        policy.communication = golden.kind == .communication
+        policy.badge = golden.kind == .communication ? .client : .server
+        var payloads = EventPayloads(message, policy: policy)
+        let encoded = payloads.template(variant, of: message, templates: PayloadWorld.templates)
+        let template = try #require(encoded)
         let bytes = try #require(template.render(badge: badge, pid: PayloadWorld.pid, receiver: "ben"))
         let wanted = try Cases.text("payloads/\(golden.name).json")
         let made = String(decoding: bytes, as: UTF8.self)
@@ -100,12 +108,17 @@ import Testing
                 message.push.content = "Call"
                 message.push.sound = "ring.caf"
                 message.push.payload = .object([.init("call", .string("c1"))])
-            case .recall:
+            case .recall, .stalerecall:
                 message.kind = .revoke
                 message.revoke = .init(targetMsgID: "m0", badge: .decrease)
                 message.typeName = "RC:RcNtf"
                 message.push.content = "took it back"
                 message.push.payload = .object([.init("apns-collapse-id", .string("x"))])
+            case .communication:
+                message.conversation = Conversation(id: "team", type: .group, name: "The\u{202e} Team")
+                message.from.avatar = "https://a.example/anna.png"
+                // Not the sender's word.
+                message.push.payload = .object([.init("im", .object([]))])
             }
         }
         switch kind {
@@ -115,7 +128,12 @@ import Testing
         case .hidden: return (message, PayloadVariant(language: "en", isHidden: true, contentKey: "work"), 3)
         case .silent: return (message, PayloadWorld.english, 3)
         case .call: return (message, PayloadWorld.english, nil)
-        case .recall: return (message, PayloadWorld.english, 2)
+        case .recall:
+            var variant = PayloadWorld.english
+            variant.lowersBadge = true
+            return (message, variant, 2)
+        case .stalerecall: return (message, PayloadWorld.english, 2)
+        case .communication: return (message, PayloadWorld.english, 7)
         }
     }
 

@@ -25,6 +25,68 @@ import Testing
         #expect(text.hasSuffix(#""pid":"PID","sessionid":"own","n":1.50,"sessiontype":"group"}"#))
     }
 
+    @Test func nimsSoundAndTitleAreLiftedOutOfThePayload() throws {
+        let message = PayloadWorld.message {
+            $0.push.payload = .object([
+                .init("sound", .string("ping.caf")), .init("pushTitle", .string("Team")), .init("n", .number("1")),
+            ])
+        }
+        let text = try PayloadWorld.text(message, profile: .nim)
+        #expect(
+            text == """
+                {"aps":{"alert":{"title":"Team","body":"Anna: hello"},"sound":"ping.caf","thread-id":"anna-ben",\
+                "mutable-content":1},"pid":"PID","n":1,"sessionid":"anna","sessiontype":"p2p"}
+                """)
+    }
+
+    @Test func whatThePushSaysItselfWinsOverWhatIsLiftedOut() throws {
+        let message = PayloadWorld.message {
+            $0.push.sound = "own.caf"
+            $0.push.title = "Own"
+            $0.push.payload = .object([.init("sound", .string("ping.caf")), .init("pushTitle", .string("Team"))])
+        }
+        let tree = try PayloadWorld.tree(message, profile: .nim)
+        #expect(tree["aps"]?["sound"]?.string == "own.caf" && tree["sound"] == nil)
+        #expect(tree["aps"]?["alert"]?["title"]?.string == "Own" && tree["pushTitle"] == nil)
+    }
+
+    /// Of other profiles they are custom keys; what is no text has no meaning of ours; a title is cut like `push.title`.
+    @Test func onlyNIMsTextsAreLifted() throws {
+        let payload = JSONValue.object([.init("sound", .string("ping.caf")), .init("pushTitle", .string("Team"))])
+        let raw = try PayloadWorld.tree(PayloadWorld.message { $0.push.payload = payload })
+        #expect(raw["sound"]?.string == "ping.caf" && raw["pushTitle"]?.string == "Team")
+        #expect(raw["aps"]?["sound"]?.string == "default" && raw["aps"]?["alert"]?["title"] == nil)
+        let odd = try PayloadWorld.tree(
+            PayloadWorld.message {
+                $0.push.payload = .object([.init("sound", .null), .init("pushTitle", .number("7"))])
+            }, profile: .nim)
+        #expect(odd["aps"]?["sound"]?.string == "default" && odd["aps"]?["alert"]?["title"] == nil)
+        let long = try PayloadWorld.tree(
+            PayloadWorld.message {
+                $0.push.payload = .object([.init("pushTitle", .string(String(repeating: "汉", count: 101)))])
+            }, profile: .nim)
+        #expect(
+            long["aps"]?["alert"]?["title"]?.string == String(repeating: "汉", count: 99) + "…"
+                && long["pushTitle"] == nil)
+    }
+
+    @Test(arguments: [PayloadProfile.nim, .rc, .wps, .raw])
+    func aRevokeNamesItsTargetWhereCustomKeysGo(_ profile: PayloadProfile) throws {
+        let message = PayloadWorld.message {
+            $0.kind = .revoke
+            $0.revoke = .init(targetMsgID: "m0")
+            // Not the sender's word.
+            $0.push.payload = .object([.init("revoke_msg_id", .string("m9")), .init("k", .number("1"))])
+        }
+        let tree = try PayloadWorld.tree(message, profile: profile)
+        let keys = profile == .rc ? tree["appData"] : profile == .wps ? tree["message"]?["params"] : tree
+        #expect(keys?["revoke_msg_id"]?.string == "m0" && keys?["k"] == .number("1"))
+        let text = try PayloadWorld.text(message, profile: profile)
+        #expect(text.split(separator: "revoke_msg_id", omittingEmptySubsequences: false).count == 2, "\(text)")
+        let ordinary = try PayloadWorld.text(PayloadWorld.message(), profile: profile)
+        #expect(!ordinary.contains("revoke_msg_id") && !ordinary.contains("appData"))
+    }
+
     @Test func rongCloud() throws {
         let message = PayloadWorld.message {
             $0.push.payload = .object([.init("k", .array([.bool(true), .null, .string("x")]))])
@@ -66,14 +128,17 @@ import Testing
                 """)
     }
 
-    @Test(arguments: [(Message.Revoke.Badge.decrease, true), (.keep, false), (.count, false)])
-    func wpsTellsARecallThatDecreases(badge: Message.Revoke.Badge, decreases: Bool) throws {
+    @Test(arguments: [(Message.Revoke.Badge.decrease, true), (.keep, false), (.count, false)], [false, true])
+    func wpsTellsARecallThatLoweredThisReceiversBadge(_ row: (Message.Revoke.Badge, Bool), lowered: Bool) throws {
+        let (badge, decreases) = row
+        var variant = PayloadWorld.english
+        variant.lowersBadge = lowered
         let message = PayloadWorld.message {
             $0.kind = .revoke
             $0.revoke = .init(targetMsgID: "m0", badge: badge)
         }
-        let params = try PayloadWorld.tree(message, profile: .wps)["message"]?["params"]
-        #expect((params?["corner_mark_decrease"] == .bool(true)) == decreases)
+        let params = try PayloadWorld.tree(message, variant, profile: .wps)["message"]?["params"]
+        #expect(params?["corner_mark_decrease"] == (decreases && lowered ? .bool(true) : nil))
     }
 
     @Test func raw() throws {

@@ -13,9 +13,11 @@ import Testing
 
     @Test(arguments: [
         (PushOptions.Priority.high, false, UInt8(10)), (.normal, false, 5), (.low, false, 1), (.high, true, 5),
-        (.normal, true, 5), (.low, true, 1),
+        (.normal, true, 5), (.low, true, 5),
     ])
-    func aBackgroundPushNeverHasPriorityTen(priority: PushOptions.Priority, silent: Bool, expected: UInt8) {
+    func aBackgroundPushHasPriorityFiveWhateverTheEventSays(
+        priority: PushOptions.Priority, silent: Bool, expected: UInt8
+    ) {
         let headers = EventHeaders(
             PayloadWorld.message {
                 $0.push.priority = priority
@@ -77,9 +79,12 @@ import Testing
         }
         #expect(Self.chosen(revoke) == Self.chosen(PayloadWorld.message()))
         #expect(Self.chosen(revoke, original: "known") == "known")
+        // Its original had none of its own choosing, so it was sent with the one that follows from its id.
         var own = revoke
         own.push.collapseID = "own"
-        #expect(Self.chosen(own) == "own")
+        own.push.payload = .object([.init("apns-collapse-id", .string("lifted"))])
+        #expect(Self.chosen(own) == Self.chosen(PayloadWorld.message()))
+        #expect(Self.chosen(own, original: "") == Self.chosen(PayloadWorld.message()))
         #expect(Self.chosen(own, original: "known") == "known")
         #expect(Self.chosen(PayloadWorld.message(), original: "known") != "known")
     }

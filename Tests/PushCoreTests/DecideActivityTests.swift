@@ -31,6 +31,38 @@ import Testing
         #expect(Self.decide(.update, startedMs: .min, now: now) == "activity_over")
     }
 
+    /// Start tokens as `device:type` or `device` → the devices that a start of an activity type goes to.
+    @Test(arguments: [
+        ("phone pad:Ride", "Ride", "phone pad:Ride"), ("phone phone:Ride", "Ride", "phone:Ride"),
+        ("phone phone:Meal", "Ride", "phone"), ("phone:Meal", "Ride", ""), ("phone:Ride pad:Meal", "Meal", "pad:Meal"),
+        ("phone phone:Ride", nil, "phone"), ("phone:Ride", nil, ""),
+        ("phone:Ride phone:Meal phone", "Ride", "phone:Ride"),
+    ])
+    func aStartGoesToTheTokensOfItsTypeElseToThoseWithout(tokens: String, type: String?, expected: String) {
+        var recipient = Recipient(uid: "me")
+        for token in tokens.split(separator: " ") {
+            let parts = token.split(separator: ":")
+            let record = TokenRecord(
+                hex: "aa", environment: .production, topic: "t", type: .start,
+                attributesType: parts.count > 1 ? String(parts[1]) : nil, boundMs: 1)
+            recipient.tokens.append(BoundToken(device: String(token), record: record, version: 1))
+        }
+        // A device has one name, whatever token of it is meant.
+        recipient.tokens = recipient.tokens.map {
+            BoundToken(device: String($0.device.prefix { $0 != ":" }), record: $0.record, version: 1)
+        }
+        let activity = LiveActivity(
+            uids: ["me"], activityID: "a", action: .start, state: .object([]), attributesType: type)
+        let decision = PushCore.decide(activity, sentMs: 1, for: recipient, startedMs: nil, now: 2)
+        let used = decision.routes.compactMap { route -> String? in
+            guard case .apns(let index, nil) = route.way else { return nil }
+            let token = recipient.tokens[index]
+            return token.device + (token.record.attributesType.map { ":" + $0 } ?? "")
+        }
+        #expect(used.joined(separator: " ") == expected)
+        #expect(decision.reachesNobody == expected.isEmpty && decision.needsClaim)
+    }
+
     /// The devices that are pushed, or the reason why none is.
     private static func decide(
         _ action: LiveActivity.Action, activityID: String = "a", startedMs: Int64?, now: Int64, sentMs: Int64? = nil

@@ -82,4 +82,70 @@ import Testing
     func theSecondLookBeforeSending(_ look: Recheck, now: Int64, reason: Reason?) {
         #expect(look.reason(expireAtMs: 1000, now: now) == reason)
     }
+
+    /// Step 2 ends all but one: an expired recall still takes its target off the badge.
+    @Test(arguments: [
+        (Message.Kind.message, Message.Revoke.Badge.decrease, false), (.revoke, .decrease, true),
+        (.revoke, .keep, false),
+        (.revoke, .count, false),
+    ])
+    func onlyARecallThatDecreasesIsClaimedThoughItExpired(
+        kind: Message.Kind, badge: Message.Revoke.Badge, needsClaim: Bool
+    ) {
+        var world = World()
+        world.readRecipient("alert:phone")
+        world.message.kind = kind
+        if kind == .revoke { world.message.revoke = .init(targetMsgID: "m0", badge: badge) }
+        func decide() -> Decision {
+            PushCore.decide(
+                world.message, sentMs: world.sentMs, for: world.recipient, policy: world.policy, zones: TestZones(),
+                now: world.now)
+        }
+        #expect(decide().needsClaim)
+        world.message.expireAtMs = world.now
+        #expect(decide().alert == .deny(.expired) && decide().needsClaim == needsClaim && decide().routes.isEmpty)
+    }
+
+    /// What the claim found later is as if it had been known: only devices that were to be pushed end with a record of
+    /// their own.
+    @Test(arguments: [
+        ("alert:phone", "", "phone=revoked"), ("phone=fg alert:phone", "", "phone=quiet"),
+        ("phone=fg alert:phone alert:pad", "", "phone=quiet pad=revoked"),
+        ("phone=fg alert:phone alert:pad", "strategy=4", "phone=quiet pad=revoked"),
+        ("phone=fg,open alert:phone", "", "phone=quiet"), ("alert:phone", "strategy=3", "phone=connection_only"),
+        ("nodesktop pc=fg alert:phone", "", "phone=revoked pc=quiet"),
+        ("nodesktop hold=30 pc=fg alert:phone", "", "phone=revoked pc=quiet"),
+    ])
+    func aRecallFoundJustBeforeSendingTakesTheAlertFromEveryWay(recipient: String, app: String, ways: String) {
+        let row = World(DecisionRow("row 18 | late recall | | \(recipient) | \(app) |"))
+        let decision = PushCore.decide(
+            row.message, sentMs: row.sentMs, for: row.recipient, policy: row.policy, zones: TestZones(), now: row.now)
+        func words(_ decision: Decision) -> String {
+            decision.routes.map { "\($0.device)=\($0.way.word)" }.joined(separator: " ")
+        }
+        let late = decision.withoutAlerts(isRead: false, isRevoked: true)
+        #expect(words(late) == ways)
+        #expect(late.alert == decision.alert && late.counted == decision.counted)
+        #expect(decision.withoutAlerts(isRead: false, isRevoked: false) == decision)
+        // Read comes first, as in step 6.
+        let read = decision.withoutAlerts(isRead: true, isRevoked: true)
+        #expect(words(read) == ways.replacing("revoked", with: "already_read"))
+        // The same live devices, and none of them alerting, as where it had been known from the start.
+        var known = row.recipient
+        known.isRevoked = true
+        let quiet = PushCore.decide(
+            row.message, sentMs: row.sentMs, for: known, policy: row.policy, zones: TestZones(), now: row.now
+        ).routes
+        #expect(quiet.allSatisfy { late.routes.contains($0) })
+        let connections = late.routes.filter { if case .connection = $0.way { true } else { false } }
+        #expect(connections.count == quiet.count)
+    }
+
+    @Test func whereTheClientCountsNoNumberStandsBesideAnAlert() {
+        var policy = AppPolicy(id: "im", topic: "t")
+        policy.badgeCap = 5
+        #expect(BadgeRule.besideAlert(7, policy) == 5 && BadgeRule.besideAlert(0, policy) == nil)
+        policy.badge = .client
+        #expect(BadgeRule.besideAlert(7, policy) == nil)
+    }
 }

@@ -85,6 +85,7 @@ struct World {
         case "@other": mention { $0.uids.append("somebody") }
         case "@all": mention { $0.all = true }
         case "force": readForce(value)
+        case "keepmute": message.push.force.liftsMute = false
         case "revoke":
             message.kind = .revoke
             message.revoke = .init(targetMsgID: "m0", badge: .init(rawValue: String(value)) ?? .decrease)

@@ -11,14 +11,15 @@ struct AlertText {
     /// The body is the sender's word for those he forces; it stands above `aps.alert` too.
     var isForcedText = false
 
-    init(_ message: borrowing Message, variant: PayloadVariant, templates: Templates) {
+    /// - Parameter given: the title that the sender gave, in whatever way (`LiftedKeys`).
+    init(_ message: borrowing Message, variant: PayloadVariant, title given: String?, templates: Templates) {
         if variant.isHidden {
             // Title, name, content and the sender's `aps.alert` are all replaced.
             body = templates.hidden(
                 contentKey: variant.contentKey, language: variant.language, mergedCount: variant.mergedCount)
             return
         }
-        title = message.push.title.flatMap(Self.shown)
+        title = given.flatMap(Self.shown)
         if variant.mergedCount > 1 {
             // The number is of them all; a name may stand above it only where all have the same sender.
             if title == nil, message.conversation.type == .p2p, message.push.prefix {

@@ -95,6 +95,11 @@ public enum BadgeRule {
         return number > 0 ? number : nil
     }
 
+    /// The same by an app's rules; nil also where its client counts (`badge: none`).
+    public static func besideAlert(_ value: Int64, _ policy: borrowing AppPolicy) -> Int64? {
+        policy.badge == .server ? besideAlert(value, cap: policy.badgeCap) : nil
+    }
+
     /// The number of a push that carries nothing else (`clear_on_read`): capped, 0 included.
     public static func alone(_ value: Int64, cap: Int64) -> Int64 {
         capped(value, cap: cap)

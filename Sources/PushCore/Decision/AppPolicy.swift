@@ -12,6 +12,9 @@ public struct AppPolicy: Sendable {
     public var clearOnRead = false
     /// The largest number that is sent; 0: none.
     public var badgeCap: Int64 = 0
+    public var badge = BadgeCounter.server
+    /// Alerts carry `im`, for communication notifications.
+    public var communication = false
     public var defaultLanguage = "zh-Hans"
     public var defaultZone = "Asia/Shanghai"
 
@@ -20,6 +23,13 @@ public struct AppPolicy: Sendable {
         case independent
         /// An active window decides alone (RongCloud).
         case chain
+    }
+
+    /// Who counts what the icon shows.
+    public enum BadgeCounter: String, Sendable {
+        case server
+        /// The app's client or extension (WPS): no payload has `aps.badge`. The ledger goes on.
+        case client = "none"
     }
 
     public init(id: String, topic: String) {

@@ -42,13 +42,13 @@ private func decide<Trace: DecisionTrace>(
     if expired {
         // `expire_at_ms`: nothing is sent after it, by no way.
         trace.keep([.expired])
-        return Decision(alert: .deny(.expired), counted: false, routes: [])
+        return Decision(alert: .deny(.expired), counted: false, routes: [], needsClaim: message.decreasesBadge)
     }
     let type = message.conversation.type
     let isForced = message.push.force.names(recipient.uid)
     let mention = MentionClass(message.mention, of: recipient.uid)
     let chain = MuteChain(recipient, in: message.conversation, policy: policy, now: now)
-    let passesMute = isForced || chain.allows(mention, in: type)
+    let passesMute = (isForced && message.push.force.liftsMute) || chain.allows(mention, in: type)
     // RongCloud's strict chain: an active window stands above every mute level and decides alone.
     let windowDecides = policy.dndMode == .chain && quiet.isActive
 

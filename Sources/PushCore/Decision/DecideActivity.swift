@@ -5,6 +5,9 @@ extension LiveActivity {
 
     /// A record without an expiry of its own ends with this.
     public static let lifetimeMs: Int64 = 24 * 3_600_000
+
+    /// Of whom a record without `to.uids` reaches.
+    public static let boundUsersMax = 10_000
 }
 
 /// What a Live Activity record means for one recipient: steps 2 and 12 of contract section 5 only.
@@ -27,12 +30,9 @@ public func decide(
     trace.record(
         .expiry, input: "sent \(sentMs), now \(now), lifetime \(LiveActivity.lifetimeMs) ms",
         outcome: expired ? Reason.expired.rawValue : "in time")
-    if expired { return Decision(alert: .deny(.expired), counted: false, routes: []) }
+    if expired { return Decision(alert: .deny(.expired), counted: false, routes: [], needsClaim: false) }
     let wanted: TokenRecord.Kind = activity.action == .start ? .start : .activity
-    let usable = recipient.tokens.indices.filter { index in
-        let record = recipient.tokens[index].record
-        return record.type == wanted && (wanted == .start || record.activityID == activity.activityID)
-    }
+    let usable = recipient.tokens.indices.filter { activity.mayUse($0, of: recipient.tokens) }
     let started = startedMs ?? usable.map { recipient.tokens[$0].record.boundMs }.min()
     let isOver = activity.isOver(startedMs: started, now: now)
     trace.record(
@@ -46,6 +46,21 @@ public func decide(
 }
 
 extension LiveActivity {
+    /// An update or end goes to the activity's own tokens. A start goes to the start tokens of its attributes type, and on a
+    /// device without one to that which names no type.
+    fileprivate func mayUse(_ index: Int, of tokens: [BoundToken]) -> Bool {
+        let token = tokens[index]
+        guard action == .start else { return token.record.type == .activity && token.record.activityID == activityID }
+        guard token.record.type == .start else { return false }
+        guard let type = token.record.attributesType else {
+            return attributesType == nil
+                || !tokens.contains {
+                    $0.device == token.device && $0.record.type == .start && $0.record.attributesType == attributesType
+                }
+        }
+        return type == attributesType
+    }
+
     /// A start begins one anew; an end is still of use for some hours after the last update.
     fileprivate func isOver(startedMs: Int64?, now: Int64) -> Bool {
         guard action != .start, let startedMs else { return false }

@@ -11,16 +11,20 @@ public struct Decision: Sendable, Equatable {
     public var counted: Bool
     /// Step 11, one per device that gets or could get something; empty with `alert` allowed means `noToken`.
     public var routes: [Route]
+    /// Whether the pair is to be claimed. Not what expired: nothing is sent of it, so nothing is to be kept apart. But an
+    /// expired recall that decreases is claimed, since the claim lowers the badge, whatever becomes of the alert.
+    public var needsClaim: Bool
 
     public enum Alert: Sendable, Equatable {
         case allow(forced: Bool)
         case deny(Reason)
     }
 
-    public init(alert: Alert, counted: Bool, routes: [Route]) {
+    public init(alert: Alert, counted: Bool, routes: [Route], needsClaim: Bool = true) {
         self.alert = alert
         self.counted = counted
         self.routes = routes
+        self.needsClaim = needsClaim
     }
 
     /// Step 12: an alert is allowed, but no device has a usable token or is live.

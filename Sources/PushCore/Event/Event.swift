@@ -43,6 +43,8 @@ public final class SharedMessage: Sendable {
 public struct Conversation: Sendable, Equatable {
     public var id: String
     public var type: Kind
+    /// What people call it, ≤ 100 characters; for communication notifications.
+    public var name: String?
 
     public enum Kind: String, Sendable, CaseIterable {
         case p2p, group, ultra, system, custom
@@ -51,8 +53,9 @@ public struct Conversation: Sendable, Equatable {
         public var hasMembers: Bool { self == .group || self == .ultra }
     }
 
-    public init(id: String, type: Kind) {
+    public init(id: String, type: Kind, name: String? = nil) {
         self.id = id
         self.type = type
+        self.name = name
     }
 }

@@ -2,7 +2,11 @@
 /// notifications").
 public struct LiveActivity: Sendable {
     public var msgID: String?
+    /// Given recipients; empty where `isForAllBound`.
     public var uids: [String]
+    /// The record names nobody: an update or an end goes to all who bound the activity (at most
+    /// `LiveActivity.boundUsersMax`).
+    public var isForAllBound: Bool
     public var activityID: String
     public var action: Action
     /// `content-state`, an `.object`.
@@ -36,10 +40,11 @@ public struct LiveActivity: Sendable {
         msgID: String? = nil, uids: [String], activityID: String, action: Action, state: JSONValue,
         attributesType: String? = nil, attributes: JSONValue? = nil, alert: JSONValue? = nil, staleMs: Int64? = nil,
         dismissalMs: Int64? = nil, relevance: String? = nil, priority: PushOptions.Priority = .high,
-        input: Input = .unsaid
+        input: Input = .unsaid, isForAllBound: Bool = false
     ) {
         self.msgID = msgID
         self.uids = uids
+        self.isForAllBound = isForAllBound
         self.activityID = activityID
         self.action = action
         self.state = state

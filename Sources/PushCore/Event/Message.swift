@@ -29,11 +29,14 @@ public struct Message: Sendable {
         public var uid: String
         public var nick: String?
         public var device: String?
+        /// A URL of at most 512 bytes; for communication notifications.
+        public var avatar: String?
 
-        public init(uid: String, nick: String? = nil, device: String? = nil) {
+        public init(uid: String, nick: String? = nil, device: String? = nil, avatar: String? = nil) {
             self.uid = uid
             self.nick = nick
             self.device = device
+            self.avatar = avatar
         }
     }
 

@@ -41,15 +41,18 @@ public struct PushOptions: Sendable {
         public var uids: [String] = []
         /// What the forced get to read, ≤ 500 characters; absent: the ordinary content.
         public var content: String?
+        /// False (NIM forcePush NO): the named get the text, but a mute of theirs stands.
+        public var liftsMute = true
 
         public enum Mode: String, Sendable {
             case none, list, all
         }
 
-        public init(mode: Mode = .none, uids: [String] = [], content: String? = nil) {
+        public init(mode: Mode = .none, uids: [String] = [], content: String? = nil, liftsMute: Bool = true) {
             self.mode = mode
             self.uids = uids
             self.content = content
+            self.liftsMute = liftsMute
         }
 
         public func names(_ uid: String) -> Bool {

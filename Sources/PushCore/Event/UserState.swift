@@ -10,8 +10,44 @@ public struct UserState: Sendable {
         case mute(conversation: String, level: MuteLevel, untilMs: Int64?)
         case read(conversation: String, upTo: ReadMark)
         case badgeReport(device: String, value: Int64, clientMs: Int64)
-        case ack(device: String, connectionEpoch: Int64, msgIDs: [String])
-        case openReport(device: String, pid: String, openedMs: Int64?)
+        /// - Parameter connectionEpoch: nil: by whichever connection.
+        case ack(device: String, connectionEpoch: Int64?, msgIDs: [String])
+        /// A push was opened.
+        case openReport(PushReport)
+        /// A push reached the device, as its service extension says.
+        case arrivedReport(PushReport)
+
+        /// The `kind` of its record.
+        public var kind: String {
+            switch self {
+            case .bind: "bind"
+            case .unbind: "unbind"
+            case .settings: "settings"
+            case .mute: "mute"
+            case .read: "read"
+            case .badgeReport: "badge_report"
+            case .ack: "ack"
+            case .openReport: "open_report"
+            case .arrivedReport: "arrived_report"
+            }
+        }
+    }
+
+    /// What a device says of one push.
+    public struct PushReport: Sendable, Equatable {
+        public var device: String
+        /// Lower case.
+        public var pid: String
+        /// The push's message; nil: the pid cannot be checked.
+        public var msgID: String?
+        public var atMs: Int64?
+
+        public init(device: String, pid: String, msgID: String? = nil, atMs: Int64? = nil) {
+            self.device = device
+            self.pid = pid
+            self.msgID = msgID
+            self.atMs = atMs
+        }
     }
 
     /// How far a conversation was read.
@@ -27,6 +63,7 @@ public struct UserState: Sendable {
 
     public struct Binding: Sendable, Equatable {
         public var device: String
+        /// Of `credential`, `contentKey`, `language` and `zone` nil keeps what the token had, and an empty text clears it.
         public var token: TokenRecord
         public var version: Int64
 
@@ -63,6 +100,8 @@ public struct UserState: Sendable {
         /// 0-600.
         public var holdSeconds: Int?
         public var language: String?
+        /// ≤ 20 bytes; empty clears it.
+        public var phone: String?
 
         public init() {}
     }

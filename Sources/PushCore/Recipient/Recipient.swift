@@ -50,6 +50,8 @@ public struct UserSettings: Sendable, Equatable {
     /// Seconds that a phone waits for the desktop, 0-600.
     public var holdSeconds = 0
     public var language: String?
+    /// Where the SMS supplement goes, ≤ 20 bytes.
+    public var phone: String?
 
     public struct DoNotDisturb: Sendable, Equatable {
         public var on: Bool

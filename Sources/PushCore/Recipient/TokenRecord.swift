@@ -12,6 +12,8 @@ public struct TokenRecord: Sendable, Equatable {
     public var language: String?
     public var zone: String?
     public var activityID: String?
+    /// Of a `start` token: the only type of activities that it starts; nil: those that no other token of the device starts.
+    public var attributesType: String?
     /// `sent_ms` of the bind: what a 410's timestamp is compared with.
     public var boundMs: Int64
     public var environment: APNsEnvironment
@@ -29,11 +31,12 @@ extension TokenRecord {
     public init(
         hex: String, environment: APNsEnvironment, topic: String, type: Kind, credential: String? = nil,
         contentKey: String? = nil, language: String? = nil, zone: String? = nil, activityID: String? = nil,
-        boundMs: Int64
+        attributesType: String? = nil, boundMs: Int64
     ) {
         self.init(
             hex: hex, topic: topic, credential: credential, contentKey: contentKey, language: language, zone: zone,
-            activityID: activityID, boundMs: boundMs, environment: environment, type: type)
+            activityID: activityID, attributesType: attributesType, boundMs: boundMs, environment: environment,
+            type: type)
     }
 
     /// Whether a 410 is about this binding: one that was bound again since the answer's time is alive.

@@ -53,7 +53,7 @@ struct ConfigurationReader {
     let problems: ProblemList
 
     static let keys = [
-        "kafka", "redis", "apps", "results", "trace", "http", "shards", "log", "window", "drain_s",
+        "kafka", "redis", "apps", "results", "state_results", "trace", "http", "shards", "log", "window", "drain_s",
     ]
 
     /// Nil where a required part is missing; the problem is in the list then.
@@ -68,6 +68,7 @@ struct ConfigurationReader {
         {
             configuration.results = results
         }
+        if let writes = section.bool("state_results") { configuration.stateResults = writes }
         if let shards = section.int("shards", in: 0...1024) { configuration.shards = shards }
         trace(section, &configuration.trace)
         http(section, &configuration.http)

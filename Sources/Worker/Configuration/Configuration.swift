@@ -14,6 +14,8 @@ public struct Configuration: Sendable {
     public var redis: RedisSection
     public var apps: [App]
     public var results = Results.all
+    /// What became of each record of user state goes to `kafka.topics.state_results`.
+    public var stateResults = false
     public var trace = Trace()
     public var http = HTTPSection()
     /// Threads with an event loop, a group membership and connections of their own; 0: one per core.
@@ -55,6 +57,7 @@ public struct Configuration: Sendable {
         public var feedback = "push.feedback"
         public var sms = "push.sms"
         public var deadLetter = "push.dead-letter"
+        /// Written only with `state_results`.
         public var stateResults = "push.state-results"
 
         public init() {}

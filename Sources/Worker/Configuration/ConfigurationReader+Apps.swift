@@ -8,9 +8,8 @@ import YAML
 extension ConfigurationReader {
     private static let appKeys = [
         "id", "topic", "environment", "endpoint", "ca_file", "proxy", "proxy_password_file", "credentials", "profile",
-        "strategy", "default_levels",
-        "dnd_mode", "force_overrides_dnd", "clear_on_read", "badge_cap", "default_language", "default_tz", "templates",
-        "limits", "coalesce", "dnd_digest",
+        "strategy", "default_levels", "dnd_mode", "force_overrides_dnd", "clear_on_read", "badge_cap", "badge",
+        "communication", "default_language", "default_tz", "templates", "limits", "coalesce", "dnd_digest",
     ]
 
     func apps(_ root: Section) -> [Configuration.App] {
@@ -83,6 +82,10 @@ extension ConfigurationReader {
         if let overrides = section.bool("force_overrides_dnd") { policy.forceOverridesDND = overrides }
         if let clears = section.bool("clear_on_read") { policy.clearOnRead = clears }
         if let cap = section.int("badge_cap", in: 0...Int(Int32.max)) { policy.badgeCap = Int64(cap) }
+        if let badge = section.word("badge", ["server", "none"], AppPolicy.BadgeCounter.self) { policy.badge = badge }
+        // Nothing tells the devices of a badge that their client counts.
+        if policy.badge == .client { policy.clearOnRead = false }
+        if let communication = section.bool("communication") { policy.communication = communication }
         if let language = section.string("default_language") { policy.defaultLanguage = language }
         if let zone = section.string("default_tz") {
             if SystemZones().offset(of: zone, at: 0) == nil {

@@ -6,7 +6,7 @@ enum RecordKey: Int, JSONKey {
     case msgID, serverSeq, expireAtMs, conv, from, to, mention, typeName, custom, push, revoke
     case la
     case uid, token, dnd, showDetail, pushWhenDesktopOnline, holdS, lang, convID, level, untilMs, upToSeq, upToMs
-    case device, value, clientMs, connEpoch, msgIDs, pid, openedMs
+    case device, value, clientMs, connEpoch, msgIDs, pid, openedMs, arrivedMs, phone
 
     var name: StaticString {
         switch self {
@@ -46,13 +46,15 @@ enum RecordKey: Int, JSONKey {
         case .msgIDs: "msg_ids"
         case .pid: "pid"
         case .openedMs: "opened_ms"
+        case .arrivedMs: "arrived_ms"
+        case .phone: "phone"
         }
     }
 }
 
 /// The keys of the small objects of a message: `conv`, `from`, `to`, `mention`, `revoke`, `push.force`.
 enum PartKey: Int, JSONKey {
-    case id, type, uid, nick, device, uids, exclude, all, targetMsgID, badge, mode, content
+    case id, type, uid, nick, device, uids, exclude, all, targetMsgID, badge, mode, content, liftMute, avatar, label
 
     var name: StaticString {
         switch self {
@@ -68,6 +70,9 @@ enum PartKey: Int, JSONKey {
         case .badge: "badge"
         case .mode: "mode"
         case .content: "content"
+        case .liftMute: "lift_mute"
+        case .avatar: "avatar"
+        case .label: "name"
         }
     }
 }
@@ -125,7 +130,7 @@ enum ActivityKey: Int, JSONKey {
 }
 
 enum TokenKey: Int, JSONKey {
-    case device, token, env, topic, type, bindVer, cert, contentKey, lang, tz, activityID
+    case device, token, env, topic, type, bindVer, cert, contentKey, lang, tz, activityID, attributesType
 
     var name: StaticString {
         switch self {
@@ -140,6 +145,7 @@ enum TokenKey: Int, JSONKey {
         case .lang: "lang"
         case .tz: "tz"
         case .activityID: "activity_id"
+        case .attributesType: "attributes_type"
         }
     }
 }

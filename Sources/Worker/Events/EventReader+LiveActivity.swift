@@ -3,26 +3,40 @@ import PushCore
 
 extension EventReader {
     func liveActivity(_ record: FieldScope<RecordKey>) throws(BadRecord) -> LiveActivity {
-        guard let to = try record.object(.to) else { throw record.missing(.to) }
-        let audience = FieldScope(partKeys.fields(of: to), path: "$.to")
-        guard let uids = try audience.strings(.uids) else { throw audience.missing(.uids) }
         guard let object = try record.object(.la) else { throw record.missing(.la) }
         let la = FieldScope(activityKeys.fields(of: object), path: "$.la")
+        let action = try la.requiredWord(.event, LiveActivity.Action.self, "start, update, end")
+        let uids = try recipients(record, of: action)
         guard let state = try la.value(.state) else { throw la.missing(.state) }
         return LiveActivity(
             msgID: try record.identifier(.msgID, limit: Limit.id),
-            uids: uids,
+            uids: uids ?? [],
             activityID: try la.requiredIdentifier(.activityID, limit: Limit.conversation),
-            action: try la.requiredWord(.event, LiveActivity.Action.self, "start, update, end"),
+            action: action,
             state: state,
-            attributesType: try la.string(.attributesType),
+            attributesType: try la.identifier(.attributesType, bytes: Limit.attributesType),
             attributes: try la.value(.attributes),
             alert: try alert(la),
             staleMs: try la.time(.staleMs),
             dismissalMs: try la.time(.dismissalMs),
             relevance: try relevance(la),
             priority: try la.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high,
-            input: try input(la))
+            input: try input(la),
+            isForAllBound: uids == nil)
+    }
+
+    /// Nil: all who bound the activity. A start names its recipients, since nobody has bound it yet.
+    private func recipients(
+        _ record: FieldScope<RecordKey>, of action: LiveActivity.Action
+    ) throws(BadRecord) -> [String]? {
+        guard let to = try record.object(.to) else {
+            if action == .start { throw record.missing(.to) }
+            return nil
+        }
+        let audience = FieldScope(partKeys.fields(of: to), path: "$.to")
+        let uids = try audience.strings(.uids)
+        if uids == nil, action == .start { throw audience.missing(.uids) }
+        return uids
     }
 
     /// One way or the other; a channel's id is base64, as APNs gave it ("Sending channel management requests").

@@ -28,14 +28,16 @@ extension EventReader {
         let part = FieldScope(partKeys.fields(of: object), path: "$.conv")
         return Conversation(
             id: try part.requiredIdentifier(.id, limit: Limit.conversation),
-            type: try part.requiredWord(.type, Conversation.Kind.self, "p2p, group, ultra, system, custom"))
+            type: try part.requiredWord(.type, Conversation.Kind.self, "p2p, group, ultra, system, custom"),
+            name: try part.text(.label, limit: Limit.name))
     }
 
     private func sender(_ record: FieldScope<RecordKey>) throws(BadRecord) -> Message.Sender {
         guard let object = try record.object(.from) else { throw record.missing(.from) }
         let part = FieldScope(partKeys.fields(of: object), path: "$.from")
         return Message.Sender(
-            uid: try part.requiredString(.uid), nick: try part.string(.nick), device: try part.string(.device))
+            uid: try part.requiredString(.uid), nick: try part.string(.nick), device: try part.string(.device),
+            avatar: try part.identifier(.avatar, bytes: Limit.avatar))
     }
 
     private func audience(
@@ -99,7 +101,8 @@ extension EventReader {
         return PushOptions.Force(
             mode: try part.word(.mode, PushOptions.Force.Mode.self, "none, list, all") ?? .none,
             uids: try part.strings(.uids, limit: Limit.forced) ?? [],
-            content: try part.text(.content, limit: Limit.content))
+            content: try part.text(.content, limit: Limit.content),
+            liftsMute: try part.bool(.liftMute) ?? true)
     }
 
     /// The limit counts compact JSON with no more escapes than needed: how it is spelt is no matter of its size.

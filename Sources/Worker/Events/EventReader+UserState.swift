@@ -37,13 +37,21 @@ extension EventReader {
         case "ack":
             let device = try record.requiredIdentifier(.device, limit: .max)
             guard let msgIDs = try record.identifiers(.msgIDs, limit: Limit.id) else { throw record.missing(.msgIDs) }
-            return .ack(device: device, connectionEpoch: try record.requiredInt(.connEpoch), msgIDs: msgIDs)
-        default:
-            return .openReport(
-                device: try record.requiredIdentifier(.device, limit: .max),
-                pid: try record.requiredIdentifier(.pid, limit: Limit.id),
-                openedMs: try record.time(.openedMs))
+            return .ack(device: device, connectionEpoch: try record.int(.connEpoch), msgIDs: msgIDs)
+        case "arrived_report": return .arrivedReport(try report(record, at: .arrivedMs))
+        default: return .openReport(try report(record, at: .openedMs))
         }
+    }
+
+    /// The pid in lower case: some systems print a UUID in capitals.
+    private func report(
+        _ record: FieldScope<RecordKey>, at time: RecordKey
+    ) throws(BadRecord) -> UserState.PushReport {
+        UserState.PushReport(
+            device: try record.requiredIdentifier(.device, limit: .max),
+            pid: try record.requiredIdentifier(.pid, limit: Limit.id).lowercased(),
+            msgID: try record.identifier(.msgID, limit: Limit.id),
+            atMs: try record.time(time))
     }
 
     private func muteLevel(_ record: FieldScope<RecordKey>) throws(BadRecord) -> MuteLevel {
@@ -69,11 +77,12 @@ extension EventReader {
             environment: try token.requiredWord(.env, APNsEnvironment.self, "production, sandbox"),
             topic: try topic(token),
             type: try token.requiredWord(.type, TokenRecord.Kind.self, "alert, voip, activity, start"),
-            credential: try token.string(.cert),
-            contentKey: try token.string(.contentKey),
-            language: try token.string(.lang),
-            zone: try token.string(.tz),
+            credential: try token.clearable(.cert, bytes: Limit.tokenWord),
+            contentKey: try token.clearable(.contentKey, bytes: Limit.tokenWord),
+            language: try token.clearable(.lang, bytes: Limit.tokenWord),
+            zone: try token.clearable(.tz, bytes: Limit.tokenWord),
             activityID: try token.identifier(.activityID, limit: Limit.conversation),
+            attributesType: try token.identifier(.attributesType, bytes: Limit.attributesType),
             boundMs: sentMs)
         return UserState.Binding(device: device, token: bound, version: try token.requiredInt(.bindVer))
     }
@@ -143,6 +152,7 @@ extension EventReader {
         change.pushWhenDesktopOnline = try record.bool(.pushWhenDesktopOnline)
         change.holdSeconds = try record.int(.holdS, in: 0...600)
         change.language = try record.string(.lang)
+        change.phone = try record.clearable(.phone, bytes: Limit.phone)
         return change
     }
 

@@ -30,8 +30,16 @@ public final class EventReader {
         static var content: Int { 500 }
         static var forced: Int { 100 }
         static var payload: Int { 2048 }
+        /// Of a conversation's name.
+        static var name: Int { 100 }
         /// Of a header of ours.
         static var topic: Int { 255 }
+        // In bytes.
+        static var avatar: Int { 512 }
+        /// `cert`, `content_key`, `lang` and `tz` of a token.
+        static var tokenWord: Int { 64 }
+        static var attributesType: Int { 256 }
+        static var phone: Int { 20 }
         /// Apple gives no length for device tokens; today's have 64 digits, those of Live Activities some 200.
         static var tokenDigits: Int { 512 }
         /// What an event without `expire_at_ms` lives.
@@ -112,7 +120,8 @@ public final class EventReader {
     private static func home(of kind: String) -> RecordClass? {
         switch kind {
         case "message", "revoke", "live_activity": .events
-        case "bind", "unbind", "settings", "mute", "read", "badge_report", "ack", "open_report": .userState
+        case "bind", "unbind", "settings", "mute", "read", "badge_report", "ack", "open_report", "arrived_report":
+            .userState
         default: nil
         }
     }

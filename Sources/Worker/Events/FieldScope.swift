@@ -74,6 +74,19 @@ struct FieldScope<Key: JSONKey> {
         return text
     }
 
+    /// A word of at most `bytes` bytes; empty it clears what was there.
+    func clearable(_ key: Key, bytes: Int) throws(BadRecord) -> String? {
+        guard let value = fields[key] else { return nil }
+        guard let utf8 = value.utf8 else { throw fault(.wrongType, "must be a string", key, value) }
+        guard utf8.count <= bytes else { throw fault(.longIdentifier, "longer than \(bytes) bytes", key, value) }
+        return String(decoding: utf8, as: UTF8.self)
+    }
+
+    /// An identifier that is counted in bytes; empty is the same as absent.
+    func identifier(_ key: Key, bytes: Int) throws(BadRecord) -> String? {
+        try clearable(key, bytes: bytes).flatMap { $0.isEmpty ? nil : $0 }
+    }
+
     /// A string for people, cut to `limit` characters.
     func text(_ key: Key, limit: Int) throws(BadRecord) -> String? {
         guard let value = fields[key] else { return nil }

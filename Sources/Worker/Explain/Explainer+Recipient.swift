@@ -189,8 +189,7 @@ extension Explainer {
         let stored = try await desk.badge(app: context.event.app, uid: uid)
         // Claimed before: counted already.
         let isNew = mark?.state == nil && mark?.isRevoked != true
-        return BadgeRule.besideAlert(
-            stored &+ (decision.counted && isNew ? 1 : 0), cap: context.app.policy.badgeCap)
+        return BadgeRule.besideAlert(stored &+ (decision.counted && isNew ? 1 : 0), context.app.policy)
     }
 }
 

@@ -123,7 +123,13 @@ public actor Explainer {
         var members: [Audience.Member] = []
         switch context.event.body {
         case .liveActivity(let activity):
-            var audience = Audience(uids: activity.uids)
+            var uids = activity.uids
+            if activity.isForAllBound {
+                uids = try await desk.activityUsers(
+                    app: context.event.app, activityID: activity.activityID, count: membersMax + 1)
+                if uids.count > membersMax { return (uids.prefix(membersMax).map { .init(uid: $0) }, true) }
+            }
+            var audience = Audience(uids: uids)
             while let member = audience.pop() { members.append(member) }
             return (members, false)
         case .userState:
@@ -179,22 +185,6 @@ struct RecordContext {
             "live_activity \(activity.action.rawValue) \(activity.activityID) of app \(event.app)"
         case .userState(let state):
             "\(state.change.kind) of user \(state.uid) of app \(event.app)"
-        }
-    }
-}
-
-extension UserState.Change {
-    /// The `kind` of its record.
-    fileprivate var kind: String {
-        switch self {
-        case .bind: "bind"
-        case .unbind: "unbind"
-        case .settings: "settings"
-        case .mute: "mute"
-        case .read: "read"
-        case .badgeReport: "badge_report"
-        case .ack: "ack"
-        case .openReport: "open_report"
         }
     }
 }

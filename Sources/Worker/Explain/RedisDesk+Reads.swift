@@ -73,6 +73,14 @@ extension RedisDesk {
             }, { $0.int64 })
     }
 
+    /// The first of those who bound a Live Activity.
+    func activityUsers(app: String, activityID: String, count: Int) async throws(RedisFault) -> [String] {
+        try await ask(
+            { (store, tag) throws(RedisFault) in
+                try store.activityUsers(app: app, activityID: activityID, after: nil, count: count, tag: tag)
+            }, { StateStore.activityUsers($0) })
+    }
+
     /// The number that stands on the user's icons.
     public func badge(app: String, uid: String) async throws(RedisFault) -> Int64 {
         var reading: BadgeReading?

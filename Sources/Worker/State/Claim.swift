@@ -12,6 +12,15 @@ public enum PairKind: String, Sendable {
     var letter: UInt8 { rawValue.utf8[rawValue.startIndex] }
 }
 
+extension PushIDPrefix {
+    /// What the ids of all pushes of one pair have in common.
+    ///
+    /// - Parameter id: the message's id; of a Live Activity the event's.
+    public init(app: String, uid: String, kind: PairKind, id: String) {
+        self.init(app: app, uid: uid, msgID: id, kind: kind.rawValue)
+    }
+}
+
 /// What claims say of a message (or another kind): the same for all its recipients, made once.
 public final class ClaimSubject: Sendable {
     public let kind: PairKind
@@ -26,10 +35,12 @@ public final class ClaimSubject: Sendable {
     public let revoke: Message.Revoke?
     /// Unix ms; the mark lives at least until then.
     public let expireAtMs: Int64
+    /// The app's `clear_on_read`: a recall that lowers the badge leaves a note that devices are to be told.
+    public let clearsOnRead: Bool
 
     public init(
         kind: PairKind, id: String, conversation: String = "", sentMs: Int64, seq: Int64? = nil,
-        revoke: Message.Revoke? = nil, expireAtMs: Int64
+        revoke: Message.Revoke? = nil, expireAtMs: Int64, clearsOnRead: Bool = false
     ) {
         self.kind = kind
         self.id = id
@@ -38,6 +49,7 @@ public final class ClaimSubject: Sendable {
         self.seq = seq
         self.revoke = revoke
         self.expireAtMs = expireAtMs
+        self.clearsOnRead = clearsOnRead
     }
 
     /// Keys of each user in a claim.
@@ -86,10 +98,15 @@ public struct ClaimReply: Sendable, Equatable {
     /// Rises with each change of the user's tokens: other than at the read means that tokens must be read again.
     public var tokenVersion: Int64
     public var acceptedDevices: [String]
+    /// Of a recall: it took one off this user's badge, now or in an earlier claim of the same pair.
+    public var lowered = false
+    /// With `clear_on_read`: the badge is lower than what devices show, and they have not been told
+    /// (`StateStore.badgeTold`).
+    public var owesClear = false
 
     public init(
         state: State, badge: Int64?, isRead: Bool = false, isRevoked: Bool = false, tokenVersion: Int64 = 0,
-        acceptedDevices: [String] = []
+        acceptedDevices: [String] = [], lowered: Bool = false, owesClear: Bool = false
     ) {
         self.state = state
         self.badge = badge
@@ -97,6 +114,8 @@ public struct ClaimReply: Sendable, Equatable {
         self.isRevoked = isRevoked
         self.tokenVersion = tokenVersion
         self.acceptedDevices = acceptedDevices
+        self.lowered = lowered
+        self.owesClear = owesClear
     }
 
     /// Reads the reply of `StateStore.claim`; nil where it is none.
@@ -106,6 +125,8 @@ public struct ClaimReply: Sendable, Equatable {
         badge = state == .finished ? nil : reply[1].int64
         isRead = bits & 4 != 0
         isRevoked = bits & 8 != 0
+        lowered = bits & 16 != 0
+        owesClear = bits & 32 != 0
         tokenVersion = reply[2].int64 ?? 0
         acceptedDevices = reply.count > 3 ? PairMark.devices(reply[3].bytes) : []
     }

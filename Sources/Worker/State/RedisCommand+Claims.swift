@@ -20,6 +20,7 @@ extension RedisCommand {
         part(byte: PairKind.message.letter)
         part(revoke.targetMsgID)
         end()
+        if subject.clearsOnRead { arg(word: "1") }
     }
 
     /// The keys of one user in a claim, as `StateScripts.claim` names them.

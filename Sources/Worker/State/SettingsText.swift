@@ -32,6 +32,7 @@ struct SettingsText {
         case (UInt8(ascii: "p"), UInt8(ascii: "d")): plain.pushWhenDesktopOnline = text != "0"
         case (UInt8(ascii: "h"), UInt8(ascii: "o")): plain.holdSeconds = min(max(0, Int(text) ?? 0), 600)
         case (UInt8(ascii: "l"), UInt8(ascii: "a")): plain.language = text
+        case (UInt8(ascii: "p"), UInt8(ascii: "h")): plain.phone = text.isEmpty ? nil : text
         default: break
         }
     }
@@ -51,6 +52,7 @@ struct SettingsText {
         add("pd", change.pushWhenDesktopOnline.map { $0 ? "1" : "0" })
         add("ho", change.holdSeconds.map { String($0) })
         add("la", change.language)
+        add("ph", change.phone)
         return pairs
     }
 }

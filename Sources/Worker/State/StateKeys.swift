@@ -6,15 +6,17 @@ import Redis
 ///
 /// | key | type | content | life |
 /// |---|---|---|---|
-/// | `c:u:{app:uid}` | hash | settings (`dn ds de dz dl sd pd ho la`) and tokens (`t` + kind + device) | none |
+/// | `c:u:{app:uid}` | hash | settings (`dn ds de dz dl sd pd ho la ph`) and tokens (`t` + kind + device) | none |
 /// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `w` a lower badge is still to be told, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
 /// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30-40 d, ≤ 1000 |
 /// | `c:x:{app:uid}` | zset | what a read or recall took off the ledger, by when | 24 h, ≤ 1000 |
 /// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind); finished, with what happened (`TraceBytes`) | 24 h or until expiry; with a trace `trace.ttl_h` |
 /// | `c:k<n>:{app:uid}<msg>` | set | devices that acknowledged a delivery | 10 min |
 /// | `c:p<n>:{app:uid}<pid>` | set | devices that reported a push as opened | 7 d |
+/// | `c:r<n>:{app:uid}<pid>` | set | devices that reported a push as arrived | 7 d |
 /// | `c:b:{app:uid}` | set | with `clear_on_read`: devices that pushes were made for | none; those without a token go |
 /// | `c:a:{app:uid}` | hash | Live Activity → when it began | 13 h |
+/// | `c:v:{app:activity}` | zset | who bound a Live Activity, in the order of their bytes | 13 h after the last bind, ≤ 10 000 |
 /// | `c:o:{app:token}` | string | the token's owner and version | none; 30 d once unbound |
 /// | `c:i:{app:msg}` | string | the collapse id that a message's sender chose | as the mark |
 /// | `c:n:{app:token}` | hash | unbinds that came before their bind | 24 h |
@@ -31,7 +33,7 @@ enum StateKeys {
     static let markSecondsMin: Int64 = 86_400
     static let markSecondsMax: Int64 = 30 * 86_400
     static let acknowledgementSeconds: Int64 = 600
-    static let openSeconds: Int64 = 7 * 86_400
+    static let reportSeconds: Int64 = 7 * 86_400
     static let activitySeconds: Int64 = 13 * 3600
 
     static func time(_ ms: Int64) -> Int64 { min(max(0, ms), numberMax) }

@@ -42,11 +42,24 @@ extension StateStore {
             command.key("c:s", app, uid)
             command.key("c:a", app, uid)
             command.arg(TokenText.field(device: binding.device, binding.token))
-            command.arg(TokenText.record(binding.token, version: binding.version))
+            command.arg(TokenText.head(binding.token, version: binding.version))
             command.arg(StateKeys.version(binding.version))
             command.arg(StateKeys.time(binding.token.boundMs))
             command.arg(binding.token.hex)
-            command.arg(binding.token.type == .activity ? binding.token.activityID ?? "" : "")
+            command.arg(binding.boundActivity ?? "")
+            for word in TokenText.words(binding.token) { command.arg(word) }
+        }
+    }
+
+    /// The user among those who bound an activity. The reply is 1, or 0 where there are too many.
+    func listActivityUser(
+        _ app: String, _ uid: String, activityID: String, _ tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag, StateScripts.listActivityUser, keyCount: 1) { command in
+            command.key("c:v", app, activityID)
+            command.arg(uid)
+            command.arg(LiveActivity.boundUsersMax)
+            command.arg(StateKeys.activitySeconds)
         }
     }
 
@@ -118,8 +131,11 @@ extension StateStore {
     }
 
     /// Two commands to one tag; the first one's reply is 1 for the first report of this device.
-    func reportOpen(_ app: String, _ uid: String, device: String, pid: String, _ tag: UInt64) throws(RedisFault) {
-        try addBriefly("c:p", app, uid, pid, device, seconds: StateKeys.openSeconds, tag)
+    func reportPush(
+        _ app: String, _ uid: String, _ report: UserState.PushReport, opened: Bool, _ tag: UInt64
+    ) throws(RedisFault) {
+        try addBriefly(
+            opened ? "c:p" : "c:r", app, uid, report.pid, report.device, seconds: StateKeys.reportSeconds, tag)
     }
 
     /// A device into a set that lives so long from now: two commands to one tag.

@@ -153,6 +153,27 @@ public final class StateStore {
         }
     }
 
+    /// A page of those who bound a Live Activity (`StateStore.activityUsers`), in the order of their bytes: none is named
+    /// twice or left out because others come or go meanwhile, nor because the server began anew.
+    ///
+    /// - Parameter last: the last uid of the page before; nil: the first page.
+    public func activityUsers(
+        app: String, activityID: String, after last: String?, count: Int, tag: UInt64
+    ) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "ZRANGEBYLEX")
+            command.key("c:v", app, activityID)
+            if let last { command.field("(", last) } else { command.arg(word: "-") }
+            command.arg(word: "+")
+            command.arg(word: "LIMIT")
+            command.arg(0)
+            command.arg(max(1, count))
+        }
+    }
+
+    /// The reply of `activityUsers`; fewer than were asked for: it is the last page.
+    public static func activityUsers(_ reply: borrowing RedisReply) -> [String] { devices(reply) }
+
     // MARK: Collapse ids
 
     /// Remembers the collapse id that a message's sender chose, for its recall.

@@ -2,9 +2,9 @@ import PushCore
 
 /// A bound token as it stands in the user's hash.
 ///
-/// Field: `t` + kind + device with its length + activity id. Record, version 1:
+/// Field: `t` + kind + device with its length + activity id, or of a start token its attributes type. Record, version 1:
 /// `1 <version> <bound_ms> <token> <p|s> ` and then topic, credential, content key, language, zone. Scripts read its first
-/// four words; a newer worker may add more at the end.
+/// four words, and what comes behind the topic; a newer worker may add more at the end.
 enum TokenText {
     static func letter(_ kind: TokenRecord.Kind) -> String {
         switch kind {
@@ -18,18 +18,30 @@ enum TokenText {
     static func field(device: String, _ record: TokenRecord) -> String {
         var field = "t" + letter(record.type)
         CompactText.append(device, to: &field)
-        if record.type == .activity { field += record.activityID ?? "" }
+        switch record.type {
+        case .alert, .voip: break
+        case .activity: field += record.activityID ?? ""
+        case .start: field += record.attributesType ?? ""
+        }
         return field
     }
 
-    static func record(_ record: TokenRecord, version: Int64) -> String {
+    /// The record up to the topic; `words` follow.
+    static func head(_ record: TokenRecord, version: Int64) -> String {
         let environment = record.environment == .production ? "p" : "s"
         var text = "1 \(StateKeys.version(version)) \(StateKeys.time(record.boundMs)) \(record.hex) \(environment) "
         CompactText.append(record.topic, to: &text)
-        for part in [record.credential, record.contentKey, record.language, record.zone] {
-            CompactText.append(part, to: &text)
-        }
         return text
+    }
+
+    /// Credential, content key, language and zone as a bind says them; `=` for what stays as the token had it.
+    static func words(_ record: TokenRecord) -> [String] {
+        [record.credential, record.contentKey, record.language, record.zone].map { word in
+            guard let word else { return "=" }
+            var text = ""
+            CompactText.append(word.isEmpty ? nil : word, to: &text)
+            return text
+        }
     }
 
     /// Nil for what is no token of a version that this worker reads: such a token is not pushed to.
@@ -38,7 +50,7 @@ enum TokenText {
         guard name.skip(UInt8(ascii: "t")), let letter = name.byte(), let kind = kind(letter),
             let device = name.string()
         else { return nil }
-        let activity = name.isEmpty ? nil : name.text(until: 0)
+        let suffix = name.isEmpty ? nil : name.text(until: 0)
         var text = CompactText(record)
         guard text.skip("1 "), let version = StateKeys.version(of: text.word()), let boundMs = text.number()
         else { return nil }
@@ -49,7 +61,8 @@ enum TokenText {
         let token = TokenRecord(
             hex: hex, environment: environment == UInt8(ascii: "s") ? .sandbox : .production, topic: topic, type: kind,
             credential: text.optional(), contentKey: text.optional(), language: text.optional(), zone: text.optional(),
-            activityID: activity, boundMs: boundMs)
+            activityID: kind == .activity ? suffix : nil, attributesType: kind == .start ? suffix : nil,
+            boundMs: boundMs)
         return BoundToken(device: device, record: token, version: version)
     }
 

@@ -18,7 +18,9 @@ extension UserStateTask {
             try store.retireOwner(app: app, uid: state.uid, token: replaced, version: version, tag: tag)
         case .settle:
             try store.settleOwner(app, state.uid, token, binding.version, tag)
-        case .dropOwn:
+        case .list:
+            try store.listActivityUser(app, state.uid, activityID: binding.boundActivity ?? "", tag)
+        case .dropOwn, .record:
             try store.dropToken(
                 app: app, uid: state.uid, token: token, upTo: binding.version, boundMs: nil, tag: tag)
         }
@@ -71,9 +73,17 @@ extension UserState.Binding {
         case .settle(let repeated):
             // Another bind took the token meanwhile: this user's copy goes again.
             guard answer.code == 1 else { return .step(.dropOwn(.ignored(.stale))) }
-            return .done(repeated ? .repeated : .applied(.none))
-        case .dropOwn(let outcome): return .done(outcome)
+            let outcome: StateOutcome = repeated ? .repeated : .applied(.none)
+            return boundActivity == nil ? .done(outcome) : .step(.list(outcome))
+        case .dropOwn(let outcome), .list(let outcome): return .done(outcome)
+        case .record: return .done(.ignored(.unusable))
         }
+    }
+
+    /// The Live Activity whose updates the token takes; nil: it is of another type, or names none.
+    var boundActivity: String? {
+        guard token.type == .activity, let id = token.activityID, !id.isEmpty else { return nil }
+        return id
     }
 
     private func afterFormer(_ former: [String], adds: Bool) -> UserStateTask.Next {

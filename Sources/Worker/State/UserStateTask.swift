@@ -25,6 +25,8 @@ public enum StateOutcome: Sendable, Equatable {
         case unbound
         /// An unbind that came before its bind and is kept for it.
         case early
+        /// A report about a push whose pid is not that of its message to a token of the device: it counts in no rate.
+        case unknownPush = "unknown_push"
         /// It says nothing that can be acted on, or Redis answered something that this worker cannot read.
         case unusable
     }
@@ -51,8 +53,12 @@ public struct UserStateTask: Sendable {
         case add
         case retireReplaced(token: String, version: Int64, repeated: Bool)
         case settle(repeated: Bool)
+        /// The user is noted among those who bound the activity; then the outcome stands.
+        case list(StateOutcome)
         /// The user's own copy of a token that is not his goes; then the outcome stands.
         case dropOwn(StateOutcome)
+        /// A report whose pid was checked is counted.
+        case record
     }
 
     let app: String
@@ -61,8 +67,10 @@ public struct UserStateTask: Sendable {
     let state: UserState
     private(set) var step = Step.start
     /// Replies of this step that are still to come.
-    private var due = 0
+    var due = 0
     private let clearsOnRead: Bool
+    /// The present report's device had reported this push before.
+    var isRepeat = false
     /// A read lowered the badge, this one or an earlier one, and its devices have not been told.
     public private(set) var owesClear = false
 
@@ -83,7 +91,7 @@ public struct UserStateTask: Sendable {
         case .read(_, let mark): (mark.seq ?? -1) < 0 && (mark.ms ?? -1) < 0
         case .bind(let binding): !Self.isToken(binding.token.hex)
         case .unbind(let unbinding): !Self.isToken(unbinding.token)
-        case .mute, .badgeReport, .openReport: false
+        case .mute, .badgeReport, .openReport, .arrivedReport: false
         }
     }
 
@@ -96,9 +104,8 @@ public struct UserStateTask: Sendable {
         case .ack(let device, _, let msgIDs):
             due = 2 * msgIDs.count
             try store.acknowledge(app, state.uid, device: device, msgIDs, tag)
-        case .openReport(let device, let pid, _):
-            due = 2
-            try store.reportOpen(app, state.uid, device: device, pid: pid, tag)
+        case .openReport(let report): try sendReport(report, opened: true, store, tag)
+        case .arrivedReport(let report): try sendReport(report, opened: false, store, tag)
         case .settings(let change): try store.setSettings(app, state.uid, change, atMs: sentMs, tag)
         case .mute(let conversation, let level, let untilMs):
             try store.mute(app, state.uid, (conversation, level, untilMs), atMs: sentMs, nowMs: nowMs, tag)
@@ -115,13 +122,7 @@ public struct UserStateTask: Sendable {
         due -= 1
         switch state.change {
         case .bind, .unbind: return move(StepAnswer(reply))
-        case .openReport:
-            // The first reply tells whether this device was new; the second only sets a life.
-            if due > 0 {
-                if reply.int64 == 0 { step = .dropOwn(.repeated) }
-                return .waiting
-            }
-            return .done(step == .dropOwn(.repeated) ? .repeated : .applied(.none))
+        case .openReport(let report), .arrivedReport(let report): return takeReport(report, reply)
         case .ack: return due > 0 ? .waiting : .done(.applied(.none))
         case .settings, .mute:
             guard let changed = reply.int64 else { return .done(.ignored(.unusable)) }
@@ -140,7 +141,8 @@ public struct UserStateTask: Sendable {
         switch state.change {
         case .bind(let binding): return moved(to: binding.next(after: step, answer))
         case .unbind: return moved(to: Self.nextOfUnbind(after: step, answer))
-        case .settings, .mute, .read, .badgeReport, .ack, .openReport: return .done(.ignored(.unusable))
+        case .settings, .mute, .read, .badgeReport, .ack, .openReport, .arrivedReport:
+            return .done(.ignored(.unusable))
         }
     }
 
@@ -149,7 +151,7 @@ public struct UserStateTask: Sendable {
         case done(StateOutcome)
     }
 
-    private mutating func moved(to next: Next) -> Progress {
+    mutating func moved(to next: Next) -> Progress {
         switch next {
         case .done(let outcome): return .done(outcome)
         case .step(let step):

@@ -35,7 +35,8 @@ enum Checks {
         }
         let count = metadata.brokers.count
         var findings = [Finding(.ok, "kafka", section.brokers, "\(count) broker\(count == 1 ? "" : "s")")]
-        for (key, name) in section.topics.all {
+        // Nothing is written to it unless `state_results` asks for that.
+        for (key, name) in section.topics.all where key != "state_results" || configuration.stateResults {
             findings.append(topic(name, key: key, in: metadata))
         }
         return findings

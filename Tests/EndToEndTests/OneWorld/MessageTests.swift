@@ -59,17 +59,17 @@ extension OneWorld {
                     .revoke("m2-e", of: "m2-a", to: "m2", push: #""content":"x","collapse_id":"elsewhere""#),
                     .message("m2-f", to: ["m2"], push: #""content":"y","payload":{"apns-collapse-id":"界"}"#),
                     .revoke("m2-g", of: "m2-f", to: "m2"),
-                    // Of an original that nobody knows, the recall's own is the best word.
-                    .revoke("m2-h", of: "m2-unknown", to: "m2", push: #""content":"z","collapse_id":"own""#),
+                    // Nor where the original's sender chose none: that one went with what follows from its id.
+                    .revoke("m2-h", of: "m2-b", to: "m2", push: #""content":"z","collapse_id":"own""#),
                 ])
             let original = try #require(seen.push(of: "m2-b")?.headers["apns-collapse-id"])
             #expect(seen.push(of: "m2-c")?.headers["apns-collapse-id"] == original)
+            #expect(seen.push(of: "m2-h")?.headers["apns-collapse-id"] == original)
             for id in ["m2-a", "m2-d", "m2-e"] {
                 #expect(seen.push(of: id)?.headers["apns-collapse-id"] == "oops-1", "\(id)")
             }
             let hashed = try #require(seen.push(of: "m2-f")?.headers["apns-collapse-id"])
             #expect(hashed.count == 64 && seen.push(of: "m2-g")?.headers["apns-collapse-id"] == hashed)
-            #expect(seen.push(of: "m2-h")?.headers["apns-collapse-id"] == "own")
         }
 
         @Test func aSilentPushShowsNothingAndHasPriorityFive() async throws {

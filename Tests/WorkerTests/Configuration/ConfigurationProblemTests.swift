@@ -50,6 +50,9 @@ struct ConfigurationProblemTests {
         app(
             "coalesce: {window_s: -1}", "apps[0].coalesce.window_s must be a number of seconds from 0 to 600"),
         app("coalesce: 10", "apps[0].coalesce must be a mapping of keys to values"),
+        app("badge: client", "apps[0].badge must be one of server, none"),
+        app("communication: 1", "apps[0].communication must be true or false"),
+        top("state_results: all", "state_results must be true or false"),
         top("trace: {sample: 1.5}", "trace.sample must be a number from 0 to 1"),
         top("trace: {ttl_h: 0}", "trace.ttl_h must be a whole number from 1 to 720"),
         top("trace: {tt_h: 3}", "unknown key \"tt_h\" (did you mean \"ttl_h\"?)"),

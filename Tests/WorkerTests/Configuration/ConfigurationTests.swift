@@ -29,6 +29,7 @@ struct ConfigurationTests {
         #expect(sample.redis.timeoutMs == bare.redis.timeoutMs)
         #expect(sample.redis.topology == bare.redis.topology)
         #expect(sample.results == bare.results)
+        #expect(sample.stateResults == bare.stateResults)
         #expect(sample.http == bare.http)
         #expect(sample.shards == bare.shards)
         #expect(sample.logLevel == bare.logLevel)
@@ -39,6 +40,7 @@ struct ConfigurationTests {
         #expect(app.limits == plain.limits)
         #expect(app.endpoints == plain.endpoints)
         #expect(app.policy.profile == plain.policy.profile)
+        #expect(app.policy.badge == plain.policy.badge && app.policy.communication == plain.policy.communication)
         #expect(app.policy.defaultZone == plain.policy.defaultZone)
         #expect(app.credentials.map(\.name) == ["default"])
     }
@@ -61,7 +63,7 @@ struct ConfigurationTests {
         kafka:
           brokers: a:1,b:2
           group: g
-          topics: {events: e, dead_letter: d}
+          topics: {events: e, dead_letter: d, state_results: s}
           options: {socket.timeout.ms: 5000, auto.offset.reset: error}
         redis: {url: "rediss://r:7/3?ca_file=/ca.pem", timeout_ms: 50}
         apps:
@@ -81,6 +83,8 @@ struct ConfigurationTests {
             force_overrides_dnd: true
             clear_on_read: true
             badge_cap: 99
+            badge: server
+            communication: true
             default_language: ja
             default_tz: Asia/Tokyo
             coalesce: {window_s: 2.5}
@@ -88,6 +92,7 @@ struct ConfigurationTests {
             proxy: http://proxy:3128
             limits: {rate: 7, in_flight: 3, connections: 5, answer_s: 0.5, unknown_tries: 0, suspects: {silent_d: 7, unconfirmed_s: 90}}
         results: failures
+        state_results: true
         trace: {sample: 0.25, ttl_h: 24}
         http: {listen: "[::1]:0"}
         shards: 3
@@ -101,6 +106,10 @@ struct ConfigurationTests {
         #expect(configuration.kafka.brokers == "a:1,b:2" && configuration.kafka.group == "g")
         #expect(configuration.kafka.topics.events == "e" && configuration.kafka.topics.deadLetter == "d")
         #expect(configuration.kafka.topics.userState == "im.user-state")
+        #expect(configuration.kafka.topics.chunks == "carillon.chunks")
+        #expect(configuration.kafka.topics.parked == "carillon.parked")
+        #expect(configuration.kafka.topics.stateResults == "s" && configuration.stateResults)
+        #expect(Configuration.Topics().stateResults == "push.state-results")
         #expect(configuration.kafka.options == ["socket.timeout.ms": "5000", "auto.offset.reset": "error"])
         #expect(configuration.kafka.client(id: "x").offsetReset == .error)
         #expect(configuration.redis.endpoint?.database == 3 && configuration.redis.endpoint?.usesTLS == true)
@@ -136,7 +145,7 @@ struct ConfigurationTests {
         #expect(app.policy.profile == .rc && app.policy.strategy == .apnsThenConnection)
         #expect(app.policy.defaultLevels == [.p2p: .unset, .group: .mentions, .ultra: .all, .system: .blocked])
         #expect(app.policy.dndMode == .chain && app.policy.forceOverridesDND && app.policy.clearOnRead)
-        #expect(app.policy.badgeCap == 99)
+        #expect(app.policy.badgeCap == 99 && app.policy.badge == .server && app.policy.communication)
         #expect(app.endpoints[.production].proxy == HTTPProxy(host: "proxy", port: 3128))
         #expect(app.limits.client.connectionsMax == 5)
         #expect(app.policy.defaultLanguage == "ja" && app.templates.defaultLanguage == "ja")
@@ -144,6 +153,12 @@ struct ConfigurationTests {
         #expect(app.limits.client.answerNanos == 500_000_000 && app.limits.client.inFlightMax == 3)
         #expect(app.coalesceSeconds == 2.5 && app.sendsDigest)
         #expect(app.limits.rate == 7 && app.limits.unknownTries == 0)
+    }
+
+    @Test func whereTheClientCountsNobodyIsToldALowerBadge() throws {
+        let configuration = try read(ConfigurationProblemTests.good + "    badge: none\n    clear_on_read: true\n")
+        let policy = try #require(configuration.apps.first?.policy)
+        #expect(policy.badge == .client && !policy.clearOnRead)
     }
 
     @Test func oneEndpointServesBothEnvironments() throws {

@@ -122,7 +122,19 @@ struct BadRecordTests {
             head
                 + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"start","state":{},"input_push_token":true,"input_push_channel":"ab=="}}"#,
             "cannot stand beside input_push_token", "$.la.input_push_channel", at: "\"ab=="),
-        row(head + #""kind":"live_activity"}"#, "required field is missing", "$.to", at: "{"),
+        row(head + #""kind":"live_activity"}"#, "required field is missing", "$.la", at: "{"),
+        row(
+            head + #""kind":"live_activity","la":{"activity_id":"x","event":"start","state":{}}}"#,
+            "required field is missing", "$.to", at: "{"),
+        row(
+            head + #""kind":"live_activity","to":{"x":1},"la":{"activity_id":"x","event":"start","state":{}}}"#,
+            "required field is missing", "$.to.uids", at: #"{"x":1"#),
+        row(
+            message(#""from":{"uid":"a","avatar":"\#(String(repeating: "a", count: 513))"}"#), "longer than 512 bytes",
+            "$.from.avatar", at: "\"aaa"),
+        row(
+            message(#""push":{"force":{"lift_mute":"no"}}"#), "must be true or false", "$.push.force.lift_mute",
+            at: "\"no"),
     ]
 
     static let states: [Row] = [
@@ -133,6 +145,21 @@ struct BadRecordTests {
         stateRow(
             bind(#""token":"\#(String(repeating: "ab", count: 257))""#), "longer than 512 characters", "$.token.token",
             at: "\"abab"),
+        stateRow(bind(#""cert":"\#(long65)""#), "longer than 64 bytes", "$.token.cert", at: "\"xxx"),
+        stateRow(
+            bind(#""content_key":"\#(String(repeating: "汉", count: 22))""#), "longer than 64 bytes",
+            "$.token.content_key", at: "\"汉"),
+        stateRow(bind(#""lang":7"#), "must be a string", "$.token.lang", at: "7"),
+        stateRow(bind(#""tz":"\#(long65)""#), "longer than 64 bytes", "$.token.tz", at: "\"xxx"),
+        stateRow(
+            bind(#""attributes_type":"\#(String(repeating: "a", count: 257))""#), "longer than 256 bytes",
+            "$.token.attributes_type", at: "\"aaa"),
+        stateRow(
+            state("settings", #""phone":"012345678901234567890""#), "longer than 20 bytes", "$.phone", at: "\"0123"),
+        stateRow(
+            state("arrived_report", #""device":"d","pid":"p","msg_id":"\#(long65)""#), "longer than 64 characters",
+            "$.msg_id", at: "\"xxx"),
+        stateRow(state("arrived_report", #""device":"d""#), "required field is missing", "$.pid", at: "{"),
         stateRow(bind(#""env":"test""#), "must be one of production, sandbox", "$.token.env", at: "\"test"),
         stateRow(bind(#""bind_ver":"2""#), "must be a 64-bit integer", "$.token.bind_ver", at: "\"2"),
         stateRow(bind(#""bind_ver":null"#), "required field is missing", "$.token.bind_ver", at: "{\"device"),

@@ -141,11 +141,12 @@ struct EventReaderTests {
 
     @Test func aBindLowersTheTokenAndTakesItsTime() throws {
         let record = BadRecordTests.bind(
-            #""token":"ABcd09","cert":"voip","content_key":"k","lang":"ja","tz":"Asia/Tokyo","activity_id":"x""#)
+            #""token":"ABcd09","cert":"voip","content_key":"k","lang":"ja","tz":"Asia/Tokyo","activity_id":"x","attributes_type":"Ride""#
+        )
         guard case .bind(let binding) = try state(record) else { throw Mismatch() }
         let token = TokenRecord(
             hex: "abcd09", environment: .sandbox, topic: "t", type: .alert, credential: "voip", contentKey: "k",
-            language: "ja", zone: "Asia/Tokyo", activityID: "x", boundMs: 1)
+            language: "ja", zone: "Asia/Tokyo", activityID: "x", attributesType: "Ride", boundMs: 1)
         #expect(binding == UserState.Binding(device: "d", token: token, version: 1))
     }
 
@@ -164,7 +165,72 @@ struct EventReaderTests {
         let ack = try state(Tests.state("ack", #""device":"d","conn_epoch":8,"msg_ids":["m","n"]"#))
         guard case .ack("d", 8, ["m", "n"]) = ack else { throw Mismatch() }
         let open = try state(Tests.state("open_report", #""device":"d","pid":"p""#))
-        guard case .openReport("d", "p", nil) = open else { throw Mismatch() }
+        guard case .openReport(UserState.PushReport(device: "d", pid: "p")) = open else { throw Mismatch() }
+    }
+
+    /// Fields that a client or a backend may leave out.
+    @Test(arguments: [
+        BadRecordTests.state("ack", #""device":"d","msg_ids":["m"]"#),
+        BadRecordTests.state("arrived_report", #""device":"d","pid":"p","arrived_ms":5,"msg_id":"m""#),
+        BadRecordTests.bind(#""cert":"","content_key":"","lang":"","tz":"""#),
+        BadRecordTests.state("settings", #""phone":"""#),
+    ])
+    func userStateIsReadWithoutWhatMayBeAbsentOrEmpty(record: String) throws {
+        _ = try state(record)
+    }
+
+    @Test func aReportNamesItsPush() throws {
+        typealias Tests = BadRecordTests
+        let arrived = try state(
+            Tests.state("arrived_report", #""device":"d","pid":"0A0B","msg_id":"m","arrived_ms":5,"opened_ms":6"#))
+        guard case .arrivedReport(let report) = arrived else { throw Mismatch() }
+        #expect(report == UserState.PushReport(device: "d", pid: "0a0b", msgID: "m", atMs: 5))
+        let opened = try state(
+            Tests.state("open_report", #""device":"d","pid":"p","msg_id":"m","arrived_ms":5,"opened_ms":6"#))
+        guard case .openReport(let report) = opened else { throw Mismatch() }
+        #expect(report == UserState.PushReport(device: "d", pid: "p", msgID: "m", atMs: 6))
+    }
+
+    @Test func theWordsOfATokenAreAbsentOrEmptyOrSaid() throws {
+        guard case .bind(let silent) = try state(BadRecordTests.bind(#""x":1"#)) else { throw Mismatch() }
+        #expect(silent.token.credential == nil && silent.token.contentKey == nil)
+        #expect(silent.token.language == nil && silent.token.zone == nil && silent.token.attributesType == nil)
+        let record = BadRecordTests.bind(#""cert":"","content_key":"","lang":"","tz":"","attributes_type":"""#)
+        guard case .bind(let cleared) = try state(record) else { throw Mismatch() }
+        #expect(cleared.token.credential == "" && cleared.token.contentKey == "")
+        #expect(cleared.token.language == "" && cleared.token.zone == "" && cleared.token.attributesType == nil)
+    }
+
+    @Test func aPhoneIsSetAndCleared() throws {
+        for phone in ["+49 30 123456", ""] {
+            guard case .settings(let change) = try state(BadRecordTests.state("settings", #""phone":"\#(phone)""#))
+            else { throw Mismatch() }
+            #expect(change.phone == phone)
+        }
+    }
+
+    @Test func whatCommunicationNotificationsNeedIsRead() throws {
+        let name = String(repeating: "汉", count: 101)
+        let message = try message(
+            #""conv":{"id":"c","type":"group","name":"\#(name)"},"from":{"uid":"a","avatar":"https://a.example/1.png"}"#
+        )
+        #expect(message.conversation.name == String(repeating: "汉", count: 99) + "…")
+        #expect(message.from.avatar == "https://a.example/1.png")
+        let force = try self.message(#""push":{"force":{"mode":"all","lift_mute":false}}"#).push.force
+        #expect(!force.liftsMute)
+        #expect(try self.message(#""push":{"force":{"mode":"all"}}"#).push.force.liftsMute)
+    }
+
+    @Test(arguments: ["update", "end"], ["", #""to":{},"#, #""to":{"uids":null},"#])
+    func anUpdateOrEndOfAnActivityNeedsNoRecipients(event: String, to: String) throws {
+        let record =
+            BadRecordTests.head
+            + #""kind":"live_activity",\#(to)"la":{"activity_id":"x","event":"\#(event)","state":{}}}"#
+        guard case .liveActivity(let activity) = try read(record).body else { throw Mismatch() }
+        #expect(activity.isForAllBound && activity.uids.isEmpty)
+        let named = record.replacing("\"la\":", with: "\"to\":{\"uids\":[]},\"la\":")
+        guard case .liveActivity(let nobody) = try read(named).body else { throw Mismatch() }
+        #expect(!nobody.isForAllBound)
     }
 
     @Test func settingsChangeOnlyWhatIsGiven() throws {

@@ -166,6 +166,7 @@ struct ExplainerTests {
             ("badge_report", #""device":"d","value":1,"client_ms":1"#),
             ("ack", #""device":"d","conn_epoch":1,"msg_ids":["m"]"#),
             ("open_report", #""device":"d","pid":"0000","opened_ms":1"#),
+            ("arrived_report", #""device":"d","pid":"0000","arrived_ms":1,"msg_id":"m""#),
         ]
         for (kind, fields) in states {
             rows.append((event(kind, #""uid":"bob",\#(fields)"#), ["state_change ok"], [1, 3]))
@@ -188,6 +189,21 @@ struct ExplainerTests {
         event(
             "live_activity", #""to":{"uids":["bob"]},"la":{"activity_id":"order","event":"\#(action)","state":{"n":1}}"#
         )
+    }
+
+    @Test func anUpdateThatNamesNobodyIsToldOfAllWhoBoundTheActivity() async throws {
+        let world = try await open(membersMax: 2)
+        let update = event("live_activity", #""la":{"activity_id":"order","event":"update","state":{"n":1}}"#)
+        #expect(try await world.explain(update).isEmpty)
+        for (index, uid) in ["cora", "bob", "ann"].enumerated() {
+            let record = TokenRecord(
+                hex: "aa\(index)0", environment: .production, topic: "com.example.im", type: .activity,
+                activityID: "order", boundMs: StateWorld.base)
+            try await world.world.change(uid, .bind(.init(device: "phone", token: record, version: 1)))
+        }
+        let told = try await world.explain(update)
+        #expect(told.map { "\($0.uid) \($0.verdict)" } == ["ann accepted", "bob accepted"])
+        await world.end()
     }
 
     @Test func whatCoalescesIsToldAsSuch() async throws {
@@ -252,7 +268,9 @@ struct ExplainerTests {
         func collapseID() async throws -> String? {
             try await world.explain(recall).first?.headers.first { $0.name == "apns-collapse-id" }?.value
         }
-        #expect(try await collapseID() == "its own")
+        // Its original chose none, so that it was sent with the one that follows from its id.
+        let original = try await world.explain(message()).first?.headers.first { $0.name == "apns-collapse-id" }?.value
+        #expect(try await collapseID() == original && original?.utf8.count == 32)
         _ = try await world.world.text("SET", "c:i:{im:m}", "chosen")
         #expect(try await collapseID() == "chosen")
         await world.end()

@@ -103,6 +103,50 @@ struct ClaimTests {
         await world.end()
     }
 
+    /// (what came before the revoke, by name) → whether the revoke lowered the badge. It says so in each claim of the pair:
+    /// a push that is tried again says the same.
+    @Test(arguments: [
+        ("counted", true), ("uncounted", false), ("nothing", false), ("read", false), ("revoked", false),
+        ("reported before the revoke", true), ("reported after the revoke", false), ("keep", false), ("count", false),
+    ])
+    func aRevokeTellsWhetherItLoweredTheBadge(_ story: String, lowers: Bool) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let badge: Message.Revoke.Badge = story == "keep" ? .keep : story == "count" ? .count : .decrease
+        let revoke = ClaimRequest.revoke("u", "v", "c", sent: base + 50, target: "m", badge: badge)
+        if story != "nothing" {
+            _ = try await world.claim(.message("u", "m", "c", sent: base, seq: 5, counted: story != "uncounted"))
+        }
+        switch story {
+        case "read": try await world.change("u", .read(conversation: "c", upTo: .init(seq: 5)), at: 10)
+        case "revoked":
+            _ = try await world.claim(.revoke("u", "w", "c", sent: base + 20, target: "m", badge: .decrease))
+        case "reported before the revoke":
+            try await world.change("u", .badgeReport(device: "d", value: 3, clientMs: base + 20))
+        case "reported after the revoke":
+            try await world.change("u", .badgeReport(device: "d", value: 3, clientMs: base + 60))
+        default: break
+        }
+        let before = try await world.badge("u")
+        for state in [ClaimReply.State.fresh, .resume, .resume] {
+            let reply = try await world.claim(revoke)
+            #expect(reply.state == state && reply.lowered == lowers && !reply.owesClear)
+            if badge == .decrease { #expect(reply.badge == before - (lowers ? 1 : 0)) }
+            _ = try await world.ask(
+                {
+                    try $0.accepted(
+                        app: StateWorld.app, uid: "u", revoke.subject, device: "d1", nowMs: base, tag: $1)
+                }, { $0.int64 })
+        }
+        // Where Redis takes no writes the same is seen.
+        let seen = try await world.ask({ try $0.peek(revoke, tag: $1) }, { ClaimReply($0) })
+        #expect(seen?.lowered == lowers && seen?.acceptedDevices == ["d1", "d1", "d1"])
+        let mark = try await world.ask(
+            { try $0.readMark(app: StateWorld.app, uid: "u", kind: .revoke, id: "v", tag: $1) }, { PairMark($0) })
+        #expect(mark?.state == .resume && mark?.acceptedDevices.count == 3)
+        await world.end()
+    }
+
     @Test func theTokenVersionRisesWithEachChangeOfTokens() async throws {
         let world = try StateWorld()
         try await world.connect()

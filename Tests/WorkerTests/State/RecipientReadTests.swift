@@ -103,11 +103,11 @@ struct RecipientReadTests {
     @Test func theFirstOpenReportOfADeviceCounts() async throws {
         let world = try StateWorld()
         try await world.connect()
-        let report = UserState.Change.openReport(device: "d", pid: "p", openedMs: nil)
+        let report = UserState.Change.openReport(.init(device: "d", pid: "p"))
         #expect(try await world.change("u", report) == .applied(.none))
         #expect(try await world.change("u", report) == .repeated)
         #expect(
-            try await world.change("u", .openReport(device: "e", pid: "p", openedMs: nil)) == .applied(.none))
+            try await world.change("u", .openReport(.init(device: "e", pid: "p"))) == .applied(.none))
         await world.end()
     }
 

@@ -30,6 +30,24 @@ struct SettingsOrderTests {
         await world.end()
     }
 
+    @Test func aPhoneIsKeptUntilItIsCleared() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        func say(_ phone: String?, at ms: Int64) async throws -> String? {
+            var change = UserState.SettingsChange()
+            change.phone = phone
+            change.showDetail = false
+            try await world.change("u", .settings(change), at: ms)
+            return try await world.recipient("u").recipient.settings.phone
+        }
+        #expect(try await say(nil, at: 1) == nil)
+        #expect(try await say("+49 30 1", at: 2) == "+49 30 1")
+        #expect(try await say(nil, at: 3) == "+49 30 1")
+        #expect(try await say("+49 30 0", at: 1) == "+49 30 1")
+        #expect(try await say("", at: 4) == nil)
+        await world.end()
+    }
+
     @Test func anOlderMuteNeverComesBackAfterItsEnd() async throws {
         let world = try StateWorld()
         try await world.connect()

@@ -37,7 +37,7 @@ struct TokenLifeTests {
         #expect(
             token.record.hex == "aa" && token.record.environment == .sandbox && token.record.topic == "com.example.im")
         #expect(token.record.credential == "main" && token.record.contentKey == nil)
-        #expect(token.record.language == "zh-Hans" && token.record.zone == "" && token.record.activityID == nil)
+        #expect(token.record.language == "zh-Hans" && token.record.zone == nil && token.record.activityID == nil)
         #expect(token.record.boundMs == StateWorld.base)
         #expect(try await world.reachable("甲{}") == ["aa"])
         await world.end()
@@ -265,6 +265,74 @@ struct TokenLifeTests {
         #expect(try await remove(new) == 1)
         #expect(try await world.reachable("A") == [])
         #expect(try await world.recipient("A").recipient.tokens.isEmpty)
+        await world.end()
+    }
+
+    /// What a bind says of its token's words; nil: nothing, `""`: none.
+    private func words(
+        _ token: String, device: String = "d", version: Int64, cert: String? = nil, contentKey: String? = nil,
+        language: String? = nil, zone: String? = nil
+    ) -> UserState.Change {
+        .bind(
+            UserState.Binding(
+                device: device,
+                token: TokenRecord(
+                    hex: token, environment: .sandbox, topic: "com.example.im", type: .alert, credential: cert,
+                    contentKey: contentKey, language: language, zone: zone, boundMs: StateWorld.base),
+                version: version))
+    }
+
+    private func words(of uid: String, _ world: StateWorld) async throws -> [[String?]] {
+        try await world.recipient(uid).recipient.tokens.map {
+            [$0.record.credential, $0.record.contentKey, $0.record.language, $0.record.zone]
+        }
+    }
+
+    @Test func whatABindDoesNotSayOfItsTokenStaysAndAnEmptyWordClears() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let first = words("aa", version: 1, cert: "main", contentKey: "bank {1:x", language: "ja", zone: "Asia/Tokyo")
+        try await world.change("A", first)
+        try await world.change("A", words("aa", version: 2))
+        #expect(try await words(of: "A", world) == [["main", "bank {1:x", "ja", "Asia/Tokyo"]])
+        try await world.change("A", words("aa", version: 3, cert: "", contentKey: "", language: "de"))
+        #expect(try await words(of: "A", world) == [[nil, nil, "de", "Asia/Tokyo"]])
+        // An older bind that comes late, or the same again, changes nothing.
+        #expect(try await world.change("A", first) == .ignored(.stale))
+        #expect(try await world.change("A", words("aa", version: 3, cert: "x")) == .repeated)
+        #expect(try await words(of: "A", world) == [[nil, nil, "de", "Asia/Tokyo"]])
+        // The token moves to another device of his: it is the same token.
+        try await world.change("A", words("aa", device: "pad", version: 4))
+        #expect(try await words(of: "A", world) == [[nil, nil, "de", "Asia/Tokyo"]])
+        // APNs gave the device a new one: what the device has said stands.
+        try await world.change("A", words("bb", device: "pad", version: 5, contentKey: "work"))
+        #expect(try await words(of: "A", world) == [[nil, "work", "de", "Asia/Tokyo"]])
+        await world.end()
+    }
+
+    /// Another app or environment on the same device: its pushes would be signed by the wrong credential.
+    @Test(arguments: [("com.example.im", APNsEnvironment.production), ("com.example.beta", .sandbox)])
+    func aCredentialStaysOnlyWithTopicAndEnvironment(topic: String, environment: APNsEnvironment) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        try await world.change("A", words("aa", version: 1, cert: "main", contentKey: "k"))
+        let other = TokenRecord(
+            hex: "bb", environment: environment, topic: topic, type: .alert, boundMs: StateWorld.base)
+        try await world.change("A", .bind(.init(device: "d", token: other, version: 2)))
+        #expect(try await words(of: "A", world) == [[nil, "k", nil, nil]])
+        let token = try #require(try await world.recipient("A").recipient.tokens.first?.record)
+        #expect(token.hex == "bb" && token.topic == topic && token.environment == environment)
+        await world.end()
+    }
+
+    @Test func aTokenThatMovesFromAnotherUserKeepsNothingOfHis() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        try await world.change("A", words("aa", version: 1, cert: "main", contentKey: "k", language: "ja", zone: "UTC"))
+        try await world.change("B", words("aa", version: 2))
+        #expect(try await words(of: "B", world) == [[nil, nil, nil, nil]])
+        try await world.change("A", words("aa", version: 3))
+        #expect(try await words(of: "A", world) == [[nil, nil, nil, nil]])
         await world.end()
     }
 

@@ -86,7 +86,9 @@ struct UserStateTaskTests {
         let record = TokenRecord(
             hex: "aabb", environment: .sandbox, topic: "t", type: .voip, zone: "Asia/Tokyo", boundMs: 12)
         let field = Array(TokenText.field(device: "d", record).utf8)
-        let text = Array(TokenText.record(record, version: 4).utf8)
+        let words = TokenText.words(record)
+        #expect(words == ["=", "=", "=", "10:Asia/Tokyo"])
+        let text = Array((TokenText.head(record, version: 4) + "---" + words[3]).utf8)
         func read(_ field: [UInt8], _ text: [UInt8]) -> BoundToken? {
             field.withUnsafeBytes { field in text.withUnsafeBytes { TokenText.token(field: field, record: $0) } }
         }

@@ -6,9 +6,11 @@ extension StateScripts {
     ///
     /// KEYS mark, state, ledger, gone, [mark of the revoked message]. ARGV 1 `c` counted or `o`; 2 the mark's seconds;
     /// 3 field of the conversation; 4 ledger member; 5 sent; 6 seq or empty; 7 now; of a revoke also 8 `x` (decrease) or
-    /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with.
+    /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with; 11 `1` where a lower badge is told
+    /// to devices.
     ///
-    /// Answer: `{bits, badge, version or false, [accepted devices]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked.
+    /// Answer: `{bits, badge, version or false, [accepted devices]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked; 16
+    /// the revoke lowered the badge, which its mark keeps as `d`; 32 a lower badge was not told yet.
     /// The fast path (fresh, counted, unread, not revoked) is four commands.
     static let claim = RedisScript("#!lua\n" + claimBody)
 
@@ -107,6 +109,7 @@ extension StateScripts {
           end
           if ARGV[8] == 'x' then
             local tail, found = ARGV[10], nil
+            local before = size - past + math.max(0, value - taken)
             for _, m in ipairs(redis.call('ZRANGEBYLEX', KEYS[3], '[' .. ARGV[9], '[' .. ARGV[9] .. '\\255')) do
               if string.sub(m, -#tail) == tail then
                 local at, body = string.match(m, '^(%d+) %d* (.*)$', 9)
@@ -138,6 +141,14 @@ extension StateScripts {
                 end
               end
             end
+            if size - past + math.max(0, value - taken) < before then
+              redis.call('SETRANGE', KEYS[1], 0, 'd')
+              if ARGV[11] then redis.call('HSET', KEYS[2], 'w', 1) end
+              bits = bits + 16
+            elseif kind == 'd' then
+              bits = bits + 16
+            end
+            if ARGV[11] and redis.call('HEXISTS', KEYS[2], 'w') == 1 then bits = bits + 32 end
           end
         end
 
@@ -173,6 +184,7 @@ extension StateScripts {
           local tail = string.match(old, '^.[xk]%d*;()')
           if tail then bits = 8 end
           if kind ~= 't' then bits = bits + 1 end
+          if kind == 'd' then bits = bits + 16 end
           rest = string.sub(old, tail or 2)
         end
         local s = redis.call('HMGET', KEYS[2], 'v', ARGV[1])

@@ -88,13 +88,16 @@ extension StateScripts {
         return 1
         """)
 
-    /// KEYS user, state, activities. ARGV 1 field; 2 record; 3 version; 4 bound_ms; 5 token; 6 activity id or empty.
+    /// KEYS user, state, activities. ARGV 1 field; 2 the record up to the topic; 3 version; 4 bound_ms; 5 token; 6 activity
+    /// id or empty; 7-10 credential, content key, language, zone, each `=` to stay as it was: as this user's token had it,
+    /// else as the token that this one replaces on the device, the credential only for the same topic and environment.
     /// Answer: `{0 stale}`, `{2}` known already, `{1, replaced token or false, its version}`.
     static let addToken = RedisScript(
         """
         #!lua
         local bound, replaced, was = tonumber(ARGV[4]), false, false
         local cur = redis.call('HGET', KEYS[1], ARGV[1])
+        local known, isSame = cur, false
         if cur then
           local v, b, t = string.match(cur, '^1 (%d+) (%d+) (%x+) ')
           if v then
@@ -107,10 +110,10 @@ extension StateScripts {
               end
               return {2}
             end
-            if t ~= ARGV[5] then replaced, was = t, v end
+            isSame = t == ARGV[5]
+            if not isSame then replaced, was = t, v end
           end
         end
-        redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
         redis.call('HINCRBY', KEYS[2], 'v', 1)
         if ARGV[6] ~= '' then
           redis.call('HSETNX', KEYS[3], ARGV[6], ARGV[4])
@@ -122,6 +125,7 @@ extension StateScripts {
             local v, b, t = string.match(all[i + 1], '^1 (%d+) (%d+) (%x+) ')
             if t == ARGV[5] then
               redis.call('HDEL', KEYS[1], all[i])
+              if not isSame then known, isSame = all[i + 1], true end
             else
               count = count + 1
               b = tonumber(b) or 0
@@ -130,7 +134,39 @@ extension StateScripts {
           end
         end
         if count >= 64 then redis.call('HDEL', KEYS[1], oldest) end
+        -- The environment, then the topic and what follows it.
+        local function words(text)
+          local found, env, at = {}, string.match(text, '^1 %d+ %d+ %x+ (%a) ()')
+          for i = 0, 4 do
+            if not at then break end
+            local len, from = string.match(text, '^(%d+):()', at)
+            found[i] = len and string.sub(text, at, from + len - 1) or '-'
+            at = (len and from + len) or (string.sub(text, at, at) == '-' and at + 1) or nil
+          end
+          return found, env
+        end
+        local kept, env = words(known or '')
+        local said, newEnv = words(ARGV[2])
+        -- A credential is of one topic and environment.
+        if env ~= newEnv or kept[0] ~= said[0] then kept[1] = nil end
+        local record = ARGV[2]
+        for i = 1, 4 do
+          record = record .. (ARGV[6 + i] == '=' and (kept[i] or '-') or ARGV[6 + i])
+        end
+        redis.call('HSET', KEYS[1], ARGV[1], record)
         return {1, replaced, was}
+        """)
+
+    /// KEYS those who bound an activity. ARGV 1 uid; 2 how many at most; 3 seconds of life.
+    /// Answer: 1 he is among them, 0 they are too many.
+    static let listActivityUser = RedisScript(
+        """
+        #!lua
+        local isListed = redis.call('ZSCORE', KEYS[1], ARGV[1])
+        if not isListed and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
+        if not isListed then redis.call('ZADD', KEYS[1], 0, ARGV[1]) end
+        redis.call('EXPIRE', KEYS[1], ARGV[3])
+        return 1
         """)
 
     /// KEYS user, state. ARGV 1 token; 2 highest version to remove; 3 bound_ms that must stand there, or empty.

@@ -1,0 +1,52 @@
+public import PushCore
+
+/// Title and body of the alert as a person reads them, without a payload: for the SMS that takes its place.
+///
+/// Those who hide details read the same generic text as on their lock screen: an SMS stands there too.
+public struct ShownText: Sendable, Equatable {
+    /// ≤ 100 characters.
+    public var title: String?
+    /// ≤ 500 characters; nil where only the device could put it together (`loc-key`), and of a silent push.
+    public var body: String?
+
+    private static let titleCharacters = 100
+    private static let bodyCharacters = 500
+
+    public init(
+        _ message: borrowing Message, variant: PayloadVariant, profile: PayloadProfile, templates: Templates
+    ) {
+        if message.push.silent { return }
+        let lifted = LiftedKeys(message, profile)
+        let text = AlertText(message, variant: variant, title: lifted.title, templates: templates)
+        var title = text.title
+        var body: String? = text.name + text.body
+        if !variant.isHidden, variant.mergedCount <= 1, let alert = message.push.aps?["alert"] {
+            Self.replace(&title, &body, by: alert, isForcedText: text.isForcedText)
+        }
+        self.title = title.map { TextCut.characters($0, limit: Self.titleCharacters) }
+        self.body = body.map { TextCut.characters($0, limit: Self.bodyCharacters) }
+    }
+
+    /// The sender's own alert stands as given; a forced text stands above it (`APSObject`).
+    private static func replace(
+        _ title: inout String?, _ body: inout String?, by alert: JSONValue, isForcedText: Bool
+    ) {
+        if case .string(let given) = alert {
+            if isForcedText { return }
+            title = nil
+            body = PlainText.body(given)
+            return
+        }
+        if let given = alert["title"]?.string {
+            title = PlainText.body(given)
+        } else if alert["title-loc-key"]?.string != nil {
+            title = nil
+        }
+        if isForcedText { return }
+        if let given = alert["body"]?.string {
+            body = PlainText.body(given)
+        } else if alert["loc-key"]?.string != nil {
+            body = nil
+        }
+    }
+}

@@ -1,0 +1,28 @@
+extension Decision {
+    /// The same decision where the claim, or a look just before sending, found the message read or recalled (contract
+    /// section 5, step 15): nothing alerts any more, by no way.
+    ///
+    /// Live devices still get the message. A device that was to be pushed ends with the reason, in a record of its own,
+    /// since steps 2-9 had let the alert through.
+    public func withoutAlerts(isRead: Bool, isRevoked: Bool) -> Decision {
+        guard isRead || isRevoked else { return self }
+        let reason: Reason = isRead ? .alreadyRead : .revoked
+        var decision = self
+        for index in routes.indices { decision.routes[index].way = routes[index].way.withoutAlert(reason) }
+        return decision
+    }
+}
+
+extension Route.Way {
+    /// The way of a message that must not alert any more.
+    ///
+    /// - Parameter reason: how a device ends that was to be pushed.
+    public func withoutAlert(_ reason: Reason) -> Route.Way {
+        switch self {
+        case .connection(let presence, _, _): .connection(presence: presence, alert: false, ackWithinMs: nil)
+        case .apns(_, let copyTo?): .connection(presence: copyTo, alert: false, ackWithinMs: nil)
+        case .apns(_, nil), .hold: .none(reason)
+        case .none: self
+        }
+    }
+}

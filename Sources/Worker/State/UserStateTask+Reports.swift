@@ -1,0 +1,51 @@
+import PushCore
+import Redis
+
+/// The steps of a report about a push: with a message's id the user's tokens are read and the pid is derived anew; then
+/// the device is noted, and counts if it is new.
+extension UserStateTask {
+    mutating func sendReport(
+        _ report: UserState.PushReport, opened: Bool, _ store: StateStore, _ tag: UInt64
+    ) throws(RedisFault) {
+        if report.msgID != nil, step == .start {
+            return try store.readUser(app: app, uid: state.uid, tag: tag)
+        }
+        due = 2
+        isRepeat = false
+        try store.reportPush(app, state.uid, report, opened: opened, tag)
+    }
+
+    mutating func takeReport(_ report: UserState.PushReport, _ reply: borrowing RedisReply) -> Progress {
+        if report.msgID != nil, step == .start {
+            var recipient = Recipient(uid: state.uid)
+            RecipientReplies.user(reply, into: &recipient)
+            guard report.isGenuine(app: app, uid: state.uid, tokens: recipient.tokens) else {
+                return .done(.ignored(.unknownPush))
+            }
+            return moved(to: .step(.record))
+        }
+        // The first reply tells whether this device is new; the second only sets a life.
+        if due > 0 {
+            isRepeat = reply.int64 == 0
+            return .waiting
+        }
+        return .done(isRepeat ? .repeated : .applied(.none))
+    }
+}
+
+extension UserState.PushReport {
+    /// Whether the pid is that of a push about the message to a token that the device has (contract section 3, `pid`).
+    ///
+    /// A push to a token that the device had before does not match: its pid cannot be derived any more. A Live Activity's
+    /// payload has no pid.
+    func isGenuine(app: String, uid: String, tokens: [BoundToken]) -> Bool {
+        guard let msgID else { return false }
+        for kind in [PairKind.message, .revoke] {
+            let stem = PushIDPrefix(app: app, uid: uid, kind: kind, id: msgID)
+            for token in tokens where token.device == device {
+                if stem.id(tokenHex: token.record.hex).description == pid { return true }
+            }
+        }
+        return false
+    }
+}
