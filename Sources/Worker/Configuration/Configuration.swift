@@ -208,6 +208,7 @@ public struct Configuration: Sendable {
             limits.connectionsMax = connections
             limits.answerNanos = UInt64(answerSeconds * 1_000_000_000)
             limits.unknownTries = unknownTries
+            limits.checkAfterNanos = Sender.checkAfterNanos
             return limits
         }
     }

@@ -119,9 +119,9 @@ private struct OutboxWorld {
             }
             box.topics = try OutTopics(Configuration.Topics(), producers: producers)
             let outbox = Outbox(
-                producers: producers, loop: me.loop, log: .off, metrics: OutboxMetrics(registry),
+                producers: producers, loop: me.loop, log: .off, metrics: OutboxMetrics(registry))
+            try outbox.start(
                 didSettle: { facts.record(.settled($0)) }, didFail: { facts.record(.failed) })
-            try outbox.start()
             box.outbox = outbox
         }
     }

@@ -6,7 +6,7 @@ import Telemetry
 
 /// Records on their way out. Each gets to the broker in the end, or the loss is told by name.
 ///
-/// A full queue and a refused record are tried again after a doubling, jittered pause (250 ms to 5 s); only what can
+/// A full queue and a refused record are tried again after a doubling, jittered pause (up to 5 s); only what can
 /// never be taken (a record over the broker's size) is given up, logged and counted. A producer that is dead for good is
 /// replaced, and what it had not acknowledged is sent again: the broker may then have a record twice. Loop-bound. What
 /// waits here keeps its event unsettled, so the amount is bounded by the intake.
@@ -29,7 +29,9 @@ final class Outbox {
     private var hasFailed = false
     private var waiting: [Waiting] = []
     private var retry: LoopTimer?
-    private var pause = RetryPause(minNanos: 250_000_000, maxNanos: 5_000_000_000)
+    private let pauses = Backoff(baseNanos: 500_000_000, capNanos: 5_000_000_000)
+    /// Pauses in a row without a record taken.
+    private var failures = 0
     private var warnings = LogLimiter<Warning>()
 
     private struct Waiting {
@@ -150,6 +152,7 @@ final class Outbox {
 
     private func take(_ report: DeliveryReport, _ role: OutProducers.Role) {
         guard let error = report.error else {
+            failures = 0
             if !deaths.isEmpty { deaths[role] = nil }
             return didSettle(report.opaque)
         }
@@ -241,7 +244,8 @@ final class Outbox {
     private func scheduleRetry() {
         guard let retry, !retry.isArmed, !hasFailed else { return }
         var random = SystemRandomNumberGenerator()
-        retry.arm(afterNanos: pause.next(nowNanos: loop.nowNanos, using: &random))
+        failures += 1
+        retry.arm(afterNanos: pauses.delayNanos(failures: failures, random: &random))
     }
 
     private func resend() {
