@@ -52,7 +52,8 @@ final class Pipeline {
         dispatcher = Dispatcher(
             shard, work, claims: claims, sender: sender, recorder: recorder, bursts: bursts)
         digests = Digests(shard, apps: apps)
-        userStates = UserStates(shard)
+        userStates = UserStates(
+            shard, results: parts.stateResults ? (outbox: parts.outbox, topic: parts.topics.stateResults) : nil)
         badgeUpdates = BadgeUpdates(shard, work, sender: sender, recorder: recorder)
         shard.runTurn = { [unowned self] in turn() }
     }
@@ -201,7 +202,9 @@ final class Pipeline {
         dispatcher.ended.takeAll(end)
         work.completed.takeAll(complete)
         userStates.lowered.takeAll(badgeUpdates.begin)
+        dispatcher.lowered.takeAll(badgeUpdates.begin)
         for tray in [userStates.done, badgeUpdates.done] { tray.takeAll { $0.intake.settle($0.place) } }
+        badgeUpdates.doneEvents.takeAll(work.release)
     }
 
     /// The recipient has ended: its place is free for another.
@@ -406,6 +409,8 @@ struct PipelineParts {
     var log: Log
     var metrics: PipelineMetrics
     var results: Configuration.Results
+    /// Whether records of user state are told of in `push.state-results`.
+    var stateResults: Bool
     var traces: TracePlan
 }
 

@@ -23,6 +23,8 @@ final class BadgeUpdate {
     var eventID: String
     /// Records whose offsets wait for it.
     var changes: [ChangeJob]
+    /// Events, recalls, that are kept until it has ended.
+    var events: [EventJob] = []
     /// Only this device is to be told; nil: all that were pushed.
     let device: String?
     var ref = WorkRef.none

@@ -10,6 +10,8 @@ import Telemetry
 /// Changes whose update has ended lie in `done`.
 final class BadgeUpdates {
     let done = Tray<ChangeJob>()
+    /// Events of which one open part has ended.
+    let doneEvents = Tray<EventJob>()
     private let shard: ShardContext
     private let work: WorkTable
     private let sender: Sender
@@ -38,6 +40,22 @@ final class BadgeUpdates {
         work.insert(update)
         joinable[update.owner] = update
         shard.timers.schedule(.badgeUpdate(update.ref), dueNanos: shard.nowNanos &+ BadgeUpdate.waitNanos)
+    }
+
+    /// A recall lowered the number of this recipient: its event is kept until the pushes have ended.
+    func begin(after recall: RecipientJob) {
+        let app = recall.event.app
+        let owner = BadgeUpdate.Owner(app: app.id, uid: recall.uid)
+        if joinable[owner] == nil, work.badgeUpdates.isFull { return }
+        let update = joinable[owner] ?? BadgeUpdate(app: app, uid: recall.uid, eventID: recall.event.id)
+        if joinable[owner] == nil {
+            work.insert(update)
+            joinable[owner] = update
+            shard.timers.schedule(.badgeUpdate(update.ref), dueNanos: shard.nowNanos &+ BadgeUpdate.waitNanos)
+        }
+        update.eventID = recall.event.id
+        update.events.append(recall.event)
+        recall.event.openParts += 1
     }
 
     private func finish(_ change: ChangeJob) {
@@ -177,6 +195,7 @@ final class BadgeUpdates {
             record.apnsID = ending.apnsID
             record.status = ending.status
             record.attempts = push.attempts
+            record.credential = push.credential
         }
     }
 
@@ -220,6 +239,8 @@ final class BadgeUpdates {
         }
         work.remove(update)
         for change in update.changes { finish(change) }
+        for event in update.events { doneEvents.append(event) }
+        shard.requestTurn()
     }
 
     // MARK: Answers

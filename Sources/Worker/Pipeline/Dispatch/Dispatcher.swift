@@ -7,10 +7,12 @@ import Telemetry
 ///
 /// Recipients that are to be read for another round lie in `again`; those that have ended in `ended`.
 final class Dispatcher {
-    let again: Tray<RecipientJob> = Tray()
-    let ended: Tray<RecipientJob> = Tray()
+    let again = Tray<RecipientJob>()
+    let ended = Tray<RecipientJob>()
     /// Recipients with a new record, whose mark may be put together once all of this stage have theirs.
-    let recorded: Tray<RecipientJob> = Tray()
+    let recorded = Tray<RecipientJob>()
+    /// Recipients whose recall lowered a badge that is to be told to their devices.
+    let lowered = Tray<RecipientJob>()
     let shard: ShardContext
     let work: WorkTable
     let claims: Claims
@@ -63,6 +65,7 @@ final class Dispatcher {
             waitForTwin(job)
             return .passed
         }
+        noteLowered(job, claim)
         // What an earlier try delivered may be acknowledged: a second delivery would alert twice.
         if claim.state == .resume, job.flags.contains(.resumed), job.devices.isEmpty, candidate.acknowledged == nil,
             job.event.message != nil, !job.uid.isEmpty
@@ -72,6 +75,14 @@ final class Dispatcher {
         }
         route(job)
         return .passed
+    }
+
+    /// A recall that lowered the badge: its own payload says so, and with `clear_on_read` the devices are told.
+    private func noteLowered(_ job: RecipientJob, _ claim: ClaimReply) {
+        if claim.lowered { job.flags.insert(.loweredBadge) }
+        guard claim.owesClear, !job.flags.contains(.clearsBadge) else { return }
+        job.flags.insert(.clearsBadge)
+        lowered.append(job)
     }
 
     enum AfterClaim {
@@ -135,13 +146,17 @@ final class Dispatcher {
 
     /// Each device on its way. A later round leaves alone what ended, is out, or may still be acknowledged.
     func route(_ job: RecipientJob) {
-        guard let candidate = job.candidate, let decision = candidate.decision, job.machine.decided() else { return }
+        guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else { return }
+        let claim = candidate.claim
+        // What the claim knows of a read or recall withholds alerts, by the long connection too (contract section 5, step 15).
+        let decision = taken.withoutAlerts(isRead: claim?.isRead ?? false, isRevoked: claim?.isRevoked ?? false)
         noteDecided(job)
         job.facts = candidate.facts
         if candidate.isUnclaimed { job.flags.insert(.owesClaim) }
         if decision.alert == .deny(.expired) { return expire(job) }
         for index in job.devices.indices where job.devices[index].machine.isHeld { replace(job, index) }
         recordAccepted(job, candidate)
+        keepWordsForSMS(job, candidate)
         if let reason = decision.finalReason { recordWithoutDevice(job, reason) }
         noteHeldBack(job, candidate, decision)
         let first = addDevices(job, candidate, decision)
@@ -210,7 +225,7 @@ final class Dispatcher {
         guard !job.flags.contains(.recordedWithoutDevice), job.rebound.isEmpty else { return }
         job.flags.insert(.recordedWithoutDevice)
         recorder.write(OutcomeRecord(uid: job.uid, verdict: .suppressed, reason: reason), of: job)
-        if reason == .noToken { recorder.offerSMS(job, reason: "no_token") }
+        if reason == .noToken { recorder.offerSMS(job, .noToken) }
     }
 
     /// Remembers a message that quiet hours held back, for the digest.
@@ -221,6 +236,11 @@ final class Dispatcher {
                 for: candidate.recipient, policy: job.event.app.policy, zones: shard.zones, now: shard.nowMs)
         else { return }
         job.heldUntilMs = endMs
+    }
+
+    /// What an SMS would say depends on the tokens' words, which go with the candidate.
+    private func keepWordsForSMS(_ job: RecipientJob, _ candidate: Candidate) {
+        if job.event.wantsSMS { job.smsTokens = candidate.recipient.tokens }
     }
 
     // MARK: One device
@@ -237,7 +257,7 @@ final class Dispatcher {
             guard candidate.recipient.presence.indices.contains(presence) else {
                 return end(job, index, .suppressed, Reason.noToken.rawValue)
             }
-            deliver(job, index, candidate.recipient.presence[presence], candidate, alert: alert, ackWithinMs)
+            deliver(job, index, candidate.recipient.presence[presence], alert: alert, ackWithinMs)
         case .hold(let token, let holdMs):
             hold(job, index, candidate, token: token, holdMs: holdMs)
         case .none(let reason):
@@ -279,13 +299,8 @@ final class Dispatcher {
     }
 
     private func deliver(
-        _ job: RecipientJob, _ index: Int, _ target: DevicePresence, _ candidate: Candidate, alert: Bool,
-        _ ackWithinMs: Int64?
+        _ job: RecipientJob, _ index: Int, _ target: DevicePresence, alert: Bool, _ ackWithinMs: Int64?
     ) {
-        // A recalled or read message raises no alert by the long connection either (contract section 5, step 15).
-        let isStale = candidate.claim.map { $0.isRevoked || $0.isRead } ?? false
-        let alert = alert && !isStale
-        let ackWithinMs = isStale ? nil : ackWithinMs
         job.devices[index].connection = LiveConnection(target)
         job.devices[index].startedNanos = shard.nowNanos
         recorder.deliver(

@@ -95,6 +95,8 @@ final class EventContent {
         var settings: UserSettings
         var token: BoundToken
         var isForced: Bool
+        /// The recall lowered this receiver's badge.
+        var lowersBadge: Bool
         var badge: Int64?
         var id: PushID
         /// Messages that the push tells of; 0: its own only.
@@ -109,6 +111,7 @@ final class EventContent {
                 message, token: receiver.token.record, settings: receiver.settings, isForced: receiver.isForced,
                 defaultLanguage: app.policy.defaultLanguage)
             variant.mergedCount = receiver.mergedCount
+            variant.lowersBadge = receiver.lowersBadge
             return payloads?.template(variant, of: message, templates: app.templates)
         }
         return template?.render(badge: receiver.badge, pid: receiver.id, receiver: receiver.uid)

@@ -64,7 +64,7 @@ final class EventJob {
         self.origin = origin
         self.digest = digest
         msgID = message.value.msgID
-        subject = ClaimSubject(message.value, sentMs: event.sentMs)
+        subject = ClaimSubject(message.value, sentMs: event.sentMs, clearsOnRead: app.policy.clearOnRead)
         wantsSMS = message.value.push.sms
         isSwitchedOff = !message.value.push.enabled
         isPlain = message.value.mention == nil && message.value.push.force.mode == .none
@@ -90,7 +90,7 @@ final class EventJob {
         hasMembers = false
         begunActivityID = activity.action == .start ? activity.activityID : nil
         updatedActivityID = activity.action == .start ? nil : activity.activityID
-        audience = Audience(uids: activity.uids)
+        audience = activity.isForAllBound ? Audience(activity: activity.activityID) : Audience(uids: activity.uids)
         content = EventContent(activity, sentMs: event.sentMs, app: app, raw: raw)
     }
 
@@ -106,8 +106,8 @@ final class EventJob {
         case ready
         /// The collapse id of a recall's original is read.
         case readingOriginal
-        /// A page of the group's members is read.
-        case readingMembers
+        /// A page of the group's members, or of the activity's users, is read.
+        case readingPage
     }
 
     /// Deliveries for one gateway, sent as one record.

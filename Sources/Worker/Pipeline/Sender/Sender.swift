@@ -189,7 +189,7 @@ final class Sender {
             let payload = content.payload(
                 for: EventContent.Receiver(
                     uid: job.uid, settings: job.settings, token: token, isForced: job.isForced,
-                    badge: job.devices[index].badge, id: id,
+                    lowersBadge: job.flags.contains(.loweredBadge), badge: job.devices[index].badge, id: id,
                     mergedCount: merged?.count ?? event.digest?.count ?? 0))
         else { return nil }
         return Push(
@@ -231,12 +231,14 @@ struct FinishedPush {
     var tag: Tag
     var outcome: PushOutcome
     var attempts: Int
+    /// The name of the credential set that it went with.
+    var credential: String?
 }
 
 extension Sender: APNsClientDelegate {
     func apns(_ client: APNsClient, didFinish bits: UInt64, outcome: PushOutcome, attempts: Int) {
         guard let tag = Tag(bits) else { return }
-        outcomes.append(FinishedPush(tag: tag, outcome: outcome, attempts: attempts))
+        outcomes.append(FinishedPush(tag: tag, outcome: outcome, attempts: attempts, credential: credential(of: client)))
         shard.requestTurn()
     }
 
@@ -258,6 +260,13 @@ extension Sender: APNsClientDelegate {
             return
         }
         check(job, Int(tag.index), ticket: ticket)
+    }
+
+    private func credential(of client: APNsClient) -> String? {
+        for app in apps {
+            for known in app.clients where known.apns === client { return known.credential }
+        }
+        return nil
     }
 
     /// The client logs its own news.

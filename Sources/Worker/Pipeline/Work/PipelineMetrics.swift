@@ -87,6 +87,7 @@ final class AppMetrics {
     let deliveries: Counter
     let ackTimeouts: Counter
     let opens: Counter
+    let arrivals: Counter
     let coalesced: Counter
     private let app: String
     private let registry: MetricsRegistry
@@ -107,6 +108,9 @@ final class AppMetrics {
             "carillon_delivery_ack_timeouts_total", help: "Deliveries without an ack in time.", labels: labels)
         coalesced = registry.counter(
             "carillon_coalesced_total", help: "Messages to a device that a later push told of.", labels: labels)
+        arrivals = registry.counter(
+            "carillon_arrived_reports_total", help: "Pushes that reached their device, first report of each.",
+            labels: labels)
         opens = registry.counter(
             "carillon_open_reports_total", help: "Pushes opened, first report of each device.", labels: labels)
     }
