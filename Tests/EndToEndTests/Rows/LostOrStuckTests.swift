@@ -1,0 +1,237 @@
+import JSON
+import Kafka
+import Simulator
+import Support
+import Testing
+import Trial
+import Worker
+
+extension Rows {
+    /// Every message ends, for every device, in one recorded outcome, and nothing stays behind it.
+    @Suite(.serialized)
+    struct LostOrStuckTests {
+        /// Design 5, G1: members of a group are read anew where a cursor says nothing any more.
+        @Test func aRestartOfRedisInTheMiddleOfAGroupSkipsNobody() async throws {
+            let crowd = Crowd(name: "member", count: 6000)
+            var settings = TrialWorld.Settings()
+            settings.shards = 1
+            settings.appLines = "    limits: {in_flight: 100, answer_s: 60}\n"
+            settings.redisArguments = ["--enable-debug-command", "yes"]
+            try await Stage.with(settings) { stage in
+                try await stage.play(state: crowd.binds)
+                for start in stride(from: 0, to: crowd.count, by: 500) {
+                    let members = (start..<start + 500).map { "\(crowd.uid($0)) 0" }.joined(separator: " ")
+                    try await stage.redis(["HSET g:{im:crowd} \(members)"])
+                }
+                // At a pace that leaves most of the group unread.
+                await stage.answerPushes(.late(2000))
+                try await stage.writeEvents([.message("crowd-1", to: nil, conv: "crowd", type: "group")])
+                try await until("the first members are on their way") {
+                    await stage.world.simulator.counters.requests >= 100
+                }
+                try await stage.restartRedis()
+                await stage.answerPushes(nil)
+                try await stage.settle(within: .seconds(180))
+                let seen = try await stage.look()
+                let ends = Set(seen.results.compactMap { $0["uid"]?.string })
+                #expect(crowd.count - ends.count == 0, "members without any outcome, and the record is settled")
+                #expect(crowd.accepted(seen.pushes).count { $0 == 0 } == 0, "members without a push")
+                #expect(seen.doubled.isEmpty)
+            }
+        }
+
+        // MARK: - Desktops
+
+        /// Contract 5, routes: `hold_s` 0 is final at once where the desktop's ack came before.
+        @Test func aPhoneThatDoesNotAcknowledgeIsDoneWhenTheDesktopDidBefore() async throws {
+            try await Stage.with { stage in
+                try await stage.redis([
+                    Gateway.lease("gw-d"), Gateway.presence("d1", "pc", platform: "pc", gateway: "gw-d"),
+                    Gateway.presence(
+                        "d1", "phone", state: "bg", gateway: "gw-d", flags: "l", since: nowMs - 30_000),
+                ])
+                try await stage.play(state: [.bind("d1"), Self.desktopFirst("d1"), .ack("d1", "pc", ["d1-1"])])
+                try await stage.writeEvents([.message("d1-1", to: ["d1"])])
+                let seen = try await stage.look(until: "the phone's outcome is written", within: .seconds(40)) {
+                    $0.outcomes(of: "d1-1").count == 2
+                }
+                #expect(seen.outcomes(of: "d1-1") == ["d1/pc online acked", "d1/phone suppressed desktop_online"])
+                #expect(seen.pushes(to: token("d1", "phone")).count == 0)
+                #expect(await stage.stop(try await stage.worker), "nothing is left behind")
+            }
+        }
+
+        /// Contract 5, routes: `hold_s` 0 is final at once where the desktop got a push of its own.
+        @Test func aPhoneIsDoneWhenTheDesktopGotAPushOfItsOwn() async throws {
+            try await Stage.with { stage in
+                try await stage.redis([
+                    Gateway.lease("gw-d"), Gateway.presence("d2", "pc", platform: "pc", gateway: "gw-d"),
+                ])
+                try await stage.play(state: [.bind("d2"), .bind("d2", "pc"), Self.desktopFirst("d2")])
+                try await stage.writeEvents([
+                    .message("d2-1", to: ["d2"], push: #""content":"x","strategy":4"#)
+                ])
+                let seen = try await stage.look(until: "the phone's outcome is written", within: .seconds(40)) {
+                    $0.outcomes(of: "d2-1").count == 2
+                }
+                #expect(seen.outcomes(of: "d2-1") == ["d2/pc accepted ok 1", "d2/phone suppressed desktop_online"])
+                #expect(seen.pushes(to: token("d2", "phone")).count == 0)
+                #expect(await stage.stop(try await stage.worker), "nothing is left behind")
+            }
+        }
+
+        private static func desktopFirst(_ user: String) -> Line {
+            .state("settings", user, #""push_when_desktop_online":false,"hold_s":0"#)
+        }
+
+        // MARK: - Badge
+
+        /// Contract 2, `revoke`: `decrease` happens whatever the alert's fate.
+        @Test func anExpiredRecallLowersTheNumber() async throws {
+            try await Stage.with { stage in
+                try await stage.play(
+                    state: [.bind("x1")],
+                    events: [.message("x1-1", to: ["x1"], seq: 1), .message("x1-2", to: ["x1"], seq: 2)])
+                try await stage.play(events: [
+                    .revoke(
+                        "x1-r", of: "x1-2", to: "x1", sentMs: nowMs - 5000, #","expire_at_ms":\#(nowMs - 1000)"#)
+                ])
+                let seen = try await stage.play(events: [.message("x1-3", to: ["x1"], seq: 3)])
+                #expect(seen.outcomes(of: "x1-r").allSatisfy { $0.hasSuffix(" expired expired") })
+                #expect(seen.outcomes(of: "x1-3") == ["x1/phone accepted ok 2"])
+            }
+        }
+
+        // MARK: - After a crash
+
+        /// Contract 5, step 5: what an earlier try sent gets its record too.
+        @Test func whatWasAcceptedBeforeACrashGetsItsRecord() async throws {
+            var settings = TrialWorld.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            // The pad is never answered, so the message is open at the crash.
+            var pad = ScenarioRule.Match()
+            pad.tokenPrefix = Array(TokenPrefix.slow.utf8)
+            settings.scenario = Scenario(rules: [ScenarioRule(pad, .answer(.late(600_000)))])
+            settings.appLines = "    limits: {answer_s: 300}\n"
+            try await Stage.bare(settings) { stage in
+                let users = (0..<20).map { "crash-\($0)" }
+                try await stage.writeState(
+                    users.flatMap { [.bind($0), .bind($0, "pad", as: token($0, "pad", TokenPrefix.slow))] })
+                let first = try await WorkerRun(stage)
+                try await until("all is bound") {
+                    try await first.metrics().sum("carillon_events_settled_total") >= Double(2 * users.count)
+                }
+                // From the first acceptance on the broker takes no records.
+                try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
+                stage.world.broker.pushErrors(api: .produce, Array(repeating: Self.notEnoughReplicas, count: 100_000))
+                try await until("all phones are pushed") {
+                    await stage.world.simulator.counters.accepted >= users.count
+                }
+                try await until("the worker has their answers") {
+                    try await first.metrics().sum("carillon_decisions_total", #"verdict="accepted""#)
+                        >= Double(users.count)
+                }
+                await first.kill()
+                stage.world.broker.clearErrors(api: .produce)
+                await stage.world.simulator.setScenario(Scenario())
+                let second = try await WorkerRun(stage)
+                try await until("all pads are pushed") {
+                    let entries = await stage.world.simulator.entries
+                    return users.allSatisfy { user in
+                        entries.contains { $0.token == token(user, "pad", TokenPrefix.slow) && $0.status == 200 }
+                    }
+                }
+                try await until("nothing is in hand") {
+                    try await second.metrics().sum("carillon_pending_events") == 0
+                }
+                #expect(try await second.drain() == 0)
+                let seen = try await stage.look()
+                let without = users.filter { user in
+                    !seen.outcomes(of: "\(user)-1").contains { $0.hasPrefix("\(user)/phone accepted ok") }
+                }
+                #expect(without.isEmpty, "\(without.count) of \(users.count) phones were pushed and have no record")
+            }
+        }
+
+        /// Retriable: the producer keeps its records and tries again.
+        private static let notEnoughReplicas: Int32 = 19
+        /// Fatal for an idempotent producer.
+        private static let outOfOrderSequence: Int32 = 45
+
+        /// Contract 7: 70 is the exit code of a fatal Kafka error; results go on otherwise.
+        @Test func resultsGoOnAfterTheProducerDied() async throws {
+            var settings = TrialWorld.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            try await Stage.bare(settings) { stage in
+                let users = (0..<8).map { "dead-\($0)" }
+                let lasts = users.map { "\($0)-2" }
+                try await stage.writeState(users.map { .bind($0) })
+                var worker = try await WorkerRun(stage)
+                try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
+                _ = try await stage.look(until: "the first results are written") { $0.results.count >= users.count }
+                // The next to write is the worker, with the results of the second messages.
+                await stage.answerPushes(.late(2000))
+                try await stage.writeEvents(users.map { .message("\($0)-2", to: [$0]) })
+                stage.world.broker.pushErrors(api: .produce, [Self.outOfOrderSequence])
+                try await until("the second messages have results", within: .seconds(60)) {
+                    // As a supervisor does.
+                    if !worker.isRunning {
+                        guard worker.exitCode == 70 else { throw TrialFault("exit code \(worker.exitCode ?? -1)") }
+                        worker = try await WorkerRun(stage)
+                    }
+                    let seen = try await stage.look()
+                    return lasts.allSatisfy { !seen.outcomes(of: $0).isEmpty }
+                }
+                await worker.kill()
+            }
+        }
+
+        // MARK: - One token that is told too much
+
+        /// Design 5, G1: a push that waits for a token's 429 to pass is woken, whatever became of the one before it.
+        @Test func theNewestAlertGoesAfterTwoRefusalsOfTheOneBefore() async throws {
+            try await Stage.with { stage in
+                try await stage.play(state: [.bind("t1")])
+                var once = ScenarioRule.Match()
+                once.count = 1
+                var refusedLate = ScenarioAnswer.tooMany
+                refusedLate.delayMs = 3000
+                await stage.world.simulator.setScenario(
+                    Scenario(rules: [
+                        ScenarioRule(once, .answer(.tooMany)), ScenarioRule(once, .answer(refusedLate)),
+                    ]))
+                try await stage.writeEvents([.message("t1-1", to: ["t1"])])
+                try await until("the second try is under way") {
+                    await stage.world.simulator.counters.requests >= 2
+                }
+                try await stage.writeEvents([.message("t1-2", to: ["t1"])])
+                let seen = try await stage.look(until: "the newest is pushed", within: .seconds(60)) {
+                    $0.outcomes(of: "t1-2") != []
+                }
+                #expect(seen.outcomes(of: "t1-2").allSatisfy { $0.hasPrefix("t1/phone accepted ok") })
+                try await stage.settle()
+            }
+        }
+    }
+}
+
+extension Stage {
+    /// Redis saves, ends and begins anew with its data, on the same port.
+    nonisolated func restartRedis() async throws {
+        let before = try await redisText("INFO server")
+        try await redis(["SAVE"])
+        // It does not answer any more.
+        let server = world.redis
+        _ = try? await offPool { try server.command("DEBUG RESTART") }
+        try await until("another Redis answers") {
+            guard let text = try? await redisText("INFO server"), text.contains("run_id:") else { return false }
+            return Self.runID(text) != Self.runID(before)
+        }
+    }
+
+    private static func runID(_ info: String) -> Substring? {
+        info.split(separator: " ").first { $0.hasPrefix("run_id:") }
+    }
+}
