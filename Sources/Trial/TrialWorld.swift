@@ -47,6 +47,8 @@ public actor TrialWorld {
         public var scenario = Scenario()
         public var ledger = LedgerMode.memory
         public var logLevel = Log.Level.warning
+        /// YAML lines added to the section `redis`, each with its own indentation of two spaces.
+        public var redisLines = ""
         /// Added to redis-server's command line.
         public var redisArguments: [String] = []
         /// The worker reaches Redis by its unix socket in place of TCP.
@@ -103,7 +105,7 @@ public actor TrialWorld {
                 fetch.wait.max.ms: 10
             \(options)redis:
               url: \(settings.usesRedisSocket ? redis.socketURL : redis.url)
-            apps:
+            \(settings.redisLines)apps:
               - id: \(settings.app)
                 topic: \(settings.topic)
                 environment: production

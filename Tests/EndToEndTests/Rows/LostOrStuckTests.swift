@@ -15,7 +15,7 @@ extension Rows {
             let crowd = Crowd(name: "member", count: 6000)
             var settings = TrialWorld.Settings()
             settings.shards = 1
-            settings.appLines = "    limits: {in_flight: 100, answer_s: 60}\n"
+            settings.appLines = "    limits: {in_flight: 100}\n"
             settings.redisArguments = ["--enable-debug-command", "yes"]
             try await Stage.with(settings) { stage in
                 try await stage.play(state: crowd.binds)
@@ -36,7 +36,7 @@ extension Rows {
                 let ends = Set(seen.results.compactMap { $0["uid"]?.string })
                 #expect(crowd.count - ends.count == 0, "members without any outcome, and the record is settled")
                 #expect(crowd.accepted(seen.pushes).count { $0 == 0 } == 0, "members without a push")
-                #expect(seen.doubled.isEmpty)
+                #expect(seen.doubled.count <= 100, "what was in flight when Redis forgot its last writes")
             }
         }
 
@@ -113,7 +113,7 @@ extension Rows {
             var pad = ScenarioRule.Match()
             pad.tokenPrefix = Array(TokenPrefix.slow.utf8)
             settings.scenario = Scenario(rules: [ScenarioRule(pad, .answer(.late(600_000)))])
-            settings.appLines = "    limits: {answer_s: 300}\n"
+            settings.appLines = "    limits: {answer_s: 10}\n"
             try await Stage.bare(settings) { stage in
                 let users = (0..<20).map { "crash-\($0)" }
                 try await stage.writeState(
@@ -185,6 +185,105 @@ extension Rows {
                     return lasts.allSatisfy { !seen.outcomes(of: $0).isEmpty }
                 }
                 await worker.kill()
+            }
+        }
+
+        // MARK: - A group that shares out anew
+
+        /// Design 5, G1: what a revocation abandons is gone, though Redis' answer to it comes later.
+        @Test func nothingStaysOfRecipientsWhosePartitionsWereRevoked() async throws {
+            let crowd = Crowd(name: "giant", count: 3000)
+            var settings = TrialWorld.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            settings.redisLines = "  timeout_ms: 60000\n"
+            try await Stage.with(settings) { stage in
+                let worker = try await stage.worker
+                try await stage.play(state: crowd.binds)
+                for start in stride(from: 0, to: crowd.count, by: 500) {
+                    let members = (start..<start + 500).map { "\(crowd.uid($0)) 0" }.joined(separator: " ")
+                    for group in 0..<4 { try await stage.redis(["HSET g:{im:giant-\(group)} \(members)"]) }
+                }
+                try await stage.writeEvents(
+                    (0..<4).map { .message("giant-\($0)-1", to: nil, conv: "giant-\($0)", type: "group") })
+                try await until("some hundred are pushed") {
+                    await stage.world.simulator.counters.accepted >= 300
+                }
+                // What was asked last is answered after the partitions are gone.
+                stage.world.redis.freeze()
+                let topics = Configuration.Topics()
+                let guest = Guest(stage, topics: [topics.events, topics.userState])
+                try await until("the partitions are revoked") {
+                    await worker.status().shards.allSatisfy { $0.assignedPartitions == 0 }
+                }
+                stage.world.redis.thaw()
+                await guest.leave()
+                try await stage.world.awaitGroup(of: [worker])
+                try? await until("nothing is in hand", within: .seconds(100)) {
+                    let events = try await stage.metric("carillon_pending_events")
+                    let recipients = try await stage.metric("carillon_pending_recipients")
+                    return events == 0 && recipients == 0
+                }
+                let ends = Set(
+                    try await stage.look().results.map { "\($0["uid"]?.string ?? "") \($0["msg_id"]?.string ?? "")" })
+                #expect(4 * crowd.count - ends.count == 0, "recipients without an outcome")
+                #expect(try await stage.metric("carillon_pending_recipients") == 0)
+                #expect(try await stage.metric("carillon_device_lane_waiting") == 0)
+                // And each of the devices can be pushed.
+                try await stage.writeEvents([.message("giant-0-2", to: nil, conv: "giant-0", type: "group")])
+                _ = try await stage.look(until: "every member has the next one too") {
+                    $0.outcomes(of: "giant-0-2").count == crowd.count
+                }
+            }
+        }
+
+        // MARK: - User state beside pushes
+
+        /// Design 9: user state is never held back by pushes.
+        @Test func userStateIsAppliedWhilePushesAreHeldBack() async throws {
+            var settings = TrialWorld.Settings()
+            settings.shards = 1
+            settings.appLines = "    limits: {in_flight: 20, connections: 1}\n"
+            try await Stage.with(settings) { stage in
+                let crowd = Crowd(name: "held", count: 4000)
+                let configuration = try stage.world.writeConfiguration()
+                try await stage.play(
+                    state: crowd.binds + [.bind("held-reader")],
+                    events: [.message("held-reader-1", to: ["held-reader"], seq: 1)])
+                #expect(try await Self.user("held-reader", configuration)["badge"]?.int == 1)
+                // Five a second go out, so that what waits behind them waits for minutes.
+                await stage.answerPushes(.late(4000))
+                try await stage.writeEvents(crowd.messages)
+                try await until("pushes are held back") {
+                    try await stage.metric("carillon_backpressure_seconds_total") > 0
+                }
+                try await stage.writeState([.bind("held-new"), .read("held-reader", #""up_to_seq":1"#)])
+                try await until("both are applied", within: .seconds(60)) {
+                    let tokens = try await Self.user("held-new", configuration)["tokens"]?.array?.count
+                    let badge = try await Self.user("held-reader", configuration)["badge"]?.int
+                    return tokens == 1 && badge == 0
+                }
+            }
+        }
+
+        /// What `carillon user` tells.
+        private static func user(_ uid: String, _ configuration: String) async throws -> JSONTree {
+            let run = try await offPool {
+                try CommandRun("user", "--config", configuration, "--app", "im", "--user", uid, "--json")
+            }
+            return try JSONTree(parsing: Array(run.output.utf8))
+        }
+
+        /// Design 9: after an assignment user state is drained first.
+        @Test func bindsInOneBacklogWithEventsCountForThem() async throws {
+            try await Stage.bare { stage in
+                let crowd = Crowd(name: "backlog", count: 2000)
+                try await stage.writeState(crowd.binds)
+                try await stage.writeEvents(crowd.messages)
+                try await stage.startWorker()
+                try await stage.settle()
+                let without = try await stage.look().results.count { $0["reason"]?.string == "no_token" }
+                #expect(without == 0, "of \(crowd.count)")
             }
         }
 

@@ -5,7 +5,9 @@ import Trial
 import Worker
 
 /// What a user must be able to rely on whatever goes wrong on the way, one test per rule: `--filter Rows`.
-enum Rows {}
+///
+/// One after the other: each wants the machine for itself.
+@Suite(.serialized) struct Rows {}
 
 extension Stage {
     /// Makes a stage without a worker, runs a closure on it and ends it, whichever way the closure ended.

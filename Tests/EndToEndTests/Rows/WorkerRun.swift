@@ -16,7 +16,7 @@ final class WorkerRun: Sendable {
         let configuration = try world.writeConfiguration()
         let logFile = world.folder.file("run-\(UInt64.random(in: 0 ... .max)).log")
         // Its log goes to a file: nobody reads the pipe of a child that lives for minutes.
-        let script = #"echo begun; CARILLON__LOG__LEVEL=info exec "$0" run --config "$1" 2>"$2""#
+        let script = #"exec 2>"$2"; echo begun; CARILLON__LOG__LEVEL=info exec "$0" run --config "$1""#
         let words = ["-c", script, CommandRun.binary.path, configuration, logFile]
         let process = try await offPool { try ServerProcess("sh", words, readyLine: "begun") }
         var port: UInt16?
