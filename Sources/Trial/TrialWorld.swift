@@ -47,6 +47,8 @@ public actor TrialWorld {
         public var scenario = Scenario()
         public var ledger = LedgerMode.memory
         public var logLevel = Log.Level.warning
+        /// For so long a worker finishes what it has in hand; never below `limits.answer_s`.
+        public var drainSeconds = 10
         /// YAML lines added to the section `redis`, each with its own indentation of two spaces.
         public var redisLines = ""
         /// Added to redis-server's command line.
@@ -117,7 +119,7 @@ public actor TrialWorld {
             shards: \(settings.shards)
             log:
               level: \(settings.logLevel.name)
-            drain_s: 10
+            drain_s: \(settings.drainSeconds)
             \(settings.lines)
             """
     }
