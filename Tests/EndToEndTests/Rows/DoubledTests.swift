@@ -2,7 +2,8 @@ import JSON
 import Simulator
 import Support
 import Testing
-import Trial
+import LocalServers
+import Processes
 import Worker
 
 extension Rows {
@@ -11,7 +12,7 @@ extension Rows {
     struct DoubledTests {
         /// Design 5, G3: what APNs did not process is not in flight, and goes with its partition.
         @Test func aMemberThatJoinsWhileAPNsRefusesDoublesNothing() async throws {
-            var settings = TrialWorld.Settings()
+            var settings = LocalCluster.Settings()
             settings.sessionMs = Stage.shortSessionMs
             try await Stage.with(settings) { stage in
                 let crowd = Crowd(name: "joined", count: 400)
@@ -43,7 +44,7 @@ extension Rows {
 
         /// Design 5, G2: after a crash only what was in flight, and what went out in the second before it.
         @Test func aCrashDoublesNothingThatWentOutBeforeWhileRedisTookNoWrites() async throws {
-            var settings = TrialWorld.Settings()
+            var settings = LocalCluster.Settings()
             settings.shards = 1
             settings.sessionMs = Stage.shortSessionMs
             try await Stage.bare(settings) { stage in

@@ -2,7 +2,8 @@ import JSON
 import Simulator
 import Support
 import Testing
-import Trial
+import LocalServers
+import Processes
 import Worker
 
 extension Rows {
@@ -11,8 +12,8 @@ extension Rows {
     struct LateOrNoisyTests {
         // MARK: - The end of a worker
 
-        private static var oneShard: TrialWorld.Settings {
-            var settings = TrialWorld.Settings()
+        private static var oneShard: LocalCluster.Settings {
+            var settings = LocalCluster.Settings()
             settings.shards = 1
             settings.sessionMs = Stage.shortSessionMs
             return settings
@@ -162,7 +163,7 @@ extension Rows {
 
         /// Design 5, G1: while pushes wait, APNs is looked for at least every five seconds, with jitter.
         @Test func anAPNsThatComesBackIsFoundInSeconds() async throws {
-            var settings = TrialWorld.Settings()
+            var settings = LocalCluster.Settings()
             // Each with a client of its own, and all of them have pushes that wait.
             settings.shards = 4
             try await Stage.with(settings) { stage in
@@ -187,7 +188,7 @@ extension Rows {
         /// Contract 5, step 16: one push in flight per device, within a process always.
         @Test func oneDeviceNeverHasTwoPushesInFlight() async throws {
             let answerMs: Int64 = 400
-            var settings = TrialWorld.Settings()
+            var settings = LocalCluster.Settings()
             settings.scenario = Scenario(rules: [ScenarioRule(ScenarioRule.Match(), .answer(.late(answerMs)))])
             try await Stage.with(settings) { stage in
                 let users = (0..<20).map { "one-\($0)" }

@@ -3,7 +3,8 @@ import Kafka
 import Simulator
 import Support
 import Testing
-import Trial
+import LocalServers
+import Processes
 import Worker
 
 extension Rows {
@@ -13,7 +14,7 @@ extension Rows {
         /// Design 5, G1: members of a group are read anew where a cursor says nothing any more.
         @Test func aRestartOfRedisInTheMiddleOfAGroupSkipsNobody() async throws {
             let crowd = Crowd(name: "member", count: 6000)
-            var settings = TrialWorld.Settings()
+            var settings = LocalCluster.Settings()
             settings.shards = 1
             settings.appLines = "    limits: {in_flight: 100}\n"
             settings.redisArguments = ["--enable-debug-command", "yes"]
@@ -106,7 +107,7 @@ extension Rows {
 
         /// Contract 5, step 5: what an earlier try sent gets its record too.
         @Test func whatWasAcceptedBeforeACrashGetsItsRecord() async throws {
-            var settings = TrialWorld.Settings()
+            var settings = LocalCluster.Settings()
             settings.shards = 1
             settings.sessionMs = Stage.shortSessionMs
             // The pad is never answered, so the message is open at the crash.
@@ -161,7 +162,7 @@ extension Rows {
 
         /// Contract 7: 70 is the exit code of a fatal Kafka error; results go on otherwise.
         @Test func resultsGoOnAfterTheProducerDied() async throws {
-            var settings = TrialWorld.Settings()
+            var settings = LocalCluster.Settings()
             settings.shards = 1
             settings.sessionMs = Stage.shortSessionMs
             try await Stage.bare(settings) { stage in
@@ -178,7 +179,7 @@ extension Rows {
                 try await until("the second messages have results", within: .seconds(60)) {
                     // As a supervisor does.
                     if !worker.isRunning {
-                        guard worker.exitCode == 70 else { throw TrialFault("exit code \(worker.exitCode ?? -1)") }
+                        guard worker.exitCode == 70 else { throw SetupFault("exit code \(worker.exitCode ?? -1)") }
                         worker = try await WorkerRun(stage)
                     }
                     let seen = try await stage.look()
@@ -193,7 +194,7 @@ extension Rows {
         /// Design 5, G1: what a revocation abandons is gone, though Redis' answer to it comes later.
         @Test func nothingStaysOfRecipientsWhosePartitionsWereRevoked() async throws {
             let crowd = Crowd(name: "giant", count: 3000)
-            var settings = TrialWorld.Settings()
+            var settings = LocalCluster.Settings()
             settings.shards = 1
             settings.sessionMs = Stage.shortSessionMs
             settings.redisLines = "  timeout_ms: 60000\n"
@@ -241,7 +242,7 @@ extension Rows {
 
         /// Design 9: user state is never held back by pushes.
         @Test func userStateIsAppliedWhilePushesAreHeldBack() async throws {
-            var settings = TrialWorld.Settings()
+            var settings = LocalCluster.Settings()
             settings.shards = 1
             settings.appLines = "    limits: {in_flight: 20, connections: 1}\n"
             try await Stage.with(settings) { stage in
@@ -298,7 +299,7 @@ extension Rows {
 
         /// False: the acks were written too late to say anything.
         private func acknowledgesWhilePushesAreHeldBack() async throws -> Bool {
-            var settings = TrialWorld.Settings()
+            var settings = LocalCluster.Settings()
             settings.shards = 1
             settings.appLines = "    limits: {in_flight: 20, connections: 1}\n"
             var isInTime = false

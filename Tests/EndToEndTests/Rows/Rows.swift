@@ -1,7 +1,8 @@
 import Simulator
 import Support
 import Testing
-import Trial
+import LocalServers
+import Processes
 import Worker
 
 /// What a user must be able to rely on whatever goes wrong on the way, one test per rule: `--filter Rows`.
@@ -12,7 +13,7 @@ import Worker
 extension Stage {
     /// Makes a stage without a worker, runs a closure on it and ends it, whichever way the closure ended.
     static func bare(
-        _ settings: TrialWorld.Settings = TrialWorld.Settings(), _ body: (Stage) async throws -> Void
+        _ settings: LocalCluster.Settings = LocalCluster.Settings(), _ body: (Stage) async throws -> Void
     ) async throws {
         let stage = try await Stage(settings)
         do {

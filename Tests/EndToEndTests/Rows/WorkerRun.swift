@@ -1,7 +1,8 @@
 import Foundation
 import Glibc
 import Support
-import Trial
+import LocalServers
+import Processes
 
 /// A worker as a process of its own, by the built binary: what a test kills, and asks by the operator's pages.
 final class WorkerRun: Sendable {
@@ -21,11 +22,11 @@ final class WorkerRun: Sendable {
         let process = try await offPool { try ServerProcess("sh", words, readyLine: "begun") }
         var port: UInt16?
         try await until("the worker has started") {
-            guard process.isRunning else { throw TrialFault("the worker ended at once: \(try Self.text(logFile))") }
+            guard process.isRunning else { throw SetupFault("the worker ended at once: \(try Self.text(logFile))") }
             port = try Self.port(Self.text(logFile))
             return port != nil
         }
-        guard let port else { throw TrialFault("the worker has no port") }
+        guard let port else { throw SetupFault("the worker has no port") }
         self.port = port
         self.process = process
         self.logFile = logFile

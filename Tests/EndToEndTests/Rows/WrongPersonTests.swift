@@ -2,7 +2,8 @@ import JSON
 import Simulator
 import Support
 import Testing
-import Trial
+import LocalServers
+import Processes
 
 extension Rows {
     /// Nobody sees what is not, or no longer, for him.
