@@ -32,7 +32,7 @@ extension Stage {
         await world.simulator.setScenario(Scenario(rules: rules))
     }
 
-    /// Waits until a topic's records hold what is wanted of them all.
+    /// Waits until what came out holds what is wanted, and gives it.
     nonisolated func look(
         until what: String, within limit: Duration = .seconds(90), _ holds: (Seen) throws -> Bool
     ) async throws -> Seen {
