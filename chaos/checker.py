@@ -40,5 +40,7 @@ def figures(facts: Facts) -> dict[str, Any]:
         "latency_p50_ms": late[len(late) // 2] if late else 0,
         "latency_p99_ms": late[len(late) * 99 // 100] if late else 0,
         "latency_worst_ms": late[-1] if late else 0,
+        "unowned_worst_ms": order.unowned_ms(facts),
+        "rebalance_ms": evidence.run.rebalance_ms,
         "worst_by_incident_ms": order.worst_of_incidents(facts),
     }

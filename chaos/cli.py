@@ -23,6 +23,16 @@ from chaos.world import Settings, World
 ROOT = Path(__file__).resolve().parent.parent
 # The members of the large group where its scan is what is put to the test: a dozen pages.
 SCAN_MEMBERS = 6000
+FAULT_HELP = f"kind of fault, or several with commas between, in turn by seed (all): {', '.join(FAULTS)}"
+
+
+def kinds(text: str) -> list[str]:
+    """`kill,redis-full`, or `all`."""
+    names = list(FAULTS) if text == "all" else text.split(",")
+    unknown = [name for name in names if name not in FAULTS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no such kind: {', '.join(unknown)}; there are {', '.join(FAULTS)}")
+    return names
 
 
 def parser() -> argparse.ArgumentParser:
@@ -35,12 +45,13 @@ def parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="play seeds")
     run.add_argument("--seeds", type=int, default=1, metavar="N", help="how many seeds (1)")
     run.add_argument("--first", type=int, default=1, metavar="SEED", help="the first seed (1)")
-    run.add_argument("--fault", choices=[*FAULTS, "all"], default="all", help="kind of fault; all: in turn by seed")
+    run.add_argument("--fault", type=kinds, default=list(FAULTS), metavar="KIND", help=FAULT_HELP)
     run.add_argument("--seconds", type=float, default=40, metavar="S", help="length of the traffic (40)")
     run.add_argument("--rate", type=float, default=18, metavar="N", help="1:1 messages per second (18)")
     run.add_argument("--big", type=int, metavar="N", help=f"members of the large group (2500; scans {SCAN_MEMBERS})")
     run.add_argument("--quiet-s", type=float, default=60, metavar="S", help="longest wait for the end (60)")
     run.add_argument("--setup-s", type=float, default=12, metavar="S", help="from the simulator to the traffic (12)")
+    run.add_argument("--session-s", type=float, default=6, metavar="S", help="a member's session in the group (6)")
     run.add_argument("--shards", type=int, default=2, metavar="N", help="shards of a worker (2)")
     run.add_argument("--break", dest="broken", choices=BREAKS, help="a worker broken on purpose; expects a finding")
     run.add_argument("--binary", type=Path, default=ROOT / ".build/debug/carillon", help="the program under test")
@@ -51,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("folder", type=Path)
     check.add_argument("--json", action="store_true")
     show = commands.add_parser("schedule", help="print what a seed would play")
-    show.add_argument("--fault", choices=[*FAULTS, "all"], default="all")
+    show.add_argument("--fault", type=kinds, default=list(FAULTS), metavar="KIND", help=FAULT_HELP)
     show.add_argument("--first", type=int, default=1)
     show.add_argument("--seeds", type=int, default=1)
     show.add_argument("--seconds", type=float, default=40)
@@ -75,7 +86,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     for seed in range(options.first, options.first + options.seeds):
-        fault = schedule.fault_of(seed) if options.fault == "all" else options.fault
+        fault = schedule.fault_of(seed, options.fault)
         print(f"seed {seed}, {fault}")
         for action in schedule.make(fault, seed, Shape(seconds=options.seconds)):
             print(f"  {action}")
@@ -85,7 +96,7 @@ def _show(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     code = 0
     for seed in range(options.first, options.first + options.seeds):
-        fault = schedule.fault_of(seed) if options.fault == "all" else options.fault
+        fault = schedule.fault_of(seed, options.fault)
         try:
             report = _play(options, seed, fault)
         except SetupFault as why:
@@ -102,7 +113,7 @@ def _run_break(options: argparse.Namespace) -> int:
     """Until the checker names what the switch breaks; at most 20 seeds."""
     defect = BREAKS[options.broken]
     for seed in range(options.first, options.first + max(options.seeds, 20)):
-        fault = defect.faults[(seed - 1) % len(defect.faults)] if options.fault == "all" else options.fault
+        fault = schedule.fault_of(seed, defect.faults if options.fault == list(FAULTS) else options.fault)
         report = _play(options, seed, fault)
         _print(report, options)
         found = sorted({finding.kind for finding in report.findings} & set(defect.findings))
@@ -115,7 +126,7 @@ def _run_break(options: argparse.Namespace) -> int:
 
 def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path) -> Settings:
     workers = ("w1",) if fault == "single" else ("w1", "w2", "w3")
-    shape = Shape(seconds=options.seconds, workers=workers)
+    shape = Shape(seconds=options.seconds, session_s=options.session_s, workers=workers)
     big = options.big or (SCAN_MEMBERS if "scan" in fault else 2500)
     load = Load(seconds=options.seconds, direct_per_s=options.rate, big_members=big, big_times=shape.big_times)
     tansu, env = _tansu() if options.broker == "tansu" else (None, {})

@@ -143,6 +143,8 @@ class Run:
     base_ms: int = 0
     # Total partitions of the two input topics.
     partitions: int = 8
+    # What the broker itself needs when a worker is replaced; of runs with a rollout.
+    rebalance_ms: int = 0
     # Whether one process did all the pushing.
     single: bool = False
     schedule: list[str] = field(default_factory=list)

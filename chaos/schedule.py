@@ -6,7 +6,7 @@ Times are seconds since the traffic began. An action on APNs that lasts is a rul
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,10 +71,10 @@ def stop(rng: random.Random, shape: Shape) -> list[Action]:
 
 def rolling(rng: random.Random, shape: Shape) -> list[Action]:
     actions: list[Action] = []
-    at = _at(rng, shape, 0.1, 0.2)
+    at = _at(rng, shape, 0.05, 0.15)
     for worker in shape.workers:
         actions += [Action(at, "term", worker), Action(at + 1.0, "start", worker)]
-        at += shape.seconds * 0.22
+        at += shape.seconds * 0.28
     return actions
 
 
@@ -266,7 +266,6 @@ def make(fault: str, seed: int, shape: Shape) -> list[Action]:
     return sorted(FAULTS[fault](rng, shape), key=lambda action: action.at_s)
 
 
-def fault_of(seed: int) -> str:
-    """The kind that a seed plays where none is asked for: all of them in turn."""
-    names = list(FAULTS)
-    return names[(seed - 1) % len(names)]
+def fault_of(seed: int, kinds: Sequence[str]) -> str:
+    """The kind that a seed plays: all that are asked for in turn."""
+    return kinds[(seed - 1) % len(kinds)]

@@ -203,10 +203,11 @@ class Worker(Process):
         self.last = False
 
     def open(self) -> None:
+        self.start()
         self.asked_ms = None
         self.killed = False
+        # Last: until now its former life's end counts as told.
         self.noted = False
-        self.start()
 
     def terminate(self, last: bool = False) -> None:
         self.asked_ms = now_ms()

@@ -172,7 +172,8 @@ class Story:
         self._moves()
         self._rebinds()
         self._bad()
-        return sorted(self.sends, key=lambda send: send.at_ms)
+        end = self._ms(self.load.seconds + 1)
+        return sorted((send for send in self.sends if send.at_ms <= end), key=lambda send: send.at_ms)
 
     def _ms(self, at_s: float) -> int:
         return self.base_ms + int(at_s * 1000)

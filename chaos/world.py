@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos import traffic
+from chaos.calibration import Calibration
 from chaos.evidence import (
     DEAD_LETTER,
     DELIVERIES,
@@ -88,6 +89,7 @@ class World:
         self.exits: list[Exit] = []
         self.assignments: list[Assignment] = []
         self._ended = threading.Event()
+        self._noting = threading.Lock()
 
     def _broker(self) -> Broker | TansuBroker:
         partitions = self.settings.partitions
@@ -108,6 +110,7 @@ class World:
             self._close()
 
     def _run(self) -> Evidence:
+        calibration = self._calibrate()
         nemesis = Nemesis(self, self.settings.actions, self.say)
         nemesis.start()
         self._send_all()
@@ -122,11 +125,12 @@ class World:
         self.writer.flush()
         self._await_quiet()
         badges = self._badges()
+        rebalance_ms = self._calibrated(calibration)
         self._terminate_all()
         self.tail.end()
         self.presence.end()
         self.watcher.end()
-        return self._evidence(nemesis.instants, badges)
+        return self._evidence(nemesis.instants, badges, rebalance_ms)
 
     # Set-up.
 
@@ -229,9 +233,10 @@ class World:
                     self.assignments.append(Assignment(now_ms(), name, held))
 
     def _note_end(self, worker: Worker) -> None:
-        if worker.noted or worker.runs or worker.child is None:
-            return
-        worker.noted = True
+        with self._noting:
+            if worker.noted or worker.runs or worker.child is None:
+                return
+            worker.noted = True
         code = worker.child.returncode
         end = Exit(now_ms(), worker.name, code, worker.asked_ms, worker.killed, worker.last, worker.tail())
         self.exits.append(end)
@@ -245,6 +250,25 @@ class World:
         if worker.runs:
             worker.kill()
         self._note_end(worker)
+
+    # What the broker itself needs for a rollout.
+
+    def _calibrate(self) -> Calibration | None:
+        if self.settings.fault != "rolling":
+            return None
+        shape, shards = self.settings.shape, self.settings.shards
+        session_ms, partitions = int(shape.session_s * 1000), len(INPUTS) * self.settings.partitions
+        made = Calibration(self.broker.bootstrap, session_ms, partitions, len(shape.workers), shards)
+        made.start()
+        return made
+
+    def _calibrated(self, calibration: Calibration | None) -> int:
+        if calibration is None:
+            return 0
+        calibration.join()
+        if calibration.rebalance_ms is None:
+            raise SetupFault("the broker's own rebalance could not be measured")
+        return calibration.rebalance_ms
 
     # Traffic.
 
@@ -319,7 +343,7 @@ class World:
             raise SetupFault(f"`carillon user` does not tell the badge of {missing[:3]}")
         return {uid: badge for uid, badge in found.items() if badge is not None}
 
-    def _evidence(self, instants: list[Instant], badges: dict[str, int]) -> Evidence:
+    def _evidence(self, instants: list[Instant], badges: dict[str, int], rebalance_ms: int) -> Evidence:
         ends = ends_of(self.writer.produced, self.settings.partitions)
         run = Run(
             seed=self.settings.seed,
@@ -334,6 +358,7 @@ class World:
             devices=self.people.devices,
             lease_gaps=self.presence.gaps,
             badges=badges,
+            rebalance_ms=rebalance_ms,
         )
         for topic, partitions in ends.items():
             run.ends[topic] = {

@@ -9,7 +9,7 @@ from chaos.evidence import Instant, Push
 from chaos.facts import Event, Facts
 from chaos.findings import Finding
 
-# Beyond the time in which partitions had no owner.
+# Beyond what the broker itself needs.
 ROLLOUT_MS = 5000
 # Timers of the simulator are exact to a millisecond, times are whole ones.
 ROUNDING_MS = 2
@@ -105,7 +105,7 @@ def worst_of_incidents(facts: Facts) -> dict[str, int]:
     return dict(worst)
 
 
-def unowned_ms(facts: Facts, start_ms: int, end_ms: int) -> int:
+def unowned_ms(facts: Facts) -> int:
     """The longest span in which the workers together held fewer than all partitions."""
     held: dict[str, int] = {}
     longest, since = 0, None
@@ -113,8 +113,7 @@ def unowned_ms(facts: Facts, start_ms: int, end_ms: int) -> int:
         held[change.worker] = change.partitions
         whole = sum(held.values()) >= facts.evidence.run.partitions
         if whole and since is not None:
-            if since < end_ms and change.at_ms > start_ms:
-                longest = max(longest, change.at_ms - since)
+            longest = max(longest, change.at_ms - since)
             since = None
         elif not whole and since is None:
             since = change.at_ms
@@ -124,13 +123,15 @@ def unowned_ms(facts: Facts, start_ms: int, end_ms: int) -> int:
 def rollout(facts: Facts) -> Iterator[Finding]:
     terms = [instant for instant in facts.evidence.instants if instant.what == "term"]
     for instant in terms:
-        yield from _rollout_of(facts, instant)
+        span = ROLLOUT_MS + facts.evidence.run.rebalance_ms
+        near = sum(abs(other.at_ms - instant.at_ms) <= span for other in terms)
+        # Where a worker is replaced while the group still moves for the one before, both are waited for.
+        yield from _rollout_of(facts, instant, ROLLOUT_MS + near * facts.evidence.run.rebalance_ms)
 
 
-def _rollout_of(facts: Facts, instant: Instant) -> Iterator[Finding]:
-    end = instant.at_ms + INCIDENT_MS
-    allowed = ROLLOUT_MS + unowned_ms(facts, instant.at_ms, end)
-    late = [item for item in latencies(facts) if instant.at_ms - 2000 <= item[2].at_ms <= end and item[0] > allowed]
+def _rollout_of(facts: Facts, instant: Instant, allowed: int) -> Iterator[Finding]:
+    start, end = instant.at_ms - 2000, instant.at_ms + INCIDENT_MS
+    late = [item for item in latencies(facts) if start <= item[2].at_ms <= end and item[0] > allowed]
     if late:
         worst, push, event = max(late, key=lambda item: item[0])
         yield Finding(
