@@ -61,7 +61,7 @@ class Calibration(threading.Thread):
 
     def __init__(self, bootstrap: str, session_ms: int, partitions: int, workers: int, shards: int) -> None:
         super().__init__(daemon=True, name="calibration")
-        self._bootstrap = bootstrap
+        self._broker = bootstrap
         self._session_ms = session_ms
         self._partitions = partitions
         self._shards = shards
@@ -70,7 +70,7 @@ class Calibration(threading.Thread):
         self.rebalance_ms: int | None = None
 
     def _member(self) -> Member:
-        member = Member(self._bootstrap, self._session_ms)
+        member = Member(self._broker, self._session_ms)
         member.start()
         return member
 

@@ -37,16 +37,18 @@ def _tokens(facts: Facts, push: Push, event: Event, opened: int) -> Iterator[Fin
             late = opened - (other.settled_ms or 0)
             text = f"the token was {other.uid}'s for {late} ms"
             yield _finding(facts, "wrong-person", text, push, event, _bind_text(facts, other))
-    for newer in facts.binds:
-        if (
-            (newer.uid, newer.device) == (push.uid, own[-1].device)
-            and newer.token != push.token
-            and newer.version > own[-1].version
-            and _late(newer.settled_ms, opened)
-        ):
-            late = opened - (newer.settled_ms or 0)
-            text = f"the device had a newer token for {late} ms"
-            yield _finding(facts, "old-token", text, push, event, _bind_text(facts, newer))
+    newer = [
+        bind
+        for bind in facts.binds
+        if (bind.uid, bind.device) == (push.uid, own[-1].device)
+        and bind.token != push.token
+        and bind.version > own[-1].version
+        and _late(bind.settled_ms, opened)
+    ]
+    if newer:
+        late = opened - (newer[0].settled_ms or 0)
+        text = f"the device had a newer token for {late} ms"
+        yield _finding(facts, "old-token", text, push, event, _bind_text(facts, newer[0]))
 
 
 def _bind_text(facts: Facts, bind: Bind) -> str:
