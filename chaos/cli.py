@@ -139,7 +139,15 @@ def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, b
     workers = ("w1",) if fault == "single" else ("w1", "w2", "w3")
     shape = Shape(seconds=options.seconds, session_s=options.session_s, workers=workers)
     big = options.big or (SCAN_MEMBERS if "scan" in fault else 2500)
-    load = Load(seconds=options.seconds, direct_per_s=options.rate, big_members=big, big_times=shape.big_times)
+    load = Load(
+        seconds=options.seconds,
+        direct_per_s=options.rate,
+        big_members=big,
+        big_times=shape.big_times,
+        desktops=6 if fault == "desktop" else 0,
+    )
+    # APNs is slow and little may be in flight: pushes pile up, and nothing else may wait for them.
+    pressure = {"delay_ms": 250, "in_flight": 1, "window": 40} if fault == "pressure" else {}
     tansu, env = _tansu() if options.broker == "tansu" else (None, {})
     return Settings(
         binary=options.binary,
@@ -156,6 +164,7 @@ def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, b
         broker=options.broker,
         tansu=tansu,
         worker_env=env,
+        **pressure,
     )
 
 

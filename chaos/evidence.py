@@ -123,7 +123,7 @@ class Exit:
 
 @dataclass
 class Device:
-    """A device as the run's world has it; `state` is `fg`, `bg` or empty for none."""
+    """A device of the run; `state` is `fg` or `bg` for a live phone, `desktop` for a live desktop, empty for none."""
 
     uid: str
     device: str

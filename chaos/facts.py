@@ -13,6 +13,8 @@ from chaos.evidence import EVENTS, FINAL_VERDICTS, USER_STATE, Evidence, Instant
 GRACE_MS = 1000
 # A worker that was stopped between its last look and its write sends one thing when it goes on.
 THAW_MS = 150
+# How long after an incident user state may still be late.
+DISTURBANCE_MS = 20_000
 # Faults after which answers on the connection may be lost.
 SILENT = ("freeze", "close")
 
@@ -70,6 +72,20 @@ class Mark:
         return self.up_to_seq is not None and event.seq is not None and event.seq <= self.up_to_seq
 
 
+@dataclass(frozen=True)
+class Ack:
+    at_ms: int
+    settled_ms: int | None
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """Of a delivery: when it was written, and until when its ack is waited for."""
+
+    at_ms: int
+    ack_by_ms: int
+
+
 @dataclass
 class Facts:
     evidence: Evidence
@@ -83,8 +99,9 @@ class Facts:
     recalls: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
     reports: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     mutes: dict[tuple[str, str], int] = field(default_factory=dict)
-    # (uid, device, msg_id) -> when its ack was settled.
-    acks: dict[tuple[str, str, str], int | None] = field(default_factory=dict)
+    # Both by (uid, device, msg_id).
+    acks: dict[tuple[str, str, str], Ack] = field(default_factory=dict)
+    deadlines: dict[tuple[str, str, str], Deadline] = field(default_factory=dict)
     # Final records.
     results: dict[tuple[str, str], list[Read]] = field(default_factory=lambda: defaultdict(list))
     accepted: dict[str, list[Push]] = field(default_factory=lambda: defaultdict(list))
@@ -171,7 +188,7 @@ class Facts:
             self.mutes[(uid, value["conv_id"])] = value["level"]
         elif kind == "ack":
             for msg_id in value["msg_ids"]:
-                self.acks.setdefault((uid, value["device"], msg_id), settled)
+                self.acks.setdefault((uid, value["device"], msg_id), Ack(record.at_ms, settled))
 
     # What came of it.
 
@@ -182,8 +199,17 @@ class Facts:
         for push in self.evidence.pushes:
             if push.accepted:
                 self.accepted[push.apns_id].append(push)
+        for delivery in self.evidence.deliveries:
+            self._delivery(delivery)
         self.silences = [push for push in self.evidence.pushes if push.fault.startswith(SILENT)]
         self.breaks = [instant for instant in self.evidence.instants if instant.breaks]
+
+    def _delivery(self, delivery: Read) -> None:
+        msg_id = delivery.value.get("event", {}).get("msg_id", "")
+        for target in delivery.value.get("to", []):
+            if target.get("ack_by_ms") is not None:
+                key = (target["uid"], target["device"], msg_id)
+                self.deadlines[key] = Deadline(delivery.at_ms, target["ack_by_ms"])
 
     def opened_ms(self, push: Push) -> int:
         """The latest moment at which the push's stream can have opened: the ledger's line is written at its answer."""
@@ -197,6 +223,14 @@ class Facts:
     def thawed(self, at_ms: int) -> bool:
         """Whether a stopped worker went on just before."""
         return any(instant.resumes and 0 <= at_ms - instant.at_ms <= THAW_MS for instant in self.evidence.instants)
+
+    def disturbed(self, start_ms: int, end_ms: int) -> bool:
+        """Whether anything was done to the system around that span that may make user state late."""
+        return any(
+            start_ms - DISTURBANCE_MS <= instant.at_ms <= end_ms
+            for instant in self.evidence.instants
+            if not instant.what.startswith("apns")
+        )
 
     def broke_between(self, start_ms: int, end_ms: int) -> bool:
         """Whether an instant at which work may be done again lies there."""

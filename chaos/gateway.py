@@ -35,7 +35,8 @@ class Presence(threading.Thread):
         for device in self._devices:
             key = f"p:{{{APP}:{device.uid}}}"
             since, flags = (str(since_ms), "l") if device.state == "bg" else ("-", "-")
-            value = f"{device.state},ios,{GATEWAY},{EPOCH},1,{now_ms()},{since},-,{flags}"
+            state, platform = ("fg", "mac") if device.state == "desktop" else (device.state, "ios")
+            value = f"{state},{platform},{GATEWAY},{EPOCH},1,{now_ms()},{since},-,{flags}"
             self._client.hset(key, device.device, value)
             self._client.expire(key, 180)
         self._renewed_ms = now_ms()

@@ -229,6 +229,8 @@ def stop_503(rng: random.Random, shape: Shape) -> list[Action]:
 FAULTS: dict[str, Maker] = {
     "none": none,
     "single": none,
+    "desktop": none,
+    "pressure": none,
     "kill": kill,
     "stop": stop,
     "rolling": rolling,

@@ -215,7 +215,9 @@ class Worker(Process):
         self.send(signal.SIGTERM)
 
 
-def configuration(broker: str, redis_port: int, simulator: Simulator, session_ms: int, shards: int) -> str:
+def configuration(
+    broker: str, redis_port: int, simulator: Simulator, session_ms: int, shards: int, in_flight: int, window: int
+) -> str:
     """The workers' configuration file."""
     facts = simulator.facts
     return f"""\
@@ -240,6 +242,9 @@ apps:
       team_id: {facts["team_id"]}
     profile: rc
     strategy: 1
+    limits: {{ in_flight: {in_flight} }}
+window:
+  records: {window}
 http:
   listen: 127.0.0.1:0
 shards: {shards}

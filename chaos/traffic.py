@@ -58,6 +58,8 @@ class Load:
     big_members: int = 2500
     big_times: tuple[float, ...] = ()
     users: int = 90
+    # Users with a live desktop, whose phones stay silent for it; half of the phones are live too.
+    desktops: int = 0
 
 
 ROLES = (
@@ -79,7 +81,7 @@ def population(seed: int, load: Load) -> Population:
     people = Population(users=[f"u{index:03d}" for index in range(load.users)])
     names = list(people.users)
     rng.shuffle(names)
-    for role, count in ROLES:
+    for role, count in (*ROLES, ("desktop", load.desktops)):
         for _ in range(min(count, len(names))):
             people.roles[names.pop()] = role
     for uid in names:
@@ -95,6 +97,12 @@ def population(seed: int, load: Load) -> Population:
     return people
 
 
+def _state(rng: random.Random, role: str) -> str:
+    if role == "desktop":
+        return rng.choice(["", "fg"])
+    return role if role in ("fg", "bg") else ""
+
+
 def make_token(rng: random.Random) -> str:
     return f"{rng.getrandbits(256):064x}".replace(DEAD_PREFIX, "0000")
 
@@ -107,11 +115,13 @@ def _devices(rng: random.Random, people: Population, uid: str) -> None:
     count = 2 if role == "plain" and rng.random() < 0.3 else 1
     for index in range(count):
         device = f"d-{uid}-{index}"
-        people.devices.append(Device(uid, device, role if role in ("fg", "bg") else ""))
+        people.devices.append(Device(uid, device, _state(rng, role)))
         token = make_token(rng)
         if role == "dead":
             token = DEAD_PREFIX + token[len(DEAD_PREFIX) :]
         people.tokens[(uid, device)] = (token, 1)
+    if role == "desktop":
+        people.devices.append(Device(uid, f"pc-{uid}", "desktop"))
 
 
 def _record(kind: str, event_id: str, sent_ms: int, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -135,10 +145,13 @@ def ack(event_id: str, sent_ms: int, uid: str, device: str, epoch: int, msg_ids:
 
 
 def first_records(people: Population, at_ms: int) -> list[Send]:
-    """Tokens and mutes, written and settled before the traffic begins."""
+    """Tokens, settings and mutes, written and settled before the traffic begins."""
     sends: list[Send] = []
     for index, ((uid, device), (token, version)) in enumerate(people.tokens.items()):
         sends.append(Send(at_ms, USER_STATE, uid, bind(f"b{index}", at_ms, uid, device, token, version)))
+    for uid in people.of_role("desktop"):
+        fields = {"uid": uid, "push_when_desktop_online": False, "hold_s": 0}
+        sends.append(Send(at_ms, USER_STATE, uid, _record("settings", f"se-{uid}", at_ms, **fields)))
     for index, uid in enumerate(people.of_role("muted")):
         for group, members in people.groups.items():
             if uid in members:
@@ -256,6 +269,9 @@ class Story:
             record = _record("revoke", self._name("e"), at, msg_id=f"r{self.count}", push=push)
             record |= {name: value[name] for name in ("conv", "from", "to") if name in value}
             record["revoke"] = {"target_msg_id": value["msg_id"], "badge": badge}
+            if self.rng.random() < 0.15:
+                # Its alert is too late when it comes; the badge is lowered all the same.
+                record["expire_at_ms"] = at + 1
             self._add(Send(at, EVENTS, send.key, record))
 
     def _repeats(self) -> None:

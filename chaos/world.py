@@ -63,6 +63,9 @@ class Settings:
     partitions: int = 4
     shards: int = 2
     delay_ms: int = 20
+    # Pushes in flight per shard, unsettled records per partition: the configuration's own defaults.
+    in_flight: int = 2000
+    window: int = 20_000
     ack_share: float = 0.7
     quiet_s: float = 60.0
     # From the simulator's start to the traffic's: what the workers have to form their group.
@@ -143,9 +146,16 @@ class World:
         self.open_simulator(now_ms())
         self.config = self.folder / "carillon.yaml"
         session_ms = int(self.settings.shape.session_s * 1000)
-        self.config.write_text(
-            configuration(self.broker.bootstrap, self.redis.port, self.simulator, session_ms, self.settings.shards)
+        text = configuration(
+            self.broker.bootstrap,
+            self.redis.port,
+            self.simulator,
+            session_ms,
+            self.settings.shards,
+            self.settings.in_flight,
+            self.settings.window,
         )
+        self.config.write_text(text)
         self._write_redis()
         self.writer = Writer(self.broker.bootstrap)
         self.acks = Acks(self.settings.seed, self.writer, self.settings.ack_share)

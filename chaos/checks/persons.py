@@ -8,6 +8,9 @@ from chaos.evidence import EVENTS, Push
 from chaos.facts import GRACE_MS, Bind, Event, Facts
 from chaos.findings import Finding
 
+# An ack that was written so long before its deadline was there in time.
+IN_TIME_MS = 1500
+
 
 def check(facts: Facts) -> Iterator[Finding]:
     for pushes in facts.accepted.values():
@@ -79,9 +82,26 @@ def _times(facts: Facts, push: Push, event: Event, opened: int) -> Iterator[Find
             text = f"the recall was settled {opened - (known or 0)} ms before"
             yield _finding(facts, "recalled", text, push, event, facts.event_text(recall))
             break
-    settled = facts.acks.get((push.uid, facts.device_of(push), event.msg_id))
-    if _late(settled, opened):
-        text = f"the device's ack was settled {opened - (settled or 0)} ms before"
+    yield from _acked(facts, push, event, opened)
+
+
+def _acked(facts: Facts, push: Push, event: Event, opened: int) -> Iterator[Finding]:
+    key = (push.uid, facts.device_of(push), event.msg_id)
+    ack = facts.acks.get(key)
+    if ack is None:
+        return
+    deadline = facts.deadlines.get(key)
+    if _late(ack.settled_ms, opened):
+        text = f"the device's ack was settled {opened - (ack.settled_ms or 0)} ms before"
+        yield _finding(facts, "acked", text, push, event)
+    elif (
+        deadline is not None
+        and deadline.ack_by_ms < opened
+        and deadline.ack_by_ms - ack.at_ms > IN_TIME_MS
+        # Where nothing was wrong, who reads the acks has no reason to be behind.
+        and not facts.disturbed(deadline.at_ms, opened)
+    ):
+        text = f"the device acknowledged {deadline.ack_by_ms - ack.at_ms} ms before the deadline"
         yield _finding(facts, "acked", text, push, event)
 
 

@@ -170,6 +170,17 @@ def push_what_was_acknowledged(evidence: Evidence) -> None:
     evidence.run.badges["fay"] = 1
 
 
+def push_in_spite_of_an_early_ack(evidence: Evidence) -> None:
+    """Nobody had read the ack yet, and nothing was wrong that would have kept anybody from it."""
+    push_what_was_acknowledged(evidence)
+    ack = produced(evidence, "k7")
+    evidence.commits = [
+        replace(c, at_ms=BASE + 90_000) if c.topic == USER_STATE and c.offset > ack.offset else c
+        for c in evidence.commits
+    ]
+    evidence.pushes = numbered([replace(p, at_ms=BASE + 18_500) if p.apns_id == "p7" else p for p in evidence.pushes])
+
+
 def count_twice(evidence: Evidence) -> None:
     evidence.run.badges["bob"] = 2
 
@@ -227,6 +238,7 @@ CASES: list[tuple[Falsify, tuple[str, str, str, str]]] = [
     (push_what_was_read, ("read", "e-m5", "cid", "cid-1")),
     (push_after_its_time, ("expired", "e-m6", "dan", "dan-1")),
     (push_what_was_acknowledged, ("acked", "e-m7", "fay", "fay-1")),
+    (push_in_spite_of_an_early_ack, ("acked", "e-m7", "fay", "fay-1")),
     (count_twice, ("badge", "", "bob", "")),
     (keep_a_recalled_one, ("badge", "", "cid", "")),
     (end_with_an_older_number, ("old-badge", "", "ann", "ann-2")),
