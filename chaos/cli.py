@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 from chaos import schedule
@@ -76,7 +77,11 @@ def main(arguments: list[str]) -> int:
         return _check(options)
     if options.command == "schedule":
         return _show(options)
-    return _run_break(options) if options.broken else _run(options)
+    try:
+        return _run_break(options) if options.broken else _run(options)
+    except SetupFault as why:
+        _say(f"no verdict: {why}")
+        return 2
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -195,7 +200,12 @@ def _play(options: argparse.Namespace, seed: int, fault: str, broken: str = "") 
     for action in setting.actions:
         _say(f"  {action}")
     begun = time.monotonic()
-    evidence = World(setting, lambda text: _say("  " + text)).play()
+    try:
+        evidence = World(setting, lambda text: _say("  " + text)).play()
+    except SetupFault:
+        raise
+    except Exception as fault:  # a run that broke off says nothing about the worker, whatever broke it
+        raise SetupFault(f"the run broke off: {fault!r}\n{traceback.format_exc()}") from fault
     report = judge(evidence)
     report.figures["seconds"] = round(time.monotonic() - begun, 1)
     (folder / "report.json").write_text(json.dumps(as_json(report), indent=1))

@@ -122,11 +122,12 @@ class World:
             raise SetupFault(f"the nemesis failed: {nemesis.fault!r}")
         self.say(f"{self._elapsed():6.2f} s  quiet")
         self._heal()
-        self._await_quiet()
+        deadline = time.monotonic() + self.settings.quiet_s
+        self._await_quiet(deadline)
         self._await_digestion()
         self.acks.end()
         self.writer.flush()
-        self._await_quiet()
+        self._await_quiet(deadline)
         badges = self._badges()
         rebalance_ms = self._calibrated(calibration)
         self._terminate_all()
@@ -316,9 +317,8 @@ class World:
             for partition, end in partitions.items()
         )
 
-    def _await_quiet(self) -> None:
-        end = time.monotonic() + self.settings.quiet_s
-        while time.monotonic() < end and not self._all_committed():
+    def _await_quiet(self, deadline: float) -> None:
+        while time.monotonic() < deadline and not self._all_committed():
             self.writer.poll(0.1)
 
     def _await_digestion(self) -> None:

@@ -31,14 +31,23 @@ def check(facts: Facts) -> Iterator[Finding]:
     for uid, badge in facts.evidence.run.badges.items():
         number = number_of(facts, uid, of_user.get(uid, []))
         if not number.low <= badge <= number.high:
-            counted = [event.msg_id for event in of_user.get(uid, []) if counts(facts, event, uid)[1]]
+            counted = [event for event in of_user.get(uid, []) if counts(facts, event, uid)[1]]
+            told = ", ".join(_told(facts, event, uid) for event in counted[-12:])
             yield Finding(
                 "badge",
                 f"the number is {badge}; by the laws it is {number}",
                 uid=uid,
-                evidence=(f"{len(counted)} messages count: {', '.join(counted[-12:])}",),
+                evidence=(f"{len(counted)} messages were counted: {told}",),
             )
     yield from last_badges(facts, of_user)
+
+
+def _told(facts: Facts, event: Event, uid: str) -> str:
+    """A counted message, and what took it off."""
+    recalls = [r.msg_id for r in facts.recalls.get(event.msg_id, []) if r.lowers and uid in r.recipients]
+    if recalls:
+        return f"{event.msg_id} (recalled by {recalls[0]})"
+    return f"{event.msg_id} (read)" if gone_ms(facts, event, uid) is not None else event.msg_id
 
 
 def messages_of_users(facts: Facts) -> dict[str, list[Event]]:

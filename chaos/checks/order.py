@@ -11,6 +11,8 @@ from chaos.findings import Finding
 
 # Beyond what the broker itself needs.
 ROLLOUT_MS = 5000
+# Five seconds until APNs is found to be back, and as many for all that waited.
+RETURN_MS = 10_000
 # Timers of the simulator are exact to a millisecond, times are whole ones.
 ROUNDING_MS = 2
 # How long an incident is held to account for what is late.
@@ -22,6 +24,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield from overlap(facts)
     if facts.evidence.run.fault == "rolling":
         yield from rollout(facts)
+    yield from returned(facts)
 
 
 def first_tries(facts: Facts) -> dict[str, Push]:
@@ -91,6 +94,38 @@ def latencies(facts: Facts) -> list[tuple[int, Push, Event]]:
         if event is not None and pushes[0].uid not in live:
             found.append((pushes[0].at_ms - event.at_ms, pushes[0], event))
     return found
+
+
+def returned(facts: Facts) -> Iterator[Finding]:
+    """APNs is back: what waited for it goes soon. Judged where nothing else was done from then on."""
+    for instant in facts.evidence.instants:
+        if instant.what != "apns-start":
+            continue
+        waited = [
+            item
+            for item in latencies(facts)
+            if item[2].at_ms < instant.at_ms and item[1].at_ms > instant.at_ms + RETURN_MS
+        ]
+        if not waited or any(instant.at_ms - INCIDENT_MS < other.at_ms for other in _others(facts, waited)):
+            continue
+        _, push, event = max(waited, key=lambda item: item[1].at_ms)
+        yield Finding(
+            "slow",
+            f"{len(waited)} pushes that waited for APNs went more than {RETURN_MS} ms after it was back; "
+            f"the last {push.at_ms - instant.at_ms} ms",
+            event.event_id,
+            push.uid,
+            facts.device_of(push),
+            (facts.event_text(event), facts.push_text(push)),
+        )
+
+
+def _others(facts: Facts, waited: list[tuple[int, Push, Event]]) -> list[Instant]:
+    """What else was done, up to the last of these pushes."""
+    end = max(push.at_ms for _, push, _ in waited)
+    return [
+        instant for instant in facts.evidence.instants if not instant.what.startswith("apns") and instant.at_ms <= end
+    ]
 
 
 def worst_of_incidents(facts: Facts) -> dict[str, int]:

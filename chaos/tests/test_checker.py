@@ -217,6 +217,14 @@ def roll_out_slowly(evidence: Evidence) -> None:
     move_push(evidence, push_of(evidence, "m6"), 14_500)
 
 
+def find_apns_late(evidence: Evidence) -> None:
+    evidence.instants.append(Instant(BASE + 9_100, "apns-start"))
+    value = produced(evidence, "e-m6").value
+    assert value is not None
+    value["expire_at_ms"] = BASE + 90_000
+    move_push(evidence, push_of(evidence, "m6"), 19_200)
+
+
 Falsify = Callable[[Evidence], None]
 CASES: list[tuple[Falsify, tuple[str, str, str, str]]] = [
     (lose_a_record, ("lost", "e-m3", "eve", "")),
@@ -244,6 +252,7 @@ CASES: list[tuple[Falsify, tuple[str, str, str, str]]] = [
     (end_with_an_older_number, ("old-badge", "", "ann", "ann-2")),
     (turn_the_order, ("order", "e-m1", "ann", "ann-1")),
     (open_two_streams, ("overlap", "e-m2", "ann", "ann-1")),
+    (find_apns_late, ("slow", "e-m6", "dan", "dan-1")),
     (roll_out_slowly, ("slow", "e-m6", "dan", "dan-1")),
 ]
 
