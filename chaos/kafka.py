@@ -25,12 +25,17 @@ class Writer:
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
-                "enable.idempotence": True,
+                # A record may be written twice where its answer was lost: the worker has to bear that, while an
+                # idempotent producer can be dead for good after a cut.
+                "max.in.flight.requests.per.connection": 1,
+                "acks": "all",
                 "linger.ms": 2,
                 "message.timeout.ms": 120_000,
+                "error_cb": self._note_error,
                 **_QUIET,
             }
         )
+        self._last_error = ""
         self._lock = threading.Lock()
         self.produced: list[Produced] = []
         self.failures: list[str] = []
@@ -49,13 +54,16 @@ class Writer:
         self._producer.produce(send.topic, key=send.key, value=text, on_delivery=note)
         self._producer.poll(0)
 
+    def _note_error(self, error: KafkaError) -> None:
+        self._last_error = str(error)
+
     def poll(self, seconds: float = 0) -> None:
         self._producer.poll(seconds)
 
     def flush(self, seconds: float = 60) -> None:
         left = self._producer.flush(seconds)
         if left or self.failures:
-            raise KafkaException(f"{left} records were not written; {self.failures[:3]}")
+            raise KafkaException(f"{left} records were not written; {self.failures[:3]}; {self._last_error}")
 
 
 def _reader(bootstrap: str, group: str) -> Consumer:

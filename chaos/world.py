@@ -297,6 +297,8 @@ class World:
 
     def _heal(self) -> None:
         """All healthy again, whatever the schedule left."""
+        if not self.broker.runs:
+            raise SetupFault(f"the broker died: {self.broker.err.read_text(errors='replace')[:300]}")
         for worker in self.workers.values():
             worker.resume()
         if not any(worker.runs for worker in self.workers.values()):
