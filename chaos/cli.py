@@ -19,8 +19,9 @@ from chaos.evidence import Evidence
 from chaos.report import as_json, as_text
 from chaos.schedule import FAULTS, Shape
 from chaos.servers import SetupFault
+from chaos.settings import Settings
 from chaos.traffic import Load
-from chaos.world import Settings, World
+from chaos.world import World
 
 ROOT = Path(__file__).resolve().parent.parent
 # The members of the large group where its scan is what is put to the test: a dozen pages.

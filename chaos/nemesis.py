@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -39,11 +38,10 @@ def scenario(actions: list[Action], base_ms: int, start_ms: int, delay_ms: int) 
 
 
 class Nemesis(threading.Thread):
-    def __init__(self, world: World, actions: list[Action], say: Callable[[str], None]) -> None:
+    def __init__(self, world: World, actions: list[Action]) -> None:
         super().__init__(daemon=True, name="nemesis")
         self._world = world
         self._actions = actions
-        self._say = say
         self.instants: list[Instant] = []
         self.fault: Exception | None = None
 
@@ -58,7 +56,7 @@ class Nemesis(threading.Thread):
             self.fault = fault
 
     def _perform(self, action: Action) -> None:
-        self._say(f"{(now_ms() - self._world.base_ms) / 1000:6.2f} s  {action.verb} {action.target}")
+        self._world.say(f"{action.verb} {action.target}")
         self._note(action)
         prefix, _, order = action.verb.partition("-")
         if prefix == "redis":
@@ -104,7 +102,7 @@ class Nemesis(threading.Thread):
             self._world.open_simulator(now_ms())
 
     def _worker(self, action: Action) -> None:
-        worker = self._world.worker(action.target)
+        worker = self._world.fleet[action.target]
         if action.verb == "kill":
             worker.killed = True
             worker.kill()
@@ -115,7 +113,7 @@ class Nemesis(threading.Thread):
         elif action.verb == "term":
             worker.terminate()
         elif action.verb == "start":
-            self._world.await_end(worker)
+            self._world.fleet.await_end(worker)
             worker.open()
             self.instants.append(Instant(now_ms(), "started", worker.name, breaks=True))
 

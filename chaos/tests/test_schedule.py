@@ -11,10 +11,10 @@ from chaos.breaks import BREAKS
 from chaos.calibration import Calibration
 from chaos.evidence import EVENTS, USER_STATE
 from chaos.findings import KINDS
+from chaos.fleet import rebalances_of
 from chaos.nemesis import scenario
 from chaos.schedule import FAULTS, Action, Shape
 from chaos.traffic import BIG_GROUP, DEAD_PREFIX, Load, Send, Story, first_records, population
-from chaos.world import rebalances_of
 
 BASE = 1_700_000_000_000
 
