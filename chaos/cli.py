@@ -18,7 +18,7 @@ from chaos.checker import Report, judge
 from chaos.evidence import Evidence
 from chaos.report import as_json, as_text
 from chaos.schedule import FAULTS, Shape
-from chaos.servers import SetupFault
+from chaos.servers import BrokerDied, SetupFault
 from chaos.settings import Settings
 from chaos.traffic import Load
 from chaos.world import World
@@ -195,6 +195,15 @@ def _tansu() -> tuple[Path, dict[str, str]]:
 
 
 def _play(options: argparse.Namespace, seed: int, fault: str, broken: str = "") -> Report:
+    """A run and its verdict; a run in which the broker died is played once more."""
+    try:
+        return _play_once(options, seed, fault, broken)
+    except BrokerDied as why:
+        _say(f"  {why}; once more")
+        return _play_once(options, seed, fault, broken)
+
+
+def _play_once(options: argparse.Namespace, seed: int, fault: str, broken: str) -> Report:
     keep = options.keep or ROOT / ".build/chaos"
     folder = keep / "-".join([*fault.split("+"), str(seed), *([broken] if broken else [])])
     shutil.rmtree(folder, ignore_errors=True)
@@ -208,8 +217,8 @@ def _play(options: argparse.Namespace, seed: int, fault: str, broken: str = "") 
         evidence = World(setting, lambda text: _say("  " + text)).play()
     except SetupFault:
         raise
-    except Exception as fault:  # a run that broke off says nothing about the worker, whatever broke it
-        raise SetupFault(f"the run broke off: {fault!r}\n{traceback.format_exc()}") from fault
+    except Exception as why:  # a run that broke off says nothing about the worker, whatever broke it
+        raise SetupFault(f"the run broke off: {why!r}\n{traceback.format_exc()}") from why
     report = judge(evidence)
     report.figures["seconds"] = round(time.monotonic() - begun, 1)
     (folder / "report.json").write_text(json.dumps(as_json(report), indent=1))

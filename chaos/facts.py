@@ -211,6 +211,19 @@ class Facts:
                 key = (target["uid"], target["device"], msg_id)
                 self.deadlines[key] = Deadline(delivery.at_ms, target["ack_by_ms"])
 
+    def pending_users(self) -> set[str]:
+        """Users of whom some record was never committed."""
+        pending: set[str] = set()
+        for record in self.evidence.produced:
+            value = record.value
+            if value is None or self.settled_ms(record.topic, record.partition, record.offset) is not None:
+                continue
+            if record.topic == USER_STATE:
+                pending.add(value["uid"])
+            else:
+                pending |= self.by_event_id[value["event_id"]].recipients
+        return pending
+
     def opened_ms(self, push: Push) -> int:
         """The latest moment at which the push's stream can have opened: the ledger's line is written at its answer."""
         return push.at_ms - (self.evidence.run.delay_ms if push.accepted else 0)

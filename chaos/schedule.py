@@ -225,6 +225,19 @@ def broker_kill(rng: random.Random, shape: Shape) -> list[Action]:
     return [*down, Action(at, "kill", worker), Action(at + rng.uniform(4, 6), "start", worker)]
 
 
+def unwritten_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    """A worker dies with outcomes that it could not write: APNs is back while the broker is away."""
+    rule = apns_503(rng, shape)
+    back, worker = rule[0].until_s, _worker(rng, shape)
+    return [
+        *rule,
+        Action(back - 0.5, "broker-down"),
+        Action(back + 0.25 * shape.session_s, "kill", worker),
+        Action(back + 0.45 * shape.session_s, "broker-up"),
+        Action(back + shape.session_s, "start", worker),
+    ]
+
+
 def stop_503(rng: random.Random, shape: Shape) -> list[Action]:
     return apns_503(rng, shape) + stop(rng, shape)
 
@@ -257,6 +270,7 @@ FAULTS: dict[str, Maker] = {
     "full+rolling": full_rolling,
     "503+join": unavailable_join,
     "503+stop": stop_503,
+    "503+broker+kill": unwritten_kill,
     "away+rolling": away_rolling,
     "silent+kill": silent_kill,
     "stall+kill": stall_kill,

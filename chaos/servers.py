@@ -18,6 +18,10 @@ class SetupFault(Exception):
     """The world did not come up; says nothing about the worker."""
 
 
+class BrokerDied(SetupFault):
+    """The embedded broker is a mock that aborts on some sequences of joining; the run may be played again."""
+
+
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
 

@@ -112,7 +112,7 @@ def _devices(rng: random.Random, people: Population, uid: str) -> None:
     # A phone that changes hands is bound by its next owner later.
     if role in ("tokenless", "to"):
         return
-    count = 2 if role == "plain" and rng.random() < 0.3 else 1
+    count = 2 if role == "plain" and rng.random() < 0.5 else 1
     for index in range(count):
         device = f"d-{uid}-{index}"
         people.devices.append(Device(uid, device, _state(rng, role)))

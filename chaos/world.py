@@ -28,7 +28,7 @@ from chaos.fleet import Fleet
 from chaos.gateway import Acks, Presence
 from chaos.kafka import Tail, Watcher, Writer, ends_of
 from chaos.nemesis import Nemesis, scenario
-from chaos.servers import Broker, RedisServer, SetupFault, Simulator, TansuBroker, configuration, now_ms
+from chaos.servers import Broker, BrokerDied, RedisServer, SetupFault, Simulator, TansuBroker, configuration, now_ms
 from chaos.settings import Settings
 
 # Until the last deliveries of a run are acknowledged.
@@ -191,15 +191,19 @@ class World:
         self.acks.end()
         self.writer.flush()
         self._await_commits(deadline)
+        self._insist_on_broker()
         return {
             topic: {str(index): (self.watcher.committed(topic, index), end) for index, end in partitions.items()}
             for topic, partitions in ends_of(self.writer.produced, self.settings.partitions).items()
         }
 
+    def _insist_on_broker(self) -> None:
+        if not self.broker.runs:
+            raise BrokerDied(f"the broker died: {self.broker.tail(1000)[:200]}")
+
     def _heal(self) -> None:
         """All healthy again, whatever the schedule left."""
-        if not self.broker.runs:
-            raise SetupFault(f"the broker died: {self.broker.err.read_text(errors='replace')[:300]}")
+        self._insist_on_broker()
         self.fleet.heal()
         self.redis.resume()
         if not self.redis.runs:
