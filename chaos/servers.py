@@ -87,6 +87,11 @@ class Process:
             time.sleep(0.05)
         raise SetupFault(f"{self.name} did not say what it should: {self.tail()}")
 
+    def head(self) -> str:
+        """The first line of its standard error: where a crash says why."""
+        text = self.err.read_text(errors="replace") if self.err.exists() else ""
+        return next(iter(text.splitlines()), "")[:200]
+
     def tail(self, lines: int = 8) -> str:
         text = self.err.read_text(errors="replace") if self.err.exists() else ""
         return "\n".join(text.splitlines()[-lines:])

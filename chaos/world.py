@@ -199,7 +199,7 @@ class World:
 
     def _insist_on_broker(self) -> None:
         if not self.broker.runs:
-            raise BrokerDied(f"the broker died: {self.broker.tail(1000)[:200]}")
+            raise BrokerDied(f"the broker died: {self.broker.head()}")
 
     def _heal(self) -> None:
         """All healthy again, whatever the schedule left."""
