@@ -195,12 +195,13 @@ def _tansu() -> tuple[Path, dict[str, str]]:
 
 
 def _play(options: argparse.Namespace, seed: int, fault: str, broken: str = "") -> Report:
-    """A run and its verdict; a run in which the broker died is played once more."""
-    try:
-        return _play_once(options, seed, fault, broken)
-    except BrokerDied as why:
-        _say(f"  {why}; once more")
-        return _play_once(options, seed, fault, broken)
+    """A run and its verdict; a run in which the broker died is played again, at most twice."""
+    for _ in range(2):
+        try:
+            return _play_once(options, seed, fault, broken)
+        except BrokerDied as why:
+            _say(f"  {why}; once more")
+    return _play_once(options, seed, fault, broken)
 
 
 def _play_once(options: argparse.Namespace, seed: int, fault: str, broken: str) -> Report:

@@ -237,12 +237,12 @@ class Facts:
         """Whether a stopped worker went on just before."""
         return any(instant.resumes and 0 <= at_ms - instant.at_ms <= THAW_MS for instant in self.evidence.instants)
 
-    def disturbed(self, start_ms: int, end_ms: int) -> bool:
-        """Whether anything was done to the system around that span that may make user state late."""
+    def disturbed(self, start_ms: int, end_ms: int, what: str = "") -> bool:
+        """Whether anything was done to the system around that span that may make state late; APNs has no part in it."""
         return any(
             start_ms - DISTURBANCE_MS <= instant.at_ms <= end_ms
             for instant in self.evidence.instants
-            if not instant.what.startswith("apns")
+            if instant.what.startswith(what) and not instant.what.startswith("apns")
         )
 
     def broke_between(self, start_ms: int, end_ms: int) -> bool:

@@ -77,7 +77,7 @@ def _times(facts: Facts, push: Push, event: Event, opened: int) -> Iterator[Find
             yield _finding(facts, "read", text, push, event)
             break
     for recall in facts.recalls.get(event.msg_id, []):
-        known = recall_settled_ms(facts, recall, push.uid)
+        known = recall_settled_ms(facts, recall, push.uid, opened)
         if push.uid in recall.recipients and _late(known, opened):
             text = f"the recall was settled {opened - (known or 0)} ms before"
             yield _finding(facts, "recalled", text, push, event, facts.event_text(recall))
@@ -105,9 +105,14 @@ def _acked(facts: Facts, push: Push, event: Event, opened: int) -> Iterator[Find
         yield _finding(facts, "acked", text, push, event)
 
 
-def recall_settled_ms(facts: Facts, recall: Event, uid: str) -> int | None:
-    """When a user's part of a recall was done: its record, or its offset, whichever came first."""
+def recall_settled_ms(facts: Facts, recall: Event, uid: str, opened: int) -> int | None:
+    """When a user's part of a recall was done: its record, or its offset, whichever came first.
+
+    While Redis takes no writes a recall may have its record and be kept nowhere yet; then the offset alone tells.
+    """
     times = [record.at_ms for record in facts.results.get((recall.event_id, uid), [])]
+    if facts.disturbed(recall.at_ms, opened, "redis"):
+        times = []
     committed = facts.settled_ms(EVENTS, recall.partition, recall.offset)
     return min([*times, *([committed] if committed is not None else [])], default=None)
 

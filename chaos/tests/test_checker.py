@@ -280,6 +280,17 @@ def test_evidence_is_judged_the_same_from_its_files(tmp_path: Path) -> None:
     assert found(again) == found(evidence)
 
 
+def test_while_redis_takes_no_writes_a_recall_is_settled_by_its_offset_alone() -> None:
+    evidence = good_run()
+    push_what_was_recalled(evidence)
+    evidence.instants.append(Instant(BASE + 5_000, "redis-full"))
+    recall = produced(evidence, "e-r4")
+    settle(evidence, EVENTS, recall.offset, 7_000)
+    assert [finding.kind for finding in found(evidence)] == []
+    settle(evidence, EVENTS, recall.offset, 6_100)
+    assert [finding.kind for finding in found(evidence)] == ["recalled"]
+
+
 def test_what_a_resumed_worker_sends_within_a_second_is_lawful() -> None:
     evidence = good_run()
     push = push_of(evidence, "m6")
