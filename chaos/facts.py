@@ -228,6 +228,18 @@ class Facts:
         """The latest moment at which the push's stream can have opened: the ledger's line is written at its answer."""
         return push.at_ms - (self.evidence.run.delay_ms if push.accepted else 0)
 
+    def is_badge_alone(self, record: Read) -> bool:
+        """Whether a record is of a push that only tells a number, whatever event it names."""
+        pushes = self.accepted.get(record.value.get("pid", ""), [])
+        return bool(pushes) and not pushes[0].msg_id
+
+    def owner_of(self, push: Push) -> str:
+        """Whom a push is for; one that names nobody is for whoever had bound the token last."""
+        if push.uid:
+            return push.uid
+        binds = [bind for bind in self.binds_of_token.get(push.token, []) if bind.at_ms <= push.at_ms]
+        return max(binds, key=lambda bind: bind.version).uid if binds else ""
+
     def device_of(self, push: Push) -> str:
         binds = self.binds_of_token.get(push.token, [])
         own = [bind.device for bind in binds if bind.uid == push.uid]

@@ -143,8 +143,9 @@ def last_badges(facts: Facts, of_user: dict[str, list[Event]]) -> Iterator[Findi
     """Of users whose number only rises, the last push of a device has the highest number, and none is too high."""
     by_token: dict[tuple[str, str], list[Push]] = {}
     for push in facts.evidence.pushes:
-        if push.accepted and push.badge is not None and push.uid in facts.evidence.run.badges:
-            by_token.setdefault((push.uid, push.token), []).append(push)
+        uid = facts.owner_of(push)
+        if push.accepted and push.badge is not None and uid in facts.evidence.run.badges:
+            by_token.setdefault((uid, push.token), []).append(push)
     for (uid, _), pushes in by_token.items():
         if uid in facts.reports or any(gone_ms(facts, event, uid) is not None for event in of_user.get(uid, [])):
             continue

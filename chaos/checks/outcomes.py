@@ -103,7 +103,8 @@ def verdicts(facts: Facts) -> Iterator[Finding]:
     for (event_id, uid), records in facts.results.items():
         by_device: dict[str, list[Read]] = defaultdict(list)
         for record in records:
-            by_device[record.value.get("device", "")].append(record)
+            if not facts.is_badge_alone(record):
+                by_device[record.value.get("device", "")].append(record)
         for device, several in by_device.items():
             kinds = {(record.value["verdict"], record.value.get("pid")) for record in several}
             if len(kinds) > 1 and not _excused(facts, several):
@@ -181,11 +182,11 @@ def invented(facts: Facts) -> Iterator[Finding]:
 def uninvited(facts: Facts) -> Iterator[Finding]:
     for (event_id, uid), records in facts.results.items():
         event = facts.by_event_id.get(event_id)
-        if event is None:
+        if event is None and not all(facts.is_badge_alone(record) for record in records):
             yield Finding(
                 "uninvited", "a record of an unknown event", event_id, uid, evidence=(facts.record_text(records[0]),)
             )
-        elif uid and uid not in event.recipients:
+        elif event is not None and uid and uid not in event.recipients:
             yield Finding(
                 "uninvited",
                 "a record of one who is no recipient",

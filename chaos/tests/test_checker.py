@@ -280,6 +280,19 @@ def test_evidence_is_judged_the_same_from_its_files(tmp_path: Path) -> None:
     assert found(again) == found(evidence)
 
 
+def test_a_number_sent_once_more_puts_an_older_one_right() -> None:
+    evidence = good_run()
+    end_with_an_older_number(evidence)
+    assert [finding.kind for finding in found(evidence)] == ["old-badge"]
+    old = push_of(evidence, "m3", "a2")
+    again = replace(old, at_ms=old.at_ms + 300, apns_id="again", msg_id="", uid="", badge=3)
+    evidence.pushes = numbered([*evidence.pushes, again])
+    record = record_of(evidence, "m3", "ann")
+    told = {**record.value, "device": "ann-2", "pid": "again"}
+    evidence.results.append(replace(record, at_ms=again.at_ms + 5, value=told))
+    assert [finding.kind for finding in found(evidence)] == []
+
+
 def test_while_redis_takes_no_writes_a_recall_is_settled_by_its_offset_alone() -> None:
     evidence = good_run()
     push_what_was_recalled(evidence)
