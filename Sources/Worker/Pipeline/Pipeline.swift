@@ -27,12 +27,16 @@ final class Pipeline {
     let digests: Digests
     let userStates: UserStates
     let badgeUpdates: BadgeUpdates
+    private let stateWatch: StateWatch
+    /// Events wait for the user state that stood there at assignment: since when (monotonic); nil: they do not.
+    private var stateFirstNanos: UInt64?
     let apps: [String: AppContext]
     /// Members who get nothing: routed once all of this turn are decided about, and their marks put together after that.
     private let denied = Tray<RecipientJob>()
     /// The app of the last record: the next one's is mostly the same.
     private var lastApp: AppContext?
     private var tickTimer: LoopTimer?
+    private var stateTimer: LoopTimer?
     weak var owner: (any PipelineOwner)?
 
     init(_ parts: PipelineParts) {
@@ -55,6 +59,7 @@ final class Pipeline {
         userStates = UserStates(
             shard, results: parts.stateResults ? (outbox: parts.outbox, topic: parts.topics.stateResults) : nil)
         badgeUpdates = BadgeUpdates(shard, work, sender: sender, recorder: recorder)
+        stateWatch = StateWatch(userState, parts.stateProgress, shardIndex: parts.shardIndex)
         shard.runTurn = { [unowned self] in turn() }
     }
 
@@ -70,6 +75,8 @@ final class Pipeline {
             didFail: { [unowned self] in owner?.pipelineDidMeetFatalError() })
         tickTimer = LoopTimer(loop: shard.loop) { [unowned self] in tick() }
         tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
+        stateTimer = LoopTimer(loop: shard.loop) { [unowned self] in watchState() }
+        stateTimer?.arm(afterNanos: StateWatch.lookNanos)
         try events.start(owner: self)
         try userState.start(owner: self)
         intakeIsReadable(userState)
@@ -93,6 +100,7 @@ final class Pipeline {
         recorder.outbox.cancel()
         shard.timers.cancel()
         tickTimer?.cancel()
+        stateTimer?.cancel()
         shard.store.client.delegate = nil
         shard.store.client.close()
         sender.close()
@@ -339,6 +347,18 @@ final class Pipeline {
         shard.requestTurn()
     }
 
+    private func watchState() {
+        stateWatch.look(nowNanos: shard.nowNanos)
+        if let since = stateFirstNanos {
+            let isOver = shard.nowNanos &- since >= shard.limits.stateFirstNanos
+            if isOver || shard.stateProgress.appliedNanos > since {
+                stateFirstNanos = nil
+                events.block(.stateFirst, false)
+            }
+        }
+        stateTimer?.arm(afterNanos: StateWatch.lookNanos)
+    }
+
     /// Changes must wait for Redis to take writes; once many wait, their topic is read no further.
     private func holdStateIfRefused() {
         if work.recipients.count == 0, userStates.count == 0 { shard.writes.forgetIfOld(nowNanos: shard.nowNanos) }
@@ -382,7 +402,13 @@ extension Pipeline: IntakeOwner {
         return hasWork
     }
 
+    /// Binds and reads that stood there before are applied before events of the same backlog are read.
     func intakeDidAssign(_ intake: Intake) {
+        if intake === userState { stateWatch.restart() }
+        if intake === events, !intake.consumer.assignment.isEmpty {
+            stateFirstNanos = shard.nowNanos
+            events.block(.stateFirst, true)
+        }
         shard.metrics.assignedPartitions.set(assignedCount)
     }
 
@@ -412,6 +438,9 @@ struct PipelineParts {
     /// Whether records of user state are told of in `push.state-results`.
     var stateResults: Bool
     var traces: TracePlan
+    /// Of the process, and which of its shards this is.
+    var stateProgress: StateProgress
+    var shardIndex: Int
 }
 
 /// What the shard hears of its pipeline.

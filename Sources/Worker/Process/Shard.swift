@@ -1,8 +1,8 @@
-public import EventLoop
+import EventLoop
 import Kafka
 import Redis
 import Synchronization
-public import Telemetry
+import Telemetry
 
 /// One thread with one loop, and everything of its own on it: Kafka membership, Redis link, APNs connections.
 ///
@@ -15,17 +15,19 @@ public actor Shard {
     private let registry: MetricsRegistry
     private let log: Log
     private var runtime: ShardRuntime?
+    private let stateProgress: StateProgress
     nonisolated let beat: Heartbeat
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Makes the thread; nothing is connected before `start`.
-    public init(
-        index: Int, configuration: Configuration, registry: MetricsRegistry, log: Log
+    init(
+        index: Int, configuration: Configuration, registry: MetricsRegistry, log: Log, stateProgress: StateProgress
     ) throws(LoopFault) {
         self.index = index
         self.configuration = configuration
         self.registry = registry
+        self.stateProgress = stateProgress
         self.log = log.with(["shard": .int(index)])
         beat = Heartbeat()
         loop = try Loop(name: "shard-\(index)")
@@ -38,7 +40,7 @@ public actor Shard {
     public func start(onFatal: @escaping @Sendable () -> Void) throws(StartFault) {
         runtime = try ShardRuntime(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log, beat: beat,
-            onFatal: onFatal)
+            stateProgress: stateProgress, onFatal: onFatal)
     }
 
     /// What the shard has and lacks just now.

@@ -12,6 +12,7 @@ struct ShardParts {
     var configuration: Configuration
     var registry: MetricsRegistry
     var log: Log
+    var stateProgress: StateProgress
 
     func make() throws(StartFault) -> PipelineParts {
         let topics = configuration.kafka.topics
@@ -33,7 +34,7 @@ struct ShardParts {
             loop: loop, limits: limits, apps: try apps(), events: events, userState: userState,
             outbox: Outbox(producers: producers, loop: loop, log: log, metrics: metrics.outbox),
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
-            results: configuration.results, stateResults: configuration.stateResults, traces: TracePlan(configuration.trace))
+            results: configuration.results, stateResults: configuration.stateResults, traces: TracePlan(configuration.trace), stateProgress: stateProgress, shardIndex: index)
     }
 
     private var limits: PipelineLimits {

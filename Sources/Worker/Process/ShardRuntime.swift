@@ -25,7 +25,7 @@ final class ShardRuntime: PipelineOwner {
 
     init(
         index: Int, loop: Loop, configuration: Configuration, registry: MetricsRegistry, log: Log, beat: Heartbeat,
-        onFatal: @escaping @Sendable () -> Void
+        stateProgress: StateProgress, onFatal: @escaping @Sendable () -> Void
     ) throws(StartFault) {
         self.index = index
         self.loop = loop
@@ -33,7 +33,8 @@ final class ShardRuntime: PipelineOwner {
         self.beat = beat
         self.onFatal = onFatal
         let parts = ShardParts(
-            index: index, loop: loop, configuration: configuration, registry: registry, log: log)
+            index: index, loop: loop, configuration: configuration, registry: registry, log: log,
+            stateProgress: stateProgress)
         pipeline = Pipeline(try parts.make())
         pipeline.owner = self
         do throws(LoopFault) {

@@ -216,7 +216,9 @@ final class Claims {
         if candidate.recipient.tokens.indices.contains(place) {
             switch OwnerReply.standing(reply, uid: job.uid, token: candidate.recipient.tokens[place]) {
             case .owned: break
-            case .rebound: candidate.hasReboundToken = true
+            case .rebound:
+                candidate.hasReboundToken = true
+                candidate.lostTokens.append(place)
             case .moved: candidate.lostTokens.append(place)
             }
         }

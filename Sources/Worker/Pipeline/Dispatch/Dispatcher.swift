@@ -205,13 +205,17 @@ final class Dispatcher {
         }
     }
 
-    /// In a later round, each device that still waited expires; else the user does, once.
+    /// In a later round, each device that still waited expires, and each that was let go of for it; else the user does, once.
     private func expire(_ job: RecipientJob) {
         recorder.flushDeliveries(of: job.event)
         if job.devices.isEmpty {
             recorder.write(OutcomeRecord(uid: job.uid, verdict: .expired, reason: .expired), of: job)
         }
         job.candidate = nil
+        for device in job.devices where device.machine.phase == .replaced && !job.hasRoute(to: device.route.device) {
+            recorder.write(
+                OutcomeRecord(uid: job.uid, device: device.route.device, verdict: .expired, reason: .expired), of: job)
+        }
         for index in job.devices.indices where job.devices[index].machine.isWaiting || job.rebound.contains(index) {
             end(job, index, .expired, Reason.expired.rawValue)
         }

@@ -13,6 +13,7 @@ final class ShardContext {
     let metrics: PipelineMetrics
     let traces: TracePlan
     let zones = SystemZones()
+    let stateProgress: StateProgress
     /// Whether Redis takes writes.
     let writes: RedisWrites
     let timers: Timers
@@ -29,6 +30,7 @@ final class ShardContext {
         log = parts.log
         metrics = parts.metrics
         traces = parts.traces
+        stateProgress = parts.stateProgress
         writes = RedisWrites(log: parts.log)
         timers = Timers(loop: parts.loop)
         random = SmallRandom(seed: .random(in: 0 ... .max))
@@ -78,6 +80,8 @@ struct PipelineLimits {
     var deliveryTargetsMax = 500
     /// How long pushes that are in flight may end before partitions go to another member.
     var revokeDrainNanos: UInt64 = 5_000_000_000
+    /// How long an ack is waited for beyond its time while user state is behind.
+    var ackGraceNanos: UInt64 = 30_000_000_000
     /// How long events wait at most for the user state that stood there at assignment.
     var stateFirstNanos: UInt64 = 30_000_000_000
     var window = OffsetLedger.Limits()
