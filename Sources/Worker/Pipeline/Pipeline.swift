@@ -243,6 +243,7 @@ final class Pipeline {
         switch event.body {
         case .userState(let state): userStates.apply(state, of: event, app: app, intake, origin.place)
         case .message(let message):
+            if TestBreak.isOn(.commitEarly) { intake.settle(origin.place) }
             fanOut.begin(EventJob(message, of: event, app: app, raw: raw, origin: origin))
         case .liveActivity(let activity):
             fanOut.begin(EventJob(activity, of: event, app: app, raw: raw, origin: origin))

@@ -5,7 +5,8 @@ extension ClaimSubject {
     convenience init(_ message: borrowing Message, sentMs: Int64, clearsOnRead: Bool) {
         self.init(
             kind: message.kind == .revoke ? .revoke : .message, id: message.msgID,
-            conversation: message.conversation.id, sentMs: sentMs, seq: message.serverSeq, revoke: message.revoke,
+            conversation: message.conversation.id, sentMs: sentMs, seq: message.serverSeq,
+            revoke: TestBreak.isOn(.ignoreRevoke) ? nil : message.revoke,
             expireAtMs: message.expireAtMs, clearsOnRead: clearsOnRead)
     }
 

@@ -15,6 +15,7 @@ final class FanOut {
     /// Events whose audience is not started whole, in order of arrival.
     private var open: [EventJob] = []
     private var nextOrder: UInt64 = 0
+    private var pages: UInt = 0
 
     init(_ shard: ShardContext, _ work: WorkTable) {
         self.shard = shard
@@ -153,7 +154,9 @@ final class FanOut {
         guard let page = MemberPage(reply) else { return retryLater(.retryMembers(ref), event) }
         event.failures = 0
         event.fanOutPhase = .ready
-        event.audience.take(page.members, cursor: page.cursor, server: shard.store.client.serverGeneration)
+        pages &+= 1
+        let isForgotten = TestBreak.isOn(.forgetPage) && pages.isMultiple(of: 2)
+        event.audience.take(isForgotten ? [] : page.members, cursor: page.cursor, server: shard.store.client.serverGeneration)
     }
 
     /// A key that is no hash has no members; anything else is tried again.

@@ -34,6 +34,7 @@ final class Recorder {
     func write(_ record: OutcomeRecord, of job: RecipientJob) {
         if !shard.traces.isOff { trace(record, of: job) }
         guard begin(record, of: job.event) else { return }
+        if TestBreak.isOn(.dropResult), let id = record.pushID, id.low & 15 == 0 { return }
         job.machine.recordSent()
         outbox.send(topics.results, key: record.uid, value: writer, tag: job.tag(.record))
     }

@@ -149,7 +149,7 @@ final class Sender {
         else { return }
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
-        if shard.nowNanos &- job.devices[index].checkedNanos > Self.checkAfterNanos {
+        if shard.nowNanos &- job.devices[index].checkedNanos > Self.checkAfterNanos, !TestBreak.isOn(.noRecheck) {
             return check(job, index, ticket: nil)
         }
         guard let client = job.event.app.client(for: token) else { return drop(device, .check(.stop(.noToken))) }
@@ -258,6 +258,10 @@ extension Sender: APNsClientDelegate {
         guard let job = work.recipient(tag.ref), job.isPushing(Int(tag.index)) else {
             _ = client.withdraw(ticket)
             return
+        }
+        if TestBreak.isOn(.noRecheck) { return client.confirm(ticket) }
+        if TestBreak.isOn(.swallowRetry), client.withdraw(ticket) {
+            return drop(job.deviceRef(Int(tag.index)), .check(.finishedElsewhere))
         }
         check(job, Int(tag.index), ticket: ticket)
     }
