@@ -34,7 +34,8 @@ struct ShardParts {
             loop: loop, limits: limits, apps: try apps(), events: events, userState: userState,
             outbox: Outbox(producers: producers, loop: loop, log: log, metrics: metrics.outbox),
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
-            results: configuration.results, stateResults: configuration.stateResults, traces: TracePlan(configuration.trace), stateProgress: stateProgress, shardIndex: index)
+            results: configuration.results, stateResults: configuration.stateResults,
+            traces: TracePlan(configuration.trace), stateProgress: stateProgress, shardIndex: index)
     }
 
     private var limits: PipelineLimits {

@@ -197,7 +197,8 @@ extension OneWorld {
             let held = try #require(seen.accepted(token("n8", "phone")).first)
             #expect(held.atMs - begun >= 1000)
             // Of the user where the read was known at the decision, of the phone where it came before the push.
-            #expect(seen.outcomes(of: "n9-1").contains { $0.hasPrefix("n9") && $0.hasSuffix(" suppressed already_read") })
+            #expect(
+                seen.outcomes(of: "n9-1").contains { $0.hasPrefix("n9") && $0.hasSuffix(" suppressed already_read") })
             #expect(seen.pushes(to: token("n9", "phone")).isEmpty)
         }
 

@@ -1,8 +1,8 @@
 import Dispatch
 import Kafka
-import Telemetry
 import LocalServers
 import Processes
+import Telemetry
 
 /// A member of the workers' group that takes its share of the partitions and does nothing with it: it makes the group
 /// share out anew when it comes and when it goes, however busy the workers are.

@@ -1,9 +1,9 @@
 import JSON
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Testing
-import LocalServers
-import Processes
 import Worker
 
 extension Rows {

@@ -1,10 +1,10 @@
 import JSON
 import Kafka
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Testing
-import LocalServers
-import Processes
 import Worker
 
 extension Rows {

@@ -1,8 +1,8 @@
+import LocalServers
+import Processes
 import Simulator
 import Support
 import Testing
-import LocalServers
-import Processes
 import Worker
 
 /// What a user must be able to rely on whatever goes wrong on the way, one test per rule: `--filter Rows`.

@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
-import Support
 import LocalServers
 import Processes
+import Support
 
 /// A worker as a process of its own, by the built binary: what a test kills, and asks by the operator's pages.
 final class WorkerRun: Sendable {

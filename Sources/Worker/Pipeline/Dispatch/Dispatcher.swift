@@ -171,7 +171,8 @@ final class Dispatcher {
 
     /// Returns the index of the first new device.
     private func addDevices(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) -> Int {
-        for index in job.rebound where decision.routes.contains(where: { $0.device == job.devices[index].route.device }) {
+        for index in job.rebound where decision.routes.contains(where: { $0.device == job.devices[index].route.device })
+        {
             replace(job, index)
         }
         let first = job.devices.count

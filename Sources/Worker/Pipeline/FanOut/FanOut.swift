@@ -156,7 +156,8 @@ final class FanOut {
         event.fanOutPhase = .ready
         pages &+= 1
         let isForgotten = TestBreak.isOn(.forgetPage) && pages.isMultiple(of: 2)
-        event.audience.take(isForgotten ? [] : page.members, cursor: page.cursor, server: shard.store.client.serverGeneration)
+        event.audience.take(
+            isForgotten ? [] : page.members, cursor: page.cursor, server: shard.store.client.serverGeneration)
     }
 
     /// A key that is no hash has no members; anything else is tried again.

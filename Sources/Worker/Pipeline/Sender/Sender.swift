@@ -238,7 +238,8 @@ struct FinishedPush {
 extension Sender: APNsClientDelegate {
     func apns(_ client: APNsClient, didFinish bits: UInt64, outcome: PushOutcome, attempts: Int) {
         guard let tag = Tag(bits) else { return }
-        outcomes.append(FinishedPush(tag: tag, outcome: outcome, attempts: attempts, credential: credential(of: client)))
+        outcomes.append(
+            FinishedPush(tag: tag, outcome: outcome, attempts: attempts, credential: credential(of: client)))
         shard.requestTurn()
     }
 

@@ -46,7 +46,8 @@ final class PipelineMetrics {
         redisRetries = counter("redis_step_retries_total", "Steps taken again because Redis did not answer.")
         unclaimed = counter(
             "redis_unclaimed_total", "Recipients decided while Redis took no writes: pushed without a badge.")
-        parked = counter("redis_owed_claims_total", "Claims that Redis refused, kept in carillon.parked until it takes them.")
+        parked = counter(
+            "redis_owed_claims_total", "Claims that Redis refused, kept in carillon.parked until it takes them.")
         rebalances = counter("kafka_rebalances_total", "Revocations of partitions.")
         assignmentsLost = counter("kafka_assignment_lost_total", "Partitions lost without notice.")
         commits = counter("kafka_commits_total", "Offset commits.", [("result", "ok")])

@@ -1,6 +1,6 @@
 import EventLoop
-import PushCore
 import Kafka
+import PushCore
 import Redis
 import Telemetry
 
