@@ -46,7 +46,7 @@ final class Pipeline {
         lookup = Lookup(shard, work)
         decider = Decider(shard)
         claims = Claims(shard, work)
-        sender = Sender(shard, work, apps: parts.apps)
+        sender = Sender(shard, work, apps: parts.apps, occupancy: parts.occupancy)
         recorder = Recorder(shard, work, topics: parts.topics, outbox: parts.outbox, results: parts.results)
         bursts = Bursts(shard, work)
         dispatcher = Dispatcher(
@@ -119,6 +119,7 @@ final class Pipeline {
         takeSettled()
         expand()
         pollIfReady()
+        sender.tellLeft()
     }
 
     private func takeRecords() {
@@ -407,6 +408,8 @@ struct PipelineParts {
     var metrics: PipelineMetrics
     var results: Configuration.Results
     var traces: TracePlan
+    /// Which devices the shards of the process have a push out for; nil: there is one shard only.
+    var occupancy: DeviceOccupancy?
 }
 
 /// What the shard hears of its pipeline.

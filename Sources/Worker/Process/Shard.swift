@@ -1,31 +1,35 @@
-public import EventLoop
+import EventLoop
 import Kafka
 import Redis
 import Synchronization
-public import Telemetry
+import Telemetry
 
 /// One thread with one loop, and everything of its own on it: Kafka membership, Redis link, APNs connections.
 ///
 /// The actor's executor is the loop, so what the compiler checks is also where the code runs. Shards share nothing but
-/// the metrics registry and the log.
+/// the metrics registry, the log, and a table of the devices that have a push out.
 public actor Shard {
     public nonisolated let index: Int
     private nonisolated let loop: Loop
     private let configuration: Configuration
     private let registry: MetricsRegistry
     private let log: Log
+    private let occupancy: DeviceOccupancy?
     private var runtime: ShardRuntime?
     nonisolated let beat: Heartbeat
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Makes the thread; nothing is connected before `start`.
-    public init(
-        index: Int, configuration: Configuration, registry: MetricsRegistry, log: Log
+    ///
+    /// - Parameter occupancy: which devices the shards of the process have a push out for; nil: it is the only shard.
+    init(
+        index: Int, configuration: Configuration, registry: MetricsRegistry, log: Log, occupancy: DeviceOccupancy?
     ) throws(LoopFault) {
         self.index = index
         self.configuration = configuration
         self.registry = registry
+        self.occupancy = occupancy
         self.log = log.with(["shard": .int(index)])
         beat = Heartbeat()
         loop = try Loop(name: "shard-\(index)")
@@ -38,7 +42,10 @@ public actor Shard {
     public func start(onFatal: @escaping @Sendable () -> Void) throws(StartFault) {
         runtime = try ShardRuntime(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log, beat: beat,
-            onFatal: onFatal)
+            occupancy: occupancy, onFatal: onFatal)
+        occupancy?.join(shard: index, loop: loop) { [weak self] cells in
+            self?.assumeIsolated { $0.runtime?.didVacate(cells) }
+        }
     }
 
     /// What the shard has and lacks just now.
@@ -59,6 +66,7 @@ public actor Shard {
         let isWell = await withCheckedContinuation { continuation in
             runtime.leave { continuation.resume(returning: $0) }
         }
+        occupancy?.part(shard: index)
         runtime.shut()
         self.runtime = nil
         return isWell

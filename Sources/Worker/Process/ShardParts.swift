@@ -12,6 +12,7 @@ struct ShardParts {
     var configuration: Configuration
     var registry: MetricsRegistry
     var log: Log
+    var occupancy: DeviceOccupancy?
 
     func make() throws(StartFault) -> PipelineParts {
         let topics = configuration.kafka.topics
@@ -33,7 +34,8 @@ struct ShardParts {
             loop: loop, limits: limits, apps: try apps(), events: events, userState: userState,
             outbox: Outbox(producers: producers, loop: loop, log: log, metrics: metrics.outbox),
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
-            results: configuration.results, traces: TracePlan(configuration.trace))
+            results: configuration.results, traces: TracePlan(configuration.trace),
+            occupancy: occupancy)
     }
 
     private var limits: PipelineLimits {

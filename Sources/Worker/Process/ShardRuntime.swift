@@ -25,7 +25,7 @@ final class ShardRuntime: PipelineOwner {
 
     init(
         index: Int, loop: Loop, configuration: Configuration, registry: MetricsRegistry, log: Log, beat: Heartbeat,
-        onFatal: @escaping @Sendable () -> Void
+        occupancy: DeviceOccupancy?, onFatal: @escaping @Sendable () -> Void
     ) throws(StartFault) {
         self.index = index
         self.loop = loop
@@ -33,7 +33,8 @@ final class ShardRuntime: PipelineOwner {
         self.beat = beat
         self.onFatal = onFatal
         let parts = ShardParts(
-            index: index, loop: loop, configuration: configuration, registry: registry, log: log)
+            index: index, loop: loop, configuration: configuration, registry: registry, log: log,
+            occupancy: occupancy)
         pipeline = Pipeline(try parts.make())
         pipeline.owner = self
         do throws(LoopFault) {
@@ -76,6 +77,9 @@ final class ShardRuntime: PipelineOwner {
             }, brakes: brakes,
             endToEnd: pipeline.shard.metrics.endToEnd)
     }
+
+    /// Devices were left that some shard awaits.
+    func didVacate(_ cells: [DeviceOccupancy.Cell]) { pipeline.sender.didVacate(cells) }
 
     // MARK: - The end
 
