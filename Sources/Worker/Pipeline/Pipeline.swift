@@ -27,6 +27,7 @@ final class Pipeline {
     let digests: Digests
     let userStates: UserStates
     let badgeUpdates: BadgeUpdates
+    let newestBadges: NewestBadges
     let apps: [String: AppContext]
     /// Members who get nothing: routed once all of this turn are decided about, and their marks put together after that.
     private let denied = Tray<RecipientJob>()
@@ -46,7 +47,7 @@ final class Pipeline {
         lookup = Lookup(shard, work)
         decider = Decider(shard)
         claims = Claims(shard, work)
-        sender = Sender(shard, work, apps: parts.apps, occupancy: parts.occupancy)
+        sender = Sender(shard, work, apps: parts.apps, occupancy: parts.shared.occupancy)
         recorder = Recorder(shard, work, topics: parts.topics, outbox: parts.outbox, results: parts.results)
         bursts = Bursts(shard, work)
         dispatcher = Dispatcher(
@@ -54,6 +55,7 @@ final class Pipeline {
         digests = Digests(shard, apps: apps)
         userStates = UserStates(shard)
         badgeUpdates = BadgeUpdates(shard, work, sender: sender, recorder: recorder)
+        newestBadges = NewestBadges(shard, sender: sender, bursts: bursts, updates: badgeUpdates)
         shard.runTurn = { [unowned self] in turn() }
     }
 
@@ -98,7 +100,7 @@ final class Pipeline {
     }
 
     /// Work in hand: records read whose offsets are not settled, and what they wait for.
-    var pendingCount: Int { work.events.count + userStates.count + work.badgeUpdates.count }
+    var pendingCount: Int { work.events.count + userStates.count + work.badgeUpdates.count + newestBadges.count }
 
     // MARK: A turn
 
@@ -184,6 +186,7 @@ final class Pipeline {
             if push.tag.stage == .updatePush { badgeUpdates.didFinish(push) } else { dispatcher.didFinish(push) }
         }
         dispatcher.recorded.takeAll(recorder.sealIfEnded)
+        dispatcher.acceptedBadges.takeAll(newestBadges.look)
     }
 
     /// Pushes of devices whose turn has come: made, then handed to the APNs clients together.
@@ -325,6 +328,7 @@ final class Pipeline {
 
     private func tick() {
         for intake in [events, userState] { intake.tick(hasRoom: hasRoom(intake)) }
+        events.noteShare()
         // Live devices do not wait until APNs has room for the rest of a giant group.
         fanOut.forEachOpen { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
         expand()
@@ -374,7 +378,7 @@ extension Pipeline: IntakeOwner {
     }
 
     func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
-        guard intake === events else { return userStates.count + work.badgeUpdates.count > 0 }
+        guard intake === events else { return userStates.count + badgeUpdates.holdingCount > 0 }
         var hasWork = false
         work.events.forEach { if $0.isOf(partitions) { hasWork = true } }
         return hasWork
@@ -382,6 +386,7 @@ extension Pipeline: IntakeOwner {
 
     func intakeDidAssign(_ intake: Intake) {
         shard.metrics.assignedPartitions.set(assignedCount)
+        if intake === events { intake.noteShare() }
     }
 
     func intakeDidCommit(_ intake: Intake) { owner?.pipelineDidCommit() }
@@ -408,8 +413,8 @@ struct PipelineParts {
     var metrics: PipelineMetrics
     var results: Configuration.Results
     var traces: TracePlan
-    /// Which devices the shards of the process have a push out for; nil: there is one shard only.
-    var occupancy: DeviceOccupancy?
+    /// What the shards of the process share.
+    var shared: ProcessShared
 }
 
 /// What the shard hears of its pipeline.

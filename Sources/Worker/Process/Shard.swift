@@ -7,14 +7,14 @@ import Telemetry
 /// One thread with one loop, and everything of its own on it: Kafka membership, Redis link, APNs connections.
 ///
 /// The actor's executor is the loop, so what the compiler checks is also where the code runs. Shards share nothing but
-/// the metrics registry, the log, and a table of the devices that have a push out.
+/// the metrics registry, the log, and `ProcessShared`.
 public actor Shard {
     public nonisolated let index: Int
     private nonisolated let loop: Loop
     private let configuration: Configuration
     private let registry: MetricsRegistry
     private let log: Log
-    private let occupancy: DeviceOccupancy?
+    private let shared: ProcessShared
     private var runtime: ShardRuntime?
     nonisolated let beat: Heartbeat
 
@@ -22,14 +22,14 @@ public actor Shard {
 
     /// Makes the thread; nothing is connected before `start`.
     ///
-    /// - Parameter occupancy: which devices the shards of the process have a push out for; nil: it is the only shard.
+    /// - Parameter shared: what it has in common with the process's other shards.
     init(
-        index: Int, configuration: Configuration, registry: MetricsRegistry, log: Log, occupancy: DeviceOccupancy?
+        index: Int, configuration: Configuration, registry: MetricsRegistry, log: Log, shared: ProcessShared
     ) throws(LoopFault) {
         self.index = index
         self.configuration = configuration
         self.registry = registry
-        self.occupancy = occupancy
+        self.shared = shared
         self.log = log.with(["shard": .int(index)])
         beat = Heartbeat()
         loop = try Loop(name: "shard-\(index)")
@@ -42,8 +42,8 @@ public actor Shard {
     public func start(onFatal: @escaping @Sendable () -> Void) throws(StartFault) {
         runtime = try ShardRuntime(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log, beat: beat,
-            occupancy: occupancy, onFatal: onFatal)
-        occupancy?.join(shard: index, loop: loop) { [weak self] cells in
+            shared: shared, onFatal: onFatal)
+        shared.occupancy?.join(shard: index, loop: loop) { [weak self] cells in
             self?.assumeIsolated { $0.runtime?.didVacate(cells) }
         }
     }
@@ -66,7 +66,7 @@ public actor Shard {
         let isWell = await withCheckedContinuation { continuation in
             runtime.leave { continuation.resume(returning: $0) }
         }
-        occupancy?.part(shard: index)
+        shared.occupancy?.part(shard: index)
         runtime.shut()
         self.runtime = nil
         return isWell

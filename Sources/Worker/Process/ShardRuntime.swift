@@ -25,7 +25,7 @@ final class ShardRuntime: PipelineOwner {
 
     init(
         index: Int, loop: Loop, configuration: Configuration, registry: MetricsRegistry, log: Log, beat: Heartbeat,
-        occupancy: DeviceOccupancy?, onFatal: @escaping @Sendable () -> Void
+        shared: ProcessShared, onFatal: @escaping @Sendable () -> Void
     ) throws(StartFault) {
         self.index = index
         self.loop = loop
@@ -34,7 +34,7 @@ final class ShardRuntime: PipelineOwner {
         self.onFatal = onFatal
         let parts = ShardParts(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log,
-            occupancy: occupancy)
+            shared: shared)
         pipeline = Pipeline(try parts.make())
         pipeline.owner = self
         do throws(LoopFault) {

@@ -11,6 +11,8 @@ final class Dispatcher {
     let ended: Tray<RecipientJob> = Tray()
     /// Recipients with a new record, whose mark may be put together once all of this stage have theirs.
     let recorded: Tray<RecipientJob> = Tray()
+    /// Numbers that were accepted while other workers may push the same devices.
+    let acceptedBadges: Tray<AcceptedBadge> = Tray()
     let shard: ShardContext
     let work: WorkTable
     let claims: Claims

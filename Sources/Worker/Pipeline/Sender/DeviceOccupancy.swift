@@ -78,6 +78,11 @@ final class DeviceOccupancy: @unchecked Sendable {
         Int(cell) < count && cells[Int(cell)].load(ordering: .relaxed) == Self.awaited
     }
 
+    /// Somebody has a push out to a device of the cell.
+    func isTaken(_ cell: Cell) -> Bool {
+        Int(cell) < count && cells[Int(cell)].load(ordering: .relaxed) != Self.free
+    }
+
     /// Cells that are not free; looks at the whole table.
     var takenCount: Int {
         (0..<count).reduce(0) { $0 + (cells[$1].load(ordering: .relaxed) == Self.free ? 0 : 1) }

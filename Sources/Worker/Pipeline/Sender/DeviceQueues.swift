@@ -30,6 +30,17 @@ struct DeviceQueues<Item> {
     /// Other shards may push the same devices.
     var isShared: Bool { occupancy != nil }
 
+    /// A push of the device is out, here or in another shard, or waits here.
+    func isBusy(_ token: String) -> Bool {
+        let key = Self.key(of: token)
+        return queues[key] != nil || (occupancy.map { $0.isTaken($0.cell(of: key)) } ?? false)
+    }
+
+    /// A push waits here for the device.
+    func hasWaiting(_ token: String) -> Bool {
+        waitingCount > 0 && !(queues[Self.key(of: token)]?.isEmpty ?? true)
+    }
+
     /// A push whose turn has come, and the device that it now occupies.
     struct Turn {
         var item: Item

@@ -70,6 +70,12 @@ final class Sender {
     /// Pushes that wait for another one of their device.
     var waitingForDevice: Int { queues.waitingCount }
 
+    /// A push of the device is queued or out in this process.
+    func isBusy(_ token: BoundToken) -> Bool { queues.isBusy(token.record.hex) }
+
+    /// Behind the device's push that is out another one of this shard waits.
+    func hasWaiting(for token: BoundToken) -> Bool { queues.hasWaiting(token.record.hex) }
+
     // MARK: The device's queue and the app's rate
 
     /// The push to this device is sent when the device is free.
