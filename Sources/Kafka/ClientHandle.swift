@@ -89,7 +89,7 @@ private let logCallback: @convention(c) (OpaquePointer?, Int32, UnsafePointer<CC
     }
 
 /// Runs `body` once on a detached thread; where no thread can be made, right here.
-private func detach(_ body: @escaping @Sendable () -> Void) {
+func detach(_ body: @escaping @Sendable () -> Void) {
     final class Box: Sendable {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }

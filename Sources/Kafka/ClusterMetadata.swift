@@ -61,3 +61,32 @@ extension ClusterMetadata.Topic {
         error = raw.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(raw.err)
     }
 }
+
+extension KafkaConsumer {
+    /// Asks the broker how many partitions a subscribed topic has, without blocking: on a thread of its own, which ends
+    /// with the answer.
+    ///
+    /// librdkafka has no call that would only look into what it knows. Ask after an assignment: the topic is there then,
+    /// so the question, which is by name, creates none.
+    ///
+    /// - Parameter topic: index into `topics`.
+    /// - Parameter done: called on that thread; nil where no broker answered within `timeoutMs`.
+    public func countPartitions(
+        of topic: Int, timeoutMs: Int = 5_000, _ done: @escaping @Sendable (Int?) -> Void
+    ) {
+        guard topics.indices.contains(topic) else { return done(nil) }
+        let (handle, name) = (handle, topics[topic])
+        detach {
+            guard let raw = rd_kafka_topic_new(handle.raw, name, nil) else { return done(nil) }
+            defer { rd_kafka_topic_destroy(raw) }
+            var found: UnsafePointer<rd_kafka_metadata>?
+            let code = rd_kafka_metadata(handle.raw, 0, raw, &found, Int32(clamping: timeoutMs))
+            guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let found else { return done(nil) }
+            defer { rd_kafka_metadata_destroy(found) }
+            let topics = UnsafeBufferPointer(start: found.pointee.topics, count: Int(max(0, found.pointee.topic_cnt)))
+            let count = topics.first { $0.err == RD_KAFKA_RESP_ERR_NO_ERROR && $0.topic.map { String(cString: $0) } == name }
+                .map { Int($0.partition_cnt) }
+            done(count)
+        }
+    }
+}

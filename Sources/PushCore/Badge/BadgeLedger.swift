@@ -105,6 +105,11 @@ public enum BadgeRule {
         capped(value, cap: cap)
     }
 
+    /// Whether a number that was pushed beside an alert is lower than what would be pushed now.
+    public static func isOvertaken(_ pushed: Int64, newest: Int64, _ policy: borrowing AppPolicy) -> Bool {
+        besideAlert(newest, policy).map { $0 > pushed } ?? false
+    }
+
     private static func capped(_ value: Int64, cap: Int64) -> Int64 {
         cap > 0 ? min(max(0, value), cap) : max(0, value)
     }

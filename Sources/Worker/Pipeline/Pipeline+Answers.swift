@@ -27,7 +27,7 @@ extension Pipeline: RedisClientDelegate {
         case .due: digests.didClaimDue(tag, reply)
         case .digest: digests.didTake(tag.ref, count: reply[0].int64, oldestMs: reply[1].int64 ?? 0)
         case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didReply(tag, reply)
-        case .newestBase, .newestSize: break
+        case .newestBase, .newestSize: newestBadges.didReply(tag, reply)
         case .note, .push, .updatePush: break
         case .record, .eventRecord, .delivery, .deadLetter, .parked, .updateRecord, .stateResult: break
         }
@@ -49,7 +49,8 @@ extension Pipeline: RedisClientDelegate {
         case .burst: bursts.didLook(tag.ref, nil)
         case .digest: digests.didTake(tag.ref, count: nil, oldestMs: 0)
         case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didFail(tag)
-        case .due, .newestBase, .newestSize: break
+        case .newestBase, .newestSize: newestBadges.didFail(tag)
+        case .due: break
         case .note, .push, .updatePush: break
         case .record, .eventRecord, .delivery, .deadLetter, .parked, .updateRecord, .stateResult: break
         }

@@ -30,6 +30,7 @@ final class Pipeline {
     private let stateWatch: StateWatch
     /// Events wait for the user state that stood there at assignment: since when (monotonic); nil: they do not.
     private var stateFirstNanos: UInt64?
+    let newestBadges: NewestBadges
     let apps: [String: AppContext]
     /// Members who get nothing: routed once all of this turn are decided about, and their marks put together after that.
     private let denied = Tray<RecipientJob>()
@@ -50,7 +51,7 @@ final class Pipeline {
         lookup = Lookup(shard, work)
         decider = Decider(shard)
         claims = Claims(shard, work)
-        sender = Sender(shard, work, apps: parts.apps)
+        sender = Sender(shard, work, apps: parts.apps, occupancy: parts.shared.occupancy)
         recorder = Recorder(shard, work, topics: parts.topics, outbox: parts.outbox, results: parts.results)
         bursts = Bursts(shard, work)
         dispatcher = Dispatcher(
@@ -59,7 +60,8 @@ final class Pipeline {
         userStates = UserStates(
             shard, results: parts.stateResults ? (outbox: parts.outbox, topic: parts.topics.stateResults) : nil)
         badgeUpdates = BadgeUpdates(shard, work, sender: sender, recorder: recorder)
-        stateWatch = StateWatch(userState, parts.stateProgress, shardIndex: parts.shardIndex)
+        stateWatch = StateWatch(userState, parts.shared.stateProgress, shardIndex: parts.shardIndex)
+        newestBadges = NewestBadges(shard, sender: sender, bursts: bursts, updates: badgeUpdates)
         shard.runTurn = { [unowned self] in turn() }
     }
 
@@ -107,7 +109,7 @@ final class Pipeline {
     }
 
     /// Work in hand: records read whose offsets are not settled, and what they wait for.
-    var pendingCount: Int { work.events.count + userStates.count + work.badgeUpdates.count }
+    var pendingCount: Int { work.events.count + userStates.count + work.badgeUpdates.count + newestBadges.count }
 
     // MARK: A turn
 
@@ -128,6 +130,7 @@ final class Pipeline {
         takeSettled()
         expand()
         pollIfReady()
+        sender.tellLeft()
     }
 
     private func takeRecords() {
@@ -192,6 +195,7 @@ final class Pipeline {
             if push.tag.stage == .updatePush { badgeUpdates.didFinish(push) } else { dispatcher.didFinish(push) }
         }
         dispatcher.recorded.takeAll(recorder.sealIfEnded)
+        dispatcher.acceptedBadges.takeAll(newestBadges.look)
     }
 
     /// Pushes of devices whose turn has come: made, then handed to the APNs clients together.
@@ -336,6 +340,7 @@ final class Pipeline {
 
     private func tick() {
         for intake in [events, userState] { intake.tick(hasRoom: hasRoom(intake)) }
+        events.noteShare()
         // Live devices do not wait until APNs has room for the rest of a giant group.
         fanOut.forEachOpen { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
         expand()
@@ -397,7 +402,7 @@ extension Pipeline: IntakeOwner {
     }
 
     func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
-        guard intake === events else { return userStates.count + work.badgeUpdates.count > 0 }
+        guard intake === events else { return userStates.count + badgeUpdates.holdingCount > 0 }
         var hasWork = false
         work.events.forEach { if $0.isOf(partitions) { hasWork = true } }
         return hasWork
@@ -411,6 +416,7 @@ extension Pipeline: IntakeOwner {
             events.block(.stateFirst, true)
         }
         shard.metrics.assignedPartitions.set(assignedCount)
+        if intake === events { intake.noteShare() }
     }
 
     func intakeDidCommit(_ intake: Intake) { owner?.pipelineDidCommit() }
@@ -439,8 +445,9 @@ struct PipelineParts {
     /// Whether records of user state are told of in `push.state-results`.
     var stateResults: Bool
     var traces: TracePlan
-    /// Of the process, and which of its shards this is.
-    var stateProgress: StateProgress
+    /// What the shards of the process share.
+    var shared: ProcessShared
+    /// Which of its shards this is.
     var shardIndex: Int
 }
 

@@ -7,27 +7,29 @@ import Telemetry
 /// One thread with one loop, and everything of its own on it: Kafka membership, Redis link, APNs connections.
 ///
 /// The actor's executor is the loop, so what the compiler checks is also where the code runs. Shards share nothing but
-/// the metrics registry and the log.
+/// the metrics registry, the log, and `ProcessShared`.
 public actor Shard {
     public nonisolated let index: Int
     private nonisolated let loop: Loop
     private let configuration: Configuration
     private let registry: MetricsRegistry
     private let log: Log
+    private let shared: ProcessShared
     private var runtime: ShardRuntime?
-    private let stateProgress: StateProgress
     nonisolated let beat: Heartbeat
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Makes the thread; nothing is connected before `start`.
+    ///
+    /// - Parameter shared: what it has in common with the process's other shards.
     init(
-        index: Int, configuration: Configuration, registry: MetricsRegistry, log: Log, stateProgress: StateProgress
+        index: Int, configuration: Configuration, registry: MetricsRegistry, log: Log, shared: ProcessShared
     ) throws(LoopFault) {
         self.index = index
         self.configuration = configuration
         self.registry = registry
-        self.stateProgress = stateProgress
+        self.shared = shared
         self.log = log.with(["shard": .int(index)])
         beat = Heartbeat()
         loop = try Loop(name: "shard-\(index)")
@@ -40,7 +42,10 @@ public actor Shard {
     public func start(onFatal: @escaping @Sendable () -> Void) throws(StartFault) {
         runtime = try ShardRuntime(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log, beat: beat,
-            stateProgress: stateProgress, onFatal: onFatal)
+            shared: shared, onFatal: onFatal)
+        shared.occupancy?.join(shard: index, loop: loop) { [weak self] cells in
+            self?.assumeIsolated { $0.runtime?.didVacate(cells) }
+        }
     }
 
     /// What the shard has and lacks just now.
@@ -61,6 +66,7 @@ public actor Shard {
         let isWell = await withCheckedContinuation { continuation in
             runtime.leave { continuation.resume(returning: $0) }
         }
+        shared.occupancy?.part(shard: index)
         runtime.shut()
         self.runtime = nil
         return isWell

@@ -12,7 +12,7 @@ struct ShardParts {
     var configuration: Configuration
     var registry: MetricsRegistry
     var log: Log
-    var stateProgress: StateProgress
+    var shared: ProcessShared
 
     func make() throws(StartFault) -> PipelineParts {
         let topics = configuration.kafka.topics
@@ -35,7 +35,7 @@ struct ShardParts {
             outbox: Outbox(producers: producers, loop: loop, log: log, metrics: metrics.outbox),
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
             results: configuration.results, stateResults: configuration.stateResults,
-            traces: TracePlan(configuration.trace), stateProgress: stateProgress, shardIndex: index)
+            traces: TracePlan(configuration.trace), shared: shared, shardIndex: index)
     }
 
     private var limits: PipelineLimits {

@@ -25,7 +25,7 @@ final class ShardRuntime: PipelineOwner {
 
     init(
         index: Int, loop: Loop, configuration: Configuration, registry: MetricsRegistry, log: Log, beat: Heartbeat,
-        stateProgress: StateProgress, onFatal: @escaping @Sendable () -> Void
+        shared: ProcessShared, onFatal: @escaping @Sendable () -> Void
     ) throws(StartFault) {
         self.index = index
         self.loop = loop
@@ -34,7 +34,7 @@ final class ShardRuntime: PipelineOwner {
         self.onFatal = onFatal
         let parts = ShardParts(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log,
-            stateProgress: stateProgress)
+            shared: shared)
         pipeline = Pipeline(try parts.make())
         pipeline.owner = self
         do throws(LoopFault) {
@@ -78,6 +78,9 @@ final class ShardRuntime: PipelineOwner {
             }, brakes: brakes,
             endToEnd: pipeline.shard.metrics.endToEnd)
     }
+
+    /// Devices were left that some shard awaits.
+    func didVacate(_ cells: [DeviceOccupancy.Cell]) { pipeline.sender.didVacate(cells) }
 
     // MARK: - The end
 

@@ -46,13 +46,12 @@ public actor WorkerProcess {
     /// - Parameter onFatal: the Kafka client died for good; the process is expected to exit with 70.
     public func start(onFatal: @escaping @Sendable () -> Void = {}) async throws(StartFault) {
         let count = configuration.shardCount
-        let stateProgress = StateProgress(shardCount: count)
+        let shared = ProcessShared(shardCount: count)
         for index in 0..<count {
             let shard: Shard
             do throws(LoopFault) {
                 shard = try Shard(
-                    index: index, configuration: configuration, registry: registry, log: log,
-                    stateProgress: stateProgress)
+                    index: index, configuration: configuration, registry: registry, log: log, shared: shared)
             } catch {
                 throw StartFault(error.description)
             }

@@ -25,8 +25,8 @@ final class BadgeUpdate {
     var changes: [ChangeJob]
     /// Events, recalls, that are kept until it has ended.
     var events: [EventJob] = []
-    /// Only this device is to be told; nil: all that were pushed.
-    let device: String?
+    /// Why one device is told a number once more; nil: reads lowered it, and all devices that were pushed are told.
+    let newest: Newest?
     var ref = WorkRef.none
     /// Answers that the present step waits for.
     var awaiting = 0
@@ -41,6 +41,17 @@ final class BadgeUpdate {
     var open = 0
     /// Records that the broker has not acknowledged.
     var unackedRecords = 0
+
+    /// A push with a lower number was out while another worker claimed a higher one.
+    struct Newest {
+        /// What the push carried.
+        var pushed: Int64
+        /// When it is given up, monotonic: a process that ends does not wait for it.
+        var untilNanos: UInt64
+
+        /// Also how long APNs may take.
+        static let patienceMs: Int64 = 5_000
+    }
 
     /// One device on its way.
     struct Target {
@@ -67,12 +78,26 @@ final class BadgeUpdate {
         }
     }
 
-    init(app: AppContext, uid: String, eventID: String, changes: [ChangeJob] = [], device: String? = nil) {
+    init(app: AppContext, uid: String, eventID: String, changes: [ChangeJob] = []) {
         self.app = app
         self.uid = uid
         self.eventID = eventID
         self.changes = changes
-        self.device = device
+        newest = nil
+    }
+
+    /// The number once more, for no record's sake.
+    init(_ accepted: AcceptedBadge, nowNanos: UInt64) {
+        app = accepted.app
+        uid = accepted.uid
+        eventID = accepted.eventID
+        changes = []
+        newest = Newest(
+            pushed: accepted.badge, untilNanos: nowNanos &+ UInt64(Newest.patienceMs) &* 1_000_000)
+        let id = PushID.make(
+            app: accepted.app.id, uid: uid, msgID: eventID, kind: "newest", tokenHex: accepted.token.record.hex)
+        targets = [Target(accepted.token, pushID: id, startedNanos: nowNanos)]
+        open = 1
     }
 
     /// Whose badge it is about.
@@ -87,7 +112,7 @@ final class BadgeUpdate {
 
     /// The newest alert token of each device that is to be told.
     func chooseTargets(nowNanos: UInt64) {
-        let wanted = device.map { [$0] } ?? Set(pushed)
+        let wanted = Set(pushed)
         var newest: [String: BoundToken] = [:]
         for token in tokens where token.record.type == .alert && wanted.contains(token.device) {
             if let other = newest[token.device], other.version >= token.version { continue }

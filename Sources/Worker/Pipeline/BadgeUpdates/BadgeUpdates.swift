@@ -18,6 +18,8 @@ final class BadgeUpdates {
     private let recorder: Recorder
     /// Of each user the update that more reads may join.
     private var joinable: [BadgeUpdate.Owner: BadgeUpdate] = [:]
+    /// Tokens of devices that are told a number once more.
+    private var newest: Set<String> = []
 
     init(_ shard: ShardContext, _ work: WorkTable, sender: Sender, recorder: Recorder) {
         self.shard = shard
@@ -57,6 +59,18 @@ final class BadgeUpdates {
         update.events.append(recall.event)
         recall.event.openParts += 1
     }
+
+    /// A number that is sent once more to its device: one at a time per device.
+    func begin(_ accepted: AcceptedBadge) {
+        guard !work.badgeUpdates.isFull, newest.insert(accepted.token.record.hex).inserted else { return }
+        let update = BadgeUpdate(accepted, nowNanos: shard.nowNanos)
+        work.insert(update)
+        sender.enqueue(
+            DeviceRef(work: update.ref, device: 0, isBadgeUpdate: true), to: accepted.token, app: accepted.app)
+    }
+
+    /// Updates that hold records' offsets.
+    var holdingCount: Int { work.badgeUpdates.count - newest.count }
 
     private func finish(_ change: ChangeJob) {
         done.append(change)
@@ -119,6 +133,9 @@ final class BadgeUpdates {
         else { return }
         let index = device.device
         if let ticket { update.targets[index].ticket = ticket }
+        if let newest = update.newest, newest.untilNanos <= shard.nowNanos {
+            return stop(update, index, .expired)
+        }
         update.targets[index].awaiting = 3
         update.targets[index].hasFailed = false
         do throws(RedisFault) {
@@ -152,22 +169,23 @@ final class BadgeUpdates {
         guard let client = update.app.client(for: target.token) else {
             return end(update, index, .suppressed, Reason.noToken.rawValue)
         }
-        if !target.isOwned {
-            if let ticket = target.ticket, !client.apns.withdraw(ticket) { return }
-            return end(update, index, .suppressed, Reason.tokenMoved.rawValue)
+        if !target.isOwned { return stop(update, index, .tokenMoved) }
+        let badge = BadgeRule.alone(target.base.badge(size: target.size), cap: update.app.policy.badgeCap)
+        if let newest = update.newest, badge <= newest.pushed || sender.hasWaiting(for: target.token) {
+            return stop(update, index, .coalesced)
         }
+        let patienceMs = update.newest == nil ? BadgeUpdate.patienceMs : BadgeUpdate.Newest.patienceMs
         let nowMs = shard.nowMs
         guard let device = DeviceToken(token.hex),
             let headers = try? PushHeaders(
                 topic: token.topic, pushType: .alert, expirationSeconds: nowMs / 1000 + BadgeUpdate.storedSeconds,
                 collapseID: BadgeUpdate.collapseID)
         else { return end(update, index, .suppressed, Reason.noToken.rawValue) }
-        let badge = BadgeRule.alone(target.base.badge(size: target.size), cap: update.app.policy.badgeCap)
         update.targets[index].badge = badge
         let push = Push(
             tag: update.tag(.updatePush, index), token: device, headers: headers,
             id: target.pushID,
-            payload: PayloadTemplate.badgeAlone(badge), expiresAtMs: nowMs + BadgeUpdate.patienceMs, lane: .silent)
+            payload: PayloadTemplate.badgeAlone(badge), expiresAtMs: nowMs + patienceMs, lane: .silent)
         if let ticket = target.ticket {
             update.targets[index].ticket = nil
             return client.apns.renew(ticket, with: push)
@@ -183,6 +201,16 @@ final class BadgeUpdates {
                 "a badge was unfit to be sent", ["fault": .string(fault.text), "app": .string(update.app.id)])
             end(update, index, .rejected, "Unfit")
         }
+    }
+
+    /// The device is not told after all.
+    private func stop(_ update: BadgeUpdate, _ index: Int, _ reason: Reason) {
+        let target = update.targets[index]
+        // It has ended in the client meanwhile, and its outcome says how.
+        if let ticket = target.ticket, let client = update.app.client(for: target.token), !client.apns.withdraw(ticket) {
+            return
+        }
+        end(update, index, .suppressed, reason.rawValue)
     }
 
     /// APNs' answer. A dead token goes with the user's next alert.
@@ -207,8 +235,8 @@ final class BadgeUpdates {
         update.targets[index].isEnded = true
         update.open -= 1
         let target = update.targets[index]
-        // An alert's record tells of its number; the same number once more has no record of its own.
-        if update.device == nil {
+        // The alerts' records tell of their numbers; a number once more has no record of its own.
+        if update.newest == nil {
             var record = OutcomeRecord(uid: update.uid, device: target.token.device, verdict: verdict, reason: reason)
             record.pushID = target.pushID
             record.badge = target.badge
@@ -234,8 +262,10 @@ final class BadgeUpdates {
 
     /// The number was told: Redis forgets that it was not, and the reads are settled.
     private func finish(_ update: BadgeUpdate) {
-        if update.device == nil {
+        if update.newest == nil {
             try? shard.store.badgeTold(app: update.app.id, uid: update.uid, tag: Tag.noteBits)
+        } else if let target = update.targets.first {
+            newest.remove(target.token.record.hex)
         }
         work.remove(update)
         for change in update.changes { finish(change) }

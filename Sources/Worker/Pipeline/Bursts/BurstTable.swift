@@ -74,6 +74,12 @@ struct BurstTable<Member> {
         return members
     }
 
+    /// Members wait for the end of its window, or are being looked at.
+    func isWaiting(_ key: Key) -> Bool {
+        guard let burst = bursts[key] else { return false }
+        return !burst.waiting.isEmpty || burst.unanswered > 0
+    }
+
     enum Close {
         /// Others have yet to answer.
         case pending

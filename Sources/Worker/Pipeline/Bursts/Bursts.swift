@@ -50,6 +50,9 @@ final class Bursts {
         return true
     }
 
+    /// Alerts wait for the end of this burst's window.
+    func isWaiting(_ key: PushID) -> Bool { table.isWaiting(key) }
+
     private func plan(_ key: PushID, _ window: UInt32, of app: AppContext) {
         shard.timers.schedule(.burst(key, window: window), dueNanos: shard.nowNanos &+ app.coalesceNanos)
     }

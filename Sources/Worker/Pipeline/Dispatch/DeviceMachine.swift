@@ -77,6 +77,13 @@ struct DeviceMachine: Equatable {
         return true
     }
 
+    /// A push that backed off is tried again. True: it occupies the device from now on.
+    mutating func resume() -> Bool {
+        guard phase == .backingOff else { return false }
+        phase = .sent
+        return true
+    }
+
     /// What the end of a device leaves behind.
     enum Left: Equatable {
         /// It had ended, or was replaced, before: nothing is to be done.

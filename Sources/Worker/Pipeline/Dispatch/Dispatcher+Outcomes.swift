@@ -26,6 +26,7 @@ extension Dispatcher {
             record.credential = push.credential
             record.latencyMs = Int64(latency / 1_000_000)
         }
+        if isAccepted, !shard.share.isWhole { noteBadge(job, index, bound) }
         weigh(ending, of: bound, job)
         deliverCopy(job, index, accepted: isAccepted, alert: !isAccepted)
         endHoldsWithoutDesktop(job)
@@ -51,6 +52,18 @@ extension Dispatcher {
             try? shard.store.beginActivity(
                 app: app, uid: job.uid, activityID: activityID, atMs: now, tag: job.tag(.note))
         }
+    }
+
+    /// Another worker may have claimed a higher number while this push was out.
+    private func noteBadge(_ job: RecipientJob, _ index: Int, _ token: BoundToken) {
+        let app = job.event.app
+        guard let badge = job.devices[index].badge, token.record.type == .alert, app.policy.badge == .server else { return }
+        let burst =
+            app.coalesceNanos == 0
+            ? nil : BurstRule.key(app: app.id, uid: job.uid, conversation: job.event.conversationID)
+        acceptedBadges.append(
+            AcceptedBadge(
+                app: app, uid: job.uid, eventID: job.event.id, token: token, badge: badge, burst: burst))
     }
 
     /// A dead token goes, unless so many go for the same cause that the cause is more likely ours.

@@ -13,6 +13,8 @@ final class Dispatcher {
     let recorded = Tray<RecipientJob>()
     /// Recipients whose recall lowered a badge that is to be told to their devices.
     let lowered = Tray<RecipientJob>()
+    /// Numbers that were accepted while other workers may push the same devices.
+    let acceptedBadges = Tray<AcceptedBadge>()
     let shard: ShardContext
     let work: WorkTable
     let claims: Claims

@@ -64,6 +64,19 @@ final class Intake {
     /// Partitions of the input topics that it has; those of `carillon.parked` are nobody's concern.
     var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic] == .parked ? $0 : $0 + 1 } }
 
+    /// Partitions that the process's share counts as this shard's.
+    private var sharedCount = 0
+
+    /// Of the events: tells how many partitions are assigned, and has the number of all partitions asked for where it is
+    /// not known any more.
+    func noteShare() {
+        let count = consumer.assignment.count
+        shard.share.add(count - sharedCount)
+        sharedCount = count
+        guard shard.share.beginAsking() else { return }
+        consumer.countPartitions(of: 0) { [share = shard.share] in share.learn($0) }
+    }
+
     // MARK: Reading
 
     /// Reading has stopped for want of room.

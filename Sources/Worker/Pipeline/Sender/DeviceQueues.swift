@@ -3,19 +3,49 @@
 ///
 /// Keyed by a hash of the device token: two tokens that share one would only wait for each other. A device that waits
 /// for nothing costs one entry while its push is out.
+///
+/// Where other shards of the process may push the same device, its cell of their common table is taken too. A push whose
+/// device is free here and whose cell is taken stays at the head of its queue until the cell is left.
 struct DeviceQueues<Item> {
+    /// Shared by the shards of the process; nil: this is the only one, and nothing of the below is touched.
+    private let occupancy: DeviceOccupancy?
     private var queues: [UInt64: Queue] = [:]
+    /// Devices whose next push waits for a cell, by cell, in the order in which they came.
+    private var blocked: [DeviceOccupancy.Cell: [UInt64]] = [:]
+    /// Cells that were awaited and left, for which devices wait here.
+    private var vacated: [DeviceOccupancy.Cell] = []
+    /// Cells that were left here and are awaited: all shards are to be told (`tellLeft`).
+    private var left: [DeviceOccupancy.Cell] = []
     /// Devices that became free and whose next push has not been given out.
     private var freed: [UInt64] = []
     private var isServed = false
 
-    /// Devices with a push out.
+    init(sharing occupancy: DeviceOccupancy? = nil) {
+        self.occupancy = occupancy
+    }
+
+    /// Devices with a push out, or one that waits for a cell.
     var busyCount: Int { queues.count }
     private(set) var waitingCount = 0
+    /// Other shards may push the same devices.
+    var isShared: Bool { occupancy != nil }
+
+    /// A push of the device is out, here or in another shard, or waits here.
+    func isBusy(_ token: String) -> Bool {
+        let key = Self.key(of: token)
+        return queues[key] != nil || (occupancy.map { $0.isTaken($0.cell(of: key)) } ?? false)
+    }
+
+    /// A push waits here for the device.
+    func hasWaiting(_ token: String) -> Bool {
+        waitingCount > 0 && !(queues[Self.key(of: token)]?.isEmpty ?? true)
+    }
 
     /// A push whose turn has come, and the device that it now occupies.
     struct Turn {
         var item: Item
+        /// Another shard may have pushed the device since this push was claimed: its number may be old.
+        var hasWaitedForCell: Bool
         fileprivate var device: UInt64
     }
 
@@ -23,6 +53,12 @@ struct DeviceQueues<Item> {
     private struct Queue {
         private var items: [Item?] = []
         private var head = 0
+        /// Nothing of the device is out here: its next push waits for the device's cell.
+        var isBlocked = false
+        /// It was blocked since something came into it.
+        var wasBlocked = false
+
+        var isEmpty: Bool { head >= items.count }
 
         mutating func append(_ item: Item) { items.append(item) }
 
@@ -44,10 +80,24 @@ struct DeviceQueues<Item> {
     mutating func enter(_ token: String, _ item: @autoclosure () -> Item) -> Bool {
         let key = Self.key(of: token)
         // Mostly it is free, so it is taken with one look, and given back where it is not.
-        guard var waiting = queues.updateValue(Queue(), forKey: key) else { return true }
+        guard var waiting = queues.updateValue(Queue(), forKey: key) else {
+            guard let occupancy, !occupancy.take(occupancy.cell(of: key)) else { return true }
+            return wait(for: occupancy.cell(of: key), key, item())
+        }
         waiting.append(item())
         queues[key] = waiting
         waitingCount += 1
+        return false
+    }
+
+    private mutating func wait(for cell: DeviceOccupancy.Cell, _ key: UInt64, _ item: Item) -> Bool {
+        var waiting = Queue()
+        waiting.append(item)
+        waiting.isBlocked = true
+        waiting.wasBlocked = true
+        queues[key] = waiting
+        waitingCount += 1
+        blocked[cell, default: []].append(key)
         return false
     }
 
@@ -66,6 +116,10 @@ struct DeviceQueues<Item> {
 
     private mutating func free(_ device: UInt64) -> Bool {
         freed.append(device)
+        return beginServing()
+    }
+
+    private mutating func beginServing() -> Bool {
         defer { isServed = true }
         return !isServed
     }
@@ -73,19 +127,89 @@ struct DeviceQueues<Item> {
     /// The next push whose device is free; nil ends the serving.
     mutating func nextTurn() -> Turn? {
         while let device = freed.popLast() {
-            guard let index = queues.index(forKey: device) else { continue }
-            if let item = queues.values[index].popFirst() {
-                waitingCount -= 1
-                return Turn(item: item, device: device)
+            guard let index = queues.index(forKey: device), !queues.values[index].isBlocked else { continue }
+            if queues.values[index].isEmpty {
+                queues.remove(at: index)
+                leaveCell(of: device)
+            } else if let occupancy, occupancy.isAwaited(occupancy.cell(of: device)) {
+                // Another one's turn: this queue waits with the others.
+                queues.values[index].isBlocked = true
+                queues.values[index].wasBlocked = true
+                blocked[occupancy.cell(of: device), default: []].append(device)
+                leaveCell(of: device)
+            } else if let turn = turn(of: device, at: index) {
+                return turn
             }
-            queues.remove(at: index)
+        }
+        while let cell = vacated.last {
+            if let turn = nextTurn(in: cell) { return turn }
+            vacated.removeLast()
         }
         isServed = false
         return nil
     }
 
-    /// Eight bytes at a time; tokens are long, and may differ in any of them.
-    private static func key(of token: String) -> UInt64 {
+    private mutating func turn(of device: UInt64, at index: Dictionary<UInt64, Queue>.Index) -> Turn? {
+        guard let item = queues.values[index].popFirst() else { return nil }
+        waitingCount -= 1
+        return Turn(item: item, hasWaitedForCell: queues.values[index].wasBlocked, device: device)
+    }
+
+    // MARK: Cells shared with other shards
+
+    /// These cells were awaited and are left. True: the caller now serves `nextTurn` until there is none.
+    mutating func vacate(_ cells: [DeviceOccupancy.Cell]) -> Bool {
+        for cell in cells where blocked[cell] != nil { vacated.append(cell) }
+        return !vacated.isEmpty && beginServing()
+    }
+
+    /// The oldest device that waits for the cell, if the cell can be taken now; else the cell is marked as awaited again.
+    private mutating func nextTurn(in cell: DeviceOccupancy.Cell) -> Turn? {
+        while let occupancy, let device = blocked[cell]?.first, occupancy.take(cell) {
+            blocked[cell]?.removeFirst()
+            if blocked[cell]?.isEmpty ?? true { blocked[cell] = nil }
+            if let index = queues.index(forKey: device) {
+                queues.values[index].isBlocked = false
+                if let turn = turn(of: device, at: index) { return turn }
+            }
+            leaveCell(of: device)
+        }
+        return nil
+    }
+
+    private mutating func leaveCell(of device: UInt64) {
+        guard let occupancy else { return }
+        let cell = occupancy.cell(of: device)
+        if occupancy.leave(cell) { left.append(cell) }
+    }
+
+    /// Whether all shards are to be told of cells that were left.
+    var hasLeft: Bool { !left.isEmpty }
+
+    /// The awaited cells that were left since the last call.
+    mutating func takeLeft() -> [DeviceOccupancy.Cell] {
+        defer { left = [] }
+        return left
+    }
+
+    /// Tells all shards, this one too, of them.
+    mutating func tellLeft() {
+        if !left.isEmpty { occupancy?.tell(takeLeft()) }
+    }
+
+    /// The shard ends: what it holds is left to the others, and nothing waits any more.
+    mutating func close() {
+        for (device, queue) in queues where !queue.isBlocked { leaveCell(of: device) }
+        tellLeft()
+        queues = [:]
+        blocked = [:]
+        vacated = []
+        freed = []
+        waitingCount = 0
+    }
+
+    /// A hash of the token. Eight bytes at a time; tokens are long, and may differ in any of them.
+    static func key(of token: String) -> UInt64 {
         var token = token
         return token.withUTF8 { bytes in
             let raw = UnsafeRawBufferPointer(bytes)

@@ -16,7 +16,7 @@ final class Sender {
     let shard: ShardContext
     let work: WorkTable
     private let apps: [AppContext]
-    private var queues = DeviceQueues<DeviceRef>()
+    private var queues: DeviceQueues<DeviceRef>
     private let made = Tray<MadePush>()
 
     /// How old the last check may be; shorter than anyone can move a phone from one account to another.
@@ -30,7 +30,9 @@ final class Sender {
         var push: Push
     }
 
-    init(_ shard: ShardContext, _ work: WorkTable, apps: [AppContext]) {
+    /// - Parameter occupancy: which devices the process's shards have a push out for; nil: there is one shard only.
+    init(_ shard: ShardContext, _ work: WorkTable, apps: [AppContext], occupancy: DeviceOccupancy?) {
+        queues = DeviceQueues(sharing: occupancy)
         self.shard = shard
         self.work = work
         self.apps = apps
@@ -47,6 +49,7 @@ final class Sender {
                 client.apns.close()
             }
         }
+        queues.close()
     }
 
     /// Pushes that wait for streams. An app whose APNs is away or refuses its credential does not count: its pushes wait
@@ -66,6 +69,12 @@ final class Sender {
 
     /// Pushes that wait for another one of their device.
     var waitingForDevice: Int { queues.waitingCount }
+
+    /// A push of the device is queued or out in this process.
+    func isBusy(_ token: BoundToken) -> Bool { queues.isBusy(token.record.hex) }
+
+    /// Behind the device's push that is out another one of this shard waits.
+    func hasWaiting(for token: BoundToken) -> Bool { queues.hasWaiting(token.record.hex) }
 
     // MARK: The device's queue and the app's rate
 
@@ -90,7 +99,12 @@ final class Sender {
 
     /// The device's turn has come: as fast as `limits.rate` lets it.
     private func turnCame(_ device: DeviceRef, _ app: AppContext) {
-        if !device.isBadgeUpdate { work.recipient(device.work)?.devices[device.device].machine.turnCame() }
+        if !device.isBadgeUpdate, let job = work.recipient(device.work) {
+            if job.devices[device.device].machine.resume() {
+                return check(job, device.device, ticket: job.devices[device.device].check?.ticket)
+            }
+            job.devices[device.device].machine.turnCame()
+        }
         // The common case goes straight on.
         if app.paced.isEmpty, app.rate.isUnlimited { return makeReady(device) }
         if app.paced.isEmpty {
@@ -127,11 +141,31 @@ final class Sender {
 
     /// The device is free: its next push goes.
     func leaveQueue(of token: BoundToken) {
-        guard queues.leave(token.record.hex) else { return }
-        while let turn = queues.nextTurn() {
-            if let app = appOfQueued(turn.item) { turnCame(turn.item, app) } else { queues.pass(turn) }
-        }
+        if queues.leave(token.record.hex) { serveQueues() }
     }
+
+    /// Pushes of devices that are free now.
+    private func serveQueues() {
+        while let turn = queues.nextTurn() {
+            guard let app = appOfQueued(turn.item) else {
+                queues.pass(turn)
+                continue
+            }
+            if turn.hasWaitedForCell, !turn.item.isBadgeUpdate {
+                work.recipient(turn.item.work)?.devices[turn.item.device].checkedNanos = 0
+            }
+            turnCame(turn.item, app)
+        }
+        if queues.hasLeft { shard.requestTurn() }
+    }
+
+    /// Another shard, or this one, left devices that somebody awaits.
+    func didVacate(_ cells: [DeviceOccupancy.Cell]) {
+        if queues.vacate(cells) { serveQueues() }
+    }
+
+    /// Once per turn: tells all shards of devices that were left here and that somebody awaits.
+    func tellLeft() { queues.tellLeft() }
 
     /// Nil: whoever queued has ended meanwhile.
     private func appOfQueued(_ device: DeviceRef) -> AppContext? {
@@ -248,6 +282,19 @@ extension Sender: APNsClientDelegate {
         backOff(job, Int(tag.index))
     }
 
+    /// A push that backed off is about to be tried again. False: another shard has a push out for the device, and the check
+    /// follows when its turn comes. Within one shard the APNs client sees to it that one of a device goes at a time.
+    private func mayTryAgain(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket) -> Bool {
+        guard queues.isShared, job.devices[index].machine.phase == .backingOff, let token = job.devices[index].token
+        else { return true }
+        guard queues.enter(token.record.hex, job.deviceRef(index)) else {
+            job.devices[index].check = SendCheck(ticket: ticket, awaiting: 0)
+            return false
+        }
+        _ = job.devices[index].machine.resume()
+        return true
+    }
+
     /// A push waited in the client: step 15 holds at the moment its stream opens.
     func apns(_ client: APNsClient, wantsCheck bits: UInt64, ticket: PushTicket) {
         guard let tag = Tag(bits) else { return }
@@ -264,7 +311,7 @@ extension Sender: APNsClientDelegate {
         if TestBreak.isOn(.swallowRetry), client.withdraw(ticket) {
             return drop(job.deviceRef(Int(tag.index)), .check(.finishedElsewhere))
         }
-        check(job, Int(tag.index), ticket: ticket)
+        if mayTryAgain(job, Int(tag.index), ticket) { check(job, Int(tag.index), ticket: ticket) }
     }
 
     private func credential(of client: APNsClient) -> String? {

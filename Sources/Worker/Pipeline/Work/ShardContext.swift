@@ -12,6 +12,8 @@ final class ShardContext {
     let log: Log
     let metrics: PipelineMetrics
     let traces: TracePlan
+    /// How much of the events topic the process reads.
+    let share: PartitionShare
     let zones = SystemZones()
     let stateProgress: StateProgress
     /// Whether Redis takes writes.
@@ -30,7 +32,8 @@ final class ShardContext {
         log = parts.log
         metrics = parts.metrics
         traces = parts.traces
-        stateProgress = parts.stateProgress
+        stateProgress = parts.shared.stateProgress
+        share = parts.shared.share
         writes = RedisWrites(log: parts.log)
         timers = Timers(loop: parts.loop)
         random = SmallRandom(seed: .random(in: 0 ... .max))

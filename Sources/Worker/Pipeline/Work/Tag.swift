@@ -27,7 +27,7 @@ struct Tag: Equatable {
         case due, digest
         // BadgeUpdates: whom, then per device the number and whose the token is.
         case updateUser, updateDevices, updateBase, updateSize, updateOwner
-        /// The newest badge, after a push was accepted while other workers may have pushed the same device.
+        /// NewestBadges: the badge's number after a push was accepted while other workers may push the same device.
         case newestBase, newestSize
         // Pushes at APNs.
         case push, updatePush

@@ -1,0 +1,87 @@
+import PushCore
+import Redis
+
+/// After a push with a number was accepted, where other workers may push the same device: whether a higher number was
+/// claimed meanwhile. It is then sent once more, since the two pushes may have arrived in the wrong order.
+///
+/// One look per accepted push, and none where another push of the device is queued or out in this process: that one has
+/// a newer number, and is looked after in its turn.
+final class NewestBadges {
+    private let shard: ShardContext
+    private let sender: Sender
+    private let bursts: Bursts
+    private let updates: BadgeUpdates
+    private var looks: SlotTable<Look>
+
+    /// A reading under way.
+    private final class Look {
+        let accepted: AcceptedBadge
+        var base = BadgeReading()
+
+        init(_ accepted: AcceptedBadge) { self.accepted = accepted }
+    }
+
+    init(_ shard: ShardContext, sender: Sender, bursts: Bursts, updates: BadgeUpdates) {
+        self.shard = shard
+        self.sender = sender
+        self.bursts = bursts
+        self.updates = updates
+        looks = SlotTable(capacity: shard.limits.recipientsMax)
+    }
+
+    /// Looks under way.
+    var count: Int { looks.count }
+
+    func look(_ accepted: AcceptedBadge) {
+        guard !looks.isFull, !isFollowed(accepted) else { return }
+        let ref = looks.insert(Look(accepted))
+        do throws(RedisFault) {
+            try shard.store.readBadge(
+                app: accepted.app.id, uid: accepted.uid, baseTag: Tag(ref, .newestBase).bits,
+                sizeTag: Tag(ref, .newestSize).bits)
+        } catch {
+            // Redis takes no more commands; an answer to the first one finds nobody.
+            end(ref, isHigher: true)
+        }
+    }
+
+    /// Another push carries the number: one of the device in this process, or that of a burst's end.
+    private func isFollowed(_ accepted: AcceptedBadge) -> Bool {
+        if sender.isBusy(accepted.token) { return true }
+        return accepted.burst.map(bursts.isWaiting) ?? false
+    }
+
+    func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        guard let look = looks.find(tag.ref) else { return }
+        guard tag.stage == .newestSize else {
+            look.base = BadgeReading(base: reply)
+            return
+        }
+        let newest = look.base.badge(size: reply.int64 ?? 0)
+        end(
+            tag.ref,
+            isHigher: BadgeRule.isOvertaken(look.accepted.badge, newest: newest, look.accepted.app.policy))
+    }
+
+    /// Not known: the update reads the number itself before it goes.
+    func didFail(_ tag: Tag) { end(tag.ref, isHigher: true) }
+
+    private func end(_ ref: WorkRef, isHigher: Bool) {
+        guard let look = looks.find(ref) else { return }
+        looks.remove(ref)
+        if isHigher, !isFollowed(look.accepted) { updates.begin(look.accepted) }
+        shard.requestTurn()
+    }
+}
+
+/// A number that APNs accepted for a device.
+struct AcceptedBadge {
+    var app: AppContext
+    var uid: String
+    var eventID: String
+    var token: BoundToken
+    /// As pushed: capped, above 0.
+    var badge: Int64
+    /// The burst that the message may belong to; nil: the app has none.
+    var burst: PushID?
+}

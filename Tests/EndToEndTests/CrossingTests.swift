@@ -1,0 +1,86 @@
+import JSON
+import LocalServers
+import Simulator
+import Support
+import Testing
+
+
+/// Two workers may push one device at once: whichever arrives last, the number at rest is the newest.
+@Suite(.serialized) struct CrossingTests {
+    private static let delayMs: Int64 = 4_000
+
+    /// The first push to the token is answered late; all others at once.
+    private static func settings(shards: Int) -> LocalCluster.Settings {
+        var match = ScenarioRule.Match()
+        match.tokenPrefix = Array(TokenPrefix.slow.utf8)
+        match.count = 1
+        var answer = ScenarioAnswer()
+        answer.delayMs = delayMs
+        var settings = LocalCluster.Settings()
+        settings.shards = shards
+        settings.sessionMs = Stage.shortSessionMs
+        settings.scenario = Scenario(rules: [ScenarioRule(match, .answer(answer))])
+        return settings
+    }
+
+    private static let slow = token("u1", "phone", TokenPrefix.slow)
+
+    /// Writes a message that is answered late, and when it is claimed another one to the same device.
+    private func cross(_ stage: Stage, _ first: String, _ second: String) async throws -> [LedgerEntry] {
+        try await stage.play(state: [.bind("u1", as: Self.slow)])
+        try await stage.writeEvents([.message("m1", to: ["u1"], conv: first)])
+        try await until("the first one is claimed") {
+            try await stage.redisText("EXISTS c:d2:{im:u1}mm1") == ":1"
+        }
+        let seen = try await stage.play(events: [.message("m2", to: ["u1"], conv: second)])
+        #expect(seen.outcomes(of: "m1") == ["u1/phone accepted ok 1"])
+        #expect(seen.outcomes(of: "m2") == ["u1/phone accepted ok 2"])
+        return seen.accepted(Self.slow)
+    }
+
+    @Test func ofTwoWorkersWhoseAnswerComesLaterSendsTheNewestNumberOnceMore() async throws {
+        try await Stage.with(Self.settings(shards: 1)) { stage in
+            let first = try await stage.worker
+            let second = try await stage.startWorker()
+            var conversations: [[String]] = [[], []]
+            for number in 0..<64 where conversations.contains(where: \.isEmpty) {
+                let before = [await Stage.settled(first), await Stage.settled(second)]
+                try await stage.play(events: [.message("p\(number)", to: ["nobody"], conv: "c\(number)")])
+                let now = [await Stage.settled(first), await Stage.settled(second)]
+                for index in 0..<2 where now[index] > before[index] { conversations[index].append("c\(number)") }
+            }
+            let reads = try await reads(stage)
+            let pushes = try await cross(
+                stage, try #require(conversations[0].first), try #require(conversations[1].first))
+            #expect(try await self.reads(stage) > reads, "what the other test counts")
+            #expect(pushes.map { $0.json["aps"]?["badge"]?.int } == [2, 1, 2], "in the order of the answers")
+            #expect(pushes.last.map { String(decoding: $0.payload, as: UTF8.self) } == #"{"aps":{"badge":2}}"#)
+            // The number once more is no message's outcome.
+            #expect(try await stage.look().results.filter { $0["uid"]?.string == "u1" }.count == 2)
+        }
+    }
+
+    @Test func aWorkerWithAllPartitionsAsksForNoNumber() async throws {
+        try await Stage.with(Self.settings(shards: 2)) { stage in
+            try await stage.play(state: [.bind("u2")])
+            var number = 0
+            func readsOfMessages(_ count: Int) async throws -> Int {
+                let before = try await reads(stage)
+                let events = (number..<number + count).map { Line.message("m\($0)", to: ["u2"], conv: "c\($0)") }
+                number += count
+                try await stage.play(events: events)
+                return try await reads(stage) - before
+            }
+            // The number of partitions is asked for after the assignment.
+            try await until("the worker knows that it reads all") { try await readsOfMessages(1) == 0 }
+            #expect(try await readsOfMessages(20) == 0)
+        }
+    }
+
+    /// HGETs so far: of a message to one user only the look at the newest number makes one.
+    private func reads(_ stage: Stage) async throws -> Int {
+        let stats = try await stage.redisText("INFO commandstats")
+        guard let at = stats.firstRange(of: "cmdstat_hget:calls=") else { return 0 }
+        return Int(stats[at.upperBound...].prefix { $0.isNumber }) ?? 0
+    }
+}
