@@ -81,6 +81,27 @@ import Testing
         #expect(BadgeRule.alone(300, cap: 99) == 99)
     }
 
+    @Test func aPushedNumberIsOvertakenByAHigherOneThatWouldBePushedNow() {
+        // What was pushed, the number now, the app's cap and who counts.
+        let rows: [(pushed: Int64, newest: Int64, cap: Int64, badge: AppPolicy.BadgeCounter, isOvertaken: Bool)] = [
+            (5, 6, 0, .server, true),
+            (5, 5, 0, .server, false),
+            (5, 4, 0, .server, false),
+            (5, 0, 0, .server, false),
+            (5, -1, 0, .server, false),
+            (98, 100, 99, .server, true),
+            (99, 100, 99, .server, false),
+            (5, .max, 0, .server, true),
+            (5, 6, 0, .client, false),
+        ]
+        for row in rows {
+            var policy = AppPolicy(id: "im", topic: "t")
+            policy.badgeCap = row.cap
+            policy.badge = row.badge
+            #expect(BadgeRule.isOvertaken(row.pushed, newest: row.newest, policy) == row.isOvertaken, "\(row)")
+        }
+    }
+
     private func value(_ facts: [Fact]) -> Int64 {
         var ledger = BadgeLedger()
         for fact in facts { ledger.apply(fact) }

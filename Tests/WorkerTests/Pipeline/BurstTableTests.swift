@@ -22,6 +22,7 @@ struct BurstTableTests {
         #expect(table.arrive(2, of: Self.one) == .waits)
         #expect(table.arrive(3, of: Self.other) == .goesNow(window: 2), "another conversation")
         #expect(table.waitingCount == 1)
+        #expect(table.isWaiting(Self.one) && !table.isWaiting(Self.other), "the first one of a window does not wait")
     }
 
     @Test func aWindowInWhichNothingWaitedIsOver() {
@@ -36,6 +37,7 @@ struct BurstTableTests {
         for member in 1...4 { _ = table.arrive(member, of: Self.one) }
         #expect(table.end(Self.one, window: 1) == [2, 3, 4])
         #expect(closed(table.answered(Self.one, place: 2, isAlive: true)) == "pending")
+        #expect(table.isWaiting(Self.one), "they are being looked at")
         #expect(closed(table.answered(Self.one, place: 1, isAlive: false)) == "pending")
         #expect(closed(table.answered(Self.one, place: 0, isAlive: true)) == "merged [2, 4] 2")
         #expect(table.waitingCount == 0)

@@ -34,6 +34,19 @@ import Testing
         holds(device.isPushing && device.end() == .open)
     }
 
+    @Test func aPushThatIsTriedAgainAfterBackingOffOccupiesTheDeviceAnew() {
+        var device = DeviceMachine()
+        device.enqueue()
+        device.turnCame()
+        device.send()
+        holds(!device.resume(), "it did not back off")
+        _ = device.backOff()
+        let resumed = device.resume()
+        #expect(resumed && device.occupiesDevice && device.isWithClient)
+        holds(device.end() == .openAndDeviceFree)
+        holds(!device.resume(), "it has ended")
+    }
+
     @Test func whatComesAfterTheEndChangesNothing() {
         for close in [{ (device: inout DeviceMachine) in _ = device.end() }, { _ = $0.replace() }] {
             var device = DeviceMachine()
@@ -45,6 +58,7 @@ import Testing
             device.turnCame()
             device.send()
             _ = device.backOff()
+            _ = device.resume()
             device.merge()
             device.hold()
             device.deliver(ackDueNanos: 9)
@@ -165,7 +179,7 @@ import Testing
 
         private mutating func backOffOne(_ random: inout SeededGenerator) {
             guard let index = devices.indices.randomElement(using: &random) else { return }
-            if devices[index].backOff() { occupied -= 1 }
+            if devices[index].backOff() { occupied -= 1 } else if devices[index].resume() { occupied += 1 }
         }
 
         private mutating func endOne(_ random: inout SeededGenerator) {
