@@ -89,7 +89,7 @@ struct ShardParts {
                     policy: app.policy, templates: app.templates,
                     metrics: AppMetrics(registry, app: app.policy.id),
                     rate: Double(app.limits.rate) / Double(configuration.shardCount),
-                    coalesceNanos: UInt64(app.coalesceSeconds * 1_000_000_000), sendsDigest: app.sendsDigest,
+                    coalesceNanos: app.coalesceNanos, sendsDigest: app.sendsDigest,
                     removals: app.limits.removals, suspects: app.limits.suspects,
                     clients: clients))
         }

@@ -237,12 +237,13 @@ final class Dispatcher {
 
     /// Remembers a message that quiet hours held back, for the digest.
     private func noteHeldBack(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
-        guard job.event.app.sendsDigest, job.event.digest == nil, decision.counted, decision.alert == .deny(.dnd),
-            job.event.message?.value.kind == .message,
-            let endMs = QuietHours.endMs(
-                for: candidate.recipient, policy: job.event.app.policy, zones: shard.zones, now: shard.nowMs)
-        else { return }
-        job.heldUntilMs = endMs
+        guard job.event.app.sendsDigest, job.event.digest == nil, let message = job.event.message else { return }
+        let endMs = message.read {
+            DigestRule.endMs(
+                $0, decision, for: candidate.recipient, policy: job.event.app.policy, zones: shard.zones,
+                now: shard.nowMs)
+        }
+        if let endMs { job.heldUntilMs = endMs }
     }
 
     /// What an SMS would say depends on the tokens' words, which go with the candidate.
@@ -274,13 +275,9 @@ final class Dispatcher {
 
     /// True: the device has the message, as it said itself.
     private func endAcknowledged(_ job: RecipientJob, _ index: Int, _ candidate: Candidate) -> Bool {
-        guard let acknowledged = candidate.acknowledged, acknowledged.contains(job.devices[index].route.device) else {
-            return false
-        }
-        switch job.devices[index].route.way {
-        case .connection(_, _, .some), .apns, .hold: break
-        case .connection(_, _, nil), .none: return false
-        }
+        let route = job.devices[index].route
+        guard let acknowledged = candidate.acknowledged, acknowledged.contains(route.device), route.way.endsByEarlierAck
+        else { return false }
         end(job, index, .online, Reason.acked.rawValue)
         return true
     }
@@ -327,16 +324,12 @@ final class Dispatcher {
 
     /// Strategy 4, and nothing was pushed: the live device still gets the message, unless it expired.
     func leaveToConnection(_ job: RecipientJob, _ index: Int, _ reason: Reason) {
-        if reason == .expired { return }
-        // What is read or recalled raises no alert any more.
-        deliverCopy(job, index, accepted: false, alert: reason != .alreadyRead && reason != .revoked)
+        if let alert = reason.alertsByCopy { deliverCopy(job, index, accepted: false, alert: alert) }
     }
 
     /// Strategy 4: the live device gets a copy after the push's outcome.
     func deliverCopy(_ job: RecipientJob, _ index: Int, accepted: Bool, alert: Bool) {
-        guard case .apns(_, .some) = job.devices[index].route.way, let target = job.devices[index].connection else {
-            return
-        }
+        guard job.devices[index].route.way.copyTo != nil, let target = job.devices[index].connection else { return }
         recorder.deliver(
             DeliveryTarget(
                 uid: job.uid, device: target.device, connectionEpoch: target.epoch, alert: alert, pushed: accepted,

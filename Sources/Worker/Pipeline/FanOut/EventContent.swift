@@ -69,18 +69,17 @@ final class EventContent {
         return made.value
     }
 
+    /// What the headers of all its pushes have in common; nil: it says nothing.
+    var commonHeaders: EventHeaders? {
+        if let message { return message.read { EventHeaders($0, originalCollapseID: originalCollapseID) } }
+        return activity.map { EventHeaders($0, expireAtMs: expiresAtMs) }
+    }
+
     private func makeHeaders(topic: String, _ merged: MergedPush? = nil) -> PushHeaders? {
-        var common: EventHeaders
-        if let message {
-            common = message.read { EventHeaders($0, originalCollapseID: originalCollapseID) }
-            if let merged {
-                common.collapseID = CollapseID.merged(
-                    conversation: message.value.conversation.id, oldest: merged.oldestID)
-            }
-        } else if let activity {
-            common = EventHeaders(activity, expireAtMs: expiresAtMs)
-        } else {
-            return nil
+        guard var common = commonHeaders else { return nil }
+        if let merged, let message {
+            common.collapseID = CollapseID.merged(
+                conversation: message.value.conversation.id, oldest: merged.oldestID)
         }
         guard let priority = PushPriority(rawValue: common.priority),
             let pushTopic = app.pushTopic(topic, common.pushType, priority)

@@ -12,7 +12,7 @@ final class EventJob {
     let app: AppContext
     /// What duplicates are recognised by: `msg_id`; a Live Activity by its event (contract section 2).
     let subject: ClaimSubject
-    /// Nil of a digest, which no record brought.
+    /// Nil of a digest, which no record brought, and of what is only explained.
     let origin: Origin?
     /// What a digest tells of; nil of an ordinary event.
     let digest: DigestJob?
@@ -76,7 +76,7 @@ final class EventJob {
         content = EventContent(message, app: app, raw: raw)
     }
 
-    init(_ activity: LiveActivity, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin) {
+    init(_ activity: LiveActivity, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?) {
         id = event.id
         self.app = app
         self.origin = origin
@@ -132,6 +132,12 @@ final class EventJob {
     /// Unix ms.
     var expiresAtMs: Int64 { subject.expireAtMs }
     var conversationID: String { subject.conversation }
+
+    /// A group's message that expired before its members were read. Not a recall that lowers badges, which it does whatever
+    /// becomes of its alert.
+    func isForNobody(nowMs: Int64) -> Bool {
+        audience.isUnread && expiresAtMs <= nowMs && subject.revoke?.badge != .decrease
+    }
 
     /// Whether each recipient's level in the group has to be read: the group's, but given uids.
     var readsLevels: Bool { audience.group == nil && hasMembers }

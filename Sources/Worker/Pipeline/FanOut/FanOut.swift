@@ -70,7 +70,7 @@ final class FanOut {
     /// True: the event's audience is started whole.
     private func startPage(of event: EventJob, _ room: inout Room) -> Bool {
         guard event.fanOutPhase == .ready else { return false }
-        if event.audience.isUnread, event.expiresAtMs <= shard.nowMs, event.subject.revoke?.badge != .decrease {
+        if event.isForNobody(nowMs: shard.nowMs) {
             startForNobody(event)
         } else if event.audience.group != nil, !event.audience.isPageDone, !room.isAPNsFree {
             return false
@@ -99,8 +99,7 @@ final class FanOut {
         candidates.append(job)
     }
 
-    /// A group's message that expired before its members were read: one record with an empty uid (contract section 3). Not a
-    /// recall that lowers badges, which it does whatever becomes of its alert.
+    /// One record with an empty uid (contract section 3).
     private func startForNobody(_ event: EventJob) {
         event.audience.abandon()
         start(event, uid: "", level: nil)
