@@ -143,8 +143,8 @@ struct DeviceContext {
             defaultLanguage: policy.defaultLanguage)
         return Explanation.Step(
             13, "render",
-            input: "profile \((message.push.profile ?? policy.profile).rawValue), language \(variant.language), details "
-                + (variant.isHidden ? "hidden" : "shown") + (variant.isForced ? ", forced text" : ""),
+            input: "profile \((message.push.profile ?? policy.profile).rawValue), language \(variant.language), "
+                + "details " + (variant.isHidden ? "hidden" : "shown") + (variant.isForced ? ", forced text" : ""),
             outcome: message.push.silent ? "silent" : badge.map { "badge \($0)" } ?? "no badge")
     }
 

@@ -202,7 +202,8 @@ struct RecipientContext {
     /// Nil: no SMS is asked for.
     var smsStep: Explanation.Step? {
         let now = event.now
-        guard event.job.wantsSMS, !recipient.presence.contains(where: { $0.liveness(at: now).isLive }) else { return nil }
+        let isLive = recipient.presence.contains { $0.liveness(at: now).isLive }
+        guard event.job.wantsSMS, !isLive else { return nil }
         return Explanation.Step(17, "sms", input: "push.sms", outcome: "an SMS is asked for on push.sms")
     }
 }

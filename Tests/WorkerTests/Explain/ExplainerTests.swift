@@ -322,8 +322,8 @@ struct ExplainerTests {
         for (number, row) in rows.enumerated() {
             let uid = "u\(number)"
             let token = TokenRecord(
-                hex: "aa0\(number % 10)0\(number / 10)", environment: .production, topic: "com.example.im", type: .alert,
-                boundMs: StateWorld.base)
+                hex: "aa0\(number % 10)0\(number / 10)", environment: .production, topic: "com.example.im",
+                type: .alert, boundMs: StateWorld.base)
             try await world.world.change(uid, .bind(.init(device: "phone", token: token, version: 1)))
             for (id, sent) in row.counted {
                 _ = try await world.world.claim(.message(uid, id, "c", sent: StateWorld.base + sent))
@@ -336,7 +336,8 @@ struct ExplainerTests {
             let to = #""to":{"uids":["\#(uid)"]},"#
             let recall = event(
                 "revoke",
-                to + #""msg_id":"r","conv":{"id":"c","type":"p2p"},"from":{"uid":"alice"},"revoke":{"target_msg_id":"m"}"#
+                to + #""msg_id":"r","conv":{"id":"c","type":"p2p"},"from":{"uid":"alice"},"#
+                    + #""revoke":{"target_msg_id":"m"}"#
             ).replacing(#""sent_ms":\#(StateWorld.base)"#, with: #""sent_ms":\#(StateWorld.base + 5)"#)
             let told = try #require(try await world.explain(row.isRecall ? recall : message(to: to)).first)
             let payload = try JSONTree(parsing: try #require(told.payload, "row \(number)"))
@@ -344,7 +345,8 @@ struct ExplainerTests {
             let sent = StateWorld.base + (row.isRecall ? 5 : 0)
             let claim = try await world.world.claim(
                 row.isRecall
-                    ? .revoke(uid, "r", "c", sent: sent, target: "m", badge: .decrease) : .message(uid, "m", "c", sent: sent))
+                    ? .revoke(uid, "r", "c", sent: sent, target: "m", badge: .decrease)
+                    : .message(uid, "m", "c", sent: sent))
             #expect(claim.badge == row.badge ?? 0, "row \(number)")
         }
         await world.end()
@@ -415,11 +417,14 @@ struct ExplainerTests {
         let world = try await open()
         try await bind(world.world, "bob")
         let pad = TokenRecord(
-            hex: "00ffaa22", environment: .production, topic: "com.example.im", type: .alert, boundMs: StateWorld.base)
+            hex: "00ffaa22", environment: .production, topic: "com.example.im", type: .alert,
+            boundMs: StateWorld.base)
         try await world.world.change("bob", .bind(.init(device: "pad", token: pad, version: 1)))
         _ = try await world.world.text("SET", "c:d3:{im:bob}mm", "ca3:pad")
         try await world.world.raw("SADD", "c:k3:{im:bob}m", "phone")
-        let told = try await world.explain(message()).map { "\($0.device ?? "-") \($0.route) \($0.verdict) \($0.reason)" }
+        let told = try await world.explain(message()).map {
+            "\($0.device ?? "-") \($0.route) \($0.verdict) \($0.reason)"
+        }
         #expect(told.sorted() == ["pad none duplicate duplicate", "phone none online acked"])
         await world.end()
     }
@@ -436,7 +441,8 @@ struct ExplainerTests {
         for (number, (kind, name, chosen)) in rows.enumerated() {
             let uid = "u\(number)"
             var record = TokenRecord(
-                hex: "bb0\(number)", environment: .production, topic: "com.example.im", type: kind, boundMs: StateWorld.base)
+                hex: "bb0\(number)", environment: .production, topic: "com.example.im", type: kind,
+                boundMs: StateWorld.base)
             record.credential = name
             try await world.world.change(uid, .bind(.init(device: "phone", token: record, version: 1)))
             let told = try await world.explain(
