@@ -453,6 +453,17 @@ struct ExplainerTests {
         await world.end()
     }
 
+    @Test func aLiveActivityWithoutAProviderKeyIsRefused() async throws {
+        let world = try await open(credentials: "credentials: {certificate_file: c.p12}")
+        let record = TokenRecord(
+            hex: "bb00", environment: .production, topic: "com.example.im", type: .start, boundMs: StateWorld.base)
+        try await world.world.change("bob", .bind(.init(device: "phone", token: record, version: 1)))
+        let told = try await world.explain(live("start"))
+        #expect(told.map { "\($0.route) \($0.verdict) \($0.reason)" } == ["none rejected Unfit"])
+        #expect(told.first?.payload == nil)
+        await world.end()
+    }
+
     @Test func noSMSIsAskedForWhileADeviceIsLive() async throws {
         let world = try await open()
         let record = message(push: #"{"content":"x","strategy":2,"sms":true}"#)
