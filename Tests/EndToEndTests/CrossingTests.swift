@@ -4,7 +4,6 @@ import Simulator
 import Support
 import Testing
 
-
 /// Two workers may push one device at once: whichever arrives last, the number at rest is the newest.
 @Suite(.serialized) struct CrossingTests {
     private static let delayMs: Int64 = 4_000

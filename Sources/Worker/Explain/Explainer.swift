@@ -69,7 +69,7 @@ public actor Explainer {
             job = EventJob(activity, of: event, app: app.context, raw: bytes, origin: nil)
         }
         if let target = job.subject.revoke?.targetMsgID {
-            job.content?.originalCollapseID = try await desk.collapseID(app: event.app, msgID: target)
+            job.originalCollapseID = try await desk.collapseID(app: event.app, msgID: target)
         }
         return try await explain(EventContext(event: event, job: job, app: app, now: now, first: first))
     }

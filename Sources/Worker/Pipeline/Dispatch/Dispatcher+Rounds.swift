@@ -14,6 +14,7 @@ extension Dispatcher {
         guard job.machine.decideAgain() else { return }
         if job.candidate == nil {
             job.candidate = Candidate(uid: job.uid, order: job.order)
+            job.needContent(shard.reader)
         }
         again.append(job)
         shard.requestTurn()

@@ -148,6 +148,22 @@ final class RecipientJob {
         usesContent = false
         event.leaveContent()
     }
+
+    /// The event's content is needed for it once more.
+    func needContent(_ reader: EventReader) {
+        if usesContent { return }
+        usesContent = true
+        event.useContent()
+        event.restoreContent(reader)
+    }
+
+    /// Leaves the content where all its pushes are with the APNs clients and nothing else of it is open.
+    func leaveContentIfSent() {
+        guard candidate == nil, !event.wantsSMS, event.digest == nil,
+            devices.allSatisfy({ $0.machine.isWithClient || !$0.machine.isOpen })
+        else { return }
+        leaveContent()
+    }
 }
 
 /// Where a delivery goes; of pushes there are many more, so it has a place of its own.

@@ -7,9 +7,6 @@ final class EventContent {
     /// Of a message or a revoke; nil of a Live Activity.
     let message: SharedMessage?
     let activity: LiveActivity?
-    /// The record as it came, for deliveries.
-    let raw: [UInt8]
-    let lane: PushLane
     /// Of a recall: the collapse id that its original was sent with, where its sender chose one.
     var originalCollapseID: String?
     private let app: AppContext
@@ -26,29 +23,26 @@ final class EventContent {
         let value: PushHeaders?
     }
 
-    init(_ message: SharedMessage, app: AppContext, raw: [UInt8]) {
+    init(_ message: SharedMessage, app: AppContext) {
         self.message = message
         activity = nil
-        self.raw = raw
         self.app = app
-        lane = message.read { Self.lane(of: $0) }
         expiresAtMs = message.value.expireAtMs
         payloads = message.read { EventPayloads($0, policy: app.policy) }
         activityPayload = nil
     }
 
-    init(_ activity: LiveActivity, sentMs: Int64, app: AppContext, raw: [UInt8]) {
+    init(_ activity: LiveActivity, sentMs: Int64, app: AppContext) {
         message = nil
         self.activity = activity
-        self.raw = raw
         self.app = app
-        lane = .direct
         expiresAtMs = sentMs &+ LiveActivity.lifetimeMs
         payloads = nil
         activityPayload = ActivityPayload.encode(activity, sentMs: sentMs)
     }
 
-    private static func lane(of message: borrowing Message) -> PushLane {
+    /// The share of APNs of a message by what it is.
+    static func lane(of message: borrowing Message) -> PushLane {
         if message.push.voip { return .urgent }
         if message.push.silent { return .silent }
         return message.conversation.type == .group || message.conversation.type == .ultra ? .group : .direct

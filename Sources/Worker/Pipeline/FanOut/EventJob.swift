@@ -31,8 +31,13 @@ final class EventJob {
     let begunActivityID: String?
     /// The Live Activity whose beginning decides whether it is over; nil: this event is none, or begins it.
     let updatedActivityID: String?
-    /// What the event says; nil once nobody needs it any more.
+    /// The record as it came: for deliveries, and to make the content of anew.
+    let raw: [UInt8]
+    /// What the event says; nil while nobody needs it.
     private(set) var content: EventContent?
+    /// Of a recall: the collapse id that its original was sent with, where its sender chose one.
+    var originalCollapseID: String? { didSet { content?.originalCollapseID = originalCollapseID } }
+    private let ownLane: PushLane
     var ref = WorkRef.none
 
     /// What keeps its offset from being settled; begins with its own fan-out.
@@ -73,7 +78,9 @@ final class EventJob {
         begunActivityID = nil
         updatedActivityID = nil
         audience = message.read { Audience(of: $0) }
-        content = EventContent(message, app: app, raw: raw)
+        content = EventContent(message, app: app)
+        self.raw = raw
+        ownLane = message.read { EventContent.lane(of: $0) }
     }
 
     init(_ activity: LiveActivity, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?) {
@@ -91,7 +98,9 @@ final class EventJob {
         begunActivityID = activity.action == .start ? activity.activityID : nil
         updatedActivityID = activity.action == .start ? nil : activity.activityID
         audience = activity.isForAllBound ? Audience(activity: activity.activityID) : Audience(uids: activity.uids)
-        content = EventContent(activity, sentMs: event.sentMs, app: app, raw: raw)
+        content = EventContent(activity, sentMs: event.sentMs, app: app)
+        self.raw = raw
+        ownLane = .direct
     }
 
     /// Where the record stands in Kafka, and its place in the ledger.
@@ -150,10 +159,7 @@ final class EventJob {
     var message: SharedMessage? { content?.message }
 
     /// The share of APNs that its pushes have where many wait: a group that turns out to be giant goes by its own.
-    var lane: PushLane {
-        guard let content else { return .direct }
-        return content.lane == .group && audience.isGiant ? .bulk : content.lane
-    }
+    var lane: PushLane { ownLane == .group && audience.isGiant ? .bulk : ownLane }
 
     // MARK: The life of its content
 
@@ -169,5 +175,16 @@ final class EventJob {
         guard contentUsers == 0, audience.isEmpty, deliveries.isEmpty else { return }
         content = nil
         audience.abandon()
+    }
+
+    /// Makes the content anew of the record, for a push that waited or another round of a decision.
+    func restoreContent(_ reader: EventReader) {
+        guard content == nil, let event = try? reader.read(raw, of: .events) else { return }
+        switch event.body {
+        case .message(let message): content = EventContent(message, app: app)
+        case .liveActivity(let activity): content = EventContent(activity, sentMs: event.sentMs, app: app)
+        case .userState: return
+        }
+        content?.originalCollapseID = originalCollapseID
     }
 }

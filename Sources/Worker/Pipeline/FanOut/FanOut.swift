@@ -195,7 +195,7 @@ final class FanOut {
         guard let event = work.event(ref), event.fanOutPhase == .readingOriginal else { return }
         event.failures = 0
         event.fanOutPhase = .ready
-        event.content?.originalCollapseID = collapseID
+        event.originalCollapseID = collapseID
     }
 
     func didFailOriginal(_ ref: WorkRef, isAbsent: Bool) {

@@ -31,7 +31,7 @@ extension Recorder {
     }
 
     private func produce(_ batch: EventJob.GatewayBatch, of event: EventJob) {
-        guard let raw = event.content?.raw else { return }
+        let raw = event.raw
         var writer = JSONWriter(reservingCapacity: raw.count + 160 * batch.targets.count + 64)
         DeliveryTarget.writeRecord(
             of: batch.targets, gateway: batch.gateway, app: event.app.id, event: raw, to: &writer)

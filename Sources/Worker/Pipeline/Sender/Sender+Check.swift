@@ -110,6 +110,7 @@ extension Sender {
             return stop(job, index, ticket, .check(.stop(.payloadTooLarge)))
         }
         client.apns.renew(ticket, with: push)
+        job.leaveContentIfSent()
     }
 
     private func stop(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket?, _ cause: UnsentPush.Cause) {

@@ -198,7 +198,9 @@ final class Sender {
         let (job, index) = (made.job, made.device)
         guard job.isPushing(index) else { return }
         switch made.client.apns.send(made.push) {
-        case .taken: job.devices[index].machine.send()
+        case .taken:
+            job.devices[index].machine.send()
+            job.leaveContentIfSent()
         case .held:
             job.devices[index].machine.send()
             backOff(job, index)
@@ -218,6 +220,7 @@ final class Sender {
     func push(for job: RecipientJob, _ index: Int, _ token: BoundToken) -> Push? {
         let merged = job.devices[index].merged
         let event = job.event
+        job.needContent(shard.reader)
         guard let content = event.content, let device = DeviceToken(token.record.hex),
             let id = job.devices[index].pushID, let headers = content.headers(topic: token.record.topic, merged),
             let payload = content.payload(

@@ -5,7 +5,7 @@ import Kafka
 /// once all before them is settled, everything that stood there at that time is applied.
 final class StateWatch {
     /// How often it looks: an ack is missed so much later at most.
-    static let lookNanos: UInt64 = 50_000_000
+    static let lookNanos: UInt64 = 100_000_000
 
     private let intake: Intake
     private let progress: StateProgress

@@ -15,6 +15,7 @@ final class ShardContext {
     /// How much of the events topic the process reads.
     let share: PartitionShare
     let zones = SystemZones()
+    let reader: EventReader
     let stateProgress: StateProgress
     /// Whether Redis takes writes.
     let writes: RedisWrites
@@ -32,6 +33,7 @@ final class ShardContext {
         log = parts.log
         metrics = parts.metrics
         traces = parts.traces
+        reader = EventReader(apps: parts.apps.map(\.id))
         stateProgress = parts.shared.stateProgress
         share = parts.shared.share
         writes = RedisWrites(log: parts.log)
