@@ -10,6 +10,8 @@ import Telemetry
 /// Changes whose update has ended lie in `done`.
 final class BadgeUpdates {
     let done = Tray<ChangeJob>()
+    /// Numbers that were accepted while other workers may push the same devices.
+    let accepted = Tray<AcceptedBadge>()
     private let shard: ShardContext
     private let work: WorkTable
     private let sender: Sender
@@ -199,13 +201,19 @@ final class BadgeUpdates {
     func didFinish(_ push: FinishedPush) {
         let index = Int(push.tag.index)
         guard let update = work.badgeUpdate(push.tag.ref), index < update.targets.count else { return }
-        let ending = Ending(push.outcome, token: update.targets[index].token, isForced: false)
+        let target = update.targets[index]
+        let ending = Ending(push.outcome, token: target.token, isForced: false)
         end(update, index, ending.verdict, ending.reason) { record in
             record.label = ending.label
             record.apnsID = ending.apnsID
             record.status = ending.status
             record.attempts = push.attempts
         }
+        guard ending.verdict == .accepted, !shard.share.isWhole, let badge = target.badge else { return }
+        accepted.append(
+            AcceptedBadge(
+                app: update.app, uid: update.uid, eventID: update.eventID, token: target.token, badge: badge,
+                burst: nil))
     }
 
     private func end(
