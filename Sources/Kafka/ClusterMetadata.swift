@@ -84,8 +84,10 @@ extension KafkaConsumer {
             guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let found else { return done(nil) }
             defer { rd_kafka_metadata_destroy(found) }
             let topics = UnsafeBufferPointer(start: found.pointee.topics, count: Int(max(0, found.pointee.topic_cnt)))
-            let count = topics.first { $0.err == RD_KAFKA_RESP_ERR_NO_ERROR && $0.topic.map { String(cString: $0) } == name }
-                .map { Int($0.partition_cnt) }
+            let count = topics.first {
+                $0.err == RD_KAFKA_RESP_ERR_NO_ERROR && $0.topic.map { String(cString: $0) } == name
+            }
+            .map { Int($0.partition_cnt) }
             done(count)
         }
     }

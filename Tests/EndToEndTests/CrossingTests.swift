@@ -4,7 +4,6 @@ import Simulator
 import Support
 import Testing
 
-
 /// Two workers may push one device at once: whichever arrives last, the number at rest is the newest.
 @Suite(.serialized) struct CrossingTests {
     private static let delayMs: Int64 = 4_000
@@ -71,7 +70,8 @@ import Testing
             try await stage.play(state: [.bind("u3")])
             let count = 200
             let seen = try await stage.play(
-                events: (0..<count).map { .message("m\($0)", to: ["u3"], conv: "c\($0 % 16)", seq: Int64($0 / 16 + 1)) })
+                events: (0..<count).map { .message("m\($0)", to: ["u3"], conv: "c\($0 % 16)", seq: Int64($0 / 16 + 1)) }
+            )
             let pushes = seen.accepted(token("u3", "phone"))
             #expect(pushes.last?.json["aps"]?["badge"]?.int == Int64(count))
             #expect(Set(pushes.map(\.connection)).count > 1 && seen.doubled.isEmpty)

@@ -33,7 +33,8 @@ struct OneInFlightTests {
             for round in 0..<4 {
                 try await stage.play(
                     events: (0..<24).map {
-                        .message("m\(round)-\($0)", to: ["u1"], conv: "c\($0 % 12)", seq: Int64(round * 2 + $0 / 12 + 1))
+                        .message(
+                            "m\(round)-\($0)", to: ["u1"], conv: "c\($0 % 12)", seq: Int64(round * 2 + $0 / 12 + 1))
                     })
             }
             let pushes = try await stage.look().pushes(to: token("u1", "phone"))

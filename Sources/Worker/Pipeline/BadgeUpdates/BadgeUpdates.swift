@@ -191,7 +191,8 @@ final class BadgeUpdates {
     private func stop(_ update: BadgeUpdate, _ index: Int, _ reason: Reason) {
         let target = update.targets[index]
         // It has ended in the client meanwhile, and its outcome says how.
-        if let ticket = target.ticket, let client = update.app.client(for: target.token), !client.apns.withdraw(ticket) {
+        if let ticket = target.ticket, let client = update.app.client(for: target.token), !client.apns.withdraw(ticket)
+        {
             return
         }
         end(update, index, .suppressed, reason.rawValue)

@@ -56,7 +56,9 @@ extension Dispatcher {
     /// Another worker may have claimed a higher number while this push was out.
     private func noteBadge(_ job: RecipientJob, _ index: Int, _ token: BoundToken) {
         let app = job.event.app
-        guard let badge = job.devices[index].badge, token.record.type == .alert, app.policy.badge == .server else { return }
+        guard let badge = job.devices[index].badge, token.record.type == .alert, app.policy.badge == .server else {
+            return
+        }
         let burst =
             app.coalesceNanos == 0
             ? nil : BurstRule.key(app: app.id, uid: job.uid, conversation: job.event.conversationID)
