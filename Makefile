@@ -7,7 +7,8 @@
 RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -Xswiftc -enforce-exclusivity=unchecked \
 	-Xlinker -ljemalloc
 
-.PHONY: help demo test test-address test-thread fuzz bench build release lint clean packages
+.PHONY: help demo test test-address test-thread fuzz bench build release lint clean packages \
+	chaos chaos-short chaos-test
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +55,31 @@ fuzz: packages ## libFuzzer on what reads outside bytes: FUZZ_SECONDS=60, FUZZ_T
 			-max_len=2048 -print_final_stats=1 -artifact_prefix=.build/fuzz/found/$$target/ $(ARGS) \
 			.build/fuzz/corpus/$$target Tests/Corpus/$$target </dev/null; \
 	done
+
+# docs/chaos.md. Python's part is installed from PyPI into a virtual environment of its own.
+SEEDS = 1
+FIRST = 1
+FAULT = all
+CHAOS_PYTHON = .build/chaos-venv/bin/python
+$(CHAOS_PYTHON): chaos/requirements.txt
+	@deploy/install-packages python3-venv
+	python3 -m venv .build/chaos-venv
+	$(CHAOS_PYTHON) -m pip install --quiet --disable-pip-version-check -r chaos/requirements.txt
+	@touch $(CHAOS_PYTHON)
+
+chaos: packages $(CHAOS_PYTHON) ## seeded traffic and faults, judged: SEEDS=5, FIRST=1, FAULT=kill,redis-full, BREAK=no-dedup, ARGS
+	swift build --product carillon
+	$(CHAOS_PYTHON) -m chaos run --seeds $(SEEDS) --first $(FIRST) --fault $(FAULT) $(if $(BREAK),--break $(BREAK)) $(ARGS)
+
+chaos-short: packages $(CHAOS_PYTHON) ## three short seeds of it
+	swift build --product carillon
+	$(CHAOS_PYTHON) -m chaos run --seeds 3 --fault redis-kill,apns-503,kill --seconds 10 --session-s 4 --setup-s 8 \
+		--quiet-s 30 $(ARGS)
+
+chaos-test: $(CHAOS_PYTHON) ## the checker's own tests, and its lint
+	$(CHAOS_PYTHON) -m ruff check chaos
+	$(CHAOS_PYTHON) -m ruff format --check chaos
+	$(CHAOS_PYTHON) -m pytest -q chaos/tests
 
 bench: release ## CPU per push, latency and memory, beside h2load in the same run
 	.build/release/carillon bench $(ARGS)

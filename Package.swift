@@ -123,7 +123,8 @@ let package = Package(
         tests("Redis", ["Redis", "CHiredis", "Crypto", "EventLoop", "Telemetry"]),
         tests("HTTP2", ["HTTP2"]),
         tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Simulator", "Telemetry", "JSON"]),
-        tests("Simulator", ["Simulator", "APNsProtocol", "HTTP2", "EventLoop", "Crypto", "Digits", "JSON", "Telemetry"]),
+        tests(
+            "Simulator", ["Simulator", "APNsProtocol", "HTTP2", "EventLoop", "Crypto", "Digits", "JSON", "Telemetry"]),
         tests(
             "Worker",
             ["Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML"]),

@@ -48,6 +48,10 @@ public actor LocalCluster {
         public var scenario = Scenario()
         public var ledger = LedgerMode.memory
         public var logLevel = Log.Level.warning
+        /// For so long a worker finishes what it has in hand; never below `limits.answer_s`.
+        public var drainSeconds = 10
+        /// YAML lines added to the section `redis`, each with its own indentation of two spaces.
+        public var redisLines = ""
         /// Added to redis-server's command line.
         public var redisArguments: [String] = []
         /// The worker reaches Redis by its unix socket in place of TCP.
@@ -106,7 +110,7 @@ public actor LocalCluster {
                 fetch.wait.max.ms: 10
             \(options)redis:
               url: \(settings.usesRedisSocket ? redis.socketURL : redis.url)
-            apps:
+            \(settings.redisLines)apps:
               - id: \(settings.app)
                 topic: \(settings.topic)
                 environment: production
@@ -118,7 +122,7 @@ public actor LocalCluster {
             shards: \(settings.shards)
             log:
               level: \(settings.logLevel.name)
-            drain_s: 10
+            drain_s: \(settings.drainSeconds)
             \(settings.lines)
             """
     }

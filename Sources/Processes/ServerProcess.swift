@@ -88,6 +88,17 @@ public final class ServerProcess: Sendable {
         }
     }
 
+    /// The code that the process exited with; nil while it runs, after a signal, and once `stop` has waited for it.
+    public var exitCode: Int32? {
+        isEnded.withLock { isEnded -> Int32? in
+            guard !isEnded else { return nil }
+            var facts = siginfo_t()
+            let code = waitid(P_PID, id_t(pid), &facts, WEXITED | WNOHANG | WNOWAIT)
+            guard code == 0, facts.si_signo != 0, facts.si_code == CLD_EXITED else { return nil }
+            return facts._sifields._sigchld.si_status
+        }
+    }
+
     /// Reads until the line is there, the output's end, or thirty seconds' silence.
     private static func read(_ fd: Int32, until line: String) -> (text: String, isReady: Bool) {
         var seen = ""

@@ -204,14 +204,17 @@ struct CoalescingEndTests {
         }
     }
 
-    /// The next owner has the second message for the first of a window, and tells the others at that window's end.
+    /// A new owner has the second message for the first of a window and tells the others at that window's end; the one that
+    /// gets the partition back goes on with its own window.
     private func expectTold(_ stage: Stage) async throws {
         try await stage.settle()
         let seen = try await stage.look()
-        #expect(seen.outcomes(of: "m2").allSatisfy { $0.hasPrefix("u1/phone accepted ok") })
+        let second = seen.outcomes(of: "m2")
+        let isNewWindow = second.allSatisfy { $0.hasPrefix("u1/phone accepted ok") }
+        #expect(second.count == 1 && (isNewWindow || second == ["u1/phone suppressed coalesced"]))
         #expect(seen.outcomes(of: "m3") == ["u1/phone suppressed coalesced"])
         #expect(seen.outcomes(of: "m4") == ["u1/phone accepted ok 4"])
-        #expect(seen.accepted(token("u1", "phone")).count == 3 && seen.doubled.isEmpty)
+        #expect(seen.accepted(token("u1", "phone")).count == (isNewWindow ? 3 : 2) && seen.doubled.isEmpty)
     }
 
     @Test func aKillInsideAWindowLosesNoAlertAndDoublesNone() async throws {

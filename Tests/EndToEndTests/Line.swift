@@ -51,14 +51,14 @@ extension Line {
     /// A recall of `target`.
     static func revoke(
         _ id: String, of target: String, to: String, conv: String? = nil, badge: String = "decrease",
-        push: String = #""content":"recalled""#, sentMs: Int64? = nil
+        push: String = #""content":"recalled""#, sentMs: Int64? = nil, _ more: String = ""
     ) -> Line {
         let conversation = conv ?? "c-\(to)"
         return Self.event(
             "revoke", id, conv: conversation, sentMs: sentMs,
             """
             ,"msg_id":"\(id)","conv":{"id":"\(conversation)","type":"p2p"},"from":{"uid":"sender","nick":"Nick"},\
-            "to":{"uids":["\(to)"]},"push":{\(push)},"revoke":{"target_msg_id":"\(target)","badge":"\(badge)"}
+            "to":{"uids":["\(to)"]},"push":{\(push)},"revoke":{"target_msg_id":"\(target)","badge":"\(badge)"}\(more)
             """)
     }
 

@@ -96,8 +96,19 @@ actor Stage {
 
     /// What the operator sees at a path.
     func page(_ path: String) async throws -> HTTPClient.Answer {
-        let port = try await worker.operatorPort
+        try await page(path, of: try worker)
+    }
+
+    func page(_ path: String, of worker: WorkerProcess) async throws -> HTTPClient.Answer {
+        let port = await worker.operatorPort
         return try await offPool { try HTTPClient.get(port: port, path) }
+    }
+
+    /// The sum of a metric's series over all workers of the stage.
+    func metric(_ name: String, _ label: String = "") async throws -> Int {
+        var sum = 0.0
+        for worker in workers { sum += MetricsText(try await page("/metrics", of: worker).text).sum(name, label) }
+        return Int(sum)
     }
 
     // MARK: - Records in
@@ -122,6 +133,17 @@ actor Stage {
                 return false
             }
             return true
+        }
+    }
+
+    /// Waits until everything written so far is settled but `held` records, of which it is known that something holds
+    /// them up. Exact while no partition moves.
+    func settle(allBut held: Int, within limit: Duration = .seconds(90)) async throws {
+        let wanted = produced - held
+        try await until("\(wanted) records are settled, and \(held) wait", within: limit) { [settledByGone, workers] in
+            var settled = settledByGone
+            for worker in workers { settled += await Self.settled(worker) }
+            return settled >= wanted
         }
     }
 

@@ -45,6 +45,7 @@ public struct NoTrace: DecisionTrace {
 /// Keeps every step in the order in which it was taken.
 public struct RecordedTrace: DecisionTrace, Sendable {
     public private(set) var steps: [Entry] = []
+    public private(set) var facts: DecisionFacts = []
 
     /// One step with the facts it looked at and what it said.
     public struct Entry: Sendable, Equatable {
@@ -66,4 +67,6 @@ public struct RecordedTrace: DecisionTrace, Sendable {
     ) {
         steps.append(Entry(step: step, input: input(), outcome: outcome()))
     }
+
+    public mutating func keep(_ facts: @autoclosure () -> DecisionFacts) { self.facts = facts() }
 }

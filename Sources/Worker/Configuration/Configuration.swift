@@ -154,12 +154,11 @@ public struct Configuration: Sendable {
             self.credentials = credentials
         }
 
-        /// The credential that a token is pushed with: the one that it names, else the first; of those with a provider key
-        /// for a Live Activity.
-        public func credential(for token: TokenRecord) -> Credential? {
-            let able = credentials.filter { $0.isProviderKey || !token.type.needsProviderKey }
-            return able.first { $0.name == token.credential } ?? able.first ?? credentials.first
-        }
+        /// The credential that a token is pushed with, by the rule that the worker chooses a client by.
+        public func credential(for token: TokenRecord) -> Credential? { credentials.choice(for: token) }
+
+        /// A burst's window; 0: every alert goes at once.
+        var coalesceNanos: UInt64 { UInt64(coalesceSeconds * 1_000_000_000) }
 
         /// The credential that a token's `cert` names; the first for none. Nil: there is no such name.
         public func credential(named name: String?) -> Credential? {

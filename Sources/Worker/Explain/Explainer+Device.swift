@@ -8,211 +8,208 @@ extension Explainer {
     func explain(
         _ device: DeviceContext, _ steps: [Explanation.Step]
     ) async throws(RedisFault) -> Explanation {
-        if device.mark?.acceptedDevices.contains(device.route.device) ?? false {
-            return device.explanation(.none, "duplicate", "duplicate", steps)
+        let route = device.route
+        if device.user.claim.acceptedDevices.contains(route.device) {
+            return .duplicate(device.user.job.uid, device: route.device, steps)
         }
-        switch device.route.way {
+        if device.user.acknowledged.contains(route.device), route.way.endsByEarlierAck {
+            return device.explanation(.none, .online, Reason.acked.rawValue, steps)
+        }
+        switch route.way {
         case .connection(_, let alert, let ackWithinMs):
-            return connection(device, alert: alert, ackWithinMs: ackWithinMs, steps)
+            return device.connection(alert: alert, ackWithinMs: ackWithinMs, steps)
         case .none(let reason):
-            return device.explanation(.none, Verdict.suppressed.rawValue, reason.rawValue, steps)
+            return device.explanation(.none, .suppressed, reason.rawValue, steps + device.staleSteps)
         case .hold(let token, let holdMs):
-            var steps = steps
-            steps.append(
-                Explanation.Step(
-                    16, "send", input: "a live desktop comes first",
-                    outcome: holdMs.map { "pushed after \($0) ms unless read by then" }
-                        ?? "not pushed once the desktop acknowledged"))
+            let step = Explanation.Step(
+                16, "send", input: "a live desktop comes first",
+                outcome: holdMs.map { "pushed after \($0) ms unless read by then" }
+                    ?? "not pushed once the desktop acknowledged")
             if holdMs == nil {
-                return device.explanation(
-                    .none, Verdict.suppressed.rawValue, Reason.desktopOnline.rawValue, steps)
+                return device.explanation(.none, .suppressed, Reason.desktopOnline.rawValue, steps + [step])
             }
-            return try await push(device, token: token, steps)
+            return try await push(device, token: token, steps + [step])
         case .apns(let token, _):
             return try await push(device, token: token, steps)
         }
     }
 
-    private func connection(
-        _ device: DeviceContext, alert: Bool, ackWithinMs: Int64?, _ steps: [Explanation.Step]
-    ) -> Explanation {
-        if let reason = device.decision.finalReason {
-            // The message goes, its alert does not.
-            return device.explanation(.connection, Verdict.suppressed.rawValue, reason.rawValue, steps)
+    private func push(
+        _ device: DeviceContext, token index: Int, _ steps: [Explanation.Step]
+    ) async throws(RedisFault) -> Explanation {
+        let user = device.user
+        guard user.recipient.tokens.indices.contains(index) else {
+            return device.explanation(.none, .suppressed, Reason.noToken.rawValue, steps)
         }
-        let reason: Reason = ackWithinMs == nil ? .ok : .acked
+        let token = user.recipient.tokens[index]
+        let standing = try await desk.standing(app: user.event.event.app, uid: user.job.uid, token: token)
+        return device.push(to: token, standing, steps)
+    }
+}
+
+/// One route of one recipient.
+struct DeviceContext {
+    let user: RecipientContext
+    let route: Route
+
+    func explanation(
+        _ way: Explanation.Way, _ verdict: Verdict, _ reason: String, _ steps: [Explanation.Step]
+    ) -> Explanation {
+        Explanation(
+            uid: user.job.uid, device: route.device, route: way, verdict: verdict.rawValue, reason: reason,
+            steps: steps)
+    }
+
+    /// Step 15 where the claim withholds the alert.
+    var staleSteps: [Explanation.Step] {
+        guard user.claim.isRead || user.claim.isRevoked else { return [] }
+        return [
+            Explanation.Step(
+                15, "last look", input: "read \(user.claim.isRead), revoked \(user.claim.isRevoked)",
+                outcome: (user.claim.isRead ? Reason.alreadyRead : .revoked).rawValue, passes: false)
+        ]
+    }
+
+    func connection(alert: Bool, ackWithinMs: Int64?, _ steps: [Explanation.Step]) -> Explanation {
+        if let reason = user.decision.finalReason {
+            // The message goes, its alert does not.
+            return explanation(.connection, .suppressed, reason.rawValue, steps)
+        }
         let wait =
             ackWithinMs.map { "an ack is wanted within \($0) ms; without it the decision is taken again" }
             ?? "no ack is wanted"
         let step = Explanation.Step(16, "send", input: "alert \(alert)", outcome: "by long connection; \(wait)")
-        return device.explanation(.connection, Verdict.online.rawValue, reason.rawValue, steps + [step])
+        let reason: Reason = ackWithinMs == nil ? .ok : .acked
+        return explanation(.connection, .online, reason.rawValue, steps + staleSteps + [step])
     }
 
     // MARK: - Pushes
 
-    private func push(
-        _ device: DeviceContext, token index: Int, _ steps: [Explanation.Step]
-    ) async throws(RedisFault) -> Explanation {
+    func push(
+        to token: BoundToken, _ standing: OwnerReply.Standing, _ steps: [Explanation.Step]
+    ) -> Explanation {
+        let claim = user.claim
+        let lastLook = Recheck(isRead: claim.isRead, isRevoked: claim.isRevoked, isTokenOwned: standing == .owned)
+            .reason(expireAtMs: user.event.job.expiresAtMs, now: user.event.now)
+        let badge = user.job.badge(claim)
+        let made = MadePush(user, token, badge: badge)
         var steps = steps
-        guard device.user.tokens.indices.contains(index), let hex = DeviceToken(device.user.tokens[index].record.hex)
-        else {
-            return device.explanation(.none, Verdict.suppressed.rawValue, Reason.noToken.rawValue, steps)
-        }
-        let bound = device.user.tokens[index]
-        let isOwned = try await desk.owns(
-            app: device.record.event.app, uid: device.user.uid, token: bound)
-        let lastLook = device.lastLook(isOwned: isOwned)
-        let id = PushID.make(
-            app: device.record.event.app, uid: device.user.uid, msgID: device.record.claimID,
-            kind: device.record.claimKind.rawValue, tokenHex: hex.hex)
-        let payload = device.payload(bound.record, id: id)
-        let headers = device.headers(bound.record, id: id)
-        let isSendable = payload != nil && headers != nil
-        steps.append(device.renderStep(bound.record))
+        steps.append(renderStep(token.record, badge: badge))
         steps.append(
             Explanation.Step(
-                14, "size", input: payload.map { "\($0.count) bytes" } ?? "too large however much is cut",
-                outcome: isSendable ? "fits" : Reason.payloadTooLarge.rawValue, passes: isSendable))
-        if let step = device.burstStep { steps.append(step) }
+                14, "size", input: made.payload.map { "\($0.count) bytes" } ?? "too large however much is cut",
+                outcome: made.canBeSent ? "fits" : Reason.payloadTooLarge.rawValue, passes: made.canBeSent))
+        if let step = burstStep { steps.append(step) }
         steps.append(
             Explanation.Step(
-                15, "last look", input: "token owned \(isOwned), revoked \(device.mark?.isRevoked ?? false)",
+                15, "last look",
+                input: "token \(standing.word), read \(claim.isRead), revoked \(claim.isRevoked)",
                 outcome: lastLook?.rawValue ?? "unchanged", passes: lastLook == nil))
-        if let reason = lastLook ?? (isSendable ? nil : .payloadTooLarge) {
-            let verdict: Verdict = reason == .expired ? .expired : .suppressed
-            return device.explanation(.none, verdict.rawValue, reason.rawValue, steps)
+        if let reason = lastLook ?? (made.canBeSent ? nil : .payloadTooLarge) {
+            return unsent(reason == .expired ? .expired : .suppressed, reason.rawValue, reason.alertsByCopy, steps)
         }
-        steps.append(device.sendStep(bound.record))
-        let reason: Reason = device.isForced ? .forced : .ok
-        var explanation = device.explanation(.apns, Verdict.accepted.rawValue, reason.rawValue, steps)
-        explanation.payload = payload
-        explanation.headers = headers ?? []
+        let credential = user.event.app.settings.credential(for: token.record)
+        steps.append(sendStep(token.record, credential))
+        if let credential, token.record.type.needsProviderKey, !credential.isProviderKey {
+            return unsent(.rejected, "Unfit", true, steps)
+        }
+        let reason: Reason = user.job.isForced ? .forced : .ok
+        var explanation = explanation(.apns, .accepted, reason.rawValue, steps)
+        explanation.payload = made.payload
+        explanation.headers = made.headers ?? []
         return explanation
+    }
+
+    /// A push that ends before it is sent. With strategy 4 the live device still gets the message.
+    ///
+    /// - Parameter copyAlert: whether that copy alerts; nil: there is none.
+    private func unsent(
+        _ verdict: Verdict, _ reason: String, _ copyAlert: Bool?, _ steps: [Explanation.Step]
+    ) -> Explanation {
+        guard route.way.copyTo != nil, let copyAlert else { return explanation(.none, verdict, reason, steps) }
+        let step = Explanation.Step(
+            16, "send", input: "strategy 4 to a live device",
+            outcome: "not pushed; the message goes by long connection with pushed false, alert \(copyAlert)")
+        return explanation(.connection, verdict, reason, steps + [step])
+    }
+
+    private func renderStep(_ token: TokenRecord, badge: Int64?) -> Explanation.Step {
+        guard let message = user.event.job.message?.value else {
+            return Explanation.Step(13, "render", input: "live activity", outcome: "the same for every receiver")
+        }
+        let policy = user.event.app.context.policy
+        let variant = PayloadVariant(
+            message, token: token, settings: user.job.settings, isForced: user.job.isForced,
+            defaultLanguage: policy.defaultLanguage)
+        return Explanation.Step(
+            13, "render",
+            input: "profile \((message.push.profile ?? policy.profile).rawValue), language \(variant.language), "
+                + "details " + (variant.isHidden ? "hidden" : "shown") + (variant.isForced ? ", forced text" : ""),
+            outcome: message.push.silent ? "silent" : badge.map { "badge \($0)" } ?? "no badge")
+    }
+
+    /// Nil: the app does not coalesce. Windows are in workers' memories, so it cannot be said whether one is open.
+    private var burstStep: Explanation.Step? {
+        let app = user.event.app
+        guard app.context.coalesceNanos > 0, let message = user.event.job.message?.value else { return nil }
+        let bypass = BurstRule.bypass(message, facts: user.job.facts, way: route.way)
+        return Explanation.Step(
+            15, "coalescing", input: "window \(app.settings.coalesceSeconds) s per conversation",
+            outcome: bypass.map { "goes at once: \($0.rawValue)" }
+                ?? "goes at once; within a window that another alert opened it waits and is merged")
+    }
+
+    private func sendStep(_ token: TokenRecord, _ credential: Configuration.Credential?) -> Explanation.Step {
+        let endpoint = user.event.app.settings.endpoints[token.environment]
+        let copy = route.way.copyTo == nil ? "" : ", then a copy by long connection with pushed true, alert false"
+        return Explanation.Step(
+            16, "send",
+            input: "token \(TokenHash.short(token.hex)), \(token.environment.rawValue), credential "
+                + (credential?.name ?? "none"),
+            outcome: "to \(endpoint.host):\(endpoint.port)" + copy)
     }
 }
 
-/// One route of one recipient, and all that its push depends on.
-struct DeviceContext {
-    let record: RecordContext
-    let user: Recipient
-    let decision: Decision
-    let mark: PairMark?
-    /// What the push would carry; nil: nothing.
-    let badge: Int64?
-    let route: Route
+/// The push as the worker makes it (`Sender.push`).
+private struct MadePush {
+    /// Nil: too large however much is cut.
+    var payload: [UInt8]?
+    /// Nil: a header could not be sent.
+    var headers: [Explanation.Header]?
+    private let isToken: Bool
 
-    var isForced: Bool { decision.alert == .allow(forced: true) }
+    var canBeSent: Bool { payload != nil && headers != nil && isToken }
 
-    func explanation(
-        _ way: Explanation.Way, _ verdict: String, _ reason: String, _ steps: [Explanation.Step]
-    ) -> Explanation {
-        Explanation(
-            uid: user.uid, device: route.device, route: way, verdict: verdict, reason: reason, steps: steps)
-    }
-
-    /// Step 15, from what is stored now.
-    func lastLook(isOwned: Bool) -> Reason? {
-        Recheck(
-            isRead: user.read?.covers(seq: record.message?.serverSeq, sentMs: record.event.sentMs) ?? false,
-            isRevoked: mark?.isRevoked ?? false, isTokenOwned: isOwned
-        ).reason(expireAtMs: record.expireAtMs, now: record.now)
-    }
-
-    func payload(_ token: TokenRecord, id: PushID) -> [UInt8]? {
-        switch record.event.body {
-        case .message(let shared):
-            let message = shared.value
-            var payloads = EventPayloads(message, policy: record.app.policy)
-            return payloads.template(variant(message, token), of: message, templates: record.app.templates)?
-                .render(badge: badge, pid: id, receiver: user.uid)
-        case .liveActivity(let activity):
-            return ActivityPayload.encode(activity, sentMs: record.event.sentMs)
-        case .userState:
-            return nil
-        }
-    }
-
-    /// Nil where a header could not be sent.
-    func headers(_ token: TokenRecord, id: PushID) -> [Explanation.Header]? {
-        let common: EventHeaders
-        switch record.event.body {
-        case .message(let message): common = EventHeaders(message.value, originalCollapseID: record.originalCollapseID)
-        case .liveActivity(let activity): common = EventHeaders(activity, expireAtMs: record.expireAtMs)
-        case .userState: return nil
-        }
-        guard let priority = PushPriority(rawValue: common.priority) else { return nil }
-        let type = common.pushType
-        let topic = type.topic(bundleID: token.topic)
-        let isFit =
-            (try? PushHeaders(
-                topic: topic, pushType: type, priority: priority, expirationSeconds: common.expirationSeconds,
-                collapseID: common.collapseID)) != nil
-        guard isFit else { return nil }
-        var headers = [
-            Explanation.Header(name: "apns-topic", value: topic),
-            Explanation.Header(name: "apns-push-type", value: type.rawValue),
-            Explanation.Header(name: "apns-priority", value: String(priority.rawValue)),
+    init(_ user: RecipientContext, _ token: BoundToken, badge: Int64?) {
+        isToken = DeviceToken(token.record.hex) != nil
+        guard let content = user.event.job.content else { return }
+        let id = user.job.pushIDPrefix.id(tokenHex: token.record.hex)
+        payload = content.payload(
+            for: EventContent.Receiver(
+                uid: user.job.uid, settings: user.job.settings, token: token, isForced: user.job.isForced,
+                lowersBadge: user.job.flags.contains(.loweredBadge), badge: badge, id: id))
+        guard content.headers(topic: token.record.topic) != nil, let common = content.commonHeaders else { return }
+        headers = [
+            Explanation.Header(name: "apns-topic", value: common.pushType.topic(bundleID: token.record.topic)),
+            Explanation.Header(name: "apns-push-type", value: common.pushType.rawValue),
+            Explanation.Header(name: "apns-priority", value: String(common.priority)),
             Explanation.Header(name: "apns-expiration", value: String(common.expirationSeconds)),
             Explanation.Header(name: "apns-id", value: id.description),
         ]
         if let collapseID = common.collapseID {
             let text = String(decoding: collapseID, as: UTF8.self)
-            headers.append(Explanation.Header(name: "apns-collapse-id", value: text))
+            headers?.append(Explanation.Header(name: "apns-collapse-id", value: text))
         }
-        return headers
     }
+}
 
-    func renderStep(_ token: TokenRecord) -> Explanation.Step {
-        guard let message = record.message else {
-            return Explanation.Step(13, "render", input: "live activity", outcome: "the same for every receiver")
+extension OwnerReply.Standing {
+    /// As people call it.
+    fileprivate var word: String {
+        switch self {
+        case .owned: "owned"
+        case .rebound: "bound anew by the same user"
+        case .moved: "of another user or of nobody"
         }
-        let variant = variant(message, token)
-        let profile = message.push.profile ?? record.app.policy.profile
-        return Explanation.Step(
-            13, "render",
-            input: "profile \(profile.rawValue), language \(variant.language), details "
-                + (variant.isHidden ? "hidden" : "shown") + (variant.isForced ? ", forced text" : ""),
-            outcome: message.push.silent
-                ? "silent"
-                : (badge.map { "badge \($0)" } ?? "no badge")
-                    + (message.decreasesBadge ? ", less one if the recalled message is counted and unread" : ""))
-    }
-
-    /// Nil: the app does not coalesce. Windows are in workers' memories, so it cannot be said whether one is open.
-    var burstStep: Explanation.Step? {
-        guard record.app.coalesceSeconds > 0, let message = record.message else { return nil }
-        return Explanation.Step(
-            15, "coalescing", input: "window \(record.app.coalesceSeconds) s per conversation",
-            outcome: burstBypass(message).map { "goes at once: \($0)" }
-                ?? "goes at once; within a window that another alert opened it waits and is merged")
-    }
-
-    /// Why a push never waits in a burst.
-    private func burstBypass(_ message: Message) -> String? {
-        if message.kind == .revoke { return "a recall" }
-        if message.push.voip { return "voip" }
-        if message.push.silent { return "silent" }
-        if isForced { return "forced" }
-        if MentionClass(message.mention, of: user.uid).isMention { return "a mention" }
-        if case .apns(_, .some) = route.way { return "strategy 4 to a live device" }
-        return nil
-    }
-
-    func sendStep(_ token: TokenRecord) -> Explanation.Step {
-        let endpoint = record.app.endpoints[token.environment]
-        let credential = record.app.credential(for: token)
-        var outcome = "to \(endpoint.host):\(endpoint.port)"
-        if case .apns(_, .some) = route.way { outcome += ", then a copy by long connection" }
-        return Explanation.Step(
-            16, "send",
-            input: "token \(TokenHash.short(token.hex)), \(token.environment.rawValue), credential "
-                + (credential?.name ?? "none"),
-            outcome: outcome)
-    }
-
-    private func variant(_ message: Message, _ token: TokenRecord) -> PayloadVariant {
-        PayloadVariant(
-            message, token: token, settings: user.settings, isForced: isForced,
-            defaultLanguage: record.app.policy.defaultLanguage)
     }
 }

@@ -1,66 +1,62 @@
 import PushCore
 import Redis
 
-/// One recipient: what is known of him, the decision, and what it means for each device.
+/// One recipient: what is known of him, the decision, what the claim would say, and what it means for each device.
 extension Explainer {
     func explain(
-        _ member: Audience.Member, _ context: RecordContext
+        _ member: Audience.Member, _ context: EventContext
     ) async throws(RedisFault) -> [Explanation] {
         var steps = [context.first]
-        if let message = context.message {
-            let reason = Self.leftOut(member.uid, by: message)
-            steps.append(
-                Explanation.Step(
-                    4, "audience", input: "from \(message.from.uid), \(message.to.exclude.count) excluded",
-                    outcome: reason ?? "meant", passes: reason == nil))
-            if let reason {
-                return [suppressed(member.uid, reason: reason, steps)]
+        if let message = context.job.message?.value {
+            let step = Self.audienceStep(member.uid, of: message)
+            steps.append(step)
+            if !step.passes {
+                return [
+                    Explanation(
+                        uid: member.uid, verdict: Verdict.suppressed.rawValue, reason: step.outcome, steps: steps)
+                ]
             }
         }
-        let mark = try await desk.mark(
-            app: context.event.app, uid: member.uid, kind: context.claimKind, id: context.claimID)
-        steps.append(Self.markStep(mark, context))
-        if mark?.state == .finished {
-            return [Explanation(uid: member.uid, verdict: "duplicate", reason: "duplicate", steps: steps)]
+        let found = try await recipient(member, context.job)
+        var trace = RecordedTrace()
+        let decision = try await decide(context, found.recipient, &trace)
+        let job = RecipientJob(event: context.job, uid: member.uid, candidate: Candidate(uid: member.uid, order: 0))
+        job.isCounted = decision.counted
+        job.settings = found.recipient.settings
+        job.facts = trace.facts
+        if decision.alert == .allow(forced: true) { job.flags.insert(.forced) }
+        let claim = try await desk.claimDryRun(job.claimRequest(nowMs: context.now))
+        if claim.lowered { job.flags.insert(.loweredBadge) }
+        steps.append(claim.step(of: context.job.subject))
+        if claim.state == .finished { return [.duplicate(member.uid, steps)] }
+        var user = RecipientContext(
+            event: context, job: job, recipient: found.recipient, presenceNotes: found.notes,
+            decision: decision.withoutAlerts(isRead: claim.isRead, isRevoked: claim.isRevoked), claim: claim)
+        user.take(trace, after: steps)
+        if let step = try await recallStep(claim, member.uid, context.job) { user.steps.append(step) }
+        if claim.state == .resume, context.job.message != nil {
+            user.acknowledged = try await desk.acks(
+                app: context.event.app, uid: member.uid, msgID: context.job.msgID)
         }
-        var user = try await recipient(member, context)
-        let decision = try await decide(context, &user, &steps)
-        if let step = try await recallStep(member.uid, context) { steps.append(step) }
-        return try await explain(decision, of: user, context, mark, steps)
+        return try await explain(user)
     }
 
-    private static func leftOut(_ uid: String, by message: borrowing Message) -> String? {
-        if uid == message.from.uid { return "sender" }
-        return message.to.excludes(uid) ? "excluded" : nil
-    }
-
-    private func suppressed(_ uid: String, reason: String, _ steps: [Explanation.Step]) -> Explanation {
-        Explanation(uid: uid, verdict: Verdict.suppressed.rawValue, reason: reason, steps: steps)
-    }
-
-    private static func markStep(_ mark: PairMark?, _ context: RecordContext) -> Explanation.Step {
-        let outcome: String
-        switch mark?.state {
-        case nil: outcome = mark == nil ? "new" : "new, known as revoked"
-        case .fresh?, .resume?:
-            let done = mark?.acceptedDevices ?? []
-            outcome = "unfinished, resumes" + (done.isEmpty ? "" : "; done before: \(done.joined(separator: " "))")
-        case .finished?: outcome = "finished before"
-        }
+    private static func audienceStep(_ uid: String, of message: borrowing Message) -> Explanation.Step {
+        let isMeant = message.isMeant(for: uid)
         return Explanation.Step(
-            5, "duplicate", input: "\(context.claimKind.word) \(context.claimID)", outcome: outcome,
-            passes: mark?.state != .finished)
+            4, "audience", input: "from \(message.from.uid), \(message.to.exclude.count) excluded",
+            outcome: isMeant ? "meant" : uid == message.from.uid ? "sender" : "excluded", passes: isMeant)
     }
 
     // MARK: - Facts
 
+    /// Also why a device's presence is void.
     private func recipient(
-        _ member: Audience.Member, _ context: RecordContext
-    ) async throws(RedisFault) -> RecipientFacts {
-        let conversation = context.message?.conversation
-        let group = member.level == nil && conversation?.type.hasMembers == true ? conversation?.id : nil
+        _ member: Audience.Member, _ event: EventJob
+    ) async throws(RedisFault) -> (recipient: Recipient, notes: [String: String]) {
         var recipient = try await desk.recipient(
-            app: context.event.app, uid: member.uid, conversation: conversation?.id ?? "", group: group)
+            app: event.app.id, uid: member.uid, conversation: event.conversationID,
+            group: event.readsLevels ? event.conversationID : nil)
         if let level = member.level { recipient.groupLevel = level }
         var leases = LeaseCache(lifetimeNanos: .max)
         var notes: [String: String] = [:]
@@ -73,61 +69,49 @@ extension Explainer {
                 "; void: gateway \(presence.gateway) holds \(held), presence is of epoch \(presence.gatewayEpoch)"
         }
         leases.apply(to: &recipient, nowNanos: 0)
-        return RecipientFacts(recipient: recipient, presenceNotes: notes)
+        return (recipient, notes)
     }
 
     private func decide(
-        _ context: RecordContext, _ user: inout RecipientFacts, _ steps: inout [Explanation.Step]
+        _ context: EventContext, _ recipient: Recipient, _ trace: inout RecordedTrace
     ) async throws(RedisFault) -> Decision {
         switch context.event.body {
         case .message(let message):
-            var trace = RecordedTrace()
-            let decision = PushCore.decide(
-                message.value, sentMs: context.event.sentMs, for: user.recipient, policy: context.app.policy,
+            return PushCore.decide(
+                message.value, sentMs: context.event.sentMs, for: recipient, policy: context.app.context.policy,
                 zones: zones, now: context.now, trace: &trace)
-            take(trace, &user, &steps)
-            return decision
         case .liveActivity(let activity):
-            let started = try await desk.activityStart(
-                app: context.event.app, uid: user.recipient.uid, activityID: activity.activityID)
-            var trace = RecordedTrace()
-            let decision = PushCore.decide(
-                activity, sentMs: context.event.sentMs, for: user.recipient, startedMs: started, now: context.now,
+            var startedMs: Int64?
+            if let updated = context.job.updatedActivityID {
+                startedMs = try await desk.activityStart(
+                    app: context.event.app, uid: recipient.uid, activityID: updated)
+            }
+            return PushCore.decide(
+                activity, sentMs: context.event.sentMs, for: recipient, startedMs: startedMs, now: context.now,
                 trace: &trace)
-            take(trace, &user, &steps)
-            return decision
         case .userState:
             return Decision(alert: .deny(.ok), counted: false, routes: [])
         }
     }
 
-    private func take(_ trace: RecordedTrace, _ user: inout RecipientFacts, _ steps: inout [Explanation.Step]) {
-        for entry in trace.steps {
-            let step = Explanation.Step(entry)
-            switch entry.step {
-            case .routes: user.routeSteps.append(step)
-            case .token: user.tokenStep = step
-            // The contract's order: the time before the audience.
-            case .expiry: steps.insert(step, at: min(1, steps.count))
-            default: steps.append(step)
-            }
-        }
-    }
-
-    /// What a recall does to the badge, whatever becomes of its alert; nil: the record is none, or leaves it alone.
-    private func recallStep(_ uid: String, _ context: RecordContext) async throws(RedisFault) -> Explanation.Step? {
-        guard let revoke = context.message?.revoke else { return nil }
-        let target = try await desk.mark(
-            app: context.event.app, uid: uid, kind: .message, id: revoke.targetMsgID)
+    /// What a recall does to the badge, whatever becomes of its alert; nil: the event is none.
+    private func recallStep(
+        _ claim: ClaimReply, _ uid: String, _ event: EventJob
+    ) async throws(RedisFault) -> Explanation.Step? {
+        guard let revoke = event.subject.revoke else { return nil }
+        let target = try await desk.mark(app: event.app.id, uid: uid, kind: .message, id: revoke.targetMsgID)
         let known =
             target.map { $0.isRevoked ? "recalled before" : $0.state == nil ? "not come yet" : "taken up" }
             ?? "not known"
-        let outcome: String
+        var outcome: String
         switch revoke.badge {
-        case .decrease: outcome = "less one if it was counted and is unread"
+        case .decrease:
+            outcome = claim.lowered ? "lowers the badge" : "the badge stays: no counted and unread message is recalled"
         case .keep: outcome = "the badge stays"
         case .count: outcome = "counted as a message of its own"
         }
+        if let badge = claim.badge { outcome += "; it is \(badge)" }
+        if claim.owesClear { outcome += ", and is sent to the devices that were pushed" }
         return Explanation.Step(
             10, "recall", input: "of \(revoke.targetMsgID), which is \(known); badge \(revoke.badge.rawValue)",
             outcome: outcome)
@@ -135,72 +119,109 @@ extension Explainer {
 
     // MARK: - Devices
 
-    private func explain(
-        _ decision: Decision, of user: RecipientFacts, _ context: RecordContext, _ mark: PairMark?,
-        _ steps: [Explanation.Step]
-    ) async throws(RedisFault) -> [Explanation] {
+    private func explain(_ user: RecipientContext) async throws(RedisFault) -> [Explanation] {
         var explanations: [Explanation] = []
         let last = user.tokenStep.map { [$0] } ?? []
-        if let reason = decision.finalReason {
+        if let reason = user.decision.finalReason {
             let verdict: Verdict = reason == .expired ? .expired : .suppressed
-            var own = steps + (reason == .noToken || reason == .activityOver ? last : [])
-            if reason == .noToken, context.message?.push.sms == true {
-                own.append(
-                    Explanation.Step(
-                        17, "sms", input: "push.sms", outcome: "an SMS is asked for on push.sms"))
-            }
-            if reason == .dnd, let step = digestStep(decision, of: user.recipient, context) { own.append(step) }
+            var steps = user.steps + (reason == .noToken || reason == .activityOver ? last : [])
+            if reason == .noToken, let step = user.smsStep { steps.append(step) }
+            if let step = digestStep(user) { steps.append(step) }
             explanations.append(
-                Explanation(
-                    uid: user.recipient.uid, verdict: verdict.rawValue, reason: reason.rawValue, steps: own))
+                Explanation(uid: user.job.uid, verdict: verdict.rawValue, reason: reason.rawValue, steps: steps))
         }
-        let badge = try await badge(decision, user.recipient.uid, context, mark)
-        for (index, route) in decision.routes.enumerated() {
-            var own = steps
+        for (index, route) in user.decision.routes.enumerated() {
+            var steps = user.steps
             if user.routeSteps.indices.contains(index) {
                 var step = user.routeSteps[index]
                 step.input += user.presenceNotes[route.device] ?? ""
-                own.append(step)
+                steps.append(step)
             }
-            own += last
-            let device = DeviceContext(
-                record: context, user: user.recipient, decision: decision, mark: mark, badge: badge, route: route)
-            explanations.append(try await explain(device, own))
+            explanations.append(try await explain(DeviceContext(user: user, route: route), steps + last))
         }
         return explanations
     }
 
     /// Nil: the app sends no digests, or this message is not told in one.
-    private func digestStep(
-        _ decision: Decision, of recipient: Recipient, _ context: RecordContext
-    ) -> Explanation.Step? {
-        guard context.app.sendsDigest, decision.counted, context.message?.kind == .message,
-            let endMs = QuietHours.endMs(for: recipient, policy: context.app.policy, zones: zones, now: context.now)
+    private func digestStep(_ user: RecipientContext) -> Explanation.Step? {
+        let app = user.event.app.context
+        guard app.sendsDigest, let message = user.event.job.message?.value,
+            let endMs = DigestRule.endMs(
+                message, user.decision, for: user.recipient, policy: app.policy, zones: zones, now: user.event.now)
         else { return nil }
         return Explanation.Step(
             17, "digest", input: "quiet hours end \(endMs)", outcome: "told in the digest then, if still unread")
     }
-
-    /// The number that a push would carry: the claim's step taken in thought.
-    private func badge(
-        _ decision: Decision, _ uid: String, _ context: RecordContext, _ mark: PairMark?
-    ) async throws(RedisFault) -> Int64? {
-        guard let message = context.message, !message.push.silent else { return nil }
-        let stored = try await desk.badge(app: context.event.app, uid: uid)
-        // Claimed before: counted already.
-        let isNew = mark?.state == nil && mark?.isRevoked != true
-        return BadgeRule.besideAlert(stored &+ (decision.counted && isNew ? 1 : 0), context.app.policy)
-    }
 }
 
-/// A recipient and what is told of him beside the decision.
-struct RecipientFacts {
-    var recipient: Recipient
+/// One recipient with the decision about him, and what the claim would say.
+struct RecipientContext {
+    let event: EventContext
+    /// As the worker has him in work.
+    let job: RecipientJob
+    let recipient: Recipient
     /// Why a device's presence is void.
-    var presenceNotes: [String: String]
+    let presenceNotes: [String: String]
+    /// After the claim.
+    let decision: Decision
+    let claim: ClaimReply
+    /// Devices that acknowledged what an earlier try delivered.
+    var acknowledged: [String] = []
+    /// What all his devices share.
+    var steps: [Explanation.Step] = []
     /// One per route, in their order.
     var routeSteps: [Explanation.Step] = []
     var tokenStep: Explanation.Step?
+
+    init(
+        event: EventContext, job: RecipientJob, recipient: Recipient, presenceNotes: [String: String],
+        decision: Decision, claim: ClaimReply
+    ) {
+        self.event = event
+        self.job = job
+        self.recipient = recipient
+        self.presenceNotes = presenceNotes
+        self.decision = decision
+        self.claim = claim
+    }
+
+    /// The decision's steps, in the contract's order: its first one, the time, comes before audience and claim.
+    mutating func take(_ trace: RecordedTrace, after steps: [Explanation.Step]) {
+        self.steps = steps
+        for entry in trace.steps {
+            let step = Explanation.Step(entry)
+            switch entry.step {
+            case .routes: routeSteps.append(step)
+            case .token: tokenStep = step
+            case .expiry: self.steps.insert(step, at: min(1, self.steps.count))
+            default: self.steps.append(step)
+            }
+        }
+    }
+
+    /// Nil: no SMS is asked for.
+    var smsStep: Explanation.Step? {
+        let now = event.now
+        let isLive = recipient.presence.contains { $0.liveness(at: now).isLive }
+        guard event.job.wantsSMS, !isLive else { return nil }
+        return Explanation.Step(17, "sms", input: "push.sms", outcome: "an SMS is asked for on push.sms")
+    }
+}
+
+extension ClaimReply {
+    /// Step 5.
+    func step(of subject: ClaimSubject) -> Explanation.Step {
+        let outcome: String
+        switch state {
+        case .fresh: outcome = isRevoked ? "new, known as revoked" : "new"
+        case .resume:
+            let done = acceptedDevices
+            outcome = "unfinished, resumes" + (done.isEmpty ? "" : "; done before: \(done.joined(separator: " "))")
+        case .finished: outcome = "finished before: nothing more"
+        }
+        return Explanation.Step(
+            5, "duplicate", input: "\(subject.kind.word) \(subject.id)", outcome: outcome, passes: state != .finished)
+    }
 }
 
 extension PairKind {

@@ -1,17 +1,18 @@
 import EventLoop
 import JSON
-import Payload
 import PushCore
 public import Redis
+import Telemetry
 
-/// Says what the worker would do with a record, by the same reading, the same `decide` and the same rendering.
+/// Says what the worker would do with a record, by what the worker itself calls: the same reading, fan-out, `decide`, claim
+/// (as a dry run), rules of bursts and digests, headers and payload.
 ///
 /// It reads Redis and changes nothing there; nothing is sent. Facts are those of now: presence, settings and marks may
 /// be others by the time the worker gets the record. Control plane: no care is taken to be fast.
 public actor Explainer {
     let desk: RedisDesk
     let zones = SystemZones()
-    private let apps: [String: Configuration.App]
+    private let apps: [String: ExplainedApp]
     private let reader: EventReader
     private let membersMax: Int
 
@@ -19,7 +20,9 @@ public actor Explainer {
     public init(_ configuration: Configuration, desk: RedisDesk, membersMax: Int = 20) {
         self.desk = desk
         self.membersMax = membersMax
-        apps = Dictionary(configuration.apps.map { ($0.policy.id, $0) }, uniquingKeysWith: { first, _ in first })
+        var apps: [String: ExplainedApp] = [:]
+        for app in configuration.apps where apps[app.policy.id] == nil { apps[app.policy.id] = ExplainedApp(app) }
+        self.apps = apps
         reader = EventReader(apps: configuration.apps.map(\.policy.id))
     }
 
@@ -56,14 +59,19 @@ public actor Explainer {
             case .sent: event.sentMs
             case .at(let ms): ms
             }
-        var context = RecordContext(
-            event: event, app: app, now: now,
-            first: Explanation.Step(
-                1, "record", input: "\(place), \(bytes.count) bytes, event \(event.id)", outcome: "well formed"))
-        if let target = context.message?.revoke?.targetMsgID {
-            context.originalCollapseID = try await desk.collapseID(app: app.policy.id, msgID: target)
+        let first = Explanation.Step(
+            1, "record", input: "\(place), \(bytes.count) bytes, event \(event.id)", outcome: "well formed")
+        let job: EventJob
+        switch event.body {
+        case .userState(let state): return explain(state, of: event, app, first)
+        case .message(let message): job = EventJob(message, of: event, app: app.context, raw: bytes, origin: nil)
+        case .liveActivity(let activity):
+            job = EventJob(activity, of: event, app: app.context, raw: bytes, origin: nil)
         }
-        return try await explain(context)
+        if let target = job.subject.revoke?.targetMsgID {
+            job.content?.originalCollapseID = try await desk.collapseID(app: event.app, msgID: target)
+        }
+        return try await explain(EventContext(event: event, job: job, app: app, now: now, first: first))
     }
 
     /// A record does not say which topic it is for; its kind does.
@@ -76,28 +84,28 @@ public actor Explainer {
         }
     }
 
-    private func explain(_ context: RecordContext) async throws(RedisFault) -> RecordExplanation {
-        if case .userState(let state) = context.event.body {
-            var tellsBadge = false
-            if case .read = state.change { tellsBadge = context.app.policy.clearOnRead }
-            let step = Explanation.Step(
-                3, "user state", input: state.change.kind,
-                outcome: tellsBadge
-                    ? "changes state; a lower badge is sent to the devices that were pushed"
-                    : "changes state only, alerts nobody")
-            return RecordExplanation(
-                title: context.title,
-                explanations: [
-                    Explanation(
-                        uid: state.uid, verdict: "state_change", reason: Reason.ok.rawValue,
-                        steps: [context.first, step])
-                ])
-        }
-        if context.message?.to.uids == nil, context.message != nil, context.expireAtMs <= context.now {
-            return RecordExplanation(title: context.title, explanations: [expiredUnread(context)])
+    private func explain(
+        _ state: UserState, of event: borrowing Event, _ app: ExplainedApp, _ first: Explanation.Step
+    ) -> RecordExplanation {
+        var tellsBadge = false
+        if case .read = state.change { tellsBadge = app.context.policy.clearOnRead }
+        let step = Explanation.Step(
+            3, "user state", input: state.change.kind,
+            outcome: tellsBadge
+                ? "changes state; a lower badge is sent to the devices that were pushed"
+                : "changes state only, alerts nobody")
+        let explanation = Explanation(
+            uid: state.uid, verdict: "state_change", reason: Reason.ok.rawValue, steps: [first, step])
+        return RecordExplanation(
+            title: "\(state.change.kind) of user \(state.uid) of app \(event.app)", explanations: [explanation])
+    }
+
+    private func explain(_ context: EventContext) async throws(RedisFault) -> RecordExplanation {
+        if context.job.isForNobody(nowMs: context.now) {
+            return RecordExplanation(title: context.title, explanations: [try await explainForNobody(context)])
         }
         var report = RecordExplanation(title: context.title, explanations: [])
-        let audience = try await audience(of: context)
+        let audience = try await audience(of: context.job)
         report.isCut = audience.isCut
         for member in audience.members {
             report.explanations += try await explain(member, context)
@@ -105,76 +113,72 @@ public actor Explainer {
         return report
     }
 
-    /// A group's message that nobody may get any more: its members are not read.
-    private func expiredUnread(_ context: RecordContext) -> Explanation {
-        let step = Explanation.Step(
-            2, "expiry", input: "expires \(context.expireAtMs), now \(context.now)",
+    /// A group's message that nobody may get any more: its members are not read, and one record tells of it.
+    private func explainForNobody(_ context: EventContext) async throws(RedisFault) -> Explanation {
+        let expiry = Explanation.Step(
+            2, "expiry", input: "expires \(context.job.expiresAtMs), now \(context.now)",
             outcome: Reason.expired.rawValue, passes: false)
+        let nobody = RecipientJob(event: context.job, uid: "", candidate: Candidate(uid: "", order: 0))
+        let claim = try await desk.claimDryRun(nobody.claimRequest(nowMs: context.now))
+        guard claim.state != .finished else {
+            return .duplicate("", [context.first, claim.step(of: context.job.subject)])
+        }
         return Explanation(
             uid: "", verdict: Verdict.expired.rawValue, reason: Reason.expired.rawValue,
-            steps: [context.first, step])
+            steps: [context.first, expiry])
     }
 
     // MARK: - The audience
 
     private func audience(
-        of context: RecordContext
+        of event: EventJob
     ) async throws(RedisFault) -> (members: [Audience.Member], isCut: Bool) {
         var members: [Audience.Member] = []
-        switch context.event.body {
-        case .liveActivity(let activity):
-            var uids = activity.uids
-            if activity.isForAllBound {
-                uids = try await desk.activityUsers(
-                    app: context.event.app, activityID: activity.activityID, count: membersMax + 1)
-                if uids.count > membersMax { return (uids.prefix(membersMax).map { .init(uid: $0) }, true) }
+        let pageCount = max(membersMax, 100)
+        while true {
+            let isPaged = event.hasManyRecipients && (event.audience.group != nil || event.audience.activity != nil)
+            while let member = event.audience.pop() {
+                if isPaged, members.count == membersMax { return (members, true) }
+                members.append(member)
             }
-            var audience = Audience(uids: uids)
-            while let member = audience.pop() { members.append(member) }
-            return (members, false)
-        case .userState:
-            return ([], false)
-        case .message(let message):
-            var audience = Audience(of: message.value)
-            while true {
-                while let member = audience.pop() {
-                    if audience.group != nil, members.count == membersMax { return (members, true) }
-                    members.append(member)
-                }
-                guard let group = audience.group, let cursor = audience.cursor else { return (members, false) }
+            guard event.audience.wantsPage else { return (members, false) }
+            if let activity = event.audience.activity {
+                let users = try await desk.activityUsers(
+                    app: event.app.id, activityID: activity, after: event.audience.lastUser, count: pageCount)
+                event.audience.take(users: users, isLast: users.count < pageCount)
+            } else if let group = event.audience.group, let cursor = event.audience.cursor {
                 let page = try await desk.members(
-                    app: context.event.app, group: group, cursor: cursor, count: max(membersMax, 100))
-                audience.take(page.members, cursor: page.cursor, server: 0)
+                    app: event.app.id, group: group, cursor: cursor, count: pageCount)
+                event.audience.take(page.members, cursor: page.cursor, server: 0)
             }
         }
     }
 }
 
-/// One record with what is the same for all its recipients.
-struct RecordContext {
+/// One app: as it is configured, and as the worker has it, but without a way to APNs.
+struct ExplainedApp {
+    let settings: Configuration.App
+    let context: AppContext
+
+    init(_ app: Configuration.App) {
+        settings = app
+        context = AppContext(
+            policy: app.policy, templates: app.templates, metrics: AppMetrics(MetricsRegistry(), app: app.policy.id),
+            rate: 0, coalesceNanos: app.coalesceNanos, sendsDigest: app.sendsDigest, removals: app.limits.removals,
+            suspects: app.limits.suspects, clients: [])
+    }
+}
+
+/// One event with what is the same for all its recipients.
+struct EventContext {
     let event: Event
-    let app: Configuration.App
+    /// As the worker has it in work.
+    let job: EventJob
+    let app: ExplainedApp
     /// Unix ms.
     let now: Int64
     /// Step 1.
     let first: Explanation.Step
-    /// Of a recall: what its target was sent with, where its sender chose one.
-    var originalCollapseID: String?
-
-    var message: Message? {
-        if case .message(let message) = event.body { return message.value }
-        return nil
-    }
-
-    var expireAtMs: Int64 { message?.expireAtMs ?? (event.sentMs &+ LiveActivity.lifetimeMs) }
-
-    /// What duplicates are recognised by; a Live Activity by its event (contract section 2).
-    var claimID: String { message?.msgID ?? event.id }
-
-    var claimKind: PairKind {
-        guard let message else { return .liveActivity }
-        return message.kind == .revoke ? .revoke : .message
-    }
 
     var title: String {
         switch event.body {
@@ -183,8 +187,7 @@ struct RecordContext {
                 + "\(shared.value.conversation.id) of app \(event.app)"
         case .liveActivity(let activity):
             "live_activity \(activity.action.rawValue) \(activity.activityID) of app \(event.app)"
-        case .userState(let state):
-            "\(state.change.kind) of user \(state.uid) of app \(event.app)"
+        case .userState(let state): "\(state.change.kind) of app \(event.app)"
         }
     }
 }

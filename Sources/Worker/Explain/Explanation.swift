@@ -63,6 +63,13 @@ public struct Explanation: Sendable, Equatable {
     }
 }
 
+extension Explanation {
+    /// All was done before: nothing more.
+    static func duplicate(_ uid: String, device: String? = nil, _ steps: [Step]) -> Explanation {
+        Explanation(uid: uid, device: device, verdict: "duplicate", reason: "duplicate", steps: steps)
+    }
+}
+
 /// All explanations of one record.
 public struct RecordExplanation: Sendable, Equatable {
     /// `message m-1 of im` or the like; nil for a bad record.

@@ -52,11 +52,26 @@ extension RedisDesk {
             }, { PairMark($0) })
     }
 
-    /// Whether the token is still this user's, in the version that was read.
-    func owns(app: String, uid: String, token: BoundToken) async throws(RedisFault) -> Bool {
+    /// What a claim would answer now.
+    func claimDryRun(_ request: ClaimRequest) async throws(RedisFault) -> ClaimReply {
+        let reply = try await ask(
+            { (store, tag) throws(RedisFault) in try store.claimDryRun(request, tag: tag) }, { ClaimReply($0) })
+        guard let reply else { throw RedisFault(.protocolViolation, "the reply of a claim is none") }
+        return reply
+    }
+
+    /// The devices that acknowledged a delivery of the message.
+    func acks(app: String, uid: String, msgID: String) async throws(RedisFault) -> [String] {
+        try await ask(
+            { (store, tag) throws(RedisFault) in try store.acks(app: app, uid: uid, msgID: msgID, tag: tag) },
+            { StateStore.devices($0) })
+    }
+
+    /// How the token stands to the user it was read of.
+    func standing(app: String, uid: String, token: BoundToken) async throws(RedisFault) -> OwnerReply.Standing {
         try await ask(
             { (store, tag) throws(RedisFault) in try store.owner(app: app, token: token.record.hex, tag: tag) },
-            { OwnerReply.allows($0, uid: uid, token: token) })
+            { OwnerReply.standing($0, uid: uid, token: token) })
     }
 
     /// The collapse id that a message's sender chose; nil: it follows from the message's id, or is not known.
@@ -73,11 +88,13 @@ extension RedisDesk {
             }, { $0.int64 })
     }
 
-    /// The first of those who bound a Live Activity.
-    func activityUsers(app: String, activityID: String, count: Int) async throws(RedisFault) -> [String] {
+    /// A page of those who bound a Live Activity; `last` nil: the first.
+    func activityUsers(
+        app: String, activityID: String, after last: String?, count: Int
+    ) async throws(RedisFault) -> [String] {
         try await ask(
             { (store, tag) throws(RedisFault) in
-                try store.activityUsers(app: app, activityID: activityID, after: nil, count: count, tag: tag)
+                try store.activityUsers(app: app, activityID: activityID, after: last, count: count, tag: tag)
             }, { StateStore.activityUsers($0) })
     }
 

@@ -83,7 +83,7 @@ extension Pipeline {
             work.release(event)
         case .updateRecord: badgeUpdates.didSettleRecord(tag.ref)
         case .parked: recorder.didPark(tag.ref)
-        case .deadLetter: userStates.didSettle(tag.ref)
+        case .deadLetter, .stateResult: userStates.didSettle(tag.ref)
         default: return
         }
         shard.requestTurn()

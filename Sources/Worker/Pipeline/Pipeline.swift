@@ -1,6 +1,4 @@
-import APNs
 import EventLoop
-import JSON
 import Kafka
 import PushCore
 import Redis
@@ -27,13 +25,17 @@ final class Pipeline {
     let digests: Digests
     let userStates: UserStates
     let badgeUpdates: BadgeUpdates
+    let stateWatch: StateWatch
+    /// Events wait for the user state that stood there at assignment: since when (monotonic); nil: they do not.
+    var stateFirstNanos: UInt64?
     let newestBadges: NewestBadges
     let apps: [String: AppContext]
     /// Members who get nothing: routed once all of this turn are decided about, and their marks put together after that.
     private let denied = Tray<RecipientJob>()
     /// The app of the last record: the next one's is mostly the same.
     private var lastApp: AppContext?
-    private var tickTimer: LoopTimer?
+    var tickTimer: LoopTimer?
+    var stateTimer: LoopTimer?
     weak var owner: (any PipelineOwner)?
 
     init(_ parts: PipelineParts) {
@@ -53,8 +55,10 @@ final class Pipeline {
         dispatcher = Dispatcher(
             shard, work, claims: claims, sender: sender, recorder: recorder, bursts: bursts)
         digests = Digests(shard, apps: apps)
-        userStates = UserStates(shard)
+        userStates = UserStates(
+            shard, results: parts.stateResults ? (outbox: parts.outbox, topic: parts.topics.stateResults) : nil)
         badgeUpdates = BadgeUpdates(shard, work, sender: sender, recorder: recorder)
+        stateWatch = StateWatch(userState, parts.shared.stateProgress, shardIndex: parts.shardIndex)
         newestBadges = NewestBadges(shard, sender: sender, bursts: bursts, updates: badgeUpdates)
         shard.runTurn = { [unowned self] in turn() }
     }
@@ -71,6 +75,8 @@ final class Pipeline {
             didFail: { [unowned self] in owner?.pipelineDidMeetFatalError() })
         tickTimer = LoopTimer(loop: shard.loop) { [unowned self] in tick() }
         tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
+        stateTimer = LoopTimer(loop: shard.loop) { [unowned self] in watchState() }
+        stateTimer?.arm(afterNanos: StateWatch.lookNanos)
         try events.start(owner: self)
         try userState.start(owner: self)
         intakeIsReadable(userState)
@@ -94,6 +100,7 @@ final class Pipeline {
         recorder.outbox.cancel()
         shard.timers.cancel()
         tickTimer?.cancel()
+        stateTimer?.cancel()
         shard.store.client.delegate = nil
         shard.store.client.close()
         sender.close()
@@ -105,7 +112,7 @@ final class Pipeline {
     // MARK: A turn
 
     /// Carries what the turn's answers have left in the trays, stage by stage along the path.
-    private func turn() {
+    func turn() {
         takeRecords()
         fanOut.candidates.takeAll(begin)
         takeDue()
@@ -137,7 +144,7 @@ final class Pipeline {
     }
 
     /// A started recipient is read; a record for nobody goes straight to its claim.
-    private func begin(_ job: RecipientJob) {
+    func begin(_ job: RecipientJob) {
         if !job.uid.isEmpty { return lookup.read(job) }
         decide(job)
         shard.requestTurn()
@@ -205,7 +212,9 @@ final class Pipeline {
         dispatcher.ended.takeAll(end)
         work.completed.takeAll(complete)
         userStates.lowered.takeAll(badgeUpdates.begin)
+        dispatcher.lowered.takeAll(badgeUpdates.begin)
         for tray in [userStates.done, badgeUpdates.done] { tray.takeAll { $0.intake.settle($0.place) } }
+        badgeUpdates.doneEvents.takeAll(work.release)
     }
 
     /// The recipient has ended: its place is free for another.
@@ -236,6 +245,7 @@ final class Pipeline {
         switch event.body {
         case .userState(let state): userStates.apply(state, of: event, app: app, intake, origin.place)
         case .message(let message):
+            if TestBreak.isOn(.commitEarly) { intake.settle(origin.place) }
             fanOut.begin(EventJob(message, of: event, app: app, raw: raw, origin: origin))
         case .liveActivity(let activity):
             fanOut.begin(EventJob(activity, of: event, app: app, raw: raw, origin: origin))
@@ -261,97 +271,6 @@ final class Pipeline {
         recorder.writeDeadLetter(record, tag: userStates.begin(rejected: record.origin.place, intake))
     }
 
-    // MARK: Room
-
-    /// Room for more events: slots for recipients, few audiences waiting for them, and a Redis and an APNs that keep up.
-    ///
-    /// What would only wait here is better left in Kafka: it costs memory and falls out of the processor's caches.
-    var hasRoom: Bool {
-        hasSlots && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
-            && sender.pushesAhead < shard.limits.pushesAheadMax
-    }
-
-    var hasSlots: Bool {
-        let limits = shard.limits
-        return work.recipients.count < limits.recipientsMax - limits.pollBatch
-            && fanOut.openCount < limits.expandingMax && work.events.count < limits.recipientsMax - limits.pollBatch
-    }
-
-    /// User state waits for Redis alone: pushes that pile up do not hold it back.
-    private var hasRoomForState: Bool {
-        userStates.hasRoom && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
-    }
-
-    private func hasRoom(_ intake: Intake) -> Bool { intake === events ? hasRoom : hasRoomForState }
-
-    /// Starts recipients as far as there is room: slots, and a Redis that keeps up. Below the depth at which reading from
-    /// Kafka rests, so that records go on between a giant group's members.
-    private func expand() {
-        if fanOut.openCount == 0 { return }
-        let limits = shard.limits
-        let depth = limits.redisDepthMax * 3 / 4 - shard.store.client.pipelineDepth
-        let slots = limits.recipientsMax - work.recipients.count
-        fanOut.start(
-            FanOut.Room(
-                isAPNsFree: sender.pushesAhead < limits.pushesAheadMax,
-                recipients: min(slots, (max(0, depth) + 2) / 3)))
-        fanOut.candidates.takeAll(begin)
-        fanOut.finished.takeAll { event in
-            recorder.flushDeliveries(of: event)
-            event.dropContentIfUnused()
-            work.release(event)
-        }
-    }
-
-    private func pollIfReady() {
-        for intake in [userState, events] where intake.isHeld { intake.pollIfReady(hasRoom: hasRoom(intake)) }
-    }
-
-    // MARK: Hand-back
-
-    /// Gives up all that is not in flight of these events; their offsets stay where they are.
-    private func handBack(_ isGoing: (EventJob) -> Bool) {
-        fanOut.handBack(isGoing)
-        for device in sender.withdraw({ work.recipient($0).map { isGoing($0.event) } ?? false }) {
-            dispatcher.withdrew(device)
-        }
-        work.recipients.forEach { job in
-            if isGoing(job.event) { dispatcher.handBack(job) }
-        }
-        work.events.forEach { event in
-            if isGoing(event) { recorder.flushDeliveries(of: event, evenIfUndecided: true) }
-        }
-        shard.requestTurn()
-    }
-
-    // MARK: Time
-
-    private func tick() {
-        for intake in [events, userState] { intake.tick(hasRoom: hasRoom(intake)) }
-        events.noteShare()
-        // Live devices do not wait until APNs has room for the rest of a giant group.
-        fanOut.forEachOpen { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
-        expand()
-        dispatcher.releaseBrakes(of: apps.values)
-        if hasRoom, !events.isClosing { digests.poll() }
-        holdStateIfRefused()
-        sample()
-        owner?.pipelineDidTick()
-        tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
-        shard.requestTurn()
-    }
-
-    /// Changes must wait for Redis to take writes; once many wait, their topic is read no further.
-    private func holdStateIfRefused() {
-        if work.recipients.count == 0, userStates.count == 0 { shard.writes.forgetIfOld(nowNanos: shard.nowNanos) }
-        let isMuch = userStates.count >= shard.limits.changesMax / 2
-        if shard.writes.refusal == nil {
-            userState.block(.redisRefusesWrites, false)
-        } else if isMuch {
-            userState.block(.redisRefusesWrites, true)
-        }
-    }
-
     private func run(_ item: DueItem) {
         switch item {
         case .postponedCandidates: lookup.readPostponed()
@@ -368,63 +287,4 @@ final class Pipeline {
         case .retryChange(let ref): userStates.retry(ref)
         }
     }
-}
-
-extension Pipeline: IntakeOwner {
-    func intakeIsReadable(_ intake: Intake) { intake.poll(hasRoom: hasRoom(intake)) }
-
-    func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool) {
-        if intake === events { handBack { $0.isOf(partitions) } }
-    }
-
-    func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
-        guard intake === events else { return userStates.count + badgeUpdates.holdingCount > 0 }
-        var hasWork = false
-        work.events.forEach { if $0.isOf(partitions) { hasWork = true } }
-        return hasWork
-    }
-
-    func intakeDidAssign(_ intake: Intake) {
-        shard.metrics.assignedPartitions.set(assignedCount)
-        if intake === events { intake.noteShare() }
-    }
-
-    func intakeDidCommit(_ intake: Intake) { owner?.pipelineDidCommit() }
-
-    func intakeDidClose(_ intake: Intake) {
-        if events.consumer.isClosed, userState.consumer.isClosed { owner?.pipelineDidClose() }
-    }
-
-    func intakeDidMeetFatalError(_ intake: Intake) { owner?.pipelineDidMeetFatalError() }
-}
-
-/// What a pipeline is made of.
-struct PipelineParts {
-    var loop: Loop
-    var limits: PipelineLimits
-    var apps: [AppContext]
-    /// Consumers of one group: of the events topic, and of the user-state topic.
-    var events: KafkaConsumer
-    var userState: KafkaConsumer
-    var outbox: Outbox
-    var topics: OutTopics
-    var store: StateStore
-    var log: Log
-    var metrics: PipelineMetrics
-    var results: Configuration.Results
-    var traces: TracePlan
-    /// What the shards of the process share.
-    var shared: ProcessShared
-}
-
-/// What the shard hears of its pipeline.
-protocol PipelineOwner: AnyObject {
-    /// Once a second.
-    func pipelineDidTick()
-    /// A commit was answered, well or not.
-    func pipelineDidCommit()
-    /// After `close()`: both consumers have left their group.
-    func pipelineDidClose()
-    /// A Kafka client is dead for good.
-    func pipelineDidMeetFatalError()
 }

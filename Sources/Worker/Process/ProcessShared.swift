@@ -5,9 +5,12 @@ final class ProcessShared: Sendable {
     /// Which devices have a push out; nil where there is one shard, which needs nobody to ask.
     let occupancy: DeviceOccupancy?
     let share = PartitionShare()
+    /// How far user state is applied.
+    let stateProgress: StateProgress
 
     init(shardCount: Int) {
         occupancy = shardCount > 1 ? DeviceOccupancy() : nil
+        stateProgress = StateProgress(shardCount: shardCount)
     }
 }
 

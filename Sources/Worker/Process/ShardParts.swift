@@ -34,8 +34,8 @@ struct ShardParts {
             loop: loop, limits: limits, apps: try apps(), events: events, userState: userState,
             outbox: Outbox(producers: producers, loop: loop, log: log, metrics: metrics.outbox),
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
-            results: configuration.results, traces: TracePlan(configuration.trace),
-            shared: shared)
+            results: configuration.results, stateResults: configuration.stateResults,
+            traces: TracePlan(configuration.trace), shared: shared, shardIndex: index)
     }
 
     private var limits: PipelineLimits {
@@ -89,7 +89,7 @@ struct ShardParts {
                     policy: app.policy, templates: app.templates,
                     metrics: AppMetrics(registry, app: app.policy.id),
                     rate: Double(app.limits.rate) / Double(configuration.shardCount),
-                    coalesceNanos: UInt64(app.coalesceSeconds * 1_000_000_000), sendsDigest: app.sendsDigest,
+                    coalesceNanos: app.coalesceNanos, sendsDigest: app.sendsDigest,
                     removals: app.limits.removals, suspects: app.limits.suspects,
                     clients: clients))
         }

@@ -69,7 +69,8 @@ final class ShardRuntime: PipelineOwner {
         return ShardStatus(
             index: index, assignedPartitions: pipeline.assignedCount, pausedPartitions: pipeline.pausedCount,
             isRedisReady: pipeline.shard.store.client.isReady,
-            redisRefusal: pipeline.shard.writes.refusal?.code, owedClaims: pipeline.recorder.owedCount + pipeline.userStates.owedCount,
+            redisRefusal: pipeline.shard.writes.refusal?.code,
+            owedClaims: pipeline.recorder.owedCount + pipeline.userStates.owedCount,
             pendingRecords: pipeline.pendingCount, pendingRecipients: pipeline.work.recipients.count,
             settledRecords: pipeline.shard.metrics.recordsSettled.value, clients: clients,
             apps: pipeline.apps.values.map { app in

@@ -23,7 +23,8 @@ public struct OwnerReply: Sendable, Equatable {
     enum Standing: Equatable {
         /// As it was read: a push may go.
         case owned
-        /// The user bound it anew since it was read: the decision is to be taken again (contract section 5, step 15).
+        /// The user bound it anew since it was read, or his device has another one now: the decision is to be taken again
+        /// (contract section 5, step 15).
         case rebound
         /// Another user's, or nobody's: `token_moved`.
         case moved
@@ -33,10 +34,10 @@ public struct OwnerReply: Sendable, Equatable {
         var text = CompactText(reply.bytes)
         guard text.skip("1 ") else { return .moved }
         let version = StateKeys.version(of: text.word())
-        guard text.skip("b "), let count = text.number(), text.skip(count, ifTheyAre: uid), let version else {
-            return .moved
-        }
-        return version == token.version ? .owned : .rebound
+        let isBound = text.skip("b ")
+        guard isBound || text.skip("u "), let count = text.number(), text.skip(count, ifTheyAre: uid), let version
+        else { return .moved }
+        return isBound && version == token.version ? .owned : .rebound
     }
 
     /// Whether a push may go to this token of this user.

@@ -239,6 +239,15 @@ public final class StateStore {
         }
     }
 
+    /// What a claim would answer (`ClaimReply`), badge included, changing nothing: for commands.
+    func claimDryRun(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
+        let subject = request.subject
+        try client.evaluate(tag, reads, StateScripts.claimDryRun, keyCount: subject.claimKeyCount) { command in
+            command.claimKeys(subject, app: request.app, uid: request.uid)
+            command.claimArguments(subject, counted: request.counted, nowMs: request.nowMs)
+        }
+    }
+
     /// What marks the pair finished: a redelivery then writes nothing.
     ///
     /// - Parameter trace: what happened, which the mark carries and lives for (`PairMark.trace`).

@@ -38,7 +38,7 @@ extension OneWorld {
             #expect(
                 result.members?.map(\.key) == [
                     "v", "app", "event_id", "msg_id", "uid", "device", "verdict", "reason", "pid", "apns_id", "status",
-                    "badge", "attempts", "latency_ms", "at_ms",
+                    "badge", "credential", "attempts", "latency_ms", "at_ms",
                 ])
             let pid = try #require(result["pid"]?.string)
             #expect(pid == push.apnsID && pid == result["apns_id"]?.string && pid == payload["pid"]?.string)
@@ -135,7 +135,8 @@ extension OneWorld {
             #expect(
                 sms.count == 1 && sms.first?["reason"]?.string == "no_token" && sms.first?["uid"]?.string == "m6-nobody"
             )
-            #expect(sms.first?.members?.map(\.key) == ["v", "app", "event_id", "msg_id", "uid", "reason", "at_ms"])
+            #expect(
+                sms.first?.members?.map(\.key) == ["v", "app", "event_id", "msg_id", "uid", "reason", "body", "at_ms"])
             #expect(seen.pushes(to: token("m6", "phone")).count == 1)
         }
 

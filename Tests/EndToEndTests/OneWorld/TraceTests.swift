@@ -150,6 +150,34 @@ extension OneWorld {
             #expect(told == ["no_ack", "ok"])
         }
 
+        /// Whatever rounds the decision takes: only what an earlier try had begun is resumed.
+        @Test func onlyWhatAnEarlierTryHadBegunIsCalledResumed() async throws {
+            let stage = try Stage.here
+            try await stage.redis([
+                Gateway.lease("gw-tr10"),
+                Gateway.presence("tr10", "phone", state: "bg", gateway: "gw-tr10", flags: "l", since: nowMs),
+                "SET c:d4:{im:tr11}mtr11-begun c",
+                "HSET g:{im:tr-g2} tr11 0 tr12 5",
+            ])
+            try await stage.play(
+                state: [.bind("tr10"), .bind("tr11")],
+                events: [
+                    .message("tr10-1", to: ["tr10"]), .message("tr11-1", to: ["tr11"]),
+                    .message("tr11-begun", to: ["tr11"]),
+                    .message("tr11-g", to: nil, conv: "tr-g2", type: "group"),
+                ])
+            let rows: [(uid: String, message: String, isResumed: Bool)] = [
+                ("tr10", "tr10-1", false), ("tr11", "tr11-1", false), ("tr11", "tr11-begun", true),
+                ("tr11", "tr11-g", false), ("tr12", "tr11-g", false),
+            ]
+            for row in rows {
+                let record = try #require(try await trace(row.uid, "--msg", row.message).records.first, "\(row)")
+                #expect(record["resumed"]?.bool == row.isResumed, "\(row)")
+            }
+            let late = try #require(try await trace("tr10", "--msg", "tr10-1").records.first)
+            #expect(outcomes(late) == ["phone accepted ok", "phone parked no_ack"], "two rounds")
+        }
+
         @Test func aRepeatLeavesTheTraceAsItWas() async throws {
             let stage = try Stage.here
             let line = Line.message("tr5-1", to: ["tr5"])
@@ -204,6 +232,29 @@ struct TraceSettingsTests {
                 state: [.bind("t1"), .bind("t1", "pad", as: token("t1", "pad", TokenPrefix.gone))],
                 events: [.message("m1", to: ["t1"])])
             #expect(try await stage.redisText("GET c:d2:{im:t1}mm1") == "$1 f")
+        }
+    }
+
+    /// No ack comes, which leaves no trace of a user of the others; the second round's claim finds the first one's mark.
+    @Test func theSecondRoundOfAFirstDeliveryIsNotCalledResumed() async throws {
+        try await Stage.with(Self.settings("0.000000001")) { stage in
+            try await stage.redis([
+                Gateway.lease("g"),
+                Gateway.presence("t1", "phone", state: "bg", gateway: "g", flags: "l", since: nowMs),
+                "SET c:d2:{im:t2}mm2 c",
+            ])
+            try await stage.play(
+                state: ["t1", "t2"].map { .bind($0, as: token($0, "phone", TokenPrefix.gone)) },
+                events: [.message("m1", to: ["t1"]), .message("m2", to: ["t2"])])
+            let path = try stage.world.writeConfiguration()
+            for (uid, isResumed) in [("t1", false), ("t2", true)] {
+                let run = try await offPool {
+                    try CommandRun(words: ["trace", "--config", path, "--app", "im", "--user", uid, "--json"])
+                }
+                let record = try JSONTree(parsing: Array(try #require(run.lines.first).utf8))
+                let outcome = try #require(record["outcomes"]?.array?.first)
+                #expect(outcome["reason"]?.string == "ExpiredToken" && record["resumed"]?.bool == isResumed, "\(uid)")
+            }
         }
     }
 

@@ -33,13 +33,19 @@ struct ExplainerTests {
           - {id: im, topic: com.example.im, credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}}
         """
 
-    private func open(membersMax: Int = 20, app more: String = "") async throws -> Desk {
+    private func open(
+        membersMax: Int = 20, app more: String = "", credentials: String? = nil
+    ) async throws -> Desk {
         let world = try StateWorld()
         try await world.connect()
         let desk = try RedisDesk(endpoint: RedisEndpoint(url: world.server.url))
         try await desk.open()
-        let text = Self.configuration.replacing(
+        var text = Self.configuration.replacing(
             "topic: com.example.im,", with: "topic: com.example.im, \(more)")
+        if let credentials {
+            text = text.replacing(
+                "credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}", with: credentials)
+        }
         let configuration = try Configuration.read(Array(text.utf8), source: "f").get()
         return Desk(
             world: world, desk: desk, explainer: Explainer(configuration, desk: desk, membersMax: membersMax))
@@ -257,6 +263,272 @@ struct ExplainerTests {
         _ = try await world.world.text("SET", "c:d3:{im:bob}mm", "f")
         #expect(try await world.explain(message()).map(\.verdict) == ["duplicate"])
         await world.end()
+    }
+
+    @Test func aFinishedMessageIsADuplicateAfterItsExpiryToo() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        try await world.world.raw("HSET", "g:{im:c}", "bob", "0")
+        let late = #""expire_at_ms":\#(StateWorld.base + 1),"#
+        for (uid, to, type) in [("bob", #""to":{"uids":["bob"]},"#, "p2p"), ("", "", "group")] {
+            let record = message(to: late + to, type: type)
+            #expect(try await world.explain(record).map(\.verdict) == ["expired"], "\(type)")
+            _ = try await world.world.text("SET", "c:d\(uid.utf8.count):{im:\(uid)}mm", "f")
+            let told = try await world.explain(record)
+            #expect(told.map(\.verdict) == ["duplicate"] && told.first?.uid == uid, "\(type)")
+        }
+        await world.end()
+    }
+
+    @Test func anExpiredRecallThatLowersBadgesIsToldPerMember() async throws {
+        let world = try await open()
+        try await world.world.raw("HSET", "g:{im:c}", "bob", "0")
+        func recall(_ badge: String) -> String {
+            event(
+                "revoke",
+                #""expire_at_ms":\#(StateWorld.base + 1),"msg_id":"r","conv":{"id":"c","type":"group"},"from":{"uid":"alice"},"revoke":{"target_msg_id":"m","badge":"\#(badge)"}"#
+            )
+        }
+        #expect(try await world.explain(recall("decrease")).map { "\($0.uid) \($0.verdict)" } == ["bob expired"])
+        #expect(try await world.explain(recall("keep")).map { "\($0.uid) \($0.verdict)" } == [" expired"])
+        await world.end()
+    }
+
+    /// Before the message at `base` and its recall at `base + 5`: what the client reported, what was counted; and the badge
+    /// that the push then carries.
+    private struct BadgeRow {
+        var report: (value: Int64, clientMs: Int64)?
+        var counted: [(id: String, sent: Int64)] = []
+        var isRecall = false
+        /// Nil: the push carries none.
+        var badge: Int64?
+    }
+
+    @Test func theBadgeIsTheOneThatTheClaimGives() async throws {
+        let world = try await open()
+        let rows = [
+            BadgeRow(badge: 1),
+            BadgeRow(report: (4, -10), badge: 5),
+            // The client's total holds the message already.
+            BadgeRow(report: (4, 10), badge: 4), BadgeRow(report: (0, 10), badge: nil),
+            BadgeRow(report: (4, 0), badge: 4), BadgeRow(report: (4, -1), counted: [("x", -5), ("y", 5)], badge: 6),
+            BadgeRow(counted: [("m", 0)], badge: 1),
+            BadgeRow(counted: [("x", 1)], isRecall: true, badge: 1),
+            BadgeRow(counted: [("m", 0), ("x", 1)], isRecall: true, badge: 1),
+            BadgeRow(counted: [("m", 0)], isRecall: true, badge: nil),
+            BadgeRow(report: (4, 2), counted: [("m", 0)], isRecall: true, badge: 3),
+            BadgeRow(report: (4, 8), counted: [("m", 0)], isRecall: true, badge: 4),
+        ]
+        for (number, row) in rows.enumerated() {
+            let uid = "u\(number)"
+            let token = TokenRecord(
+                hex: "aa0\(number % 10)0\(number / 10)", environment: .production, topic: "com.example.im",
+                type: .alert, boundMs: StateWorld.base)
+            try await world.world.change(uid, .bind(.init(device: "phone", token: token, version: 1)))
+            for (id, sent) in row.counted {
+                _ = try await world.world.claim(.message(uid, id, "c", sent: StateWorld.base + sent))
+            }
+            if let report = row.report {
+                try await world.world.change(
+                    uid,
+                    .badgeReport(device: "d", value: report.value, clientMs: StateWorld.base + report.clientMs))
+            }
+            let to = #""to":{"uids":["\#(uid)"]},"#
+            let recall = event(
+                "revoke",
+                to + #""msg_id":"r","conv":{"id":"c","type":"p2p"},"from":{"uid":"alice"},"#
+                    + #""revoke":{"target_msg_id":"m"}"#
+            ).replacing(#""sent_ms":\#(StateWorld.base)"#, with: #""sent_ms":\#(StateWorld.base + 5)"#)
+            let told = try #require(try await world.explain(row.isRecall ? recall : message(to: to)).first)
+            let payload = try JSONTree(parsing: try #require(told.payload, "row \(number)"))
+            #expect(payload["aps"]?["badge"]?.int == row.badge, "row \(number)")
+            let sent = StateWorld.base + (row.isRecall ? 5 : 0)
+            let claim = try await world.world.claim(
+                row.isRecall
+                    ? .revoke(uid, "r", "c", sent: sent, target: "m", badge: .decrease)
+                    : .message(uid, "m", "c", sent: sent))
+            #expect(claim.badge == row.badge ?? 0, "row \(number)")
+        }
+        await world.end()
+    }
+
+    /// A live phone with a bound token, by strategy 4: the push, and what its connection gets.
+    @Test func withStrategyFourTheLiveDeviceGetsTheMessageThoughNothingIsPushed() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        try await world.world.raw("HSET", "p:{im:bob}", "phone", "fg,ios,g1,7,3,\(StateWorld.base),-,-,-")
+        _ = try await world.world.text("SET", "gw:{g1}", "7")
+        let large = String(repeating: "x", count: 4100)
+        let pushed = try #require(
+            try await world.explain(message(push: #"{"content":"x","strategy":4}"#)).first)
+        #expect(pushed.route == .apns && pushed.verdict == "accepted")
+        #expect(pushed.steps.last?.outcome.hasSuffix("a copy by long connection with pushed true, alert false") == true)
+        let told = try await world.explain(message(push: #"{"content":"x","strategy":4,"aps":{"big":"\#(large)"}}"#))
+        #expect(told.map { "\($0.route) \($0.verdict) \($0.reason)" } == ["connection suppressed payload_too_large"])
+        #expect(told.first?.payload == nil)
+        #expect(
+            told.first?.steps.last?.outcome
+                == "not pushed; the message goes by long connection with pushed false, alert true")
+        try await world.world.raw("DEL", "c:o:{im:\(Self.token)}")
+        let moved = try await world.explain(message(push: #"{"content":"x","strategy":4}"#))
+        #expect(moved.map { "\($0.route) \($0.verdict) \($0.reason)" } == ["connection suppressed token_moved"])
+        await world.end()
+    }
+
+    @Test func aRecalledMessageAlertsByNoWay() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        _ = try await world.world.claim(
+            .revoke("bob", "r", "c", sent: StateWorld.base + 5, target: "m", badge: .decrease))
+        #expect(try await world.explain(message()).map { "\($0.route) \($0.reason)" } == ["none revoked"])
+        try await world.world.raw("HSET", "p:{im:bob}", "phone", "fg,ios,g1,7,3,\(StateWorld.base),-,-,-")
+        _ = try await world.world.text("SET", "gw:{g1}", "7")
+        for strategy in [1, 4] {
+            let told = try await world.explain(message(push: #"{"content":"x","strategy":\#(strategy)}"#))
+            #expect(told.map { "\($0.route) \($0.verdict) \($0.reason)" } == ["connection online ok"])
+            #expect(told.first?.steps.last?.input == "alert false")
+        }
+        await world.end()
+    }
+
+    @Test func aRecallSaysWhetherItLowersTheBadge() async throws {
+        let world = try await open(app: "profile: wps, clear_on_read: true,")
+        try await bind(world.world, "bob")
+        let recall = event(
+            "revoke",
+            #""to":{"uids":["bob"]},"msg_id":"r","conv":{"id":"c","type":"p2p"},"from":{"uid":"alice"},"revoke":{"target_msg_id":"m"}"#
+        )
+        for isCounted in [false, true] {
+            if isCounted { _ = try await world.world.claim(.message("bob", "m", "c", sent: StateWorld.base - 5)) }
+            let told = try #require(try await world.explain(recall).first)
+            let payload = try JSONTree(parsing: try #require(told.payload))
+            #expect(payload["message"]?["params"]?["corner_mark_decrease"]?.bool == (isCounted ? true : nil))
+            let step = try #require(told.steps.first { $0.name == "recall" })
+            #expect(
+                step.outcome
+                    == (isCounted
+                        ? "lowers the badge; it is 0, and is sent to the devices that were pushed"
+                        : "the badge stays: no counted and unread message is recalled; it is 0"))
+        }
+        await world.end()
+    }
+
+    @Test func whatAnEarlierTryDidIsNotDoneAgain() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        let pad = TokenRecord(
+            hex: "00ffaa22", environment: .production, topic: "com.example.im", type: .alert,
+            boundMs: StateWorld.base)
+        try await world.world.change("bob", .bind(.init(device: "pad", token: pad, version: 1)))
+        _ = try await world.world.text("SET", "c:d3:{im:bob}mm", "ca3:pad")
+        try await world.world.raw("SADD", "c:k3:{im:bob}m", "phone")
+        let told = try await world.explain(message()).map {
+            "\($0.device ?? "-") \($0.route) \($0.verdict) \($0.reason)"
+        }
+        #expect(told.sorted() == ["pad none duplicate duplicate", "phone none online acked"])
+        await world.end()
+    }
+
+    @Test func theCredentialIsTheOneThatTheWorkerChooses() async throws {
+        let key = "key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ"
+        let world = try await open(
+            credentials:
+                "credentials: {cert: {certificate_file: c.p12}, key: {\(key)}, other: {\(key)}}")
+        let rows: [(TokenRecord.Kind, String?, String)] = [
+            (.alert, nil, "cert"), (.alert, "other", "other"), (.alert, "none", "cert"), (.start, nil, "key"),
+            (.start, "cert", "key"), (.start, "other", "other"),
+        ]
+        for (number, (kind, name, chosen)) in rows.enumerated() {
+            let uid = "u\(number)"
+            var record = TokenRecord(
+                hex: "bb0\(number)", environment: .production, topic: "com.example.im", type: kind,
+                boundMs: StateWorld.base)
+            record.credential = name
+            try await world.world.change(uid, .bind(.init(device: "phone", token: record, version: 1)))
+            let told = try await world.explain(
+                kind == .alert
+                    ? message(to: #""to":{"uids":["\#(uid)"]},"#) : live("start").replacing("bob", with: uid))
+            #expect(told.first?.steps.last?.input.hasSuffix("credential \(chosen)") == true, "row \(number)")
+        }
+        await world.end()
+    }
+
+    @Test func aLiveActivityWithoutAProviderKeyIsRefused() async throws {
+        let world = try await open(credentials: "credentials: {certificate_file: c.p12}")
+        let record = TokenRecord(
+            hex: "bb00", environment: .production, topic: "com.example.im", type: .start, boundMs: StateWorld.base)
+        try await world.world.change("bob", .bind(.init(device: "phone", token: record, version: 1)))
+        let told = try await world.explain(live("start"))
+        #expect(told.map { "\($0.route) \($0.verdict) \($0.reason)" } == ["none rejected Unfit"])
+        #expect(told.first?.payload == nil)
+        await world.end()
+    }
+
+    @Test func noSMSIsAskedForWhileADeviceIsLive() async throws {
+        let world = try await open()
+        let record = message(push: #"{"content":"x","strategy":2,"sms":true}"#)
+        #expect(try await world.explain(record).first?.steps.last?.name == "sms")
+        try await world.world.raw("HSET", "p:{im:bob}", "phone", "fg,ios,g1,7,3,\(StateWorld.base),-,-,-")
+        _ = try await world.world.text("SET", "gw:{g1}", "7")
+        let told = try await world.explain(record)
+        #expect(told.map(\.reason) == ["no_token"] && told.first?.steps.last?.name != "sms")
+        await world.end()
+    }
+
+    /// 6 seeds, 4 users each with facts in any order and with repeats: before each claim the push is explained.
+    @Test(arguments: 1...6 as ClosedRange<UInt64>)
+    func inAnyStateTheBadgeIsTheOneThatTheClaimGives(seed: UInt64) async throws {
+        var random = SeededGenerator(seed: seed)
+        let world = try await open()
+        var compared = 0
+        for round in 0..<4 {
+            let uid = "u\(round)"
+            let token = TokenRecord(
+                hex: "cc0\(round)", environment: .production, topic: "com.example.im", type: .alert,
+                boundMs: StateWorld.base)
+            try await world.world.change(uid, .bind(.init(device: "phone", token: token, version: 1)))
+            let events = BadgeLawTests.events(&random)
+            let again = events.filter { _ in Int.random(in: 0..<3, using: &random) == 0 }
+            for event in (events + again).shuffled(using: &random) {
+                guard let (record, request) = claimed(event, by: uid) else {
+                    try await BadgeLawTests.apply(event, to: uid, in: world.world)
+                    continue
+                }
+                let told = try #require(try await world.explain(record).first)
+                let claim = try await world.world.claim(request)
+                #expect((told.reason == "ok") == !(claim.isRead || claim.isRevoked), "seed \(seed) \(event)")
+                guard let payload = told.payload else { continue }
+                let badge = try JSONTree(parsing: payload)["aps"]?["badge"]?.int ?? 0
+                #expect(badge == claim.badge, "seed \(seed) round \(round) \(event)")
+                compared += 1
+            }
+        }
+        #expect(compared > 0)
+        await world.end()
+    }
+
+    /// An event as a record, and as the claim of it; nil: it is no claim.
+    private func claimed(_ event: BadgeEvent, by uid: String) -> (record: String, request: ClaimRequest)? {
+        func record(_ kind: String, _ id: String, _ conversation: String, _ sent: Int64, _ more: String) -> String {
+            #"{"v":1,"kind":"\#(kind)","app":"im","event_id":"e","sent_ms":\#(sent),"msg_id":"\#(id)","#
+                + #""to":{"uids":["\#(uid)"]},"conv":{"id":"\#(conversation)","type":"p2p"},"#
+                + #""from":{"uid":"alice"},\#(more)}"#
+        }
+        switch event {
+        case .message(let id, let conversation, let sent, let seq):
+            let more = #""push":{"content":"hi"}"# + (seq.map { #","server_seq":\#($0)"# } ?? "")
+            return (
+                record("message", id, conversation, sent, more),
+                .message(uid, id, conversation, sent: sent, seq: seq)
+            )
+        case .revoke(let id, let conversation, let sent, let target, let badge):
+            let more = #""revoke":{"target_msg_id":"\#(target)","badge":"\#(badge.rawValue)"}"#
+            return (
+                record("revoke", id, conversation, sent, more),
+                .revoke(uid, id, conversation, sent: sent, target: target, badge: badge)
+            )
+        case .read, .report: return nil
+        }
     }
 
     @Test func aRecallIsToldWithItsOriginalsCollapseID() async throws {

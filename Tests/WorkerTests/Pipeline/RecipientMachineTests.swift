@@ -166,7 +166,8 @@ import Testing
                 device.enqueue()
                 devices.append(device)
             }
-            machine.opened(devices: devices.count < 12 + count ? devices.filter(\.isOpen).count - machine.openDevices : 0)
+            machine.opened(
+                devices: devices.count < 12 + count ? devices.filter(\.isOpen).count - machine.openDevices : 0)
         }
 
         private mutating func advance(_ random: inout SeededGenerator) {
@@ -182,7 +183,9 @@ import Testing
         }
 
         private mutating func endOne(_ random: inout SeededGenerator) {
-            guard let index = devices.indices.filter({ devices[$0].isOpen }).randomElement(using: &random) else { return }
+            guard let index = devices.indices.filter({ devices[$0].isOpen }).randomElement(using: &random) else {
+                return
+            }
             close(index) { $0.end() }
             machine.recordSent()
         }

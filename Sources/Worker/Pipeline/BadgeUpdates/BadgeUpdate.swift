@@ -23,6 +23,8 @@ final class BadgeUpdate {
     var eventID: String
     /// Records whose offsets wait for it.
     var changes: [ChangeJob]
+    /// Events, recalls, that are kept until it has ended.
+    var events: [EventJob] = []
     /// Why one device is told a number once more; nil: reads lowered it, and all devices that were pushed are told.
     let newest: Newest?
     var ref = WorkRef.none

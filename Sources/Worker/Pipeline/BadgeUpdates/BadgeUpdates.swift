@@ -7,11 +7,13 @@ import Telemetry
 
 /// `clear_on_read`: a read that lowers the badge sends the new number, 0 included, to the devices that were pushed.
 ///
-/// Changes whose update has ended lie in `done`.
+/// Changes whose update has ended lie in `done`, events of which a part has ended in `doneEvents`.
 final class BadgeUpdates {
     let done = Tray<ChangeJob>()
     /// Numbers that were accepted while other workers may push the same devices.
     let accepted = Tray<AcceptedBadge>()
+    /// Events of which one open part has ended.
+    let doneEvents = Tray<EventJob>()
     private let shard: ShardContext
     private let work: WorkTable
     private let sender: Sender
@@ -42,6 +44,22 @@ final class BadgeUpdates {
         work.insert(update)
         joinable[update.owner] = update
         shard.timers.schedule(.badgeUpdate(update.ref), dueNanos: shard.nowNanos &+ BadgeUpdate.waitNanos)
+    }
+
+    /// A recall lowered the number of this recipient: its event is kept until the pushes have ended.
+    func begin(after recall: RecipientJob) {
+        let app = recall.event.app
+        let owner = BadgeUpdate.Owner(app: app.id, uid: recall.uid)
+        if joinable[owner] == nil, work.badgeUpdates.isFull { return }
+        let update = joinable[owner] ?? BadgeUpdate(app: app, uid: recall.uid, eventID: recall.event.id)
+        if joinable[owner] == nil {
+            work.insert(update)
+            joinable[owner] = update
+            shard.timers.schedule(.badgeUpdate(update.ref), dueNanos: shard.nowNanos &+ BadgeUpdate.waitNanos)
+        }
+        update.eventID = recall.event.id
+        update.events.append(recall.event)
+        recall.event.openParts += 1
     }
 
     /// A number that is sent once more to its device: one at a time per device.
@@ -209,6 +227,7 @@ final class BadgeUpdates {
             record.apnsID = ending.apnsID
             record.status = ending.status
             record.attempts = push.attempts
+            record.credential = push.credential
         }
         guard ending.verdict == .accepted, !shard.share.isWhole, let badge = target.badge else { return }
         accepted.append(
@@ -259,6 +278,8 @@ final class BadgeUpdates {
         }
         work.remove(update)
         for change in update.changes { finish(change) }
+        for event in update.events { doneEvents.append(event) }
+        shard.requestTurn()
     }
 
     // MARK: Answers

@@ -2,14 +2,23 @@ import PushCore
 
 /// Which alerts may wait for the end of a burst's window (`coalesce.window_s`).
 enum BurstRule {
-    /// What bypasses: mentions, forced, voip and silent pushes, recalls; and a live device's push by strategy 4, whose message
-    /// would have to wait with it. All devices of a message do the same.
-    static func mayWait(_ message: borrowing Message, facts: DecisionFacts, way: Route.Way) -> Bool {
-        guard facts.isDisjoint(with: [.forced, .mentionsMe, .mentionsAll]), message.kind == .message,
-            !message.push.voip, !message.push.silent
-        else { return false }
-        if case .apns(_, .some) = way { return false }
-        return true
+    /// Why an alert goes at once; the raw values are words for people.
+    enum Bypass: String {
+        case recall = "a recall"
+        case voip, silent, forced
+        case mention = "a mention"
+        /// Strategy 4: the live device's message would have to wait with the push.
+        case liveDevice = "strategy 4 to a live device"
+    }
+
+    /// Nil: it may wait. All devices of a message do the same, but for a live one by strategy 4.
+    static func bypass(_ message: borrowing Message, facts: DecisionFacts, way: Route.Way) -> Bypass? {
+        if message.kind != .message { return .recall }
+        if message.push.voip { return .voip }
+        if message.push.silent { return .silent }
+        if facts.contains(.forced) { return .forced }
+        if !facts.isDisjoint(with: [.mentionsMe, .mentionsAll]) { return .mention }
+        return way.copyTo == nil ? nil : .liveDevice
     }
 
     /// What the alerts of a burst have in common: app, user and conversation.

@@ -30,7 +30,7 @@ final class Bursts {
     func joins(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> Bool {
         guard job.event.digest == nil, !job.flags.contains(.leadsBurst),
             let message = job.event.message?.value,
-            BurstRule.mayWait(message, facts: job.facts, way: job.devices[index].route.way)
+            BurstRule.bypass(message, facts: job.facts, way: job.devices[index].route.way) == nil
         else { return false }
         if job.burst == nil {
             let key = BurstRule.key(app: job.event.app.id, uid: job.uid, conversation: job.event.conversationID)

@@ -63,6 +63,18 @@ final class Claims {
         ask(job) { (store) throws(RedisFault) in
             try store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.claim))
         }
+        if TestBreak.isOn(.badgeTwice) { countTwice(job) }
+    }
+
+    private func countTwice(_ job: RecipientJob) {
+        let subject = job.event.subject
+        guard job.isCounted, (subject.id.utf8.last ?? 1).isMultiple(of: 2) else { return }
+        let twin = ClaimSubject(
+            kind: subject.kind, id: subject.id + "#2", conversation: subject.conversation, sentMs: subject.sentMs,
+            seq: subject.seq, expireAtMs: subject.expireAtMs)
+        let request = ClaimRequest(
+            app: job.event.app.id, uid: job.uid, twin, counted: true, nowMs: shard.nowMs)
+        try? shard.store.claim(request, tag: Tag.noteBits)
     }
 
     private func askOwner(_ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
@@ -209,6 +221,10 @@ final class Claims {
 
     private func take(_ claim: ClaimReply?, _ job: RecipientJob) {
         job.candidate?.claim = claim
+        if TestBreak.isOn(.noDedup) {
+            job.candidate?.claim?.state = .fresh
+            job.candidate?.claim?.acceptedDevices = []
+        }
         answered(job, failed: claim == nil)
     }
 
@@ -216,7 +232,9 @@ final class Claims {
         if candidate.recipient.tokens.indices.contains(place) {
             switch OwnerReply.standing(reply, uid: job.uid, token: candidate.recipient.tokens[place]) {
             case .owned: break
-            case .rebound: candidate.hasReboundToken = true
+            case .rebound:
+                candidate.hasReboundToken = true
+                candidate.lostTokens.append(place)
             case .moved: candidate.lostTokens.append(place)
             }
         }

@@ -35,7 +35,8 @@ final class RedisWrites {
     /// A write was refused.
     func refused(_ fault: RedisFault, nowNanos: UInt64) {
         if fault.isLasting {
-            return tell(fault, "a key of this worker's own is broken: its user's badge stands still", nowNanos: nowNanos)
+            return tell(
+                fault, "a key of this worker's own is broken: its user's badge stands still", nowNanos: nowNanos)
         }
         refusal = Refusal(code: fault.code.name, lastNanos: nowNanos)
         tell(fault, "Redis takes no writes: pushes go without a badge until it does", nowNanos: nowNanos)

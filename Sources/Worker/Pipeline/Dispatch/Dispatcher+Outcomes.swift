@@ -23,6 +23,7 @@ extension Dispatcher {
             record.status = ending.status
             record.badge = job.devices[index].badge
             record.attempts = push.attempts
+            record.credential = push.credential
             record.latencyMs = Int64(latency / 1_000_000)
         }
         if isAccepted, !shard.share.isWhole { noteBadge(job, index, bound) }

@@ -92,7 +92,7 @@ extension Dispatcher {
             guard let dueNanos = job.devices[index].machine.ackDueNanos else { continue }
             if acknowledged.contains(job.devices[index].route.device) {
                 end(job, index, .online, Reason.acked.rawValue)
-            } else if dueNanos <= now {
+            } else if dueNanos <= now, !mayAckBeUnread(dueNanos) {
                 suspect(job, index)
                 isLate = true
             }
@@ -100,8 +100,15 @@ extension Dispatcher {
         // A fresh round: all is read anew.
         if isLate { return decideAgain(job) }
         endHoldsWithoutDesktop(job)
-        if let deadline = job.earliestAckNanos { shard.timers.schedule(.acks(job.ref), dueNanos: deadline) }
+        if let deadline = job.earliestAckNanos {
+            shard.timers.schedule(.acks(job.ref), dueNanos: max(deadline, now &+ Self.postponeNanos))
+        }
         conclude(job)
+    }
+
+    /// An ack is not missing while user state that stood there at its time is not applied, for a bounded time.
+    private func mayAckBeUnread(_ dueNanos: UInt64) -> Bool {
+        shard.stateProgress.appliedNanos < dueNanos && shard.nowNanos &- dueNanos < shard.limits.ackGraceNanos
     }
 
     private func suspect(_ job: RecipientJob, _ index: Int) {

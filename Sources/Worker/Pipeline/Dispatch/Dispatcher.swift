@@ -7,12 +7,14 @@ import Telemetry
 ///
 /// Recipients that are to be read for another round lie in `again`; those that have ended in `ended`.
 final class Dispatcher {
-    let again: Tray<RecipientJob> = Tray()
-    let ended: Tray<RecipientJob> = Tray()
+    let again = Tray<RecipientJob>()
+    let ended = Tray<RecipientJob>()
     /// Recipients with a new record, whose mark may be put together once all of this stage have theirs.
-    let recorded: Tray<RecipientJob> = Tray()
+    let recorded = Tray<RecipientJob>()
+    /// Recipients whose recall lowered a badge that is to be told to their devices.
+    let lowered = Tray<RecipientJob>()
     /// Numbers that were accepted while other workers may push the same devices.
-    let acceptedBadges: Tray<AcceptedBadge> = Tray()
+    let acceptedBadges = Tray<AcceptedBadge>()
     let shard: ShardContext
     let work: WorkTable
     let claims: Claims
@@ -65,6 +67,7 @@ final class Dispatcher {
             waitForTwin(job)
             return .passed
         }
+        noteLowered(job, claim)
         // What an earlier try delivered may be acknowledged: a second delivery would alert twice.
         if claim.state == .resume, job.flags.contains(.resumed), job.devices.isEmpty, candidate.acknowledged == nil,
             job.event.message != nil, !job.uid.isEmpty
@@ -74,6 +77,14 @@ final class Dispatcher {
         }
         route(job)
         return .passed
+    }
+
+    /// A recall that lowered the badge: its own payload says so, and with `clear_on_read` the devices are told.
+    private func noteLowered(_ job: RecipientJob, _ claim: ClaimReply) {
+        if claim.lowered { job.flags.insert(.loweredBadge) }
+        guard claim.owesClear, !job.flags.contains(.clearsBadge) else { return }
+        job.flags.insert(.clearsBadge)
+        lowered.append(job)
     }
 
     enum AfterClaim {
@@ -137,13 +148,17 @@ final class Dispatcher {
 
     /// Each device on its way. A later round leaves alone what ended, is out, or may still be acknowledged.
     func route(_ job: RecipientJob) {
-        guard let candidate = job.candidate, let decision = candidate.decision, job.machine.decided() else { return }
+        guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else { return }
+        let claim = candidate.claim
+        // What the claim knows of a read or recall withholds alerts, by the long connection too (contract section 5, step 15).
+        let decision = taken.withoutAlerts(isRead: claim?.isRead ?? false, isRevoked: claim?.isRevoked ?? false)
         noteDecided(job)
         job.facts = candidate.facts
         if candidate.isUnclaimed { job.flags.insert(.owesClaim) }
         if decision.alert == .deny(.expired) { return expire(job) }
         for index in job.devices.indices where job.devices[index].machine.isHeld { replace(job, index) }
         recordAccepted(job, candidate)
+        keepWordsForSMS(job, candidate)
         if let reason = decision.finalReason { recordWithoutDevice(job, reason) }
         noteHeldBack(job, candidate, decision)
         let first = addDevices(job, candidate, decision)
@@ -158,7 +173,8 @@ final class Dispatcher {
 
     /// Returns the index of the first new device.
     private func addDevices(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) -> Int {
-        for index in job.rebound where decision.routes.contains(where: { $0.device == job.devices[index].route.device }) {
+        for index in job.rebound where decision.routes.contains(where: { $0.device == job.devices[index].route.device })
+        {
             replace(job, index)
         }
         let first = job.devices.count
@@ -192,13 +208,17 @@ final class Dispatcher {
         }
     }
 
-    /// In a later round, each device that still waited expires; else the user does, once.
+    /// In a later round, each device that still waited expires, and each that was let go of for it; else the user does, once.
     private func expire(_ job: RecipientJob) {
         recorder.flushDeliveries(of: job.event)
         if job.devices.isEmpty {
             recorder.write(OutcomeRecord(uid: job.uid, verdict: .expired, reason: .expired), of: job)
         }
         job.candidate = nil
+        for device in job.devices where device.machine.phase == .replaced && !job.hasRoute(to: device.route.device) {
+            recorder.write(
+                OutcomeRecord(uid: job.uid, device: device.route.device, verdict: .expired, reason: .expired), of: job)
+        }
         for index in job.devices.indices where job.devices[index].machine.isWaiting || job.rebound.contains(index) {
             end(job, index, .expired, Reason.expired.rawValue)
         }
@@ -212,17 +232,23 @@ final class Dispatcher {
         guard !job.flags.contains(.recordedWithoutDevice), job.rebound.isEmpty else { return }
         job.flags.insert(.recordedWithoutDevice)
         recorder.write(OutcomeRecord(uid: job.uid, verdict: .suppressed, reason: reason), of: job)
-        if reason == .noToken { recorder.offerSMS(job, reason: "no_token") }
+        if reason == .noToken { recorder.offerSMS(job, .noToken) }
     }
 
     /// Remembers a message that quiet hours held back, for the digest.
     private func noteHeldBack(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
-        guard job.event.app.sendsDigest, job.event.digest == nil, decision.counted, decision.alert == .deny(.dnd),
-            job.event.message?.value.kind == .message,
-            let endMs = QuietHours.endMs(
-                for: candidate.recipient, policy: job.event.app.policy, zones: shard.zones, now: shard.nowMs)
-        else { return }
-        job.heldUntilMs = endMs
+        guard job.event.app.sendsDigest, job.event.digest == nil, let message = job.event.message else { return }
+        let endMs = message.read {
+            DigestRule.endMs(
+                $0, decision, for: candidate.recipient, policy: job.event.app.policy, zones: shard.zones,
+                now: shard.nowMs)
+        }
+        if let endMs { job.heldUntilMs = endMs }
+    }
+
+    /// What an SMS would say depends on the tokens' words, which go with the candidate.
+    private func keepWordsForSMS(_ job: RecipientJob, _ candidate: Candidate) {
+        if job.event.wantsSMS { job.smsTokens = candidate.recipient.tokens }
     }
 
     // MARK: One device
@@ -239,7 +265,7 @@ final class Dispatcher {
             guard candidate.recipient.presence.indices.contains(presence) else {
                 return end(job, index, .suppressed, Reason.noToken.rawValue)
             }
-            deliver(job, index, candidate.recipient.presence[presence], candidate, alert: alert, ackWithinMs)
+            deliver(job, index, candidate.recipient.presence[presence], alert: alert, ackWithinMs)
         case .hold(let token, let holdMs):
             hold(job, index, candidate, token: token, holdMs: holdMs)
         case .none(let reason):
@@ -249,13 +275,9 @@ final class Dispatcher {
 
     /// True: the device has the message, as it said itself.
     private func endAcknowledged(_ job: RecipientJob, _ index: Int, _ candidate: Candidate) -> Bool {
-        guard let acknowledged = candidate.acknowledged, acknowledged.contains(job.devices[index].route.device) else {
-            return false
-        }
-        switch job.devices[index].route.way {
-        case .connection(_, _, .some), .apns, .hold: break
-        case .connection(_, _, nil), .none: return false
-        }
+        let route = job.devices[index].route
+        guard let acknowledged = candidate.acknowledged, acknowledged.contains(route.device), route.way.endsByEarlierAck
+        else { return false }
         end(job, index, .online, Reason.acked.rawValue)
         return true
     }
@@ -281,13 +303,8 @@ final class Dispatcher {
     }
 
     private func deliver(
-        _ job: RecipientJob, _ index: Int, _ target: DevicePresence, _ candidate: Candidate, alert: Bool,
-        _ ackWithinMs: Int64?
+        _ job: RecipientJob, _ index: Int, _ target: DevicePresence, alert: Bool, _ ackWithinMs: Int64?
     ) {
-        // A recalled or read message raises no alert by the long connection either (contract section 5, step 15).
-        let isStale = candidate.claim.map { $0.isRevoked || $0.isRead } ?? false
-        let alert = alert && !isStale
-        let ackWithinMs = isStale ? nil : ackWithinMs
         job.devices[index].connection = LiveConnection(target)
         job.devices[index].startedNanos = shard.nowNanos
         recorder.deliver(
@@ -307,16 +324,12 @@ final class Dispatcher {
 
     /// Strategy 4, and nothing was pushed: the live device still gets the message, unless it expired.
     func leaveToConnection(_ job: RecipientJob, _ index: Int, _ reason: Reason) {
-        if reason == .expired { return }
-        // What is read or recalled raises no alert any more.
-        deliverCopy(job, index, accepted: false, alert: reason != .alreadyRead && reason != .revoked)
+        if let alert = reason.alertsByCopy { deliverCopy(job, index, accepted: false, alert: alert) }
     }
 
     /// Strategy 4: the live device gets a copy after the push's outcome.
     func deliverCopy(_ job: RecipientJob, _ index: Int, accepted: Bool, alert: Bool) {
-        guard case .apns(_, .some) = job.devices[index].route.way, let target = job.devices[index].connection else {
-            return
-        }
+        guard job.devices[index].route.way.copyTo != nil, let target = job.devices[index].connection else { return }
         recorder.deliver(
             DeliveryTarget(
                 uid: job.uid, device: target.device, connectionEpoch: target.epoch, alert: alert, pushed: accepted,

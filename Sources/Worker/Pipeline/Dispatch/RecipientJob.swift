@@ -17,6 +17,8 @@ final class RecipientJob {
     var devices: [DeviceWork] = []
     /// What its pushes are rendered with: of the last round.
     var settings = UserSettings()
+    /// Only where an SMS may be asked for: whose words it is put together by.
+    var smsTokens: [BoundToken] = []
     /// `Decision.counted` of the last round.
     var isCounted = false
     /// Connections that did not acknowledge in time.
@@ -45,7 +47,7 @@ final class RecipientJob {
 
     /// What is true of it, whatever its phase.
     struct Flags: OptionSet {
-        var rawValue: UInt16
+        var rawValue: UInt32
         /// The event's deliveries wait for it no more.
         static let decided = Flags(rawValue: 1)
         static let hasDelivery = Flags(rawValue: 2)
@@ -73,6 +75,10 @@ final class RecipientJob {
         static let leadsBurst = Flags(rawValue: 8192)
         /// Repeats of its dedup key wait for its end.
         static let holdsDedupKey = Flags(rawValue: 16384)
+        /// Its recall took one off the user's badge.
+        static let loweredBadge = Flags(rawValue: 32768)
+        /// Its recall's lower number is on the way to the devices.
+        static let clearsBadge = Flags(rawValue: 65536)
     }
 
     struct Suspect {
@@ -96,7 +102,7 @@ final class RecipientJob {
 
     /// Hash prefix shared by all push ids of this recipient.
     private(set) lazy var pushIDPrefix = PushIDPrefix(
-        app: event.app.id, uid: uid, msgID: event.subject.id, kind: event.subject.kind.rawValue)
+        app: event.app.id, uid: uid, kind: event.subject.kind, id: event.subject.id)
 
     var isForced: Bool { flags.contains(.forced) }
 

@@ -1,6 +1,6 @@
 import PushCore
 
-/// Who is still to be started: given in the event, or read page by page from the group's hash.
+/// Who is still to be started: given in the event, or read page by page from the group's hash or the index of an activity.
 struct Audience {
     /// All of them, where the event gives them; else the present page. Consumed from `next`.
     private var given: [String] = []
@@ -8,6 +8,12 @@ struct Audience {
     private var next = 0
     /// The group whose members are scanned; nil: all were given.
     let group: String?
+    /// The Live Activity whose users are read; nil: there is none.
+    let activity: String?
+    /// Another page of its users is to be read.
+    private var hasMoreUsers = false
+    /// The last one of the page before; nil: none was read.
+    private(set) var lastUser: String?
     /// HSCAN's cursor for the next page, 0 for the first; nil: there is none.
     private(set) var cursor: UInt64?
     /// The server that gave the cursor (`RedisClient.serverGeneration`): another one would skip members by it.
@@ -27,10 +33,19 @@ struct Audience {
     init(uids: [String]) {
         given = uids
         group = nil
+        activity = nil
+    }
+
+    /// All who bound the activity (contract section 2, `to.uids` of a `live_activity`).
+    init(activity: String) {
+        self.activity = activity
+        group = nil
+        hasMoreUsers = true
     }
 
     init(group: String) {
         self.group = group
+        activity = nil
         cursor = 0
     }
 
@@ -44,16 +59,22 @@ struct Audience {
     }
 
     /// A group, or more than one who is named.
-    var isMany: Bool { group != nil || given.count > 1 }
+    var isMany: Bool { isPaged || given.count > 1 }
+
+    /// Its members are read page by page.
+    private var isPaged: Bool { group != nil || activity != nil }
+
+    /// The next page is to be read.
+    var wantsPage: Bool { cursor != nil || hasMoreUsers }
 
     /// Nobody is left to be started.
-    var isEmpty: Bool { isPageDone && cursor == nil }
+    var isEmpty: Bool { isPageDone && !wantsPage }
 
     /// More have been started than an ordinary group has: the rest goes by the lane of giant groups.
     var isGiant: Bool { startedCount > 1000 }
 
     /// All of the present page are started.
-    var isPageDone: Bool { next == (group == nil ? given.count : page.count) }
+    var isPageDone: Bool { next == (isPaged ? page.count : given.count) }
 
     /// Nobody was started yet, and nothing was read.
     var isUnread: Bool { startedCount == 0 && cursor == 0 && page.isEmpty }
@@ -62,10 +83,11 @@ struct Audience {
     mutating func pop() -> Member? {
         while !isPageDone {
             let member =
-                group == nil
-                ? Member(uid: given[next], level: nil) : Member(uid: page[next].uid, level: page[next].level)
+                isPaged
+                ? Member(uid: page[next].uid, level: group == nil ? nil : page[next].level)
+                : Member(uid: given[next], level: nil)
             next += 1
-            if group == nil, given.count > 1, !seen.insert(member.uid).inserted { continue }
+            if !isPaged, given.count > 1, !seen.insert(member.uid).inserted { continue }
             startedCount += 1
             return member
         }
@@ -80,6 +102,16 @@ struct Audience {
         seen = []
         next = 0
         cursor = nil
+        hasMoreUsers = false
+    }
+
+    /// A page of an activity's users.
+    mutating func take(users: [String], isLast: Bool) {
+        if isAbandoned { return }
+        page = users.map { MemberPage.Member(uid: $0, level: .unset) }
+        next = 0
+        lastUser = users.last ?? lastUser
+        hasMoreUsers = !isLast
     }
 
     /// The cursor to read the next page with; nil: there is none. On another server than the one that gave the cursor the scan

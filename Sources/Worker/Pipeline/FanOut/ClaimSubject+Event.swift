@@ -2,11 +2,12 @@ import PushCore
 
 extension ClaimSubject {
     /// Duplicates of a message or revoke are told by its `msg_id`.
-    convenience init(_ message: borrowing Message, sentMs: Int64) {
+    convenience init(_ message: borrowing Message, sentMs: Int64, clearsOnRead: Bool) {
         self.init(
             kind: message.kind == .revoke ? .revoke : .message, id: message.msgID,
-            conversation: message.conversation.id, sentMs: sentMs, seq: message.serverSeq, revoke: message.revoke,
-            expireAtMs: message.expireAtMs)
+            conversation: message.conversation.id, sentMs: sentMs, seq: message.serverSeq,
+            revoke: TestBreak.isOn(.ignoreRevoke) ? nil : message.revoke,
+            expireAtMs: message.expireAtMs, clearsOnRead: clearsOnRead)
     }
 
     /// Those of a Live Activity by the event, since its `msg_id` is optional (contract section 2).

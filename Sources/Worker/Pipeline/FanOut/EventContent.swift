@@ -69,18 +69,17 @@ final class EventContent {
         return made.value
     }
 
+    /// What the headers of all its pushes have in common; nil: it says nothing.
+    var commonHeaders: EventHeaders? {
+        if let message { return message.read { EventHeaders($0, originalCollapseID: originalCollapseID) } }
+        return activity.map { EventHeaders($0, expireAtMs: expiresAtMs) }
+    }
+
     private func makeHeaders(topic: String, _ merged: MergedPush? = nil) -> PushHeaders? {
-        var common: EventHeaders
-        if let message {
-            common = message.read { EventHeaders($0, originalCollapseID: originalCollapseID) }
-            if let merged {
-                common.collapseID = CollapseID.merged(
-                    conversation: message.value.conversation.id, oldest: merged.oldestID)
-            }
-        } else if let activity {
-            common = EventHeaders(activity, expireAtMs: expiresAtMs)
-        } else {
-            return nil
+        guard var common = commonHeaders else { return nil }
+        if let merged, let message {
+            common.collapseID = CollapseID.merged(
+                conversation: message.value.conversation.id, oldest: merged.oldestID)
         }
         guard let priority = PushPriority(rawValue: common.priority),
             let pushTopic = app.pushTopic(topic, common.pushType, priority)
@@ -95,6 +94,8 @@ final class EventContent {
         var settings: UserSettings
         var token: BoundToken
         var isForced: Bool
+        /// The recall lowered this receiver's badge.
+        var lowersBadge: Bool
         var badge: Int64?
         var id: PushID
         /// Messages that the push tells of; 0: its own only.
@@ -109,6 +110,7 @@ final class EventContent {
                 message, token: receiver.token.record, settings: receiver.settings, isForced: receiver.isForced,
                 defaultLanguage: app.policy.defaultLanguage)
             variant.mergedCount = receiver.mergedCount
+            variant.lowersBadge = receiver.lowersBadge
             return payloads?.template(variant, of: message, templates: app.templates)
         }
         return template?.render(badge: receiver.badge, pid: receiver.id, receiver: receiver.uid)

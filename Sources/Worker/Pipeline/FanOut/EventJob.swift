@@ -12,7 +12,7 @@ final class EventJob {
     let app: AppContext
     /// What duplicates are recognised by: `msg_id`; a Live Activity by its event (contract section 2).
     let subject: ClaimSubject
-    /// Nil of a digest, which no record brought.
+    /// Nil of a digest, which no record brought, and of what is only explained.
     let origin: Origin?
     /// What a digest tells of; nil of an ordinary event.
     let digest: DigestJob?
@@ -64,7 +64,7 @@ final class EventJob {
         self.origin = origin
         self.digest = digest
         msgID = message.value.msgID
-        subject = ClaimSubject(message.value, sentMs: event.sentMs)
+        subject = ClaimSubject(message.value, sentMs: event.sentMs, clearsOnRead: app.policy.clearOnRead)
         wantsSMS = message.value.push.sms
         isSwitchedOff = !message.value.push.enabled
         isPlain = message.value.mention == nil && message.value.push.force.mode == .none
@@ -76,7 +76,7 @@ final class EventJob {
         content = EventContent(message, app: app, raw: raw)
     }
 
-    init(_ activity: LiveActivity, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin) {
+    init(_ activity: LiveActivity, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?) {
         id = event.id
         self.app = app
         self.origin = origin
@@ -90,7 +90,7 @@ final class EventJob {
         hasMembers = false
         begunActivityID = activity.action == .start ? activity.activityID : nil
         updatedActivityID = activity.action == .start ? nil : activity.activityID
-        audience = Audience(uids: activity.uids)
+        audience = activity.isForAllBound ? Audience(activity: activity.activityID) : Audience(uids: activity.uids)
         content = EventContent(activity, sentMs: event.sentMs, app: app, raw: raw)
     }
 
@@ -106,8 +106,8 @@ final class EventJob {
         case ready
         /// The collapse id of a recall's original is read.
         case readingOriginal
-        /// A page of the group's members is read.
-        case readingMembers
+        /// A page of the group's members, or of the activity's users, is read.
+        case readingPage
     }
 
     /// Deliveries for one gateway, sent as one record.
@@ -132,6 +132,12 @@ final class EventJob {
     /// Unix ms.
     var expiresAtMs: Int64 { subject.expireAtMs }
     var conversationID: String { subject.conversation }
+
+    /// A group's message that expired before its members were read. Not a recall that lowers badges, which it does whatever
+    /// becomes of its alert.
+    func isForNobody(nowMs: Int64) -> Bool {
+        audience.isUnread && expiresAtMs <= nowMs && subject.revoke?.badge != .decrease
+    }
 
     /// Whether each recipient's level in the group has to be read: the group's, but given uids.
     var readsLevels: Bool { audience.group == nil && hasMembers }

@@ -15,6 +15,7 @@ final class FanOut {
     /// Events whose audience is not started whole, in order of arrival.
     private var open: [EventJob] = []
     private var nextOrder: UInt64 = 0
+    private var pages: UInt = 0
 
     init(_ shard: ShardContext, _ work: WorkTable) {
         self.shard = shard
@@ -69,7 +70,7 @@ final class FanOut {
     /// True: the event's audience is started whole.
     private func startPage(of event: EventJob, _ room: inout Room) -> Bool {
         guard event.fanOutPhase == .ready else { return false }
-        if event.audience.isUnread, event.expiresAtMs <= shard.nowMs, event.subject.revoke?.badge != .decrease {
+        if event.isForNobody(nowMs: shard.nowMs) {
             startForNobody(event)
         } else if event.audience.group != nil, !event.audience.isPageDone, !room.isAPNsFree {
             return false
@@ -80,8 +81,8 @@ final class FanOut {
             room.recipients -= 1
             start(event, uid: member.uid, level: member.level)
         }
-        if event.audience.group != nil, event.audience.cursor != nil {
-            readMembers(of: event)
+        if event.audience.wantsPage {
+            readPage(of: event)
             return false
         }
         finished.append(event)
@@ -98,8 +99,7 @@ final class FanOut {
         candidates.append(job)
     }
 
-    /// A group's message that expired before its members were read: one record with an empty uid (contract section 3). Not a
-    /// recall that lowers badges, which it does whatever becomes of its alert.
+    /// One record with an empty uid (contract section 3).
     private func startForNobody(_ event: EventJob) {
         event.audience.abandon()
         start(event, uid: "", level: nil)
@@ -122,40 +122,55 @@ final class FanOut {
         }
     }
 
-    // MARK: Members of a group
+    // MARK: Pages
 
-    private func readMembers(of event: EventJob) {
-        guard let group = event.audience.group, let cursor = event.audience.beginPage(shard.store.client.serverGeneration)
-        else { return }
-        event.fanOutPhase = .readingMembers
+    private func readPage(of event: EventJob) {
+        event.fanOutPhase = .readingPage
+        let count = shard.limits.memberPage
         do throws(RedisFault) {
-            try shard.store.members(
-                app: event.app.id, group: group, cursor: cursor, count: shard.limits.memberPage,
-                tag: event.tag(.members))
+            if let activity = event.audience.activity {
+                try shard.store.activityUsers(
+                    app: event.app.id, activityID: activity, after: event.audience.lastUser, count: count,
+                    tag: event.tag(.members))
+            } else if let group = event.audience.group,
+                let cursor = event.audience.beginPage(shard.store.client.serverGeneration)
+            {
+                try shard.store.members(
+                    app: event.app.id, group: group, cursor: cursor, count: count, tag: event.tag(.members))
+            }
         } catch {
             retryLater(.retryMembers(event.ref), event)
         }
     }
 
     func didReadMembers(_ ref: WorkRef, _ reply: borrowing RedisReply) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingMembers else { return }
+        guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return }
+        if event.audience.activity != nil {
+            let users = StateStore.activityUsers(reply)
+            event.audience.take(users: users, isLast: users.count < shard.limits.memberPage)
+            return event.fanOutPhase = .ready
+        }
         guard let page = MemberPage(reply) else { return retryLater(.retryMembers(ref), event) }
         event.failures = 0
         event.fanOutPhase = .ready
-        event.audience.take(page.members, cursor: page.cursor, server: shard.store.client.serverGeneration)
+        pages &+= 1
+        let isForgotten = TestBreak.isOn(.forgetPage) && pages.isMultiple(of: 2)
+        event.audience.take(
+            isForgotten ? [] : page.members, cursor: page.cursor, server: shard.store.client.serverGeneration)
     }
 
     /// A key that is no hash has no members; anything else is tried again.
     func didFailMembers(_ ref: WorkRef, _ fault: RedisFault) {
-        guard let event = work.event(ref), event.fanOutPhase == .readingMembers else { return }
+        guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return }
         guard fault.code == .wrongType else { return retryLater(.retryMembers(ref), event) }
         shard.writes.tell(fault, "a group's members are of the wrong type: nobody is told", nowNanos: shard.nowNanos)
         event.fanOutPhase = .ready
+        event.audience.take(users: [], isLast: true)
         event.audience.take([], cursor: 0, server: shard.store.client.serverGeneration)
     }
 
     func retryMembers(_ ref: WorkRef) {
-        if let event = work.event(ref), event.fanOutPhase == .readingMembers { readMembers(of: event) }
+        if let event = work.event(ref), event.fanOutPhase == .readingPage { readPage(of: event) }
     }
 
     private func retryLater(_ item: DueItem, _ event: EventJob) {

@@ -22,6 +22,8 @@ final class Intake {
     /// Why none of its partitions is read.
     private var blocks: Set<Block> = []
     private(set) var revocation: Revocation?
+    /// The group has assigned partitions, or none, at least once.
+    private(set) var isAssigned = false
     private var watcher: FDWatcher?
     private weak var owner: (any IntakeOwner)?
 
@@ -157,6 +159,14 @@ final class Intake {
 
     /// Offsets that were passed over, since the start.
     var skippedOffsets: UInt64 { ledger.skippedOffsets }
+
+    /// All before these offsets is read and settled, or belongs to another member by now.
+    func hasSettled(_ ends: [TopicPartition: Int64]) -> Bool {
+        consumer.hasReached(ends)
+            && ends.allSatisfy { partition, end in
+                ledger.unsettled(in: partition) == 0 || (ledger.next(partition) ?? 0) >= end
+            }
+    }
 
     func settle(_ place: OffsetLedger.Slot) {
         let settlement = ledger.settle(place)
@@ -294,6 +304,7 @@ extension Intake: KafkaConsumerDelegate {
     func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent) {
         switch event {
         case .assigned(let partitions):
+            isAssigned = true
             for partition in partitions { ledger.assign(partition) }
             applyPauses()
             owner?.intakeDidAssign(self)

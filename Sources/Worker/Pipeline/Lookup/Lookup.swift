@@ -87,7 +87,8 @@ final class Lookup {
     /// no writes, only the long way knows what to do without a mark.
     private func isLikelyDenied(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         let event = job.event
-        guard !job.flags.contains(.decided), shard.writes.refusal == nil, let level = candidate.recipient.groupLevel, event.subject.kind == .message,
+        guard !job.flags.contains(.decided), shard.writes.refusal == nil, let level = candidate.recipient.groupLevel,
+            event.subject.kind == .message,
             event.digest == nil, event.app.policy.dndMode == .independent,
             event.isSwitchedOff || (level != .unset && level != .all)
         else { return false }

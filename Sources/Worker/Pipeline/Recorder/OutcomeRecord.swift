@@ -14,6 +14,8 @@ struct OutcomeRecord {
     var apnsID: PushID?
     var status: Int?
     var badge: Int64?
+    /// The name of the credential set that the push went with.
+    var credential: String?
     var attempts = 0
     var latencyMs: Int64 = 0
 
@@ -36,6 +38,7 @@ struct OutcomeRecord {
         if let apnsID { writer.member("apns_id", apnsID) }
         if let status { writer.member("status", Int64(status)) }
         if let badge { writer.member("badge", badge) }
+        writer.member("credential", ifPresent: credential)
         writer.member("attempts", Int64(attempts))
         writer.member("latency_ms", latencyMs)
         writer.member("at_ms", atMs)

@@ -1,5 +1,6 @@
 import EventLoop
 import JSON
+import Payload
 import PushCore
 
 /// The SMS supplement (mPaaS): asked for where the sender allows it and no other way reaches the user.
@@ -22,25 +23,29 @@ extension Recorder {
     /// Every push failed.
     func offerSMSIfAllFailed(_ job: RecipientJob) {
         guard job.event.wantsSMS, job.flags.contains(.failed), !job.flags.contains(.accepted) else { return }
-        offerSMS(job, reason: "all_failed")
+        offerSMS(job, .allFailed)
     }
 
     /// Once per (event, user), in time, and not while a device is live.
-    func offerSMS(_ job: RecipientJob, reason: String) {
+    func offerSMS(_ job: RecipientJob, _ reason: SMSRecord.Reason) {
         guard job.event.wantsSMS, job.flags.isDisjoint(with: [.live, .offeredSMS]),
-            job.event.expiresAtMs > shard.nowMs
+            job.event.expiresAtMs > shard.nowMs, let message = job.event.message
         else { return }
         job.flags.insert(.offeredSMS)
-        var writer = JSONWriter(reservingCapacity: 256)
-        writer.beginObject()
-        writer.member("v", 1)
-        writer.member("app", job.event.app.id)
-        writer.member("event_id", job.event.id)
-        writer.member("msg_id", job.event.msgID)
-        writer.member("uid", job.uid)
-        writer.member("reason", reason)
-        writer.member("at_ms", shard.nowMs)
-        writer.endObject()
+        let app = job.event.app
+        let text = message.read { message in
+            ShownText(
+                message,
+                variant: PayloadVariant(
+                    message, tokens: job.smsTokens, settings: job.settings, isForced: job.isForced,
+                    defaultLanguage: app.policy.defaultLanguage),
+                profile: message.push.profile ?? app.policy.profile, templates: app.templates)
+        }
+        let record = SMSRecord(
+            app: app.id, eventID: job.event.id, msgID: job.event.msgID, uid: job.uid, reason: reason,
+            phone: job.settings.phone, text: text, atMs: shard.nowMs)
+        var writer = JSONWriter(reservingCapacity: 512)
+        record.write(to: &writer)
         job.machine.recordSent()
         outbox.send(topics.sms, key: job.uid, value: writer, tag: job.tag(.record))
     }

@@ -34,6 +34,7 @@ final class Recorder {
     func write(_ record: OutcomeRecord, of job: RecipientJob) {
         if !shard.traces.isOff { trace(record, of: job) }
         guard begin(record, of: job.event) else { return }
+        if TestBreak.isOn(.dropResult), let id = record.pushID, id.low & 15 == 0 { return }
         job.machine.recordSent()
         outbox.send(topics.results, key: record.uid, value: writer, tag: job.tag(.record))
     }
@@ -202,7 +203,9 @@ final class Recorder {
         let nowMs = shard.nowMs
         if job.trace == nil {
             let plan = shard.traces
-            guard plan.covers(app: job.event.app.id, uid: job.uid) || TracePlan.isFailure(outcome.verdict) else { return }
+            guard plan.covers(app: job.event.app.id, uid: job.uid) || TracePlan.isFailure(outcome.verdict) else {
+                return
+            }
             job.trace = TraceBytes(
                 atMs: nowMs, sentMs: job.event.sentMs, id: job.event.subject.id, msgID: job.event.msgID,
                 eventID: job.event.id, facts: job.facts, isResumed: job.flags.contains(.resumed))
@@ -214,7 +217,8 @@ final class Recorder {
     func traceWait(_ job: RecipientJob, _ index: Int, _ why: TraceWait) {
         if shard.traces.isOff { return }
         trace(
-            OutcomeRecord(uid: job.uid, device: job.devices[index].route.device, verdict: .parked, reason: why.rawValue),
+            OutcomeRecord(
+                uid: job.uid, device: job.devices[index].route.device, verdict: .parked, reason: why.rawValue),
             of: job)
     }
 }

@@ -88,19 +88,9 @@ final class AppContext {
         return value
     }
 
-    /// The client for a token: its environment, and the credential set that it was bound with, else the first; for a Live
-    /// Activity of those with a provider key. Where none has one the push is refused by name.
+    /// The client for a token: of its environment, with the credential set that is chosen for it.
     func client(for token: BoundToken) -> Client? {
-        var fallback: Client?
-        var unable: Client?
-        for client in clients where client.environment == token.record.environment {
-            guard client.usesProviderKey || !token.record.type.needsProviderKey else {
-                if unable == nil { unable = client }
-                continue
-            }
-            if client.credential == token.record.credential { return client }
-            if fallback == nil { fallback = client }
-        }
-        return fallback ?? unable
+        let environment = token.record.environment
+        return clients.lazy.filter { $0.environment == environment }.choice(for: token.record)
     }
 }

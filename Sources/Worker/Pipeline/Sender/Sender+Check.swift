@@ -127,6 +127,6 @@ extension RecipientJob {
     /// The number beside an alert: capped, and 0 is left out (contract section 5; a 0 would clear the app's alerts).
     func badge(_ claim: ClaimReply) -> Int64? {
         guard event.showsBadge, let badge = claim.badge else { return nil }
-        return BadgeRule.besideAlert(badge, cap: event.app.policy.badgeCap)
+        return BadgeRule.besideAlert(badge, event.app.policy)
     }
 }

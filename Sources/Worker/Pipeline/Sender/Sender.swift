@@ -183,7 +183,7 @@ final class Sender {
         else { return }
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
-        if shard.nowNanos &- job.devices[index].checkedNanos > Self.checkAfterNanos {
+        if shard.nowNanos &- job.devices[index].checkedNanos > Self.checkAfterNanos, !TestBreak.isOn(.noRecheck) {
             return check(job, index, ticket: nil)
         }
         guard let client = job.event.app.client(for: token) else { return drop(device, .check(.stop(.noToken))) }
@@ -223,7 +223,7 @@ final class Sender {
             let payload = content.payload(
                 for: EventContent.Receiver(
                     uid: job.uid, settings: job.settings, token: token, isForced: job.isForced,
-                    badge: job.devices[index].badge, id: id,
+                    lowersBadge: job.flags.contains(.loweredBadge), badge: job.devices[index].badge, id: id,
                     mergedCount: merged?.count ?? event.digest?.count ?? 0))
         else { return nil }
         return Push(
@@ -265,12 +265,15 @@ struct FinishedPush {
     var tag: Tag
     var outcome: PushOutcome
     var attempts: Int
+    /// The name of the credential set that it went with.
+    var credential: String?
 }
 
 extension Sender: APNsClientDelegate {
     func apns(_ client: APNsClient, didFinish bits: UInt64, outcome: PushOutcome, attempts: Int) {
         guard let tag = Tag(bits) else { return }
-        outcomes.append(FinishedPush(tag: tag, outcome: outcome, attempts: attempts))
+        outcomes.append(
+            FinishedPush(tag: tag, outcome: outcome, attempts: attempts, credential: credential(of: client)))
         shard.requestTurn()
     }
 
@@ -304,7 +307,18 @@ extension Sender: APNsClientDelegate {
             _ = client.withdraw(ticket)
             return
         }
+        if TestBreak.isOn(.noRecheck) { return client.confirm(ticket) }
+        if TestBreak.isOn(.swallowRetry), client.withdraw(ticket) {
+            return drop(job.deviceRef(Int(tag.index)), .check(.finishedElsewhere))
+        }
         if mayTryAgain(job, Int(tag.index), ticket) { check(job, Int(tag.index), ticket: ticket) }
+    }
+
+    private func credential(of client: APNsClient) -> String? {
+        for app in apps {
+            for known in app.clients where known.apns === client { return known.credential }
+        }
+        return nil
     }
 
     /// The client logs its own news.

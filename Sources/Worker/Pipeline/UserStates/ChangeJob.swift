@@ -23,6 +23,8 @@ final class ChangeJob {
     /// Failed steps in a row; spaces the retries.
     var failures = 0
     var isWaitingForRetry = false
+    /// It lowered a badge that is to be told to devices.
+    var owesClear = false
 
     init(_ intake: Intake, _ place: OffsetLedger.Slot, _ task: Task, app: AppContext? = nil, eventID: String = "") {
         self.intake = intake

@@ -1,4 +1,5 @@
 import EventLoop
+import JSON
 import Kafka
 import PushCore
 import Redis
@@ -12,10 +13,13 @@ final class UserStates {
     let done = Tray<ChangeJob>()
     let lowered = Tray<ChangeJob>()
     private let shard: ShardContext
+    private let results: (outbox: Outbox, topic: OutTopic)?
     private var changes: SlotTable<ChangeJob>
 
-    init(_ shard: ShardContext) {
+    /// - Parameter results: where each applied record is told of (`state_results`); nil: nowhere.
+    init(_ shard: ShardContext, results: (outbox: Outbox, topic: OutTopic)?) {
         self.shard = shard
+        self.results = results
         changes = SlotTable(capacity: shard.limits.changesMax)
     }
 
@@ -44,7 +48,7 @@ final class UserStates {
 
     private func begin(_ job: ChangeJob, isEmpty: Bool) {
         job.ref = changes.insert(job)
-        if isEmpty { end(job) } else { perform(job) }
+        if isEmpty { conclude(job, .ignored(.unusable)) } else { perform(job) }
     }
 
     /// A bad record; `didSettle` follows once the dead-letter topic has it. Returns the tag for that.
@@ -61,7 +65,7 @@ final class UserStates {
     private func end(_ job: ChangeJob) {
         if case .owed = job.task { owedCount -= 1 }
         changes.remove(job.ref)
-        done.append(job)
+        if job.owesClear { lowered.append(job) } else { done.append(job) }
         shard.requestTurn()
     }
 
@@ -113,13 +117,30 @@ final class UserStates {
             job.failures = 0
             perform(job)
         case .done(let outcome):
-            job.app?.metrics.applied(outcome)
-            if case .applied = outcome, case .openReport = task.state.change { job.app?.metrics.opens.add() }
-            guard task.owesClear else { return end(job) }
-            changes.remove(job.ref)
-            lowered.append(job)
-            shard.requestTurn()
+            job.owesClear = task.owesClear
+            if case .applied = outcome { countReport(job, task.state.change) }
+            conclude(job, outcome)
         }
+    }
+
+    private func countReport(_ job: ChangeJob, _ change: UserState.Change) {
+        switch change {
+        case .openReport: job.app?.metrics.opens.add()
+        case .arrivedReport: job.app?.metrics.arrivals.add()
+        default: break
+        }
+    }
+
+    /// The record's outcome is known: it is told where that is wanted, and then the record is settled.
+    private func conclude(_ job: ChangeJob, _ outcome: StateOutcome) {
+        job.app?.metrics.applied(outcome)
+        guard let results, let app = job.app, case .state(let task) = job.task else { return end(job) }
+        let result = StateResult(
+            app: app.id, eventID: job.eventID, uid: task.state.uid, kind: task.state.change.kind, outcome: outcome,
+            atMs: shard.nowMs)
+        var writer = JSONWriter(reservingCapacity: 256)
+        result.write(to: &writer)
+        results.outbox.send(results.topic, key: task.state.uid, value: writer, tag: job.tag(.stateResult))
     }
 
     func didFail(_ ref: WorkRef, _ fault: RedisFault) {
@@ -127,8 +148,7 @@ final class UserStates {
         guard let job = changes.find(ref) else { return }
         if fault.isLasting {
             // Tried again it would fail again, and hold up its partition for ever.
-            job.app?.metrics.applied(.ignored(.unusable))
-            return end(job)
+            return conclude(job, .ignored(.unusable))
         }
         // Several commands of one step may fail together; the step is sent again once.
         if !job.isWaitingForRetry { retryLater(job) }

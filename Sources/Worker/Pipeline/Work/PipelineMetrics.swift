@@ -46,7 +46,8 @@ final class PipelineMetrics {
         redisRetries = counter("redis_step_retries_total", "Steps taken again because Redis did not answer.")
         unclaimed = counter(
             "redis_unclaimed_total", "Recipients decided while Redis took no writes: pushed without a badge.")
-        parked = counter("redis_owed_claims_total", "Claims that Redis refused, kept in carillon.parked until it takes them.")
+        parked = counter(
+            "redis_owed_claims_total", "Claims that Redis refused, kept in carillon.parked until it takes them.")
         rebalances = counter("kafka_rebalances_total", "Revocations of partitions.")
         assignmentsLost = counter("kafka_assignment_lost_total", "Partitions lost without notice.")
         commits = counter("kafka_commits_total", "Offset commits.", [("result", "ok")])
@@ -87,6 +88,7 @@ final class AppMetrics {
     let deliveries: Counter
     let ackTimeouts: Counter
     let opens: Counter
+    let arrivals: Counter
     let coalesced: Counter
     private let app: String
     private let registry: MetricsRegistry
@@ -107,6 +109,9 @@ final class AppMetrics {
             "carillon_delivery_ack_timeouts_total", help: "Deliveries without an ack in time.", labels: labels)
         coalesced = registry.counter(
             "carillon_coalesced_total", help: "Messages to a device that a later push told of.", labels: labels)
+        arrivals = registry.counter(
+            "carillon_arrived_reports_total", help: "Pushes that reached their device, first report of each.",
+            labels: labels)
         opens = registry.counter(
             "carillon_open_reports_total", help: "Pushes opened, first report of each device.", labels: labels)
     }

@@ -1,6 +1,6 @@
 import EventLoop
-import PushCore
 import Kafka
+import PushCore
 import Redis
 import Telemetry
 
@@ -15,6 +15,7 @@ final class ShardContext {
     /// How much of the events topic the process reads.
     let share: PartitionShare
     let zones = SystemZones()
+    let stateProgress: StateProgress
     /// Whether Redis takes writes.
     let writes: RedisWrites
     let timers: Timers
@@ -31,6 +32,7 @@ final class ShardContext {
         log = parts.log
         metrics = parts.metrics
         traces = parts.traces
+        stateProgress = parts.shared.stateProgress
         share = parts.shared.share
         writes = RedisWrites(log: parts.log)
         timers = Timers(loop: parts.loop)
@@ -81,6 +83,8 @@ struct PipelineLimits {
     var deliveryTargetsMax = 500
     /// How long pushes that are in flight may end before partitions go to another member.
     var revokeDrainNanos: UInt64 = 5_000_000_000
+    /// How long an ack is waited for beyond its time while user state is behind.
+    var ackGraceNanos: UInt64 = 30_000_000_000
     /// How long events wait at most for the user state that stood there at assignment.
     var stateFirstNanos: UInt64 = 30_000_000_000
     var window = OffsetLedger.Limits()

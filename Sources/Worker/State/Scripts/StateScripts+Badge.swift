@@ -32,7 +32,7 @@ extension StateScripts {
         return out
         """)
 
-    private static let claimBody = """
+    static let claimBody = """
         local old = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'GET', 'EX', ARGV[2])
         local kind = old and string.sub(old, 1, 1)
         if kind == 'f' then return {2, 0, false} end

@@ -1,0 +1,53 @@
+import EventLoop
+import Kafka
+import Telemetry
+
+/// Rebalances and the end: what the intakes tell, and what is given up.
+extension Pipeline: IntakeOwner {
+    func intakeIsReadable(_ intake: Intake) { intake.poll(hasRoom: hasRoom(intake)) }
+
+    func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool) {
+        if intake === events { handBack { $0.isOf(partitions) } }
+    }
+
+    func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
+        guard intake === events else { return userStates.count + badgeUpdates.holdingCount > 0 }
+        var hasWork = false
+        work.events.forEach { if $0.isOf(partitions) { hasWork = true } }
+        return hasWork
+    }
+
+    /// Binds and reads that stood there before are applied before events of the same backlog are read.
+    func intakeDidAssign(_ intake: Intake) {
+        if intake === userState { stateWatch.restart() }
+        if intake === events, !intake.consumer.assignment.isEmpty {
+            stateFirstNanos = shard.nowNanos
+            events.block(.stateFirst, true)
+        }
+        shard.metrics.assignedPartitions.set(assignedCount)
+        if intake === events { intake.noteShare() }
+    }
+
+    func intakeDidCommit(_ intake: Intake) { owner?.pipelineDidCommit() }
+
+    func intakeDidClose(_ intake: Intake) {
+        if events.consumer.isClosed, userState.consumer.isClosed { owner?.pipelineDidClose() }
+    }
+
+    func intakeDidMeetFatalError(_ intake: Intake) { owner?.pipelineDidMeetFatalError() }
+
+    /// Gives up all that is not in flight of these events; their offsets stay where they are.
+    func handBack(_ isGoing: (EventJob) -> Bool) {
+        fanOut.handBack(isGoing)
+        for device in sender.withdraw({ work.recipient($0).map { isGoing($0.event) } ?? false }) {
+            dispatcher.withdrew(device)
+        }
+        work.recipients.forEach { job in
+            if isGoing(job.event) { dispatcher.handBack(job) }
+        }
+        work.events.forEach { event in
+            if isGoing(event) { recorder.flushDeliveries(of: event, evenIfUndecided: true) }
+        }
+        shard.requestTurn()
+    }
+}

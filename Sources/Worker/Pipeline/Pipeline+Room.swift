@@ -1,0 +1,91 @@
+import APNs
+import EventLoop
+import Kafka
+import Redis
+import Telemetry
+
+/// Whether there is room for more, and what is looked at with time.
+extension Pipeline {
+    /// Room for more events: slots for recipients, few audiences waiting for them, and a Redis and an APNs that keep up.
+    ///
+    /// What would only wait here is better left in Kafka: it costs memory and falls out of the processor's caches.
+    var hasRoom: Bool {
+        hasSlots && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
+            && sender.pushesAhead < shard.limits.pushesAheadMax
+    }
+
+    var hasSlots: Bool {
+        let limits = shard.limits
+        return work.recipients.count < limits.recipientsMax - limits.pollBatch
+            && fanOut.openCount < limits.expandingMax && work.events.count < limits.recipientsMax - limits.pollBatch
+    }
+
+    /// User state waits for Redis alone: pushes that pile up do not hold it back.
+    var hasRoomForState: Bool {
+        userStates.hasRoom && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
+    }
+
+    func hasRoom(_ intake: Intake) -> Bool { intake === events ? hasRoom : hasRoomForState }
+
+    /// Starts recipients as far as there is room: slots, and a Redis that keeps up. Below the depth at which reading from
+    /// Kafka rests, so that records go on between a giant group's members.
+    func expand() {
+        if fanOut.openCount == 0 { return }
+        let limits = shard.limits
+        let depth = limits.redisDepthMax * 3 / 4 - shard.store.client.pipelineDepth
+        let slots = limits.recipientsMax - work.recipients.count
+        fanOut.start(
+            FanOut.Room(
+                isAPNsFree: sender.pushesAhead < limits.pushesAheadMax,
+                recipients: min(slots, (max(0, depth) + 2) / 3)))
+        fanOut.candidates.takeAll(begin)
+        fanOut.finished.takeAll { event in
+            recorder.flushDeliveries(of: event)
+            event.dropContentIfUnused()
+            work.release(event)
+        }
+    }
+
+    func pollIfReady() {
+        for intake in [userState, events] where intake.isHeld { intake.pollIfReady(hasRoom: hasRoom(intake)) }
+    }
+    // MARK: Time
+
+    func tick() {
+        for intake in [events, userState] { intake.tick(hasRoom: hasRoom(intake)) }
+        events.noteShare()
+        // Live devices do not wait until APNs has room for the rest of a giant group.
+        fanOut.forEachOpen { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
+        expand()
+        dispatcher.releaseBrakes(of: apps.values)
+        if hasRoom, !events.isClosing { digests.poll() }
+        holdStateIfRefused()
+        sample()
+        owner?.pipelineDidTick()
+        tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
+        shard.requestTurn()
+    }
+
+    func watchState() {
+        stateWatch.look(nowNanos: shard.nowNanos)
+        if let since = stateFirstNanos {
+            let isOver = shard.nowNanos &- since >= shard.limits.stateFirstNanos
+            if isOver || shard.stateProgress.appliedNanos > since {
+                stateFirstNanos = nil
+                events.block(.stateFirst, false)
+            }
+        }
+        stateTimer?.arm(afterNanos: StateWatch.lookNanos)
+    }
+
+    /// Changes must wait for Redis to take writes; once many wait, their topic is read no further.
+    func holdStateIfRefused() {
+        if work.recipients.count == 0, userStates.count == 0 { shard.writes.forgetIfOld(nowNanos: shard.nowNanos) }
+        let isMuch = userStates.count >= shard.limits.changesMax / 2
+        if shard.writes.refusal == nil {
+            userState.block(.redisRefusesWrites, false)
+        } else if isMuch {
+            userState.block(.redisRefusesWrites, true)
+        }
+    }
+}

@@ -1,0 +1,31 @@
+import Glibc
+
+/// Defects that the chaos checker must find, one at a time: `CARILLON_TEST_BREAK=<name>`, in debug builds only
+/// (docs/chaos.md). In a release build every question is answered with false and costs nothing.
+enum TestBreak: String {
+    /// An event's offset is settled as soon as it is read.
+    case commitEarly = "commit-early"
+    /// Every claim is answered as if nobody had acted on it.
+    case noDedup = "no-dedup"
+    /// Every other counted message is counted a second time.
+    case badgeTwice = "badge-twice"
+    /// The check before sending says that all is as it was.
+    case noRecheck = "no-recheck"
+    /// Every sixteenth result of a push is not written.
+    case dropResult = "drop-result"
+    /// A push that would be tried again ends without a record.
+    case swallowRetry = "swallow-retry"
+    /// Every second page of a group's members is thrown away.
+    case forgetPage = "forget-page"
+    /// A recall touches neither its target's mark nor the badge.
+    case ignoreRevoke = "ignore-revoke"
+
+    #if DEBUG
+        private static let active: TestBreak? = getenv("CARILLON_TEST_BREAK")
+            .flatMap { TestBreak(rawValue: String(cString: $0)) }
+
+        static func isOn(_ defect: TestBreak) -> Bool { active == defect }
+    #else
+        @inline(__always) static func isOn(_ defect: TestBreak) -> Bool { false }
+    #endif
+}

@@ -1,0 +1,99 @@
+import JSON
+import LocalServers
+import Processes
+import Simulator
+import Support
+import Testing
+import Worker
+
+extension Rows {
+    /// What went out once does not go out again.
+    @Suite(.serialized)
+    struct DoubledTests {
+        /// Design 5, G3: what APNs did not process is not in flight, and goes with its partition.
+        @Test func aMemberThatJoinsWhileAPNsRefusesDoublesNothing() async throws {
+            var settings = LocalCluster.Settings()
+            settings.sessionMs = Stage.shortSessionMs
+            try await Stage.with(settings) { stage in
+                let crowd = Crowd(name: "joined", count: 400)
+                let first = try await stage.worker
+                try await stage.play(state: crowd.binds)
+                await stage.answerPushes(.unavailable)
+                try await stage.writeEvents(crowd.messages)
+                try await until("all are in work, and APNs refused some") {
+                    let refused = await stage.world.simulator.counters.rejected["ServiceUnavailable"] ?? 0
+                    let pending = try await stage.metric("carillon_pending_recipients")
+                    return refused > 0 && pending == crowd.count
+                }
+                let second = try await stage.startWorker(waits: false)
+                try await until("both have their share") {
+                    let shares = await (first.status().shards + second.status().shards).map(\.assignedPartitions)
+                    return !shares.contains(0) && shares.reduce(0, +) == 8
+                }
+                await stage.answerPushes(nil)
+                _ = try await stage.look(until: "everyone has a result") { seen in
+                    Set(seen.results.compactMap { $0["uid"]?.string }).count == crowd.count
+                }
+                for worker in [first, second] { #expect(await stage.stop(worker)) }
+                let seen = try await stage.look()
+                let accepted = crowd.accepted(seen.pushes)
+                #expect(seen.doubled.count == 0, "\(accepted.reduce(0, +)) acceptances of \(crowd.count) pushes")
+                #expect(accepted.count { $0 == 0 } == 0)
+            }
+        }
+
+        /// Design 5, G2: after a crash only what was in flight, and what went out in the second before it.
+        @Test func aCrashDoublesNothingThatWentOutBeforeWhileRedisTookNoWrites() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            try await Stage.bare(settings) { stage in
+                let crowd = Crowd(name: "full", count: 300)
+                try await stage.writeState(crowd.binds)
+                let first = try await WorkerRun(stage)
+                try await until("all is bound") {
+                    try await first.metrics().sum("carillon_events_settled_total") >= Double(crowd.count)
+                }
+                try await stage.redis(["CONFIG SET maxmemory 1"])
+                try await stage.writeEvents(crowd.messages)
+                let pushed = try await stage.look(until: "everyone has a result") { seen in
+                    Set(seen.results.compactMap { $0["uid"]?.string }).count == crowd.count
+                }
+                #expect(pushed.doubled.count == 0)
+                try await stage.wait(untilMs: nowMs + 3000)
+                await first.kill()
+                try await stage.redis(["CONFIG SET maxmemory 0"])
+                let second = try await WorkerRun(stage)
+                for next in ["second", "third"] {
+                    try await stage.writeEvents(
+                        (0..<crowd.count).map { .message("\(next)-\($0)", to: [crowd.uid($0)], conv: "c-full-\($0)") })
+                    _ = try await stage.look(until: "the \(next) messages have results") { seen in
+                        seen.results.count { $0["msg_id"]?.string?.hasPrefix(next) ?? false } == crowd.count
+                    }
+                    try await until("nothing is in hand") {
+                        try await second.metrics().sum("carillon_pending_events") == 0
+                    }
+                }
+                let seen = try await stage.look()
+                #expect(seen.doubled.count == 0, "of \(crowd.count) that went out before")
+                let badges = seen.results.filter { $0["msg_id"]?.string?.hasPrefix("third") ?? false }
+                    .map { $0["badge"]?.int }
+                #expect(badges.count { $0 != 3 } == 0, "what was owed is counted")
+                #expect(try await second.drain() == 0)
+            }
+        }
+
+        /// Contract 5, step 5: finished means nothing more, whatever step 2 says.
+        @Test func aRepeatOfAFinishedMessageAfterItsExpiryWritesNothing() async throws {
+            try await Stage.with { stage in
+                let expiresMs = nowMs + 15_000
+                let message = Line.message("p1-1", to: ["p1"], #","expire_at_ms":\#(expiresMs)"#)
+                var seen = try await stage.play(state: [.bind("p1")], events: [message])
+                #expect(seen.outcomes(of: "p1-1") == ["p1/phone accepted ok 1"])
+                try await stage.wait(untilMs: expiresMs + 1000)
+                seen = try await stage.play(events: [message])
+                #expect(seen.outcomes(of: "p1-1") == ["p1/phone accepted ok 1"], "one final record")
+            }
+        }
+    }
+}

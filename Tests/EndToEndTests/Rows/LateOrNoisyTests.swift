@@ -1,0 +1,245 @@
+import JSON
+import LocalServers
+import Processes
+import Simulator
+import Support
+import Testing
+import Worker
+
+extension Rows {
+    /// In time, in order, one at a time, and without a flood of log lines.
+    @Suite(.serialized)
+    struct LateOrNoisyTests {
+        // MARK: - The end of a worker
+
+        private static var oneShard: LocalCluster.Settings {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            return settings
+        }
+
+        /// Contract 7, 0: drained. What only waits goes to the next owner: an ack that is awaited.
+        @Test func anAwaitedAckDoesNotHoldUpTheEndAndTheNextWorkerGoesOnToThePush() async throws {
+            try await Stage.bare(Self.oneShard) { stage in
+                let phone = token("e1", "phone")
+                try await stage.redis([Gateway.lease("gw-e"), Gateway.presence("e1", "phone", gateway: "gw-e")])
+                let first = try await Self.worker(stage, after: [.bind("e1")])
+                try await stage.writeEvents([.message("e1-1", to: ["e1"])])
+                let seen = try await stage.look(until: "it is delivered") { !$0.targets(of: "e1-1").isEmpty }
+                #expect(seen.targets(of: "e1-1").first?["ack_by_ms"]?.int != nil)
+                #expect(try await first.drain() == 0)
+                #expect(await stage.world.simulator.entries.count == 0, "the worker that ends does not wait for acks")
+                let second = try await WorkerRun(stage)
+                let pushed = try await stage.look(until: "the phone is pushed") { !$0.accepted(phone).isEmpty }
+                #expect(pushed.accepted(phone).count == 1)
+                #expect(try await second.drain() == 0)
+            }
+        }
+
+        /// Contract 7, 0: drained. What only waits goes to the next owner: a phone behind a desktop.
+        @Test func aHeldPhoneDoesNotHoldUpTheEndAndTheNextWorkerGoesOnToThePush() async throws {
+            try await Stage.bare(Self.oneShard) { stage in
+                let phone = token("e2", "phone")
+                try await stage.redis([
+                    Gateway.lease("gw-e"), Gateway.presence("e2", "pc", platform: "pc", gateway: "gw-e"),
+                ])
+                let first = try await Self.worker(
+                    stage,
+                    after: [
+                        .bind("e2"), .ack("e2", "pc", ["e2-1"]),
+                        .state("settings", "e2", #""push_when_desktop_online":false,"hold_s":25"#),
+                    ])
+                try await stage.writeEvents([.message("e2-1", to: ["e2"])])
+                _ = try await stage.look(until: "the desktop is done") {
+                    $0.outcomes(of: "e2-1") == ["e2/pc online acked"]
+                }
+                #expect(try await first.drain() == 0, "within drain_s, which is shorter than the hold")
+                let second = try await WorkerRun(stage)
+                let pushed = try await stage.look(until: "the phone is pushed") { !$0.accepted(phone).isEmpty }
+                #expect(pushed.accepted(phone).count == 1)
+                await second.kill()
+            }
+        }
+
+        /// A worker process that has settled these changes.
+        private static func worker(_ stage: Stage, after changes: [Line]) async throws -> WorkerRun {
+            try await stage.writeState(changes)
+            let worker = try await WorkerRun(stage)
+            try await until("the changes are settled") {
+                try await worker.metrics().sum("carillon_events_settled_total") >= Double(changes.count)
+            }
+            return worker
+        }
+
+        /// Contract 7, `run`: reads no more, finishes what is in hand.
+        @Test func nothingIsReadAfterTheOrderToEnd() async throws {
+            var settings = Self.oneShard
+            settings.lines = "window: {records: 40}\n"
+            settings.drainSeconds = 90
+            settings.appLines = "    limits: {in_flight: 10, connections: 1}\n"
+            try await Stage.with(settings) { stage in
+                let crowd = Crowd(name: "window", count: 1000)
+                let worker = try await stage.worker
+                try await stage.play(state: crowd.binds)
+                await stage.answerPushes(.unavailable)
+                try await stage.writeEvents(crowd.messages)
+                try await until("every partition's window is full") {
+                    await worker.status().shards.allSatisfy { $0.pausedPartitions == 4 }
+                }
+                let consumed = try await stage.metric("carillon_events_consumed_total") - crowd.count
+                #expect(consumed < crowd.count / 2)
+                async let isDrained = stage.stop(worker)
+                try await until("the end has begun") { try stage.logText().contains(#""msg":"draining""#) }
+                // At a pace, so that what is in hand becomes less by and by.
+                await stage.answerPushes(.late(500))
+                _ = await isDrained
+                let pushed = Set(await stage.world.simulator.entries.map(\.token)).count
+                #expect(pushed <= consumed)
+            }
+        }
+
+        /// Contract 8: `window.bytes` bounds what a shard has in hand, whatever the number of its partitions.
+        @Test func thePartitionsOfAShardShareTheBytesOfItsWindow() async throws {
+            let windowBytes = 1 << 20
+            let text = String(repeating: "x", count: 8000)
+            var settings = Self.oneShard
+            settings.lines = "window: {bytes: \(windowBytes)}\n"
+            try await Stage.with(settings) { stage in
+                let crowd = Crowd(name: "bytes", count: 1200)
+                try await stage.play(state: crowd.binds)
+                await stage.answerPushes(.unavailable)
+                try await stage.writeEvents(
+                    (0..<crowd.count).map {
+                        .message("bytes-\($0)", to: [crowd.uid($0)], #","unknown":"\#(text)""#)
+                    })
+                try await until("reading has rested for a while") {
+                    try await stage.metric("carillon_backpressure_seconds_total") >= 3
+                }
+                let consumed = try await stage.metric("carillon_events_consumed_total") - crowd.count
+                // A batch that was fetched already may come on top.
+                #expect(consumed * text.utf8.count <= 2 * windowBytes)
+                await stage.answerPushes(nil)
+                try await stage.settle()
+            }
+        }
+
+        // MARK: - Late
+
+        /// Design 5, G1: while pushes wait, APNs is looked for at least every five seconds, with jitter.
+        @Test func anAPNsThatComesBackIsFoundInSeconds() async throws {
+            var settings = LocalCluster.Settings()
+            // Each with a client of its own, and all of them have pushes that wait.
+            settings.shards = 4
+            try await Stage.with(settings) { stage in
+                let crowd = Crowd(name: "back", count: 40)
+                try await stage.play(state: crowd.binds)
+                _ = await stage.world.takeSimulatorDown()
+                try await stage.writeEvents(crowd.messages)
+                try await stage.wait(untilMs: nowMs + 40_000)
+                try await stage.world.bringSimulatorUp()
+                let backMs = nowMs
+                try await until("everyone is pushed") {
+                    !crowd.accepted(await stage.world.simulator.entries).contains(0)
+                }
+                let last = await stage.world.simulator.entries.map(\.atMs).max() ?? .max
+                // Thrice the wait, for a slow machine.
+                #expect(last - backMs < 15_000)
+            }
+        }
+
+        // MARK: - Order
+
+        /// Contract 5, step 16: one push in flight per device, within a process always.
+        @Test func oneDeviceNeverHasTwoPushesInFlight() async throws {
+            let answerMs: Int64 = 400
+            var settings = LocalCluster.Settings()
+            settings.scenario = Scenario(rules: [ScenarioRule(ScenarioRule.Match(), .answer(.late(answerMs)))])
+            try await Stage.with(settings) { stage in
+                let users = (0..<20).map { "one-\($0)" }
+                try await stage.play(state: users.map { .bind($0) })
+                // Conversations of one user lie on different partitions, and so with different shards.
+                let seen = try await stage.play(
+                    events: (0..<10).flatMap { number in
+                        users.map { .message("\($0)-\(number)", to: [$0], conv: "c-\($0)-\(number)") }
+                    })
+                var overlaps = 0
+                for user in users {
+                    let times = seen.accepted(token(user, "phone")).map(\.atMs).sorted()
+                    #expect(times.count == 10)
+                    // Each is answered so long after it came, at the earliest; the clock may jump a little.
+                    overlaps += zip(times, times.dropFirst()).count { $1 - $0 < answerMs - 50 }
+                }
+                #expect(overlaps == 0, "of \(users.count * 10) pushes")
+            }
+        }
+
+        /// Design 9, lanes: within a shard a conversation's messages leave in their order.
+        @Test func aStallOfRedisDoesNotChangeTheOrderOfAConversation() async throws {
+            try await Stage.with { stage in
+                let users = (0..<20).map { "stall-\($0)" }
+                let count = 60
+                try await stage.play(state: users.map { .bind($0) })
+                let redis = stage.world.redis
+                for half in 0..<2 {
+                    try await stage.writeEvents(
+                        (half * count / 2..<(half + 1) * count / 2).flatMap { number in
+                            users.map { .message("\($0)-\(number)", to: [$0], seq: Int64(number + 1)) }
+                        })
+                    if half == 0 {
+                        try await until("some are pushed") { await stage.world.simulator.counters.accepted > 50 }
+                        redis.freeze()
+                    }
+                }
+                // Longer than `timeout_ms`: links are cut, and what was asked is asked again.
+                try await until("the silence is noticed") { try await stage.page("/readyz").status == 503 }
+                redis.thaw()
+                try await stage.settle()
+                let seen = try await stage.look()
+                var late = 0
+                for user in users {
+                    var numbers: [String: Int] = [:]
+                    for number in 0..<count {
+                        if let id = seen.result(of: "\(user)-\(number)")?["apns_id"]?.string { numbers[id] = number }
+                    }
+                    let order = seen.accepted(token(user, "phone")).compactMap { numbers[$0.apnsID] }
+                    #expect(order.count == count)
+                    late += zip(order, order.dropFirst()).count { $0 > $1 }
+                }
+                #expect(late == 0, "pushes of \(users.count * count) came behind a newer one of their conversation")
+            }
+        }
+
+        // MARK: - Noise
+
+        /// Design 9: one line per cause and ten seconds, the rest counted.
+        @Test func aRedisThatIsFullNowAndThenIsToldInFewLines() async throws {
+            try await Stage.with(Self.oneShard) { stage in
+                try await stage.play(state: [.bind("noise")])
+                let before = try Self.loud(stage)
+                let begunMs = nowMs
+                var rounds = 0
+                while nowMs < begunMs + 20_000 || rounds < 20 {
+                    let accepted = await stage.world.simulator.counters.accepted
+                    try await stage.redis(["CONFIG SET maxmemory 1"])
+                    try await stage.writeEvents([.message("noise-\(rounds)", to: ["noise"])])
+                    try await until("it is pushed without a number") {
+                        await stage.world.simulator.counters.accepted > accepted
+                    }
+                    try await stage.redis(["CONFIG SET maxmemory 0"])
+                    try await stage.settle()
+                    rounds += 1
+                }
+                let lines = try Self.loud(stage) - before
+                // A few causes, each once in ten seconds.
+                let periods = Int((nowMs - begunMs) / 10_000) + 1
+                #expect(lines <= 6 * periods, "\(rounds) times full")
+            }
+        }
+
+        /// Log lines at info and above.
+        private static func loud(_ stage: Stage) throws -> Int {
+            try stage.logText().split(separator: "\n").count { !$0.contains(#""level":"debug""#) }
+        }
+    }
+}

@@ -1,0 +1,381 @@
+import JSON
+import Kafka
+import LocalServers
+import Processes
+import Simulator
+import Support
+import Testing
+import Worker
+
+extension Rows {
+    /// Every message ends, for every device, in one recorded outcome, and nothing stays behind it.
+    @Suite(.serialized)
+    struct LostOrStuckTests {
+        /// Design 5, G1: members of a group are read anew where a cursor says nothing any more.
+        @Test func aRestartOfRedisInTheMiddleOfAGroupSkipsNobody() async throws {
+            let crowd = Crowd(name: "member", count: 6000)
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.appLines = "    limits: {in_flight: 100}\n"
+            settings.redisArguments = ["--enable-debug-command", "yes"]
+            try await Stage.with(settings) { stage in
+                try await stage.play(state: crowd.binds)
+                for start in stride(from: 0, to: crowd.count, by: 500) {
+                    let members = (start..<start + 500).map { "\(crowd.uid($0)) 0" }.joined(separator: " ")
+                    try await stage.redis(["HSET g:{im:crowd} \(members)"])
+                }
+                // At a pace that leaves most of the group unread.
+                await stage.answerPushes(.late(2000))
+                try await stage.writeEvents([.message("crowd-1", to: nil, conv: "crowd", type: "group")])
+                try await until("the first members are on their way") {
+                    await stage.world.simulator.counters.requests >= 100
+                }
+                try await stage.restartRedis()
+                await stage.answerPushes(nil)
+                try await stage.settle(within: .seconds(180))
+                let seen = try await stage.look()
+                let ends = Set(seen.results.compactMap { $0["uid"]?.string })
+                #expect(crowd.count - ends.count == 0, "members without any outcome, and the record is settled")
+                #expect(crowd.accepted(seen.pushes).count { $0 == 0 } == 0, "members without a push")
+                #expect(seen.doubled.count <= 100, "what was in flight when Redis forgot its last writes")
+            }
+        }
+
+        // MARK: - Desktops
+
+        /// Contract 5, routes: `hold_s` 0 is final at once where the desktop's ack came before.
+        @Test func aPhoneThatDoesNotAcknowledgeIsDoneWhenTheDesktopDidBefore() async throws {
+            try await Stage.with { stage in
+                try await stage.redis([
+                    Gateway.lease("gw-d"), Gateway.presence("d1", "pc", platform: "pc", gateway: "gw-d"),
+                    Gateway.presence(
+                        "d1", "phone", state: "bg", gateway: "gw-d", flags: "l", since: nowMs - 30_000),
+                ])
+                try await stage.play(state: [.bind("d1"), Self.desktopFirst("d1"), .ack("d1", "pc", ["d1-1"])])
+                try await stage.writeEvents([.message("d1-1", to: ["d1"])])
+                let seen = try await stage.look(until: "the phone's outcome is written", within: .seconds(40)) {
+                    $0.outcomes(of: "d1-1").count == 2
+                }
+                #expect(seen.outcomes(of: "d1-1") == ["d1/pc online acked", "d1/phone suppressed desktop_online"])
+                #expect(seen.pushes(to: token("d1", "phone")).count == 0)
+                #expect(await stage.stop(try await stage.worker), "nothing is left behind")
+            }
+        }
+
+        /// Contract 5, routes: `hold_s` 0 is final at once where the desktop got a push of its own.
+        @Test func aPhoneIsDoneWhenTheDesktopGotAPushOfItsOwn() async throws {
+            try await Stage.with { stage in
+                try await stage.redis([
+                    Gateway.lease("gw-d"), Gateway.presence("d2", "pc", platform: "pc", gateway: "gw-d"),
+                ])
+                try await stage.play(state: [.bind("d2"), .bind("d2", "pc"), Self.desktopFirst("d2")])
+                try await stage.writeEvents([
+                    .message("d2-1", to: ["d2"], push: #""content":"x","strategy":4"#)
+                ])
+                let seen = try await stage.look(until: "the phone's outcome is written", within: .seconds(40)) {
+                    $0.outcomes(of: "d2-1").count == 2
+                }
+                #expect(seen.outcomes(of: "d2-1") == ["d2/pc accepted ok 1", "d2/phone suppressed desktop_online"])
+                #expect(seen.pushes(to: token("d2", "phone")).count == 0)
+                #expect(await stage.stop(try await stage.worker), "nothing is left behind")
+            }
+        }
+
+        private static func desktopFirst(_ user: String) -> Line {
+            .state("settings", user, #""push_when_desktop_online":false,"hold_s":0"#)
+        }
+
+        // MARK: - Badge
+
+        /// Contract 2, `revoke`: `decrease` happens whatever the alert's fate.
+        @Test func anExpiredRecallLowersTheNumber() async throws {
+            try await Stage.with { stage in
+                try await stage.play(
+                    state: [.bind("x1")],
+                    events: [.message("x1-1", to: ["x1"], seq: 1), .message("x1-2", to: ["x1"], seq: 2)])
+                try await stage.play(events: [
+                    .revoke(
+                        "x1-r", of: "x1-2", to: "x1", sentMs: nowMs - 5000, #","expire_at_ms":\#(nowMs - 1000)"#)
+                ])
+                let seen = try await stage.play(events: [.message("x1-3", to: ["x1"], seq: 3)])
+                #expect(seen.outcomes(of: "x1-r").allSatisfy { $0.hasSuffix(" expired expired") })
+                #expect(seen.outcomes(of: "x1-3") == ["x1/phone accepted ok 2"])
+            }
+        }
+
+        // MARK: - After a crash
+
+        /// Contract 5, step 5: what an earlier try sent gets its record too.
+        @Test func whatWasAcceptedBeforeACrashGetsItsRecord() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            // The pad is never answered, so the message is open at the crash.
+            var pad = ScenarioRule.Match()
+            pad.tokenPrefix = Array(TokenPrefix.slow.utf8)
+            settings.scenario = Scenario(rules: [ScenarioRule(pad, .answer(.late(600_000)))])
+            settings.appLines = "    limits: {answer_s: 10}\n"
+            try await Stage.bare(settings) { stage in
+                let users = (0..<20).map { "crash-\($0)" }
+                try await stage.writeState(
+                    users.flatMap { [.bind($0), .bind($0, "pad", as: token($0, "pad", TokenPrefix.slow))] })
+                let first = try await WorkerRun(stage)
+                try await until("all is bound") {
+                    try await first.metrics().sum("carillon_events_settled_total") >= Double(2 * users.count)
+                }
+                // From the first acceptance on the broker takes no records.
+                try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
+                stage.world.broker.pushErrors(api: .produce, Array(repeating: Self.notEnoughReplicas, count: 100_000))
+                try await until("all phones are pushed") {
+                    await stage.world.simulator.counters.accepted >= users.count
+                }
+                try await until("the worker has their answers") {
+                    try await first.metrics().sum("carillon_decisions_total", #"verdict="accepted""#)
+                        >= Double(users.count)
+                }
+                await first.kill()
+                stage.world.broker.clearErrors(api: .produce)
+                await stage.world.simulator.setScenario(Scenario())
+                let second = try await WorkerRun(stage)
+                try await until("all pads are pushed") {
+                    let entries = await stage.world.simulator.entries
+                    return users.allSatisfy { user in
+                        entries.contains { $0.token == token(user, "pad", TokenPrefix.slow) && $0.status == 200 }
+                    }
+                }
+                try await until("nothing is in hand") {
+                    try await second.metrics().sum("carillon_pending_events") == 0
+                }
+                #expect(try await second.drain() == 0)
+                let seen = try await stage.look()
+                let without = users.filter { user in
+                    !seen.outcomes(of: "\(user)-1").contains { $0.hasPrefix("\(user)/phone accepted ok") }
+                }
+                #expect(without.isEmpty, "\(without.count) of \(users.count) phones were pushed and have no record")
+            }
+        }
+
+        /// Retriable: the producer keeps its records and tries again.
+        private static let notEnoughReplicas: Int32 = 19
+        /// Fatal for an idempotent producer.
+        private static let outOfOrderSequence: Int32 = 45
+
+        /// Contract 7: 70 is the exit code of a fatal Kafka error; results go on otherwise.
+        @Test func resultsGoOnAfterTheProducerDied() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            try await Stage.bare(settings) { stage in
+                let users = (0..<8).map { "dead-\($0)" }
+                let lasts = users.map { "\($0)-2" }
+                try await stage.writeState(users.map { .bind($0) })
+                var worker = try await WorkerRun(stage)
+                try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
+                _ = try await stage.look(until: "the first results are written") { $0.results.count >= users.count }
+                // The next to write is the worker, with the results of the second messages.
+                await stage.answerPushes(.late(2000))
+                try await stage.writeEvents(users.map { .message("\($0)-2", to: [$0]) })
+                stage.world.broker.pushErrors(api: .produce, [Self.outOfOrderSequence])
+                try await until("the second messages have results", within: .seconds(60)) {
+                    // As a supervisor does.
+                    if !worker.isRunning {
+                        guard worker.exitCode == 70 else { throw SetupFault("exit code \(worker.exitCode ?? -1)") }
+                        worker = try await WorkerRun(stage)
+                    }
+                    let seen = try await stage.look()
+                    return lasts.allSatisfy { !seen.outcomes(of: $0).isEmpty }
+                }
+                await worker.kill()
+            }
+        }
+
+        // MARK: - A group that shares out anew
+
+        /// Design 5, G1: what a revocation abandons is gone, though Redis' answer to it comes later.
+        @Test func nothingStaysOfRecipientsWhosePartitionsWereRevoked() async throws {
+            let crowd = Crowd(name: "giant", count: 3000)
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            settings.redisLines = "  timeout_ms: 60000\n"
+            try await Stage.with(settings) { stage in
+                let worker = try await stage.worker
+                try await stage.play(state: crowd.binds)
+                for start in stride(from: 0, to: crowd.count, by: 500) {
+                    let members = (start..<start + 500).map { "\(crowd.uid($0)) 0" }.joined(separator: " ")
+                    for group in 0..<4 { try await stage.redis(["HSET g:{im:giant-\(group)} \(members)"]) }
+                }
+                try await stage.writeEvents(
+                    (0..<4).map { .message("giant-\($0)-1", to: nil, conv: "giant-\($0)", type: "group") })
+                try await until("some hundred are pushed") {
+                    await stage.world.simulator.counters.accepted >= 300
+                }
+                // What was asked last is answered after the partitions are gone.
+                stage.world.redis.freeze()
+                let topics = Configuration.Topics()
+                let guest = Guest(stage, topics: [topics.events, topics.userState])
+                try await until("the partitions are revoked") {
+                    await worker.status().shards.allSatisfy { $0.assignedPartitions == 0 }
+                }
+                stage.world.redis.thaw()
+                await guest.leave()
+                try await stage.world.awaitGroup(of: [worker])
+                try? await until("nothing is in hand", within: .seconds(100)) {
+                    let events = try await stage.metric("carillon_pending_events")
+                    let recipients = try await stage.metric("carillon_pending_recipients")
+                    return events == 0 && recipients == 0
+                }
+                let ends = Set(
+                    try await stage.look().results.map { "\($0["uid"]?.string ?? "") \($0["msg_id"]?.string ?? "")" })
+                #expect(4 * crowd.count - ends.count == 0, "recipients without an outcome")
+                #expect(try await stage.metric("carillon_pending_recipients") == 0)
+                #expect(try await stage.metric("carillon_device_lane_waiting") == 0)
+                // And each of the devices can be pushed.
+                try await stage.writeEvents([.message("giant-0-2", to: nil, conv: "giant-0", type: "group")])
+                _ = try await stage.look(until: "every member has the next one too") {
+                    $0.outcomes(of: "giant-0-2").count == crowd.count
+                }
+            }
+        }
+
+        // MARK: - User state beside pushes
+
+        /// Design 9: user state is never held back by pushes.
+        @Test func userStateIsAppliedWhilePushesAreHeldBack() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.appLines = "    limits: {in_flight: 20, connections: 1}\n"
+            try await Stage.with(settings) { stage in
+                let crowd = Crowd(name: "held", count: 4000)
+                let configuration = try stage.world.writeConfiguration()
+                try await stage.play(
+                    state: crowd.binds + [.bind("held-reader")],
+                    events: [.message("held-reader-1", to: ["held-reader"], seq: 1)])
+                #expect(try await Self.user("held-reader", configuration)["badge"]?.int == 1)
+                // Five a second go out, so that what waits behind them waits for minutes.
+                await stage.answerPushes(.late(4000))
+                try await stage.writeEvents(crowd.messages)
+                try await until("pushes are held back") {
+                    try await stage.metric("carillon_backpressure_seconds_total") > 0
+                }
+                try await stage.writeState([.bind("held-new"), .read("held-reader", #""up_to_seq":1"#)])
+                try await until("both are applied", within: .seconds(60)) {
+                    let tokens = try await Self.user("held-new", configuration)["tokens"]?.array?.count
+                    let badge = try await Self.user("held-reader", configuration)["badge"]?.int
+                    return tokens == 1 && badge == 0
+                }
+            }
+        }
+
+        /// What `carillon user` tells.
+        private static func user(_ uid: String, _ configuration: String) async throws -> JSONTree {
+            let run = try await offPool {
+                try CommandRun("user", "--config", configuration, "--app", "im", "--user", uid, "--json")
+            }
+            return try JSONTree(parsing: Array(run.output.utf8))
+        }
+
+        /// Design 9: after an assignment user state is drained first.
+        @Test func bindsInOneBacklogWithEventsCountForThem() async throws {
+            try await Stage.bare { stage in
+                let crowd = Crowd(name: "backlog", count: 2000)
+                try await stage.writeState(crowd.binds)
+                try await stage.writeEvents(crowd.messages)
+                try await stage.startWorker()
+                try await stage.settle()
+                let without = try await stage.look().results.count { $0["reason"]?.string == "no_token" }
+                #expect(without == 0, "of \(crowd.count)")
+            }
+        }
+
+        /// Design 9: an ack is not missing because pushes hold up the work.
+        @Test func whoAcknowledgedIsNotAlertedAgainWhilePushesAreHeldBack() async throws {
+            // A machine may be too slow to acknowledge in time; then once more.
+            for _ in 0..<3 {
+                if try await acknowledgesWhilePushesAreHeldBack() { return }
+            }
+            Issue.record("the acks were never in time")
+        }
+
+        /// False: the acks were written too late to say anything.
+        private func acknowledgesWhilePushesAreHeldBack() async throws -> Bool {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.appLines = "    limits: {in_flight: 20, connections: 1}\n"
+            var isInTime = false
+            try await Stage.with(settings) { stage in
+                let users = (0..<20).map { "live-\($0)" }
+                let crowd = Crowd(name: "flood", count: 4000)
+                try await stage.redis([Gateway.lease("gw-l")])
+                try await stage.redis(users.map { Gateway.presence($0, "phone", gateway: "gw-l") })
+                try await stage.play(state: crowd.binds + users.map { .bind($0) })
+                await stage.answerPushes(.late(4000))
+                try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
+                let delivered = try await stage.look(until: "all are delivered") { seen in
+                    users.allSatisfy { !seen.targets(of: "\($0)-1").isEmpty }
+                }
+                let dues = delivered.deliveries.flatMap { $0["to"]?.array ?? [] }.compactMap { $0["ack_by_ms"]?.int }
+                let dueMs = try #require(dues.min())
+                try await stage.writeEvents(crowd.messages)
+                try await until("pushes are held back") {
+                    try await stage.metric("carillon_backpressure_seconds_total") > 0
+                }
+                try await stage.writeState(users.map { .ack($0, "phone", ["\($0)-1"]) })
+                isInTime = nowMs < dueMs - 2000
+                guard isInTime else { return }
+                let seen = try await stage.look(until: "they have outcomes", within: .seconds(60)) { seen in
+                    users.allSatisfy { !seen.outcomes(of: "\($0)-1").isEmpty }
+                }
+                let acknowledged = users.count { seen.outcomes(of: "\($0)-1") == ["\($0)/phone online acked"] }
+                #expect(acknowledged == users.count)
+            }
+            return isInTime
+        }
+
+        // MARK: - One token that is told too much
+
+        /// Design 5, G1: a push that waits for a token's 429 to pass is woken, whatever became of the one before it.
+        @Test func theNewestAlertGoesAfterTwoRefusalsOfTheOneBefore() async throws {
+            try await Stage.with { stage in
+                try await stage.play(state: [.bind("t1")])
+                var once = ScenarioRule.Match()
+                once.count = 1
+                var refusedLate = ScenarioAnswer.tooMany
+                refusedLate.delayMs = 3000
+                await stage.world.simulator.setScenario(
+                    Scenario(rules: [
+                        ScenarioRule(once, .answer(.tooMany)), ScenarioRule(once, .answer(refusedLate)),
+                    ]))
+                try await stage.writeEvents([.message("t1-1", to: ["t1"])])
+                try await until("the second try is under way") {
+                    await stage.world.simulator.counters.requests >= 2
+                }
+                try await stage.writeEvents([.message("t1-2", to: ["t1"])])
+                let seen = try await stage.look(until: "the newest is pushed", within: .seconds(60)) {
+                    $0.outcomes(of: "t1-2") != []
+                }
+                #expect(seen.outcomes(of: "t1-2").allSatisfy { $0.hasPrefix("t1/phone accepted ok") })
+                try await stage.settle()
+            }
+        }
+    }
+}
+
+extension Stage {
+    /// Redis saves, ends and begins anew with its data, on the same port.
+    nonisolated func restartRedis() async throws {
+        let before = try await redisText("INFO server")
+        try await redis(["SAVE"])
+        // It does not answer any more.
+        let server = world.redis
+        _ = try? await offPool { try server.command("DEBUG RESTART") }
+        try await until("another Redis answers") {
+            guard let text = try? await redisText("INFO server"), text.contains("run_id:") else { return false }
+            return Self.runID(text) != Self.runID(before)
+        }
+    }
+
+    private static func runID(_ info: String) -> Substring? {
+        info.split(separator: " ").first { $0.hasPrefix("run_id:") }
+    }
+}

@@ -1,0 +1,73 @@
+import Foundation
+import Glibc
+import LocalServers
+import Processes
+import Support
+
+/// A worker as a process of its own, by the built binary: what a test kills, and asks by the operator's pages.
+final class WorkerRun: Sendable {
+    /// Where the operator's pages are.
+    let port: UInt16
+    private let process: ServerProcess
+    private let logFile: String
+
+    /// Starts `carillon run` in a stage's world, and returns when it has started.
+    init(_ stage: Stage) async throws {
+        let world = stage.world
+        let configuration = try world.writeConfiguration()
+        let logFile = world.folder.file("run-\(UInt64.random(in: 0 ... .max)).log")
+        // Its log goes to a file: nobody reads the pipe of a child that lives for minutes.
+        let script = #"exec 2>"$2"; echo begun; CARILLON__LOG__LEVEL=info exec "$0" run --config "$1""#
+        let words = ["-c", script, CommandRun.binary.path, configuration, logFile]
+        let process = try await offPool { try ServerProcess("sh", words, readyLine: "begun") }
+        var port: UInt16?
+        try await until("the worker has started") {
+            guard process.isRunning else { throw SetupFault("the worker ended at once: \(try Self.text(logFile))") }
+            port = try Self.port(Self.text(logFile))
+            return port != nil
+        }
+        guard let port else { throw SetupFault("the worker has no port") }
+        self.port = port
+        self.process = process
+        self.logFile = logFile
+    }
+
+    /// The log so far.
+    var logText: String { get throws { try Self.text(logFile) } }
+
+    var isRunning: Bool { process.isRunning }
+
+    /// Its exit code once it has ended; nil while it runs, and after a signal.
+    var exitCode: Int32? { process.exitCode }
+
+    func metrics() async throws -> MetricsText {
+        let port = port
+        return MetricsText(try await offPool { try HTTPClient.get(port: port, "/metrics").text })
+    }
+
+    func kill() async {
+        process.send(SIGKILL)
+        let process = process
+        _ = try? await offPool { process.stop() }
+    }
+
+    /// The order to drain; it does not wait.
+    func terminate() { process.send(SIGTERM) }
+
+    /// Drains and waits for the end; gives the exit code.
+    func drain() async throws -> Int32? {
+        terminate()
+        try await until("the worker has ended") { !process.isRunning }
+        return process.exitCode
+    }
+
+    private static func text(_ file: String) throws -> String { String(decoding: try readFile(file), as: UTF8.self) }
+
+    /// From the line that tells of the start.
+    private static func port(_ log: String) -> UInt16? {
+        guard let line = log.split(separator: "\n").first(where: { $0.contains(#""msg":"started""#) }),
+            let place = line.firstRange(of: "127.0.0.1:")
+        else { return nil }
+        return UInt16(line[place.upperBound...].prefix { $0.isNumber })
+    }
+}

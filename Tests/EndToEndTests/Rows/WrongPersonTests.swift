@@ -1,0 +1,131 @@
+import JSON
+import LocalServers
+import Processes
+import Simulator
+import Support
+import Testing
+
+extension Rows {
+    /// Nobody sees what is not, or no longer, for him.
+    @Suite(.serialized, .inWorld(scenario: Scenario()))
+    struct WrongPersonTests {
+        /// Contract 5, step 15: sending is the moment when the stream opens, however long the push waited and wherever.
+        @Test(arguments: Hindrance.allCases)
+        func aPushThatWaitedDoesNotGoToWhoHasThePhoneNow(_ hindrance: Hindrance) async throws {
+            let stage = try Stage.here
+            let (first, second) = ("a-\(hindrance)", "b-\(hindrance)")
+            let (phone, message) = (token(first, "phone"), "\(first)-1")
+            try await stage.play(state: [.bind(first)])
+            let seen = try await hindrance.during(stage) {
+                try await hindrance.hold(
+                    [.message(message, to: [first], push: #""content":"for the first""#)], token: phone,
+                    conv: "c-\(first)", stage)
+                try await stage.writeState([.bind(second, as: phone, version: 2)])
+                try await stage.settle(allBut: 1)
+            }
+            #expect(seen.accepted(phone).count == 0)
+            #expect(seen.outcomes(of: message) == ["\(first)/phone suppressed token_moved"])
+        }
+
+        /// Contract 5, step 15: `revoked`, before each further try too.
+        @Test(arguments: Hindrance.allCases)
+        func aPushThatWaitedDoesNotGoOnceItsMessageIsRecalled(_ hindrance: Hindrance) async throws {
+            let stage = try Stage.here
+            let user = "recalled-\(hindrance)"
+            let (phone, message) = (token(user, "phone"), "\(user)-1")
+            try await stage.play(state: [.bind(user)])
+            let seen = try await hindrance.during(stage) {
+                try await hindrance.hold([.message(message, to: [user])], token: phone, conv: "c-\(user)", stage)
+                try await stage.writeEvents([
+                    .revoke("\(user)-r", of: message, to: user, push: #""enabled":false"#)
+                ])
+                try await stage.settle(allBut: 1)
+            }
+            #expect(seen.accepted(phone).count == 0)
+            #expect(seen.outcomes(of: message) == ["\(user)/phone suppressed revoked"])
+        }
+
+        /// Contract 5, step 15: `already_read`, before each further try too.
+        @Test(arguments: Hindrance.allCases)
+        func aPushThatWaitedDoesNotGoOnceItsMessageIsRead(_ hindrance: Hindrance) async throws {
+            let stage = try Stage.here
+            let user = "read-\(hindrance)"
+            let (phone, message) = (token(user, "phone"), "\(user)-1")
+            try await stage.play(state: [.bind(user)])
+            let seen = try await hindrance.during(stage) {
+                try await hindrance.hold(
+                    [.message(message, to: [user], seq: 1)], token: phone, conv: "c-\(user)", stage)
+                try await stage.writeState([.read(user, #""up_to_seq":1"#)])
+                try await stage.settle(allBut: 1)
+            }
+            #expect(seen.accepted(phone).count == 0)
+            #expect(seen.outcomes(of: message) == ["\(user)/phone suppressed already_read"])
+        }
+
+        /// Contract 5, badge: the number is read at send time.
+        @Test(arguments: Hindrance.allCases)
+        func aPushThatWaitedCarriesTheNumberOfTheMoment(_ hindrance: Hindrance) async throws {
+            let stage = try Stage.here
+            let user = "number-\(hindrance)"
+            let (phone, message) = (token(user, "phone"), "\(user)-2")
+            try await stage.play(state: [.bind(user)], events: [.message("\(user)-1", to: [user], seq: 1)])
+            let seen = try await hindrance.during(stage) {
+                try await hindrance.hold(
+                    [.message(message, to: [user], seq: 2)], token: phone, conv: "c-\(user)", stage)
+                try await stage.writeState([.read(user, #""up_to_seq":1"#)])
+                try await stage.settle(allBut: 1)
+            }
+            #expect(seen.outcomes(of: message) == ["\(user)/phone accepted ok 1"])
+            let pushes = seen.accepted(phone).map { $0.json["aps"]?["badge"]?.int }
+            #expect(pushes == [1, 1], "of the first message, which is read, and of the second")
+        }
+
+        /// Contract 5, step 15: a token that its own user bound once more is no end.
+        @Test(arguments: Hindrance.allCases)
+        func whatWaitsGoesToTheTokenThatTheUserBoundAgain(_ hindrance: Hindrance) async throws {
+            try await rebind("again-\(hindrance)", to: nil, hindrance)
+        }
+
+        /// Contract 5, step 15: a token that moved within the user is no end; the decision again, with the new one.
+        @Test(arguments: Hindrance.allCases)
+        func whatWaitsGoesToTheNewTokenOfTheDevice(_ hindrance: Hindrance) async throws {
+            try await rebind("new-\(hindrance)", to: token("new-\(hindrance)", "phone/second"), hindrance)
+        }
+
+        private func rebind(_ user: String, to new: String?, _ hindrance: Hindrance) async throws {
+            let stage = try Stage.here
+            let old = token(user, "phone")
+            let messages = (1...4).map { "\(user)-\($0)" }
+            try await stage.play(state: [.bind(user)])
+            let seen = try await hindrance.during(stage) {
+                try await hindrance.hold(
+                    messages.map { .message($0, to: [user]) }, token: old, conv: "c-\(user)", stage)
+                try await stage.writeState([.bind(user, as: new, version: 2, sentMs: nowMs)])
+                try await stage.settle(allBut: messages.count)
+            }
+            if new != nil { #expect(seen.accepted(old).count == 0, "the old token") }
+            #expect(seen.doubled.isEmpty)
+            // After 429 only the newest need go (of what waits for one device); it is no end by the token.
+            let ends = messages.flatMap { seen.outcomes(of: $0) }
+            #expect(ends.count == messages.count && !ends.contains { $0.contains("token_moved") }, "\(ends)")
+            let newest = try #require(messages.last)
+            let isPushed = seen.accepted(new ?? old).contains { $0.apnsID == seen.push(of: newest)?.apnsID }
+            #expect(isPushed, "\(seen.outcomes(of: newest))")
+        }
+
+        /// Contract 5, step 15: a recalled message raises no alert by the long connection either.
+        @Test func aMessageThatWasRecalledBeforeItCameRaisesNoAlertOnALiveDevice() async throws {
+            let stage = try Stage.here
+            try await stage.redis([
+                Gateway.lease("gw-early"), Gateway.presence("early", "phone", gateway: "gw-early"),
+            ])
+            try await stage.play(
+                state: [.bind("early"), .ack("early", "phone", ["early-1", "early-r"])],
+                events: [.revoke("early-r", of: "early-1", to: "early")])
+            let seen = try await stage.play(events: [.message("early-1", to: ["early"], seq: 1)])
+            #expect(seen.targets(of: "early-1").allSatisfy { $0["alert"]?.bool == false })
+            #expect(seen.pushes(to: token("early", "phone")).count == 0)
+            #expect(seen.outcomes(of: "early-1").count == 1)
+        }
+    }
+}

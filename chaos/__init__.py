@@ -1,0 +1,1 @@
+"""Chaos runs of Carillon, and the checker that judges them (docs/chaos.md)."""

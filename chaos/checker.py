@@ -1,0 +1,46 @@
+"""Judges a run by its evidence alone. Shares no code with the worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from chaos.checks import badges, duplicates, order, outcomes, persons
+from chaos.evidence import Evidence
+from chaos.facts import Facts
+from chaos.findings import Finding
+
+
+@dataclass
+class Report:
+    seed: int
+    fault: str
+    findings: list[Finding]
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+def judge(evidence: Evidence) -> Report:
+    facts = Facts(evidence)
+    findings = [finding for group in (outcomes, duplicates, persons, badges, order) for finding in group.check(facts)]
+    return Report(evidence.run.seed, evidence.run.fault, findings, figures(facts))
+
+
+def figures(facts: Facts) -> dict[str, Any]:
+    evidence = facts.evidence
+    late = sorted(item[0] for item in order.latencies(facts))
+    extra, by_reason = duplicates.count(facts)
+    return {
+        "events": len(facts.by_event_id),
+        "outcomes": sum(len(event.recipients) for event in facts.by_event_id.values()),
+        "records": len(evidence.results),
+        "requests": len(evidence.pushes),
+        "accepted": sum(len(pushes) for pushes in facts.accepted.values()),
+        "doubled": extra,
+        "doubled_by": by_reason,
+        "latency_p50_ms": late[len(late) // 2] if late else 0,
+        "latency_p99_ms": late[len(late) * 99 // 100] if late else 0,
+        "latency_worst_ms": late[-1] if late else 0,
+        "unowned_worst_ms": order.unowned_ms(facts),
+        "rebalance_ms": evidence.run.rebalance_ms,
+        "worst_by_incident_ms": order.worst_of_incidents(facts),
+    }

@@ -1,0 +1,1 @@
+"""The invariants, one group a file."""

@@ -1,0 +1,57 @@
+"""A push twice only where nobody can know what became of the first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from chaos.evidence import Push
+from chaos.facts import Facts
+from chaos.findings import Finding
+
+# What APNs accepted so long before an incident may not have been written down anywhere yet.
+BEFORE_MS = 1000
+# What was in flight at the incident is answered so long after it, beyond APNs' own delay: scheduling.
+AFTER_MS = 500
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    for apns_id, pushes in facts.accepted.items():
+        for earlier, later in pairwise(pushes):
+            if reason(facts, earlier, later) is not None:
+                continue
+            event = facts.events.get(earlier.msg_id)
+            tries = [push for push in facts.evidence.pushes if push.apns_id == apns_id]
+            yield Finding(
+                "doubled",
+                f"accepted again {later.at_ms - earlier.at_ms} ms later; it was in flight at no incident",
+                event.event_id if event else "",
+                earlier.uid,
+                facts.device_of(earlier),
+                tuple(facts.push_text(push) for push in tries[:6]),
+            )
+
+
+def reason(facts: Facts, earlier: Push, later: Push) -> str | None:
+    """What made the second push lawful; None: nothing."""
+    delay = facts.evidence.run.delay_ms
+    for instant in facts.breaks:
+        if -BEFORE_MS <= earlier.at_ms - instant.at_ms <= delay + AFTER_MS and later.at_ms >= instant.at_ms:
+            return f"{instant.what} {instant.target}".strip()
+        # A worker that was stopped sends what it held, until it hears that others took over.
+        if instant.resumes and earlier.at_ms <= instant.at_ms <= later.at_ms <= instant.at_ms + BEFORE_MS:
+            return f"{instant.what} {instant.target}".strip()
+    for push in facts.silences:
+        if push.connection == earlier.connection and 0 <= push.at_ms - earlier.at_ms + 1 <= BEFORE_MS:
+            return f"connection {push.connection} {push.fault}"
+    return None
+
+
+def count(facts: Facts) -> tuple[int, dict[str, int]]:
+    """All extra pushes, and those of each incident."""
+    by_reason: Counter[str] = Counter()
+    for pushes in facts.accepted.values():
+        for earlier, later in pairwise(pushes):
+            by_reason[reason(facts, earlier, later) or "unlawful"] += 1
+    return sum(by_reason.values()), dict(by_reason)

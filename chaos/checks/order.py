@@ -1,0 +1,179 @@
+"""The order of a conversation, one push in flight per device, and how late things were."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from chaos.evidence import Instant, Push
+from chaos.facts import Event, Facts
+from chaos.findings import Finding
+
+# Beyond what the broker itself needs.
+ROLLOUT_MS = 5000
+# Five seconds until APNs is found to be back, and as many for all that waited.
+RETURN_MS = 10_000
+# Timers of the simulator are exact to a millisecond, times are whole ones.
+ROUNDING_MS = 2
+# How long an incident is held to account for what is late.
+INCIDENT_MS = 15_000
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    yield from order(facts)
+    yield from overlap(facts)
+    if facts.evidence.run.fault == "rolling":
+        yield from rollout(facts)
+    yield from returned(facts)
+
+
+def first_tries(facts: Facts) -> dict[str, Push]:
+    """The first line of each apns-id."""
+    found: dict[str, Push] = {}
+    for push in facts.evidence.pushes:
+        found.setdefault(push.apns_id, push)
+    return found
+
+
+def order(facts: Facts) -> Iterator[Finding]:
+    first = first_tries(facts)
+    live = {device.uid for device in facts.evidence.run.devices if device.state}
+    newest: dict[tuple[str, str], tuple[Event, Push]] = {}
+    for push in facts.evidence.pushes:
+        event = facts.events.get(push.msg_id)
+        if not push.accepted or event is None or push is not facts.accepted[push.apns_id][0]:
+            continue
+        key = (push.token, event.conv)
+        before = newest.get(key)
+        if before is None or event.offset > before[0].offset:
+            newest[key] = (event, push)
+            continue
+        # A resend, a fallback from the long connection and what an incident made to be read again may come later.
+        if first[push.apns_id] is not push or push.uid in live or facts.broke_between(event.at_ms, push.at_ms):
+            continue
+        yield Finding(
+            "order",
+            f"pushed {push.at_ms - before[1].at_ms} ms after {before[0].msg_id}, which is newer; neither was a resend",
+            event.event_id,
+            push.uid,
+            facts.device_of(push),
+            (facts.event_text(event), facts.push_text(push), facts.event_text(before[0]), facts.push_text(before[1])),
+        )
+
+
+def overlap(facts: Facts) -> Iterator[Finding]:
+    """Two streams of one process open at once for a token; with several processes those of one connection."""
+    run = facts.evidence.run
+    if run.delay_ms <= ROUNDING_MS:
+        return
+    last: dict[tuple[str, int], Push] = {}
+    for push in facts.evidence.pushes:
+        if not push.accepted:
+            continue
+        key = (push.token, 0 if run.single else push.connection)
+        before = last.get(key)
+        last[key] = push
+        if before is not None and push.at_ms - run.delay_ms < before.at_ms - ROUNDING_MS:
+            event = facts.events.get(push.msg_id)
+            yield Finding(
+                "overlap",
+                f"opened before the one before it was answered, {push.at_ms - before.at_ms} ms apart",
+                event.event_id if event else "",
+                push.uid,
+                facts.device_of(push),
+                (facts.push_text(before), facts.push_text(push)),
+            )
+
+
+def latencies(facts: Facts) -> list[tuple[int, Push, Event]]:
+    """From the write to Kafka to the first acceptance, in ms; not of users whom live connections serve first."""
+    live = {device.uid for device in facts.evidence.run.devices if device.state}
+    found: list[tuple[int, Push, Event]] = []
+    for pushes in facts.accepted.values():
+        event = facts.events.get(pushes[0].msg_id)
+        if event is not None and pushes[0].uid not in live:
+            found.append((pushes[0].at_ms - event.at_ms, pushes[0], event))
+    return found
+
+
+def returned(facts: Facts) -> Iterator[Finding]:
+    """APNs is back: what waited for it goes soon. Judged where nothing else was done from then on."""
+    for instant in facts.evidence.instants:
+        if instant.what != "apns-start":
+            continue
+        waited = [
+            item
+            for item in latencies(facts)
+            if item[2].at_ms < instant.at_ms and item[1].at_ms > instant.at_ms + RETURN_MS
+        ]
+        if not waited or any(instant.at_ms - INCIDENT_MS < other.at_ms for other in _others(facts, waited)):
+            continue
+        _, push, event = max(waited, key=lambda item: item[1].at_ms)
+        yield Finding(
+            "slow",
+            f"{len(waited)} pushes that waited for APNs went more than {RETURN_MS} ms after it was back; "
+            f"the last {push.at_ms - instant.at_ms} ms",
+            event.event_id,
+            push.uid,
+            facts.device_of(push),
+            (facts.event_text(event), facts.push_text(push)),
+        )
+
+
+def _others(facts: Facts, waited: list[tuple[int, Push, Event]]) -> list[Instant]:
+    """What else was done, up to the last of these pushes."""
+    end = max(push.at_ms for _, push, _ in waited)
+    return [
+        instant for instant in facts.evidence.instants if not instant.what.startswith("apns") and instant.at_ms <= end
+    ]
+
+
+def worst_of_incidents(facts: Facts) -> dict[str, int]:
+    """The worst latency of what was produced around each incident."""
+    worst: dict[str, int] = defaultdict(int)
+    asked = [instant for instant in facts.evidence.instants if instant.what != "revoked"]
+    for late, _, event in latencies(facts):
+        for instant in asked:
+            if instant.at_ms - 2000 <= event.at_ms <= instant.at_ms + INCIDENT_MS:
+                name = f"{facts.clock(instant.at_ms)} {instant.what} {instant.target}".strip()
+                worst[name] = max(worst[name], late)
+    return dict(worst)
+
+
+def unowned_ms(facts: Facts) -> int:
+    """The longest span in which the workers together held fewer than all partitions."""
+    held: dict[str, int] = {}
+    longest, since = 0, None
+    for change in sorted(facts.evidence.assignments, key=lambda change: change.at_ms):
+        held[change.worker] = change.partitions
+        whole = sum(held.values()) >= facts.evidence.run.partitions
+        if whole and since is not None:
+            longest = max(longest, change.at_ms - since)
+            since = None
+        elif not whole and since is None:
+            since = change.at_ms
+    return longest
+
+
+def rollout(facts: Facts) -> Iterator[Finding]:
+    terms = [instant for instant in facts.evidence.instants if instant.what == "term"]
+    for instant in terms:
+        span = ROLLOUT_MS + facts.evidence.run.rebalance_ms
+        near = sum(abs(other.at_ms - instant.at_ms) <= span for other in terms)
+        # Where a worker is replaced while the group still moves for the one before, both are waited for.
+        yield from _rollout_of(facts, instant, ROLLOUT_MS + near * facts.evidence.run.rebalance_ms)
+
+
+def _rollout_of(facts: Facts, instant: Instant, allowed: int) -> Iterator[Finding]:
+    start, end = instant.at_ms - 2000, instant.at_ms + INCIDENT_MS
+    late = [item for item in latencies(facts) if start <= item[2].at_ms <= end and item[0] > allowed]
+    if late:
+        worst, push, event = max(late, key=lambda item: item[0])
+        yield Finding(
+            "slow",
+            f"{len(late)} pushes took more than {allowed} ms when {instant.target} was replaced; the worst {worst} ms",
+            event.event_id,
+            push.uid,
+            facts.device_of(push),
+            (facts.event_text(event), facts.push_text(push)),
+        )

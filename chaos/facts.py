@@ -1,0 +1,284 @@
+"""The evidence, joined: what each event asks for, whose each token was, when each record was settled."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from chaos.evidence import EVENTS, FINAL_VERDICTS, USER_STATE, Evidence, Instant, Produced, Push, Read
+
+# What a settled change may still be overtaken by.
+GRACE_MS = 1000
+# A worker that was stopped between its last look and its write sends one thing when it goes on.
+THAW_MS = 150
+# How long after an incident user state may still be late.
+DISTURBANCE_MS = 20_000
+# Faults after which answers on the connection may be lost.
+SILENT = ("freeze", "close")
+
+
+@dataclass
+class Event:
+    """A message or a recall. Of repeats the first counts."""
+
+    event_id: str
+    msg_id: str
+    kind: str
+    conv: str
+    conv_type: str
+    partition: int
+    offset: int
+    at_ms: int
+    sent_ms: int
+    seq: int | None
+    expire_at_ms: int
+    recipients: frozenset[str]
+    value: dict[str, Any]
+
+    @property
+    def target(self) -> str:
+        return self.value.get("revoke", {}).get("target_msg_id", "")
+
+    @property
+    def lowers(self) -> bool:
+        return self.kind == "revoke" and self.value["revoke"].get("badge", "decrease") == "decrease"
+
+
+@dataclass(frozen=True)
+class Bind:
+    uid: str
+    device: str
+    token: str
+    version: int
+    at_ms: int
+    # None: never seen to be committed.
+    settled_ms: int | None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A read receipt."""
+
+    up_to_seq: int | None
+    up_to_ms: int | None
+    sent_ms: int
+    settled_ms: int | None
+
+    def covers(self, event: Event) -> bool:
+        if self.up_to_ms is not None and event.sent_ms <= self.up_to_ms:
+            return True
+        return self.up_to_seq is not None and event.seq is not None and event.seq <= self.up_to_seq
+
+
+@dataclass(frozen=True)
+class Ack:
+    at_ms: int
+    settled_ms: int | None
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """Of a delivery: when it was written, and until when its ack is waited for."""
+
+    at_ms: int
+    ack_by_ms: int
+
+
+@dataclass
+class Facts:
+    evidence: Evidence
+    events: dict[str, Event] = field(default_factory=dict)
+    by_event_id: dict[str, Event] = field(default_factory=dict)
+    # Every place where a record of an event lies, repeats included.
+    places: dict[str, list[Produced]] = field(default_factory=lambda: defaultdict(list))
+    binds: list[Bind] = field(default_factory=list)
+    binds_of_token: dict[str, list[Bind]] = field(default_factory=lambda: defaultdict(list))
+    marks: dict[tuple[str, str], list[Mark]] = field(default_factory=lambda: defaultdict(list))
+    recalls: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
+    reports: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    mutes: dict[tuple[str, str], int] = field(default_factory=dict)
+    # Both by (uid, device, msg_id).
+    acks: dict[tuple[str, str, str], Ack] = field(default_factory=dict)
+    deadlines: dict[tuple[str, str, str], Deadline] = field(default_factory=dict)
+    # Final records.
+    results: dict[tuple[str, str], list[Read]] = field(default_factory=lambda: defaultdict(list))
+    accepted: dict[str, list[Push]] = field(default_factory=lambda: defaultdict(list))
+    breaks: list[Instant] = field(default_factory=list)
+    # Requests whose connection then went silent or was closed.
+    silences: list[Push] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._index_commits()
+        self._index_produced()
+        self._index_outputs()
+
+    # Commits.
+
+    def _index_commits(self) -> None:
+        self._commits: dict[tuple[str, int], tuple[list[int], list[int]]] = {}
+        for commit in sorted(self.evidence.commits, key=lambda commit: commit.at_ms):
+            offsets, times = self._commits.setdefault((commit.topic, commit.partition), ([], []))
+            # A committed offset that went back is none that settles anything new.
+            if not offsets or commit.offset > offsets[-1]:
+                offsets.append(commit.offset)
+                times.append(commit.at_ms)
+
+    def settled_ms(self, topic: str, partition: int, offset: int) -> int | None:
+        """When the record's offset was first seen committed; None: never."""
+        offsets, times = self._commits.get((topic, partition), ([], []))
+        index = bisect_left(offsets, offset + 1)
+        return times[index] if index < len(times) else None
+
+    # What was produced.
+
+    def _index_produced(self) -> None:
+        for record in self.evidence.produced:
+            if record.value is None:
+                continue
+            if record.topic == EVENTS:
+                self._event(record, record.value)
+            elif record.topic == USER_STATE:
+                self._state(record, record.value)
+
+    def _event(self, record: Produced, value: dict[str, Any]) -> None:
+        self.places[value["event_id"]].append(record)
+        if value["event_id"] in self.by_event_id:
+            return
+        event = Event(
+            event_id=value["event_id"],
+            msg_id=value["msg_id"],
+            kind=value["kind"],
+            conv=value["conv"]["id"],
+            conv_type=value["conv"]["type"],
+            partition=record.partition,
+            offset=record.offset,
+            at_ms=record.at_ms,
+            sent_ms=value["sent_ms"],
+            seq=value.get("server_seq"),
+            expire_at_ms=value.get("expire_at_ms", value["sent_ms"] + 86_400_000),
+            recipients=self._recipients(value),
+            value=value,
+        )
+        self.by_event_id[event.event_id] = event
+        self.events[event.msg_id] = event
+        if event.kind == "revoke":
+            self.recalls[event.target].append(event)
+
+    def _recipients(self, value: dict[str, Any]) -> frozenset[str]:
+        to = value.get("to", {})
+        uids = to.get("uids") or self.evidence.run.groups.get(value["conv"]["id"], {})
+        return frozenset(uids) - {value["from"]["uid"]} - set(to.get("exclude", []))
+
+    def _state(self, record: Produced, value: dict[str, Any]) -> None:
+        settled = self.settled_ms(record.topic, record.partition, record.offset)
+        uid, kind = value["uid"], value["kind"]
+        if kind == "bind":
+            token = value["token"]
+            bind = Bind(uid, token["device"], token["token"], token["bind_ver"], record.at_ms, settled)
+            self.binds.append(bind)
+            self.binds_of_token[bind.token].append(bind)
+        elif kind == "read":
+            mark = Mark(value.get("up_to_seq"), value.get("up_to_ms"), value["sent_ms"], settled)
+            self.marks[(uid, value["conv_id"])].append(mark)
+        elif kind == "badge_report":
+            self.reports[uid].append(value)
+        elif kind == "mute":
+            self.mutes[(uid, value["conv_id"])] = value["level"]
+        elif kind == "ack":
+            for msg_id in value["msg_ids"]:
+                self.acks.setdefault((uid, value["device"], msg_id), Ack(record.at_ms, settled))
+
+    # What came of it.
+
+    def _index_outputs(self) -> None:
+        for record in self.evidence.results:
+            if record.value.get("verdict") in FINAL_VERDICTS:
+                self.results[(record.value.get("event_id", ""), record.value.get("uid", ""))].append(record)
+        for push in self.evidence.pushes:
+            if push.accepted:
+                self.accepted[push.apns_id].append(push)
+        for delivery in self.evidence.deliveries:
+            self._delivery(delivery)
+        self.silences = [push for push in self.evidence.pushes if push.fault.startswith(SILENT)]
+        self.breaks = [instant for instant in self.evidence.instants if instant.breaks]
+
+    def _delivery(self, delivery: Read) -> None:
+        msg_id = delivery.value.get("event", {}).get("msg_id", "")
+        for target in delivery.value.get("to", []):
+            if target.get("ack_by_ms") is not None:
+                key = (target["uid"], target["device"], msg_id)
+                self.deadlines[key] = Deadline(delivery.at_ms, target["ack_by_ms"])
+
+    def pending_users(self) -> set[str]:
+        """Users of whom some record was never committed."""
+        pending: set[str] = set()
+        for record in self.evidence.produced:
+            value = record.value
+            if value is None or self.settled_ms(record.topic, record.partition, record.offset) is not None:
+                continue
+            if record.topic == USER_STATE:
+                pending.add(value["uid"])
+            else:
+                pending |= self.by_event_id[value["event_id"]].recipients
+        return pending
+
+    def opened_ms(self, push: Push) -> int:
+        """The latest moment at which the push's stream can have opened: the ledger's line is written at its answer."""
+        return push.at_ms - (self.evidence.run.delay_ms if push.accepted else 0)
+
+    def is_badge_alone(self, record: Read) -> bool:
+        """Whether a record is of a push that only tells a number, whatever event it names."""
+        pushes = self.accepted.get(record.value.get("pid", ""), [])
+        return bool(pushes) and not pushes[0].msg_id
+
+    def owner_of(self, push: Push) -> str:
+        """Whom a push is for; one that names nobody is for whoever had bound the token last."""
+        if push.uid:
+            return push.uid
+        binds = [bind for bind in self.binds_of_token.get(push.token, []) if bind.at_ms <= push.at_ms]
+        return max(binds, key=lambda bind: bind.version).uid if binds else ""
+
+    def device_of(self, push: Push) -> str:
+        binds = self.binds_of_token.get(push.token, [])
+        own = [bind.device for bind in binds if bind.uid == push.uid]
+        return (own or [bind.device for bind in binds] or [""])[-1]
+
+    def thawed(self, at_ms: int) -> bool:
+        """Whether a stopped worker went on just before."""
+        return any(instant.resumes and 0 <= at_ms - instant.at_ms <= THAW_MS for instant in self.evidence.instants)
+
+    def disturbed(self, start_ms: int, end_ms: int, what: str = "") -> bool:
+        """Whether anything was done to the system around that span that may make state late; APNs has no part in it."""
+        return any(
+            start_ms - DISTURBANCE_MS <= instant.at_ms <= end_ms
+            for instant in self.evidence.instants
+            if instant.what.startswith(what) and not instant.what.startswith("apns")
+        )
+
+    def broke_between(self, start_ms: int, end_ms: int) -> bool:
+        """Whether an instant at which work may be done again lies there."""
+        return any(start_ms <= instant.at_ms <= end_ms for instant in self.breaks)
+
+    def push_text(self, push: Push) -> str:
+        answer = str(push.status) if push.status is not None else push.fault
+        return (
+            f"ledger line {push.line + 1}: {self.clock(push.at_ms)} conn {push.connection} token {push.token[:8]}… "
+            f"apns-id {push.apns_id} → {answer} {push.reason}".rstrip()
+        )
+
+    def record_text(self, record: Read) -> str:
+        value = record.value
+        keys = ("verdict", "reason", "device", "pid", "status", "attempts")
+        told = " ".join(f"{key} {value[key]}" for key in keys if key in value)
+        return f"{record.topic}[{record.partition}]@{record.offset}: {self.clock(record.at_ms)} {told}"
+
+    def event_text(self, event: Event) -> str:
+        return (
+            f"{EVENTS}[{event.partition}]@{event.offset}: {self.clock(event.at_ms)} {event.kind} {event.msg_id} "
+            f"in {event.conv}"
+        )
+
+    def clock(self, at_ms: int) -> str:
+        return f"{(at_ms - self.evidence.run.base_ms) / 1000:.3f} s"

@@ -1,0 +1,290 @@
+"""What is done to the system, and when: a list of actions drawn from the seed and the kind of fault.
+
+Times are seconds since the traffic began. An action on APNs that lasts is a rule of the simulator's scenario.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Action:
+    at_s: float
+    verb: str
+    target: str = ""
+    # Of an APNs rule: its end and what it does.
+    until_s: float = 0.0
+    rule: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        text = f"{self.at_s:6.2f} s  {self.verb}"
+        if self.target:
+            text += f" {self.target}"
+        if self.rule:
+            text += f" until {self.until_s:.2f} s: {self.rule}"
+        return text
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The proportions of a run."""
+
+    seconds: float = 40.0
+    # Longer than this without a heartbeat, and the group gives a member's partitions away.
+    session_s: float = 6.0
+    workers: tuple[str, ...] = ("w1", "w2", "w3")
+
+    @property
+    def big_times(self) -> tuple[float, ...]:
+        """When the large group gets its messages."""
+        return tuple(self.seconds * share for share in (0.22, 0.5, 0.75))
+
+
+Maker = Callable[[random.Random, Shape], list[Action]]
+
+
+def _at(rng: random.Random, shape: Shape, low: float = 0.2, high: float = 0.45) -> float:
+    return round(rng.uniform(low, high) * shape.seconds, 2)
+
+
+def _worker(rng: random.Random, shape: Shape) -> str:
+    return rng.choice(shape.workers)
+
+
+def none(rng: random.Random, shape: Shape) -> list[Action]:
+    return []
+
+
+def kill(rng: random.Random, shape: Shape) -> list[Action]:
+    worker, at = _worker(rng, shape), _at(rng, shape)
+    return [Action(at, "kill", worker), Action(at + rng.uniform(1, 4), "start", worker)]
+
+
+def stop(rng: random.Random, shape: Shape) -> list[Action]:
+    worker, at = _worker(rng, shape), _at(rng, shape, 0.15, 0.3)
+    return [Action(at, "pause", worker), Action(at + shape.session_s + rng.uniform(3, 5), "resume", worker)]
+
+
+def rolling(rng: random.Random, shape: Shape) -> list[Action]:
+    actions: list[Action] = []
+    at = _at(rng, shape, 0.05, 0.15)
+    for worker in shape.workers:
+        actions += [Action(at, "term", worker), Action(at + 1.0, "start", worker)]
+        at += shape.seconds * 0.28
+    return actions
+
+
+def join(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape)
+    return [Action(at, "start", "w4"), Action(at + rng.uniform(0, 2), "start", "w5")]
+
+
+def leave(rng: random.Random, shape: Shape) -> list[Action]:
+    return [Action(_at(rng, shape), "term", _worker(rng, shape))]
+
+
+def redis_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape)
+    return [Action(at, "redis-kill"), Action(at + rng.uniform(0.5, 4), "redis-start")]
+
+
+def redis_stop(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape)
+    return [Action(at, "redis-pause"), Action(at + rng.uniform(2, 6), "redis-resume")]
+
+
+def redis_cut(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape)
+    return [Action(at + index * rng.uniform(0.2, 0.8), "redis-cut") for index in range(6)]
+
+
+def redis_full(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape, 0.2, 0.3)
+    return [Action(at, "redis-full"), Action(at + shape.seconds * 0.25, "redis-room")]
+
+
+def redis_readonly(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape, 0.2, 0.35)
+    end = at + shape.seconds * 0.2
+    if rng.random() < 0.5:
+        return [Action(at, "redis-replica"), Action(end, "redis-master")]
+    return [Action(at, "redis-lonely"), Action(end, "redis-enough")]
+
+
+def redis_scan(rng: random.Random, shape: Shape) -> list[Action]:
+    """Redis restarts while a large group is read, each time with another hash seed."""
+    actions: list[Action] = []
+    for big in shape.big_times[:2]:
+        at = big + rng.uniform(0.1, 0.5)
+        actions += [Action(at, "redis-kill"), Action(at + 0.2, "redis-start")]
+    return actions
+
+
+def broker_down(rng: random.Random, shape: Shape) -> list[Action]:
+    """For less than a session: librdkafka's mock aborts when a member joins anew whose joining it has not answered."""
+    at = _at(rng, shape)
+    return [Action(at, "broker-down"), Action(at + rng.uniform(0.3, 0.65) * shape.session_s, "broker-up")]
+
+
+def broker_cut(rng: random.Random, shape: Shape) -> list[Action]:
+    actions: list[Action] = []
+    for index in range(3):
+        at = _at(rng, shape) + index * 2
+        actions += [Action(at, "broker-down"), Action(at + 0.2, "broker-up")]
+    return actions
+
+
+def apns_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape)
+    return [Action(at, "apns-kill"), Action(at + rng.uniform(0.3, 1.5), "apns-start")]
+
+
+def apns_away(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape, 0.15, 0.25)
+    return [Action(at, "apns-kill"), Action(at + shape.seconds / 2, "apns-start")]
+
+
+def _window(
+    rng: random.Random, shape: Shape, length: float, rule: dict[str, Any], match: dict[str, Any] | None = None
+) -> list[Action]:
+    at = _at(rng, shape, 0.15, 0.25)
+    return [Action(at, "apns-rule", until_s=at + length * shape.seconds, rule={"match": match or {}, **rule})]
+
+
+def apns_503(rng: random.Random, shape: Shape) -> list[Action]:
+    answer = {"status": 503, "reason": "ServiceUnavailable"}
+    return _window(rng, shape, 0.35, {"answer": answer})
+
+
+def apns_429(rng: random.Random, shape: Shape) -> list[Action]:
+    answer = {"status": 429, "reason": "TooManyRequests"}
+    return _window(rng, shape, 0.4, {"answer": answer}, {"share": 0.4})
+
+
+def apns_goaway(rng: random.Random, shape: Shape) -> list[Action]:
+    last = rng.choice(["none", "before", "before", "this"])
+    fault = {"kind": "goaway", "last": last, "twice": rng.random() < 0.5}
+    return _window(rng, shape, 0.4, {"fault": fault}, {"every": rng.choice([5, 20, 50])})
+
+
+def apns_silent(rng: random.Random, shape: Shape) -> list[Action]:
+    fault = {"kind": "freeze", "scope": rng.choice(["connection", "stream"])}
+    return _window(rng, shape, 0.2, {"fault": fault}, {"every": rng.choice([3, 10, 30])})
+
+
+def full_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape, 0.15, 0.2)
+    worker = _worker(rng, shape)
+    return [
+        Action(at, "redis-full"),
+        Action(at + shape.seconds * 0.25, "kill", worker),
+        Action(at + shape.seconds * 0.25 + 1, "start", worker),
+        Action(at + shape.seconds * 0.3, "redis-room"),
+    ]
+
+
+def full_rolling(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape, 0.1, 0.15)
+    actions = [Action(at, "redis-full"), Action(at + shape.seconds * 0.6, "redis-room")]
+    return actions + [Action(action.at_s + 2, action.verb, action.target) for action in rolling(rng, shape)]
+
+
+def unavailable_join(rng: random.Random, shape: Shape) -> list[Action]:
+    rule = apns_503(rng, shape)
+    at = rule[0].at_s + shape.seconds * 0.1
+    return [*rule, Action(at, "start", "w4"), Action(at + 1, "start", "w5")]
+
+
+def away_rolling(rng: random.Random, shape: Shape) -> list[Action]:
+    return apns_away(rng, shape) + rolling(rng, shape)
+
+
+def silent_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    return apns_silent(rng, shape) + kill(rng, shape)
+
+
+def stall_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    stall = redis_stop(rng, shape)
+    at = (stall[0].at_s + stall[1].at_s) / 2
+    worker = _worker(rng, shape)
+    return [*stall, Action(at, "kill", worker), Action(at + 2, "start", worker)]
+
+
+def scan_join(rng: random.Random, shape: Shape) -> list[Action]:
+    """The group moves while a large group is read and claimed."""
+    return [Action(shape.big_times[0] + rng.uniform(-3, 0.3), "start", "w4"), *redis_scan(rng, shape)[2:]]
+
+
+def broker_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    down = broker_down(rng, shape)
+    worker, at = _worker(rng, shape), down[0].at_s + 0.5
+    return [*down, Action(at, "kill", worker), Action(at + rng.uniform(4, 6), "start", worker)]
+
+
+def unwritten_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    """A worker dies with outcomes that it could not write: APNs is back while the broker is away."""
+    rule = apns_503(rng, shape)
+    back, worker = rule[0].until_s, _worker(rng, shape)
+    return [
+        *rule,
+        Action(back - 0.5, "broker-down"),
+        Action(back + 0.25 * shape.session_s, "kill", worker),
+        Action(back + 0.45 * shape.session_s, "broker-up"),
+        Action(back + shape.session_s, "start", worker),
+    ]
+
+
+def stop_503(rng: random.Random, shape: Shape) -> list[Action]:
+    return apns_503(rng, shape) + stop(rng, shape)
+
+
+FAULTS: dict[str, Maker] = {
+    "none": none,
+    "single": none,
+    "desktop": none,
+    "pressure": none,
+    "kill": kill,
+    "stop": stop,
+    "rolling": rolling,
+    "join": join,
+    "leave": leave,
+    "redis-kill": redis_kill,
+    "redis-stop": redis_stop,
+    "redis-cut": redis_cut,
+    "redis-full": redis_full,
+    "redis-readonly": redis_readonly,
+    "redis-scan": redis_scan,
+    "broker-down": broker_down,
+    "broker-cut": broker_cut,
+    "apns-kill": apns_kill,
+    "apns-away": apns_away,
+    "apns-503": apns_503,
+    "apns-429": apns_429,
+    "apns-goaway": apns_goaway,
+    "apns-silent": apns_silent,
+    "full+kill": full_kill,
+    "full+rolling": full_rolling,
+    "503+join": unavailable_join,
+    "503+stop": stop_503,
+    "503+broker+kill": unwritten_kill,
+    "away+rolling": away_rolling,
+    "silent+kill": silent_kill,
+    "stall+kill": stall_kill,
+    "scan+join": scan_join,
+    "broker+kill": broker_kill,
+}
+
+
+def make(fault: str, seed: int, shape: Shape) -> list[Action]:
+    """The schedule of one run; the same seed and kind give the same list."""
+    rng = random.Random(f"{fault}/{seed}")
+    return sorted(FAULTS[fault](rng, shape), key=lambda action: action.at_s)
+
+
+def fault_of(seed: int, kinds: Sequence[str]) -> str:
+    """The kind that a seed plays: all that are asked for in turn."""
+    return kinds[(seed - 1) % len(kinds)]

@@ -1,0 +1,1 @@
+"""Tests of the checker, the schedules and the traffic."""

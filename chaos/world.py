@@ -1,0 +1,287 @@
+"""One run: servers, workers and traffic; then quiet; then what is left behind."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+
+from chaos import traffic
+from chaos.calibration import Calibration
+from chaos.evidence import (
+    DEAD_LETTER,
+    DELIVERIES,
+    FEEDBACK,
+    INPUTS,
+    OUTPUTS,
+    RESULTS,
+    Evidence,
+    Instant,
+    Read,
+    Run,
+    read_ledger,
+)
+from chaos.fleet import Fleet
+from chaos.gateway import Acks, Presence
+from chaos.kafka import Tail, Watcher, Writer, ends_of
+from chaos.nemesis import Nemesis, scenario
+from chaos.servers import Broker, BrokerDied, RedisServer, SetupFault, Simulator, TansuBroker, configuration, now_ms
+from chaos.settings import Settings
+
+# Until the last deliveries of a run are acknowledged.
+DIGESTION_S = 1.0
+
+
+class World:
+    def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
+        self.settings = settings
+        self._say = say
+        self.folder = settings.folder
+        self.config = self.folder / "carillon.yaml"
+        self.redis = RedisServer(self.folder)
+        self.broker = self._broker()
+        self.simulator = Simulator(self.folder, settings.binary)
+        self.fleet = Fleet(settings, self.config, self.say)
+        self.base_ms = 0
+        self.people = traffic.population(settings.seed, settings.load)
+        self.reads: dict[str, list[Read]] = {topic: [] for topic in OUTPUTS}
+
+    def _broker(self) -> Broker | TansuBroker:
+        partitions = self.settings.partitions
+        if self.settings.broker == "tansu" and self.settings.tansu:
+            topics = [*INPUTS, *OUTPUTS, "push.sms", "carillon.chunks", "carillon.parked"]
+            return TansuBroker(self.folder, self.settings.tansu, partitions, topics)
+        return Broker(self.folder, self.settings.binary, partitions)
+
+    def say(self, text: str) -> None:
+        """With the time since the traffic began."""
+        self._say(f"{(now_ms() - self.base_ms) / 1000:6.2f} s  {text}")
+
+    def play(self) -> Evidence:
+        try:
+            self._open()
+            evidence = self._run()
+            evidence.save(self.folder)
+            return evidence
+        finally:
+            self._close()
+
+    def _run(self) -> Evidence:
+        calibration = self._calibrate()
+        nemesis = Nemesis(self, self.settings.actions)
+        nemesis.start()
+        self._send_all()
+        nemesis.join()
+        if nemesis.fault is not None:
+            raise SetupFault(f"the nemesis failed: {nemesis.fault!r}")
+        ends = self._quiet()
+        badges = self._badges()
+        rebalance_ms = self._calibrated(calibration)
+        self.fleet.terminate_all()
+        self.tail.end()
+        self.presence.end()
+        self.watcher.end()
+        return self._evidence(nemesis.instants, ends, badges, rebalance_ms)
+
+    # Set-up.
+
+    def _open(self) -> None:
+        self.redis.start()
+        self.redis.await_ready()
+        self.broker.open()
+        planned = now_ms() + int(self.settings.setup_s * 1000)
+        self.base_ms = planned
+        self.open_simulator(now_ms())
+        self.config.write_text(self._configuration())
+        self._write_redis()
+        self._write_first()
+        self._watch()
+        self.fleet.open()
+        self.fleet.await_group(self._all_committed)
+        # Rules of the scenario count from the simulator's start: if the group was late, it starts anew.
+        if now_ms() > planned:
+            self.base_ms = now_ms() + 3000
+            self.simulator.kill()
+            self.open_simulator(now_ms())
+        time.sleep(max(0.0, self.base_ms / 1000 - time.time()))
+
+    def open_simulator(self, start_ms: int) -> None:
+        rules = scenario(self.settings.actions, self.base_ms, start_ms, self.settings.delay_ms)
+        self.simulator.open(rules)
+
+    def _configuration(self) -> str:
+        settings = self.settings
+        return configuration(
+            self.broker.bootstrap,
+            self.redis.port,
+            self.simulator,
+            settings.session_ms,
+            settings.shards,
+            settings.in_flight,
+            settings.window,
+        )
+
+    def _write_redis(self) -> None:
+        client = self.redis.client()
+        for group, members in self.people.groups.items():
+            client.hset(f"g:{{{traffic.APP}:{group}}}", mapping=members)
+        self.presence = Presence(self.redis, self.people.devices)
+        self.presence.renew(now_ms())
+        self.presence.start()
+
+    def _write_first(self) -> None:
+        self.writer = Writer(self.broker.bootstrap)
+        self.acks = Acks(self.settings.seed, self.writer, self.settings.ack_share)
+        self.acks.start()
+        for send in traffic.first_records(self.people, now_ms()):
+            self.writer.write(send)
+        self.writer.flush()
+
+    def _watch(self) -> None:
+        self.watcher = Watcher(self.broker.bootstrap, self.settings.partitions)
+        self.watcher.start()
+        self.tail = Tail(self.broker.bootstrap, list(OUTPUTS), self.settings.partitions, self._take)
+        self.tail.start()
+
+    def _take(self, record: Read) -> None:
+        self.reads[record.topic].append(record)
+        if record.topic == DELIVERIES:
+            self.acks.take(record)
+
+    # What the broker itself needs for a rollout.
+
+    def _calibrate(self) -> Calibration | None:
+        if self.settings.fault != "rolling":
+            return None
+        settings = self.settings
+        workers, shards = len(settings.shape.workers), settings.shards
+        made = Calibration(self.broker.bootstrap, settings.session_ms, settings.input_partitions, workers, shards)
+        made.start()
+        return made
+
+    def _calibrated(self, calibration: Calibration | None) -> int:
+        if calibration is None:
+            return 0
+        calibration.join()
+        if calibration.rebalance_ms is None:
+            raise SetupFault("the broker's own rebalance could not be measured")
+        return calibration.rebalance_ms
+
+    # Traffic.
+
+    def _send_all(self) -> None:
+        story = traffic.Story(self.settings.seed, self.settings.load, self.people, self.base_ms)
+        for send in story.tell():
+            while (wait := send.at_ms / 1000 - time.time()) > 0:
+                self.writer.poll(min(wait, 0.05))
+            self.writer.write(send)
+
+    # Quiet.
+
+    def _quiet(self) -> dict[str, dict[str, tuple[int, int]]]:
+        """All healthy, until all is committed or the time is over. Gives each partition's committed offset and end."""
+        self.say("quiet")
+        self._heal()
+        deadline = time.monotonic() + self.settings.quiet_s
+        self._await_commits(deadline)
+        time.sleep(DIGESTION_S)
+        self.acks.end()
+        self.writer.flush()
+        self._await_commits(deadline)
+        self._insist_on_broker()
+        return {
+            topic: {str(index): (self.watcher.committed(topic, index), end) for index, end in partitions.items()}
+            for topic, partitions in ends_of(self.writer.produced, self.settings.partitions).items()
+        }
+
+    def _insist_on_broker(self) -> None:
+        if not self.broker.runs:
+            raise BrokerDied(f"the broker died: {self.broker.head()}")
+
+    def _heal(self) -> None:
+        """All healthy again, whatever the schedule left."""
+        self._insist_on_broker()
+        self.fleet.heal()
+        self.redis.resume()
+        if not self.redis.runs:
+            self.redis.start()
+        self.redis.await_ready()
+        if not self.simulator.runs:
+            self.open_simulator(now_ms())
+        self.writer.flush()
+
+    def _all_committed(self) -> bool:
+        ends = ends_of(self.writer.produced, self.settings.partitions)
+        return all(
+            self.watcher.committed(topic, partition) >= end
+            for topic, partitions in ends.items()
+            for partition, end in partitions.items()
+        )
+
+    def _await_commits(self, deadline: float) -> None:
+        while time.monotonic() < deadline and not self._all_committed():
+            self.writer.poll(0.1)
+
+    # What is left behind.
+
+    def _badge(self, uid: str) -> int | None:
+        command = [str(self.settings.binary), "user", "--config", str(self.config)]
+        command += ["--app", traffic.APP, "--user", uid, "--json"]
+        ended = subprocess.run(command, capture_output=True, timeout=30, env={**os.environ, **self.fleet.env})
+        if ended.returncode != 0:
+            return None
+        return int(json.loads(ended.stdout)["badge"])
+
+    def _badges(self) -> dict[str, int]:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            found = dict(zip(self.people.users, pool.map(self._badge, self.people.users), strict=True))
+        missing = [uid for uid, badge in found.items() if badge is None]
+        if missing:
+            raise SetupFault(f"`carillon user` does not tell the badge of {missing[:3]}")
+        return {uid: badge for uid, badge in found.items() if badge is not None}
+
+    def _evidence(
+        self,
+        instants: list[Instant],
+        ends: dict[str, dict[str, tuple[int, int]]],
+        badges: dict[str, int],
+        rebalance_ms: int,
+    ) -> Evidence:
+        settings = self.settings
+        run = Run(
+            seed=settings.seed,
+            fault=settings.fault,
+            workers=len(settings.shape.workers),
+            delay_ms=settings.delay_ms,
+            base_ms=self.base_ms,
+            partitions=settings.input_partitions,
+            single=settings.fault == "single",
+            schedule=[str(action) for action in settings.actions],
+            groups=self.people.groups,
+            devices=self.people.devices,
+            lease_gaps=self.presence.gaps,
+            ends=ends,
+            badges=badges,
+            rebalance_ms=rebalance_ms,
+        )
+        return Evidence(
+            run=run,
+            produced=sorted(self.writer.produced, key=lambda record: record.at_ms),
+            pushes=read_ledger(self.folder / "ledger.ndjson"),
+            results=self.reads[RESULTS],
+            deliveries=self.reads[DELIVERIES],
+            feedback=self.reads[FEEDBACK],
+            dead=self.reads[DEAD_LETTER],
+            commits=self.watcher.commits,
+            assignments=self.fleet.assignments,
+            instants=sorted(instants + self.fleet.rebalances(), key=lambda instant: instant.at_ms),
+            exits=self.fleet.exits,
+        )
+
+    def _close(self) -> None:
+        self.fleet.close()
+        for process in (self.simulator, self.broker, self.redis):
+            process.kill()
