@@ -27,11 +27,13 @@ import Testing
     /// Writes a message that is answered late, and when it is claimed another one to the same device.
     private func cross(_ stage: Stage, _ first: String, _ second: String) async throws -> [LedgerEntry] {
         try await stage.play(state: [.bind("u1", as: Self.slow)])
+        let before = try await reads(stage)
         try await stage.writeEvents([.message("m1", to: ["u1"], conv: first)])
         try await until("the first one is claimed") {
             try await stage.redisText("EXISTS c:d2:{im:u1}mm1") == ":1"
         }
         let seen = try await stage.play(events: [.message("m2", to: ["u1"], conv: second)])
+        #expect(try await reads(stage) - before == 4, "a look after each push, and one before the number goes")
         #expect(seen.outcomes(of: "m1") == ["u1/phone accepted ok 1"])
         #expect(seen.outcomes(of: "m2") == ["u1/phone accepted ok 2"])
         return seen.accepted(Self.slow)
@@ -48,14 +50,34 @@ import Testing
                 let now = [await Stage.settled(first), await Stage.settled(second)]
                 for index in 0..<2 where now[index] > before[index] { conversations[index].append("c\(number)") }
             }
-            let reads = try await reads(stage)
             let pushes = try await cross(
                 stage, try #require(conversations[0].first), try #require(conversations[1].first))
-            #expect(try await self.reads(stage) > reads, "what the other test counts")
             #expect(pushes.map { $0.json["aps"]?["badge"]?.int } == [2, 1, 2], "in the order of the answers")
             #expect(pushes.last.map { String(decoding: $0.payload, as: UTF8.self) } == #"{"aps":{"badge":2}}"#)
             // The number once more is no message's outcome.
             #expect(try await stage.look().results.filter { $0["uid"]?.string == "u1" }.count == 2)
+        }
+    }
+
+    /// The number at rest is the newest whatever crosses, and the pushes are not doubled for it.
+    @Test func aStormOverTwoWorkersEndsWithTheNewestNumberAndLittleMoreThanItsPushes() async throws {
+        var answer = ScenarioAnswer()
+        answer.delayMs = 20
+        var settings = Self.settings(shards: 1)
+        settings.scenario = Scenario(rules: [ScenarioRule(ScenarioRule.Match(), .answer(answer))])
+        try await Stage.with(settings) { stage in
+            try await stage.startWorker()
+            try await stage.play(state: [.bind("u3")])
+            let count = 200
+            let seen = try await stage.play(
+                events: (0..<count).map { .message("m\($0)", to: ["u3"], conv: "c\($0 % 16)", seq: Int64($0 / 16 + 1)) }
+            )
+            let pushes = seen.accepted(token("u3", "phone"))
+            #expect(pushes.last?.json["aps"]?["badge"]?.int == Int64(count))
+            #expect(Set(pushes.map(\.connection)).count > 1 && seen.doubled.isEmpty)
+            let alone = pushes.filter { $0.json["pid"] == nil }.count
+            #expect(pushes.count - alone == count)
+            #expect(alone <= count / 10, "numbers alone")
         }
     }
 

@@ -192,7 +192,7 @@ final class Pipeline {
             if push.tag.stage == .updatePush { badgeUpdates.didFinish(push) } else { dispatcher.didFinish(push) }
         }
         dispatcher.recorded.takeAll(recorder.sealIfEnded)
-        dispatcher.acceptedBadges.takeAll(newestBadges.look)
+        for tray in [dispatcher.acceptedBadges, badgeUpdates.accepted] { tray.takeAll(newestBadges.look) }
     }
 
     /// Pushes of devices whose turn has come: made, then handed to the APNs clients together.

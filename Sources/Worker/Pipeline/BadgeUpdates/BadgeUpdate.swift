@@ -94,8 +94,10 @@ final class BadgeUpdate {
         changes = []
         newest = Newest(
             pushed: accepted.badge, untilNanos: nowNanos &+ UInt64(Newest.patienceMs) &* 1_000_000)
+        // The number once more may be overtaken in its turn: each has an id of its own.
         let id = PushID.make(
-            app: accepted.app.id, uid: uid, msgID: eventID, kind: "newest", tokenHex: accepted.token.record.hex)
+            app: accepted.app.id, uid: uid, msgID: eventID, kind: "newest \(accepted.badge)",
+            tokenHex: accepted.token.record.hex)
         targets = [Target(accepted.token, pushID: id, startedNanos: nowNanos)]
         open = 1
     }

@@ -7,9 +7,11 @@ import Telemetry
 
 /// `clear_on_read`: a read that lowers the badge sends the new number, 0 included, to the devices that were pushed.
 ///
-/// Changes whose update has ended lie in `done`.
+/// Changes whose update has ended lie in `done`, events of which a part has ended in `doneEvents`.
 final class BadgeUpdates {
     let done = Tray<ChangeJob>()
+    /// Numbers that were accepted while other workers may push the same devices.
+    let accepted = Tray<AcceptedBadge>()
     /// Events of which one open part has ended.
     let doneEvents = Tray<EventJob>()
     private let shard: ShardContext
@@ -218,7 +220,8 @@ final class BadgeUpdates {
     func didFinish(_ push: FinishedPush) {
         let index = Int(push.tag.index)
         guard let update = work.badgeUpdate(push.tag.ref), index < update.targets.count else { return }
-        let ending = Ending(push.outcome, token: update.targets[index].token, isForced: false)
+        let target = update.targets[index]
+        let ending = Ending(push.outcome, token: target.token, isForced: false)
         end(update, index, ending.verdict, ending.reason) { record in
             record.label = ending.label
             record.apnsID = ending.apnsID
@@ -226,6 +229,11 @@ final class BadgeUpdates {
             record.attempts = push.attempts
             record.credential = push.credential
         }
+        guard ending.verdict == .accepted, !shard.share.isWhole, let badge = target.badge else { return }
+        accepted.append(
+            AcceptedBadge(
+                app: update.app, uid: update.uid, eventID: update.eventID, token: target.token, badge: badge,
+                burst: nil))
     }
 
     private func end(

@@ -80,7 +80,7 @@ struct AcceptedBadge {
     var uid: String
     var eventID: String
     var token: BoundToken
-    /// As pushed: capped, above 0.
+    /// As pushed, so capped.
     var badge: Int64
     /// The burst that the message may belong to; nil: the app has none.
     var burst: PushID?
