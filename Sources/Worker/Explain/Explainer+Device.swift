@@ -184,10 +184,7 @@ private struct MadePush {
         isToken = DeviceToken(token.record.hex) != nil
         guard let content = user.event.job.content else { return }
         let id = user.job.pushIDPrefix.id(tokenHex: token.record.hex)
-        payload = content.payload(
-            for: EventContent.Receiver(
-                uid: user.job.uid, settings: user.job.settings, token: token, isForced: user.job.isForced,
-                lowersBadge: user.job.flags.contains(.loweredBadge), badge: badge, id: id))
+        payload = content.payload(for: user.job, token: token, badge: badge, id: id)
         guard content.headers(topic: token.record.topic) != nil, let common = content.commonHeaders else { return }
         headers = [
             Explanation.Header(name: "apns-topic", value: common.pushType.topic(bundleID: token.record.topic)),

@@ -76,11 +76,11 @@ extension Pipeline {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
         case .record: recorder.didSettleRecord(tag.ref)
-        case .eventRecord: if let event = work.event(tag.ref) { work.release(event) }
+        case .eventRecord: if let event = work.event(tag.ref) { release(event) }
         case .delivery:
             guard let event = work.event(tag.ref) else { return }
             for waiting in recorder.didSettleDelivery(event) { dispatcher.conclude(waiting) }
-            work.release(event)
+            release(event)
         case .updateRecord: badgeUpdates.didSettleRecord(tag.ref)
         case .parked: recorder.didPark(tag.ref)
         case .deadLetter, .stateResult: userStates.didSettle(tag.ref)

@@ -42,7 +42,7 @@ extension Pipeline {
         fanOut.finished.takeAll { event in
             recorder.flushDeliveries(of: event)
             event.dropContentIfUnused()
-            work.release(event)
+            release(event)
         }
     }
 

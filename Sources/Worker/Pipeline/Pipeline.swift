@@ -207,13 +207,12 @@ final class Pipeline {
 
     private func takeSettled() {
         recorder.acknowledged.takeAll { dispatcher.conclude($0.ref) }
-        recorder.marked.takeAll(dispatcher.didMark)
+        recorder.marked.takeAll { if $0.machine.didMark() { end($0) } }
         dispatcher.ended.takeAll(end)
-        work.completed.takeAll(complete)
         userStates.lowered.takeAll(badgeUpdates.begin)
         dispatcher.lowered.takeAll(badgeUpdates.begin)
         for tray in [userStates.done, badgeUpdates.done] { tray.takeAll { $0.intake.settle($0.place) } }
-        badgeUpdates.doneEvents.takeAll(work.release)
+        badgeUpdates.doneEvents.takeAll(release)
     }
 
     /// The recipient has ended: its place is free for another.
@@ -224,9 +223,12 @@ final class Pipeline {
         bursts.leave(job)
         job.leaveContent()
         work.remove(job)
+        release(job.event)
     }
 
-    private func complete(_ event: EventJob) {
+    /// One part less of the event is open; with the last one its offset is settled, unless it was handed back.
+    func release(_ event: EventJob) {
+        guard work.release(event) else { return }
         if let origin = event.origin, !event.isHandedBack { events.settle(origin.place) }
         if let digest = event.digest, !event.isHandedBack { digests.end(digest) }
         events.completeRevocationIfOver()

@@ -85,11 +85,6 @@ extension Dispatcher {
         }
     }
 
-    /// The mark is written, or can never be.
-    func didMark(_ job: RecipientJob) {
-        if job.machine.didMark() { ended.append(job) }
-    }
-
     /// Records that were waited for are acknowledged.
     func conclude(_ ref: WorkRef) {
         if let job = work.recipient(ref) { conclude(job) }

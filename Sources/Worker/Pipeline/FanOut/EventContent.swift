@@ -82,31 +82,21 @@ final class EventContent {
             pushTopic, expirationSeconds: common.expirationSeconds, collapseID: common.collapseID)
     }
 
-    /// What one device's payload differs by.
-    struct Receiver {
-        var uid: String
-        var settings: UserSettings
-        var token: BoundToken
-        var isForced: Bool
-        /// The recall lowered this receiver's badge.
-        var lowersBadge: Bool
-        var badge: Int64?
-        var id: PushID
-        /// Messages that the push tells of; 0: its own only.
-        var mergedCount = 0
-    }
-
     /// The bytes for one device; nil: too large however much is cut (`payload_too_large`).
-    func payload(for receiver: borrowing Receiver) -> [UInt8]? {
+    ///
+    /// - Parameter mergedCount: messages that the push tells of; 0: its own only.
+    func payload(
+        for job: RecipientJob, token: BoundToken, badge: Int64?, id: PushID, mergedCount: Int = 0
+    ) -> [UInt8]? {
         guard let message else { return activityPayload }
         let template = message.read { message in
             var variant = PayloadVariant(
-                message, token: receiver.token.record, settings: receiver.settings, isForced: receiver.isForced,
+                message, token: token.record, settings: job.settings, isForced: job.isForced,
                 defaultLanguage: app.policy.defaultLanguage)
-            variant.mergedCount = receiver.mergedCount
-            variant.lowersBadge = receiver.lowersBadge
+            variant.mergedCount = mergedCount
+            variant.lowersBadge = job.flags.contains(.loweredBadge)
             return payloads?.template(variant, of: message, templates: app.templates)
         }
-        return template?.render(badge: receiver.badge, pid: receiver.id, receiver: receiver.uid)
+        return template?.render(badge: badge, pid: id, receiver: job.uid)
     }
 }

@@ -224,10 +224,8 @@ final class Sender {
         guard let content = event.content, let device = DeviceToken(token.record.hex),
             let id = job.devices[index].pushID, let headers = content.headers(topic: token.record.topic, merged),
             let payload = content.payload(
-                for: EventContent.Receiver(
-                    uid: job.uid, settings: job.settings, token: token, isForced: job.isForced,
-                    lowersBadge: job.flags.contains(.loweredBadge), badge: job.devices[index].badge, id: id,
-                    mergedCount: merged?.count ?? event.digest?.count ?? 0))
+                for: job, token: token, badge: job.devices[index].badge, id: id,
+                mergedCount: merged?.count ?? event.digest?.count ?? 0)
         else { return nil }
         return Push(
             tag: job.tag(.push, index), token: device, headers: headers, id: id,

@@ -3,8 +3,6 @@ final class WorkTable {
     private(set) var events: SlotTable<EventJob>
     private(set) var recipients: SlotTable<RecipientJob>
     private(set) var badgeUpdates: SlotTable<BadgeUpdate>
-    /// Events of which nothing is left to be done: their offsets are settled, unless they were handed back.
-    let completed = Tray<EventJob>()
 
     init(capacity: Int, updates: Int) {
         badgeUpdates = SlotTable(capacity: updates)
@@ -28,16 +26,13 @@ final class WorkTable {
         job.event.openParts += 1
     }
 
-    func remove(_ job: RecipientJob) {
-        recipients.remove(job.ref)
-        release(job.event)
-    }
+    func remove(_ job: RecipientJob) { recipients.remove(job.ref) }
 
-    /// One part less of the event is open.
-    func release(_ event: EventJob) {
+    /// One part less of the event is open. True: nothing of it is left to be done, and it is removed.
+    func release(_ event: EventJob) -> Bool {
         event.openParts -= 1
-        guard event.openParts == 0 else { return }
+        guard event.openParts == 0 else { return false }
         events.remove(event.ref)
-        completed.append(event)
+        return true
     }
 }
