@@ -52,9 +52,12 @@ extension KafkaConsumer {
         return reading.next ?? reading.committed
     }
 
-    /// The end of a partition as the last fetch told it; nil before the first answer in this assignment. No I/O.
+    /// The end of a partition as the last fetch told it; nil before the first answer in this assignment, and where ends are
+    /// not told before its first record or committed offset. No I/O.
     public func highWatermark(_ partition: TopicPartition) -> Int64? {
-        guard let next = readings[partition]?.next, topics.indices.contains(partition.topic) else { return nil }
+        guard let reading = readings[partition], let next = reading.next ?? (tellsEnds ? nil : reading.committed),
+            topics.indices.contains(partition.topic)
+        else { return nil }
         var low: Int64 = 0
         var high: Int64 = 0
         // Cached values only: the query call ignores its timeout in 2.0.2 while a leader is down.

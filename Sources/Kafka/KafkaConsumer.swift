@@ -24,6 +24,7 @@ public final class KafkaConsumer {
     let handle: ClientHandle
     let committedQuery: CommittedQuery
     var readings: ReadingTable
+    let tellsEnds: Bool
     /// Assignments so far.
     var assignmentRound: UInt = 0
     /// One per topic, kept alive so that a message's topic is known by pointer.
@@ -37,9 +38,16 @@ public final class KafkaConsumer {
     var raw: OpaquePointer { handle.raw }
 
     /// Joins the group and subscribes; no broker needs to be reachable yet.
-    public init(_ configuration: KafkaConfiguration, topics: [String]) throws(KafkaFault) {
+    ///
+    /// - Parameter tellsEnds: whether it hears each time that a partition is read to its end, which `knownEnds` needs. On a
+    ///   busy topic there are half as many of these as records.
+    public init(
+        _ configuration: KafkaConfiguration, topics: [String], tellsEnds: Bool = true
+    ) throws(KafkaFault) {
         try Self.check(topics: topics)
+        self.tellsEnds = tellsEnds
         handle = try ClientHandle(configuration, role: .consumer) { conf in
+            if !tellsEnds { rd_kafka_conf_set(conf, "enable.partition.eof", "false", nil, 0) }
             rd_kafka_conf_set_rebalance_cb(conf, rebalanceCallback)
             rd_kafka_conf_set_offset_commit_cb(conf, commitCallback)
             rd_kafka_conf_set_error_cb(conf, errorCallback)

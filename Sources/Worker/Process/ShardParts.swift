@@ -21,7 +21,7 @@ struct ShardParts {
         let userState: KafkaConsumer
         let producers: OutProducers
         do throws(KafkaFault) {
-            events = try KafkaConsumer(client.member("\(index)"), topics: [topics.events])
+            events = try KafkaConsumer(client.member("\(index)"), topics: [topics.events], tellsEnds: false)
             // A member of its own, so that pushes that pile up never hold back user state.
             userState = try KafkaConsumer(
                 client.member("\(index)-state"), topics: [topics.userState, topics.parked])
