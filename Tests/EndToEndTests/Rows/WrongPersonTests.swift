@@ -92,6 +92,27 @@ extension Rows {
             try await rebind("new-\(hindrance)", to: token("new-\(hindrance)", "phone/second"), hindrance)
         }
 
+        /// Contract 5: the records of one conversation leave in their order, also where their token changes meanwhile.
+        @Test(arguments: [Hindrance.away, .unavailable])
+        func whatIsNewerStaysBehindWhatWaitedForTheOldToken(_ hindrance: Hindrance) async throws {
+            let stage = try Stage.here
+            let user = "order-\(hindrance)"
+            let new = token(user, "phone/second")
+            let messages = (1...4).map { "\(user)-\($0)" }
+            try await stage.play(state: [.bind(user)])
+            let seen = try await hindrance.during(stage) {
+                try await hindrance.hold(
+                    messages.map { .message($0, to: [user]) }, token: token(user, "phone"), conv: "c-\(user)", stage)
+                try await stage.writeState([.bind(user, as: new, version: 2, sentMs: nowMs)])
+                try await stage.settle(allBut: messages.count)
+                try await stage.writeEvents([.message("\(user)-5", to: [user])])
+            }
+            let pushed = seen.accepted(new).compactMap { push in
+                (messages + ["\(user)-5"]).first { seen.push(of: $0)?.apnsID == push.apnsID }
+            }
+            #expect(pushed == messages + ["\(user)-5"])
+        }
+
         private func rebind(_ user: String, to new: String?, _ hindrance: Hindrance) async throws {
             let stage = try Stage.here
             let old = token(user, "phone")

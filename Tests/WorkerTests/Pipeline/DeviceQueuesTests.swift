@@ -75,3 +75,14 @@ import Testing
         return items
     }
 }
+
+/// Devices by name.
+extension DeviceQueues {
+    static func key(of name: String) -> Key { DeviceKey.make(app: "im", uid: "u", device: name) }
+
+    mutating func enter(_ name: String, _ item: @autoclosure () -> Item) -> Bool {
+        enter(Self.key(of: name), item())
+    }
+
+    mutating func leave(_ name: String) -> Bool { leave(Self.key(of: name)) }
+}

@@ -112,6 +112,11 @@ final class BadgeUpdate {
 
     func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 { Tag(ref, stage, index: index).bits }
 
+    /// A target's device in `DeviceQueues`.
+    func queueKey(_ index: Int) -> UInt64 {
+        DeviceKey.make(app: app.id, uid: uid, device: targets[index].token.device)
+    }
+
     /// The newest alert token of each device that is to be told.
     func chooseTargets(nowNanos: UInt64) {
         let wanted = Set(pushed)

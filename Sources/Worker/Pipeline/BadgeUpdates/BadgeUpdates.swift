@@ -68,7 +68,7 @@ final class BadgeUpdates {
         let update = BadgeUpdate(accepted, nowNanos: shard.nowNanos)
         work.insert(update)
         sender.enqueue(
-            DeviceRef(work: update.ref, device: 0, isBadgeUpdate: true), to: accepted.token, app: accepted.app)
+            DeviceRef(work: update.ref, device: 0, isBadgeUpdate: true), update.queueKey(0), app: accepted.app)
     }
 
     /// Updates that hold records' offsets.
@@ -116,7 +116,7 @@ final class BadgeUpdates {
         if update.targets.isEmpty { return finish(update) }
         for index in update.targets.indices {
             sender.enqueue(
-                DeviceRef(work: update.ref, device: index, isBadgeUpdate: true), to: update.targets[index].token,
+                DeviceRef(work: update.ref, device: index, isBadgeUpdate: true), update.queueKey(index),
                 app: update.app)
         }
     }
@@ -173,7 +173,7 @@ final class BadgeUpdates {
         }
         if !target.isOwned { return stop(update, index, .tokenMoved) }
         let badge = BadgeRule.alone(target.base.badge(size: target.size), cap: update.app.policy.badgeCap)
-        if let newest = update.newest, badge <= newest.pushed || sender.hasWaiting(for: target.token) {
+        if let newest = update.newest, badge <= newest.pushed || sender.hasWaiting(for: update.queueKey(index)) {
             return stop(update, index, .coalesced)
         }
         let patienceMs = update.newest == nil ? BadgeUpdate.patienceMs : BadgeUpdate.Newest.patienceMs
@@ -256,7 +256,7 @@ final class BadgeUpdates {
             }
         }
         finishIfEnded(update)
-        sender.leaveQueue(of: target.token)
+        sender.leaveQueue(update.queueKey(index))
     }
 
     func didSettleRecord(_ ref: WorkRef) {

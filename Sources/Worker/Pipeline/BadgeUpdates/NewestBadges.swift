@@ -47,7 +47,7 @@ final class NewestBadges {
 
     /// Another push carries the number: one of the device in this process, or that of a burst's end.
     private func isFollowed(_ accepted: AcceptedBadge) -> Bool {
-        if sender.isBusy(accepted.token) { return true }
+        if sender.isBusy(accepted.queueKey) { return true }
         return accepted.burst.map(bursts.isWaiting) ?? false
     }
 
@@ -84,4 +84,7 @@ struct AcceptedBadge {
     var badge: Int64
     /// The burst that the message may belong to; nil: the app has none.
     var burst: PushID?
+
+    /// Its device in `DeviceQueues`.
+    var queueKey: UInt64 { DeviceKey.make(app: app.id, uid: uid, device: token.device) }
 }

@@ -23,16 +23,21 @@ extension Dispatcher {
         }
         let merged = job.devices[index].merged.take()
         if let merged { follow(merged, verdict) }
-        if left == .openAndDeviceFree, let token = job.devices[index].token { sender.leaveQueue(of: token) }
+        if left == .openAndDeviceFree { sender.leaveQueue(job.devices[index].queueKey) }
     }
 
     /// A route that a later round, or another owner, replaces.
     func replace(_ job: RecipientJob, _ index: Int) {
+        if replaceInPlace(job, index) { sender.leaveQueue(job.devices[index].queueKey) }
+    }
+
+    /// Replaces a route whose successor goes in its place. True: it had the device's turn, which the caller gives on.
+    func replaceInPlace(_ job: RecipientJob, _ index: Int) -> Bool {
         let left = job.devices[index].machine.replace()
-        guard left != .nothing else { return }
+        guard left != .nothing else { return false }
         job.machine.deviceEnded()
         job.devices[index].check = nil
-        if left == .openAndDeviceFree, let token = job.devices[index].token { sender.leaveQueue(of: token) }
+        return left == .openAndDeviceFree
     }
 
     /// Lets go of what only waits; pushes that are queued or out stay.

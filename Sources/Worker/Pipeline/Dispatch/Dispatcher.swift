@@ -162,7 +162,12 @@ final class Dispatcher {
         if let reason = decision.finalReason { recordWithoutDevice(job, reason) }
         noteHeldBack(job, candidate, decision)
         let first = addDevices(job, candidate, decision)
-        for index in first..<job.devices.count { begin(job, index, candidate) }
+        for index in first..<job.devices.count {
+            begin(job, index, candidate)
+            // Not pushed after all: the device is free for its next push.
+            if job.devices[index].inheritsTurn { sender.leaveQueue(job.devices[index].queueKey) }
+            job.devices[index].inheritsTurn = false
+        }
         endRebound(job)
         endHoldsWithoutDesktop(job)
         job.candidate = nil
@@ -173,17 +178,31 @@ final class Dispatcher {
 
     /// Returns the index of the first new device.
     private func addDevices(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) -> Int {
-        for index in job.rebound where decision.routes.contains(where: { $0.device == job.devices[index].route.device })
-        {
-            replace(job, index)
-        }
+        var turns = takeTurns(job, decision)
         let first = job.devices.count
         for route in decision.routes where job.devices.count < Self.devicesMax && !job.hasRoute(to: route.device) {
             if candidate.claim?.acceptedDevices.contains(route.device) ?? false { continue }
-            job.devices.append(DeviceWork(route: route))
+            var device = DeviceWork(route: route)
+            if let turn = turns.firstIndex(where: { $0.device == route.device }) {
+                device.queueKey = turns.remove(at: turn).key
+                device.inheritsTurn = true
+            }
+            job.devices.append(device)
         }
+        for turn in turns { sender.leaveQueue(turn.key) }
         job.machine.opened(devices: job.devices.count - first)
         return first
+    }
+
+    /// Of pushes whose token was bound anew: what waits behind them is newer, so their successors go in their place.
+    private func takeTurns(_ job: RecipientJob, _ decision: Decision) -> [(device: String, key: UInt64)] {
+        var turns: [(device: String, key: UInt64)] = []
+        for index in job.rebound {
+            let device = job.devices[index].route.device
+            guard decision.routes.contains(where: { $0.device == device }), replaceInPlace(job, index) else { continue }
+            turns.append((device, job.devices[index].queueKey))
+        }
+        return turns
     }
 
     /// A token that was bound anew has no route any more: it moved.

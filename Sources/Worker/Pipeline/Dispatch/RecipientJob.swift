@@ -187,6 +187,10 @@ struct DeviceWork {
     var machine = DeviceMachine()
     /// What is pushed to; kept here because a later round reads the recipient anew.
     var token: BoundToken?
+    /// Its device in `DeviceQueues`; set when its push is queued.
+    var queueKey: UInt64 = 0
+    /// It takes over the device's turn from the push that it replaces.
+    var inheritsTurn = false
     /// The connection that a delivery goes to.
     var connection: LiveConnection?
     /// Set when the push is made; the same for every attempt.

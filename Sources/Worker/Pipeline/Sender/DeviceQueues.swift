@@ -1,12 +1,18 @@
+import PushCore
+
 /// One push in flight per device (contract section 5, step 16): two streams that finish in the wrong order would show
 /// the older badge.
 ///
-/// Keyed by a hash of the device token: two tokens that share one would only wait for each other. A device that waits
+/// Keyed by a hash of app, user and device: what waits for a token that the user binds anew keeps its place before what is
+/// newer, whichever token that goes to. Two devices that share a hash would only wait for each other. A device that waits
 /// for nothing costs one entry while its push is out.
 ///
 /// Where other shards of the process may push the same device, its cell of their common table is taken too. A push whose
 /// device is free here and whose cell is taken stays at the head of its queue until the cell is left.
 struct DeviceQueues<Item> {
+    /// `DeviceKey.make`.
+    typealias Key = UInt64
+
     /// Shared by the shards of the process; nil: this is the only one, and nothing of the below is touched.
     private let occupancy: DeviceOccupancy?
     private var queues: [UInt64: Queue] = [:]
@@ -31,14 +37,13 @@ struct DeviceQueues<Item> {
     var isShared: Bool { occupancy != nil }
 
     /// A push of the device is out, here or in another shard, or waits here.
-    func isBusy(_ token: String) -> Bool {
-        let key = Self.key(of: token)
+    func isBusy(_ key: Key) -> Bool {
         return queues[key] != nil || (occupancy.map { $0.isTaken($0.cell(of: key)) } ?? false)
     }
 
     /// A push waits here for the device.
-    func hasWaiting(_ token: String) -> Bool {
-        waitingCount > 0 && !(queues[Self.key(of: token)]?.isEmpty ?? true)
+    func hasWaiting(_ key: Key) -> Bool {
+        waitingCount > 0 && !(queues[key]?.isEmpty ?? true)
     }
 
     /// A push whose turn has come, and the device that it now occupies.
@@ -77,8 +82,7 @@ struct DeviceQueues<Item> {
     }
 
     /// True: the device is free and is now taken by this push. False: the push waits behind the one that is out.
-    mutating func enter(_ token: String, _ item: @autoclosure () -> Item) -> Bool {
-        let key = Self.key(of: token)
+    mutating func enter(_ key: Key, _ item: @autoclosure () -> Item) -> Bool {
         // Mostly it is free, so it is taken with one look, and given back where it is not.
         guard var waiting = queues.updateValue(Queue(), forKey: key) else {
             guard let occupancy, !occupancy.take(occupancy.cell(of: key)) else { return true }
@@ -105,9 +109,7 @@ struct DeviceQueues<Item> {
     ///
     /// False: a loop further up the stack serves it. A push may end within its own turn (expired while it waited), and
     /// so may thousands behind it: each then only notes its device, instead of starting the next from within.
-    mutating func leave(_ token: String) -> Bool {
-        free(Self.key(of: token))
-    }
+    mutating func leave(_ key: Key) -> Bool { free(key) }
 
     /// The one whose turn it is has gone meanwhile: the device goes to the next.
     mutating func pass(_ turn: Turn) {
@@ -207,25 +209,18 @@ struct DeviceQueues<Item> {
         freed = []
         waitingCount = 0
     }
+}
 
-    /// A hash of the token. Eight bytes at a time; tokens are long, and may differ in any of them.
-    static func key(of token: String) -> UInt64 {
-        var token = token
-        return token.withUTF8 { bytes in
-            let raw = UnsafeRawBufferPointer(bytes)
-            var key = UInt64(raw.count)
-            var place = 0
-            while place + 8 <= raw.count {
-                key = mix(key ^ raw.loadUnaligned(fromByteOffset: place, as: UInt64.self))
-                place += 8
-            }
-            for rest in place..<raw.count { key = mix(key ^ UInt64(raw[rest])) }
-            return key
-        }
-    }
+/// App, user and device, hashed: the same in all shards of the process, and not to be guessed from outside, since who shares
+/// another's key makes him wait.
+enum DeviceKey {
+    private static let seed = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
 
-    private static func mix(_ value: UInt64) -> UInt64 {
-        let (high, low) = value.multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
-        return high ^ low &+ value
+    static func make(app: String, uid: String, device: String) -> UInt64 {
+        var hash = SipHash128(key0: seed.0, key1: seed.1)
+        hash.update(lengthThen: app)
+        hash.update(lengthThen: uid)
+        hash.update(lengthThen: device)
+        return hash.finish().0
     }
 }

@@ -71,10 +71,10 @@ final class Sender {
     var waitingForDevice: Int { queues.waitingCount }
 
     /// A push of the device is queued or out in this process.
-    func isBusy(_ token: BoundToken) -> Bool { queues.isBusy(token.record.hex) }
+    func isBusy(_ key: UInt64) -> Bool { queues.isBusy(key) }
 
     /// Behind the device's push that is out another one of this shard waits.
-    func hasWaiting(for token: BoundToken) -> Bool { queues.hasWaiting(token.record.hex) }
+    func hasWaiting(for key: UInt64) -> Bool { queues.hasWaiting(key) }
 
     // MARK: The device's queue and the app's rate
 
@@ -89,12 +89,18 @@ final class Sender {
         job.devices[index].startedNanos = shard.nowNanos
         job.devices[index].checkedNanos = isChecked ? shard.nowNanos : 0
         let device = job.deviceRef(index)
-        if queues.enter(token.record.hex, device) { turnCame(device, job.event.app) }
+        if job.devices[index].inheritsTurn {
+            job.devices[index].inheritsTurn = false
+            return turnCame(device, job.event.app)
+        }
+        let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: token.device)
+        job.devices[index].queueKey = key
+        if queues.enter(key, device) { turnCame(device, job.event.app) }
     }
 
     /// A badge update queues for its device as any push does.
-    func enqueue(_ update: DeviceRef, to token: BoundToken, app: AppContext) {
-        if queues.enter(token.record.hex, update) { turnCame(update, app) }
+    func enqueue(_ update: DeviceRef, _ key: UInt64, app: AppContext) {
+        if queues.enter(key, update) { turnCame(update, app) }
     }
 
     /// The device's turn has come: as fast as `limits.rate` lets it.
@@ -140,8 +146,8 @@ final class Sender {
     }
 
     /// The device is free: its next push goes.
-    func leaveQueue(of token: BoundToken) {
-        if queues.leave(token.record.hex) { serveQueues() }
+    func leaveQueue(_ key: UInt64) {
+        if queues.leave(key) { serveQueues() }
     }
 
     /// Pushes of devices that are free now.
@@ -235,9 +241,8 @@ final class Sender {
 
     /// The device backs off: nothing of it is in flight, so that the next push may come and take this one's place.
     private func backOff(_ job: RecipientJob, _ index: Int) {
-        guard index < job.devices.count, job.devices[index].machine.backOff(), let token = job.devices[index].token
-        else { return }
-        leaveQueue(of: token)
+        guard index < job.devices.count, job.devices[index].machine.backOff() else { return }
+        leaveQueue(job.devices[index].queueKey)
     }
 
     // MARK: Hand-back
@@ -286,9 +291,8 @@ extension Sender: APNsClientDelegate {
     /// A push that backed off is about to be tried again. False: another shard has a push out for the device, and the check
     /// follows when its turn comes. Within one shard the APNs client sees to it that one of a device goes at a time.
     private func mayTryAgain(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket) -> Bool {
-        guard queues.isShared, job.devices[index].machine.phase == .backingOff, let token = job.devices[index].token
-        else { return true }
-        guard queues.enter(token.record.hex, job.deviceRef(index)) else {
+        guard queues.isShared, job.devices[index].machine.phase == .backingOff else { return true }
+        guard queues.enter(job.devices[index].queueKey, job.deviceRef(index)) else {
             job.devices[index].check = SendCheck(ticket: ticket, awaiting: 0)
             return false
         }
