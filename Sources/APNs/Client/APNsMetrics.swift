@@ -37,17 +37,27 @@ public final class APNsMetrics {
     let tokenAge: Gauge
     let clockSkew: Gauge
     private let registry: MetricsRegistry
-    private let app: String
+    /// What all its series carry.
+    private let labels: [(String, String)]
     private var goaways: [String: Counter] = [:]
     private var retries: [String: Counter] = [:]
     private var alarms: [String: Counter] = [:]
     private var suspicions: [String: Counter] = [:]
 
-    /// - Parameter app: value of the label `app`; clients of one app are told apart by nothing else, their cells add up.
-    public init(registry: MetricsRegistry, app: String) {
+    /// Clients with the same labels add up.
+    ///
+    /// - Parameters:
+    ///   - app: value of the label `app`.
+    ///   - environment: value of the label `env`; nil: the series have none.
+    ///   - credential: name of the credential set, the label `credential`; nil: the series have none.
+    public init(
+        registry: MetricsRegistry, app: String, environment: String? = nil, credential: String? = nil
+    ) {
         self.registry = registry
-        self.app = app
-        let of = [("app", app)]
+        var of = [("app", app)]
+        if let environment { of.append(("env", environment)) }
+        if let credential { of.append(("credential", credential)) }
+        labels = of
         func attempts(_ result: String) -> Counter {
             registry.counter(
                 "carillon_push_attempts_total", help: "Requests to APNs by what became of them",
@@ -152,7 +162,7 @@ public final class APNsMetrics {
         _ cells: inout [String: Counter], _ name: String, _ help: String, _ reason: String
     ) -> Counter {
         if let cell = cells[reason] { return cell }
-        let cell = registry.counter(name, help: help, labels: [("app", app), ("reason", reason)])
+        let cell = registry.counter(name, help: help, labels: labels + [("reason", reason)])
         cells[reason] = cell
         return cell
     }

@@ -111,7 +111,9 @@ struct ShardParts {
             do throws(APNsFault) {
                 let client = try APNsClient(
                     loop: loop, endpoint: app.endpoints[environment], credential: loaded, limits: app.limits.client,
-                    metrics: APNsMetrics(registry: registry, app: app.policy.id),
+                    metrics: APNsMetrics(
+                        registry: registry, app: app.policy.id, environment: environment.rawValue,
+                        credential: credential.name),
                     log: log.with(["app": .string(app.policy.id), "env": .string(environment.rawValue)]))
                 clients.append(
                     AppContext.Client(
