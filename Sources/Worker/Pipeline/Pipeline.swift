@@ -134,6 +134,7 @@ final class Pipeline {
         userState.received.takeAll { accept($0, userState) }
         events.received.takeAll { accept($0, events) }
         for intake in [events, userState] { intake.rejected.takeAll { reject($0, intake) } }
+        if events.isClosing { digests.events.removeAll { _ in true } }
         digests.events.takeAll(fanOut.begin)
         expand()
     }

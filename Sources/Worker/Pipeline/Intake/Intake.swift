@@ -128,8 +128,10 @@ final class Intake {
         if hasChanged { applyPauses() }
     }
 
-    /// Reads no more; what is in hand may be settled and committed.
+    /// Reads no more; what is in hand may be settled and committed. What was read and not begun is left to the next owner.
     func close() {
+        received.removeAll { _ in true }
+        rejected.removeAll { _ in true }
         block(.closing, true)
         watcher?.resume()
     }
