@@ -212,7 +212,9 @@ final class Pipeline {
         dispatcher.ended.takeAll(end)
         userStates.lowered.takeAll(badgeUpdates.begin)
         dispatcher.lowered.takeAll(badgeUpdates.begin)
-        for tray in [userStates.done, badgeUpdates.done] { tray.takeAll { $0.intake.settle($0.place) } }
+        for tray in [userStates.done, badgeUpdates.done] {
+            tray.takeAll { $0.intake.settle($0.place, isCounted: !$0.isOwed) }
+        }
         badgeUpdates.doneEvents.takeAll(release)
     }
 

@@ -170,10 +170,11 @@ final class Intake {
             }
     }
 
-    func settle(_ place: OffsetLedger.Slot) {
+    /// - Parameter isCounted: false of this worker's own records, which are no records of an input topic.
+    func settle(_ place: OffsetLedger.Slot, isCounted: Bool = true) {
         let settlement = ledger.settle(place)
         // From before a revocation: its next owner settles it, and one record counts once.
-        if settlement != .stale { shard.metrics.recordsSettled.add() }
+        if settlement != .stale, isCounted { shard.metrics.recordsSettled.add() }
         guard case .advanced(let partition, let next) = settlement else { return }
         consumer.storeOffset(partition, next: next)
         relieve(partition)
@@ -250,7 +251,7 @@ extension Intake: KafkaConsumerDelegate {
         let receipt = ledger.receive(
             record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
         guard case .tracked(let place) = receipt else { return }
-        shard.metrics.recordsConsumed.add()
+        if classes[record.partition.topic] != .parked { shard.metrics.recordsConsumed.add() }
         relieve(record.partition)
         let origin = EventJob.Origin(partition: record.partition, place: place, kafkaMs: record.timestampMs ?? 0)
         do throws(BadRecord) {

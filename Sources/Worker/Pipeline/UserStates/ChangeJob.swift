@@ -34,6 +34,12 @@ final class ChangeJob {
         self.eventID = eventID
     }
 
+    /// It came from `carillon.parked`.
+    var isOwed: Bool {
+        if case .owed = task { return true }
+        return false
+    }
+
     /// Whose state it changes.
     var uid: String? {
         guard case .state(let task) = task else { return nil }
