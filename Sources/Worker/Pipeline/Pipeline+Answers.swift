@@ -29,7 +29,7 @@ extension Pipeline: RedisClientDelegate {
         case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didReply(tag, reply)
         case .newestBase, .newestSize: newestBadges.didReply(tag, reply)
         case .note, .push, .updatePush: break
-        case .record, .eventRecord, .delivery, .deadLetter, .parked, .updateRecord, .stateResult: break
+        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult: break
         }
     }
 
@@ -52,7 +52,7 @@ extension Pipeline: RedisClientDelegate {
         case .newestBase, .newestSize: newestBadges.didFail(tag)
         case .due: break
         case .note, .push, .updatePush: break
-        case .record, .eventRecord, .delivery, .deadLetter, .parked, .updateRecord, .stateResult: break
+        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult: break
         }
         shard.requestTurn()
     }
@@ -76,7 +76,6 @@ extension Pipeline {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
         case .record: recorder.didSettleRecord(tag.ref)
-        case .eventRecord: if let event = work.event(tag.ref) { release(event) }
         case .delivery:
             guard let event = work.event(tag.ref) else { return }
             for waiting in recorder.didSettleDelivery(event) { dispatcher.conclude(waiting) }

@@ -42,8 +42,8 @@ final class Pipeline {
         shard = ShardContext(parts)
         work = WorkTable(capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax)
         apps = Dictionary(parts.apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-        events = Intake(shard, consumer: parts.events, classes: [.events], reader: shard.reader)
-        userState = Intake(shard, consumer: parts.userState, classes: [.userState, .parked], reader: shard.reader)
+        events = Intake(shard, consumer: parts.events, classes: [.events])
+        userState = Intake(shard, consumer: parts.userState, classes: [.userState, .parked])
         fanOut = FanOut(shard, work)
         lookup = Lookup(shard, work)
         decider = Decider(shard)
@@ -207,7 +207,7 @@ final class Pipeline {
     }
 
     private func takeSettled() {
-        recorder.acknowledged.takeAll { dispatcher.conclude($0.ref) }
+        recorder.acknowledged.takeAll { dispatcher.conclude($0) }
         recorder.marked.takeAll { if $0.machine.didMark() { end($0) } }
         dispatcher.ended.takeAll(end)
         userStates.lowered.takeAll(badgeUpdates.begin)

@@ -14,7 +14,6 @@ final class Intake {
     /// What each of the consumer's topics carries.
     private let classes: [InputClass]
     private let shard: ShardContext
-    private let reader: EventReader
     private var ledger: OffsetLedger
     private var gate = ReadingGate()
     /// Partitions whose window is full.
@@ -43,11 +42,10 @@ final class Intake {
         var deadlineNanos: UInt64
     }
 
-    init(_ shard: ShardContext, consumer: KafkaConsumer, classes: [InputClass], reader: EventReader) {
+    init(_ shard: ShardContext, consumer: KafkaConsumer, classes: [InputClass]) {
         self.shard = shard
         self.consumer = consumer
         self.classes = classes
-        self.reader = reader
         ledger = OffsetLedger(limits: shard.limits.window)
     }
 
@@ -267,8 +265,8 @@ extension Intake: KafkaConsumerDelegate {
         _ value: UnsafeRawBufferPointer, of inputClass: InputClass
     ) throws(BadRecord) -> ReceivedRecord.Content {
         switch inputClass {
-        case .events: return .event(try reader.read(value, of: .events), raw: Array(value))
-        case .userState: return .event(try reader.read(value, of: .userState), raw: [])
+        case .events: return .event(try shard.reader.read(value, of: .events), raw: Array(value))
+        case .userState: return .event(try shard.reader.read(value, of: .userState), raw: [])
         case .parked:
             guard let owed = OwedClaim(value, nowMs: shard.nowMs) else {
                 throw BadRecord(.unknownKind, "no parked record of this version")

@@ -32,7 +32,7 @@ struct Tag: Equatable {
         // Pushes at APNs.
         case push, updatePush
         // Records at the broker.
-        case record, eventRecord, delivery, deadLetter, parked, updateRecord, stateResult
+        case record, delivery, deadLetter, parked, updateRecord, stateResult
     }
 
     var ref: WorkRef
