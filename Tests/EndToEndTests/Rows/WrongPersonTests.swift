@@ -12,54 +12,49 @@ extension Rows {
         /// Contract 5, step 15: sending is the moment when the stream opens, however long the push waited and wherever.
         @Test(arguments: Hindrance.allCases)
         func aPushThatWaitedDoesNotGoToWhoHasThePhoneNow(_ hindrance: Hindrance) async throws {
-            let stage = try Stage.here
             let (first, second) = ("a-\(hindrance)", "b-\(hindrance)")
-            let (phone, message) = (token(first, "phone"), "\(first)-1")
-            try await stage.play(state: [.bind(first)])
-            let seen = try await hindrance.during(stage) {
-                try await hindrance.hold(
-                    [.message(message, to: [first], push: #""content":"for the first""#)], token: phone,
-                    conv: "c-\(first)", stage)
-                try await stage.writeState([.bind(second, as: phone, version: 2)])
-                try await stage.settle(allBut: 1)
+            let message = Line.message("\(first)-1", to: [first], push: #""content":"for the first""#)
+            try await expectUnsent(message, of: first, "token_moved", hindrance) { stage in
+                try await stage.writeState([.bind(second, as: token(first, "phone"), version: 2)])
             }
-            #expect(seen.accepted(phone).count == 0)
-            #expect(seen.outcomes(of: message) == ["\(first)/phone suppressed token_moved"])
         }
 
         /// Contract 5, step 15: `revoked`, before each further try too.
         @Test(arguments: Hindrance.allCases)
         func aPushThatWaitedDoesNotGoOnceItsMessageIsRecalled(_ hindrance: Hindrance) async throws {
-            let stage = try Stage.here
             let user = "recalled-\(hindrance)"
-            let (phone, message) = (token(user, "phone"), "\(user)-1")
-            try await stage.play(state: [.bind(user)])
-            let seen = try await hindrance.during(stage) {
-                try await hindrance.hold([.message(message, to: [user])], token: phone, conv: "c-\(user)", stage)
+            try await expectUnsent(.message("\(user)-1", to: [user]), of: user, "revoked", hindrance) { stage in
                 try await stage.writeEvents([
-                    .revoke("\(user)-r", of: message, to: user, push: #""enabled":false"#)
+                    .revoke("\(user)-r", of: "\(user)-1", to: user, push: #""enabled":false"#)
                 ])
-                try await stage.settle(allBut: 1)
             }
-            #expect(seen.accepted(phone).count == 0)
-            #expect(seen.outcomes(of: message) == ["\(user)/phone suppressed revoked"])
         }
 
         /// Contract 5, step 15: `already_read`, before each further try too.
         @Test(arguments: Hindrance.allCases)
         func aPushThatWaitedDoesNotGoOnceItsMessageIsRead(_ hindrance: Hindrance) async throws {
-            let stage = try Stage.here
             let user = "read-\(hindrance)"
-            let (phone, message) = (token(user, "phone"), "\(user)-1")
+            let message = Line.message("\(user)-1", to: [user], seq: 1)
+            try await expectUnsent(message, of: user, "already_read", hindrance) { stage in
+                try await stage.writeState([.read(user, #""up_to_seq":1"#)])
+            }
+        }
+
+        /// The user's message `<user>-1` waits for APNs; what comes meanwhile stands against it.
+        private func expectUnsent(
+            _ message: Line, of user: String, _ reason: String, _ hindrance: Hindrance,
+            meanwhile: (Stage) async throws -> Void
+        ) async throws {
+            let stage = try Stage.here
+            let phone = token(user, "phone")
             try await stage.play(state: [.bind(user)])
             let seen = try await hindrance.during(stage) {
-                try await hindrance.hold(
-                    [.message(message, to: [user], seq: 1)], token: phone, conv: "c-\(user)", stage)
-                try await stage.writeState([.read(user, #""up_to_seq":1"#)])
+                try await hindrance.hold([message], token: phone, conv: "c-\(user)", stage)
+                try await meanwhile(stage)
                 try await stage.settle(allBut: 1)
             }
             #expect(seen.accepted(phone).count == 0)
-            #expect(seen.outcomes(of: message) == ["\(user)/phone suppressed already_read"])
+            #expect(seen.outcomes(of: "\(user)-1") == ["\(user)/phone suppressed \(reason)"])
         }
 
         /// Contract 5, badge: the number is read at send time.
