@@ -90,13 +90,15 @@ public struct BadgeLedger: Sendable {
 /// What is sent of a badge.
 public enum BadgeRule {
     /// The number beside an alert: capped, and left out at 0, which would wipe the app's whole list of notifications.
-    public static func besideAlert(_ value: Int64, cap: Int64) -> Int64? {
+    ///
+    /// Made part of its callers, like the next one: to hand over a whole policy, they would copy it.
+    @inlinable public static func besideAlert(_ value: Int64, cap: Int64) -> Int64? {
         let number = capped(value, cap: cap)
         return number > 0 ? number : nil
     }
 
     /// The same by an app's rules; nil also where its client counts (`badge: none`).
-    public static func besideAlert(_ value: Int64, _ policy: borrowing AppPolicy) -> Int64? {
+    @inlinable public static func besideAlert(_ value: Int64, _ policy: borrowing AppPolicy) -> Int64? {
         policy.badge == .server ? besideAlert(value, cap: policy.badgeCap) : nil
     }
 
@@ -110,7 +112,7 @@ public enum BadgeRule {
         besideAlert(newest, policy).map { $0 > pushed } ?? false
     }
 
-    private static func capped(_ value: Int64, cap: Int64) -> Int64 {
+    @usableFromInline static func capped(_ value: Int64, cap: Int64) -> Int64 {
         cap > 0 ? min(max(0, value), cap) : max(0, value)
     }
 }

@@ -202,7 +202,6 @@ final class Pipeline {
         sender.ready.takeAll { device in
             if device.isBadgeUpdate { badgeUpdates.check(device) } else { sender.make(device) }
         }
-        sender.sendMade()
         sender.unsent.takeAll(dispatcher.didNotSend)
     }
 
@@ -239,7 +238,7 @@ final class Pipeline {
 
     // MARK: Records
 
-    private func accept(_ record: ReceivedRecord, _ intake: Intake) {
+    private func accept(_ record: consuming ReceivedRecord, _ intake: Intake) {
         let origin = record.origin
         guard case .event(let event, let raw) = record.content else {
             if case .owed(let owed) = record.content { userStates.pay(owed, intake, origin.place) }

@@ -27,8 +27,7 @@ final class EventContent {
         self.message = message
         activity = nil
         self.app = app
-        expiresAtMs = message.value.expireAtMs
-        payloads = message.read { EventPayloads($0, policy: app.policy) }
+        (expiresAtMs, payloads) = message.read { ($0.expireAtMs, EventPayloads($0, policy: app.policy)) }
         activityPayload = nil
     }
 

@@ -64,23 +64,50 @@ final class EventJob {
         _ message: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?,
         digest: DigestJob? = nil
     ) {
+        let (sentMs, clearsOnRead) = (event.sentMs, app.policy.clearOnRead)
+        let traits = message.read { Traits($0, sentMs: sentMs, clearsOnRead: clearsOnRead) }
         id = event.id
         self.app = app
         self.origin = origin
         self.digest = digest
-        msgID = message.value.msgID
-        subject = ClaimSubject(message.value, sentMs: event.sentMs, clearsOnRead: app.policy.clearOnRead)
-        wantsSMS = message.value.push.sms
-        isSwitchedOff = !message.value.push.enabled
-        isPlain = message.value.mention == nil && message.value.push.force.mode == .none
-        showsBadge = !message.value.push.silent
-        hasMembers = message.value.conversation.type.hasMembers
+        msgID = traits.msgID
+        subject = traits.subject
+        wantsSMS = traits.wantsSMS
+        isSwitchedOff = traits.isSwitchedOff
+        isPlain = traits.isPlain
+        showsBadge = traits.showsBadge
+        hasMembers = traits.hasMembers
         begunActivityID = nil
         updatedActivityID = nil
-        audience = message.read { Audience(of: $0) }
+        audience = traits.audience
         content = EventContent(message, app: app)
         self.raw = raw
-        ownLane = message.read { EventContent.lane(of: $0) }
+        ownLane = traits.lane
+    }
+
+    /// What a message says of its job, taken out of it in one reading (`SharedMessage.read`).
+    private struct Traits {
+        let msgID: String
+        let subject: ClaimSubject
+        let wantsSMS: Bool
+        let isSwitchedOff: Bool
+        let isPlain: Bool
+        let showsBadge: Bool
+        let hasMembers: Bool
+        let audience: Audience
+        let lane: PushLane
+
+        init(_ message: borrowing Message, sentMs: Int64, clearsOnRead: Bool) {
+            msgID = message.msgID
+            subject = ClaimSubject(message, sentMs: sentMs, clearsOnRead: clearsOnRead)
+            wantsSMS = message.push.sms
+            isSwitchedOff = !message.push.enabled
+            isPlain = message.mention == nil && message.push.force.mode == .none
+            showsBadge = !message.push.silent
+            hasMembers = message.conversation.type.hasMembers
+            audience = Audience(of: message)
+            lane = EventContent.lane(of: message)
+        }
     }
 
     init(_ activity: LiveActivity, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?) {

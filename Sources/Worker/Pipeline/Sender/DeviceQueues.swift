@@ -212,15 +212,21 @@ struct DeviceQueues<Item> {
 }
 
 /// App, user and device, hashed: the same in all shards of the process, and not to be guessed from outside, since who shares
-/// another's key makes him wait.
+/// another's key makes him wait. The library seeds its hasher anew in each process.
 enum DeviceKey {
-    private static let seed = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
-
     static func make(app: String, uid: String, device: String) -> UInt64 {
-        var hash = SipHash128(key0: seed.0, key1: seed.1)
-        hash.update(lengthThen: app)
-        hash.update(lengthThen: uid)
-        hash.update(lengthThen: device)
-        return hash.finish().0
+        // Of the bytes: the hash of a String would first bring its characters into one form.
+        var hasher = Hasher()
+        add(app, to: &hasher)
+        add(uid, to: &hasher)
+        add(device, to: &hasher)
+        return UInt64(bitPattern: Int64(hasher.finalize()))
+    }
+
+    private static func add(_ part: String, to hasher: inout Hasher) {
+        part.utf8.span.withUnsafeBytes { bytes in
+            hasher.combine(bytes.count)
+            hasher.combine(bytes: bytes)
+        }
     }
 }

@@ -13,7 +13,9 @@ extension Sender {
     func check(_ job: RecipientJob, _ index: Int, ticket: PushTicket?) {
         guard index < job.devices.count, let token = job.devices[index].token else { return }
         let asksAcks = !job.suspects.isEmpty
-        job.devices[index].check = SendCheck(ticket: ticket, awaiting: asksAcks ? 3 : 2)
+        // A check that failed may have learned a newer number already.
+        let madeBadge = if let failed = job.devices[index].check { failed.madeBadge } else { job.devices[index].badge }
+        job.devices[index].check = SendCheck(ticket: ticket, awaiting: asksAcks ? 3 : 2, madeBadge: madeBadge)
         let app = job.event.app.id
         ask(job, index) { (store) throws(RedisFault) in
             try store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.checkClaim, index))
@@ -93,19 +95,20 @@ extension Sender {
         case .send:
             job.devices[index].check = nil
             job.devices[index].checkedNanos = shard.nowNanos
-            goOn(job, index, check.ticket)
+            goOn(job, index, check)
         case .stop, .acknowledged, .finishedElsewhere, .decideAgain:
             job.devices[index].check = nil
             stop(job, index, check.ticket, .check(verdict))
         }
     }
 
-    /// Nothing stands against it: on to the client, or within it, rendered anew with the number of this moment.
-    private func goOn(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket?) {
-        guard let ticket else { return makeReady(job.deviceRef(index)) }
+    /// Nothing stands against it: on to the client, or within it; where the number has changed meanwhile, rendered anew.
+    private func goOn(_ job: RecipientJob, _ index: Int, _ check: SendCheck) {
+        guard let ticket = check.ticket else { return makeReady(job.deviceRef(index)) }
         guard let token = job.devices[index].token, let client = job.event.app.client(for: token) else {
             return stop(job, index, ticket, .check(.stop(.noToken)))
         }
+        if job.devices[index].badge == check.madeBadge { return client.apns.confirm(ticket) }
         guard let push = push(for: job, index, token) else {
             return stop(job, index, ticket, .check(.stop(.payloadTooLarge)))
         }

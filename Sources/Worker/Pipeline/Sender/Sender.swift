@@ -17,18 +17,9 @@ final class Sender {
     let work: WorkTable
     private let apps: [AppContext]
     private var queues: DeviceQueues<DeviceRef>
-    private let made = Tray<MadePush>()
 
     /// How old the last check may be; shorter than anyone can move a phone from one account to another.
     static let checkAfterNanos: UInt64 = 100_000_000
-
-    /// A push on its way to the APNs client.
-    private struct MadePush {
-        var job: RecipientJob
-        var device: Int
-        var client: AppContext.Client
-        var push: Push
-    }
 
     /// - Parameter occupancy: which devices the process's shards have a push out for; nil: there is one shard only.
     init(_ shard: ShardContext, _ work: WorkTable, apps: [AppContext], occupancy: DeviceOccupancy?) {
@@ -182,7 +173,7 @@ final class Sender {
 
     // MARK: Making and sending
 
-    /// Makes the push of a device whose turn has come, or has it checked first.
+    /// Makes the push of a device whose turn has come and hands it to the APNs client, or has it checked first.
     func make(_ device: DeviceRef) {
         guard let job = work.recipient(device.work), device.device < job.devices.count,
             job.devices[device.device].machine.phase == .due, let token = job.devices[device.device].token
@@ -194,26 +185,17 @@ final class Sender {
         }
         guard let client = job.event.app.client(for: token) else { return drop(device, .check(.stop(.noToken))) }
         guard let push = push(for: job, index, token) else { return drop(device, .check(.stop(.payloadTooLarge))) }
-        made.append(MadePush(job: job, device: index, client: client, push: push))
-    }
-
-    /// Hands what was made to the APNs clients.
-    func sendMade() { made.takeAll(send) }
-
-    private func send(_ made: MadePush) {
-        let (job, index) = (made.job, made.device)
-        guard job.isPushing(index) else { return }
-        switch made.client.apns.send(made.push) {
+        switch client.apns.send(push) {
         case .taken:
             job.devices[index].machine.send()
             job.leaveContentIfSent()
         case .held:
             job.devices[index].machine.send()
             backOff(job, index)
-        case .full: made.client.stalled.append(job.deviceRef(index))
+        case .full: client.stalled.append(job.deviceRef(index))
         // The process ends: the record is not settled and comes again.
         case .closed: break
-        case .unfit(let fault): drop(job.deviceRef(index), .unfit(fault))
+        case .unfit(let fault): drop(device, .unfit(fault))
         }
     }
 
@@ -293,7 +275,8 @@ extension Sender: APNsClientDelegate {
     private func mayTryAgain(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket) -> Bool {
         guard queues.isShared, job.devices[index].machine.phase == .backingOff else { return true }
         guard queues.enter(job.devices[index].queueKey, job.deviceRef(index)) else {
-            job.devices[index].check = SendCheck(ticket: ticket, awaiting: 0)
+            job.devices[index].check = SendCheck(
+                ticket: ticket, awaiting: 0, madeBadge: job.devices[index].badge)
             return false
         }
         _ = job.devices[index].machine.resume()
