@@ -1,3 +1,5 @@
+internal import Digits
+
 /// A JSON document as a value of its own, for reading that need not be fast: scenarios, ledgers, tests.
 ///
 /// Numbers keep their text, objects the order of their keys; of a repeated key the last value counts.
@@ -56,7 +58,7 @@ public indirect enum JSONTree: Sendable, Equatable {
 
     public subscript(key: String) -> JSONTree? {
         guard case .object(let members) = self else { return nil }
-        return members.first { $0.key == key }?.value
+        return members.first { $0.key.isSame(as: key) }?.value
     }
 
     public subscript(index: Int) -> JSONTree? {
@@ -110,19 +112,19 @@ extension JSONCursor.Members {
         // Few members are searched one by one; the many of a hostile object would take the square of their number.
         var result: [(name: String, value: JSONCursor)] = []
         result.reserveCapacity(Swift.min(4, (end &- index) / 2))
-        var places: [String: Int] = [:]
+        var places: [UTF8Key: Int] = [:]
         for (key, value) in self {
             let name = key.string ?? ""
-            let known = places.isEmpty ? result.firstIndex { $0.name == name } : places[name]
+            let known = places.isEmpty ? result.firstIndex { $0.name.isSame(as: name) } : places[UTF8Key(name)]
             if let known {
                 result[known].value = value
                 continue
             }
             result.append((name, value))
             if !places.isEmpty {
-                places[name] = result.count - 1
+                places[UTF8Key(name)] = result.count - 1
             } else if result.count == Self.searchedMax {
-                for (place, entry) in result.enumerated() { places[entry.name] = place }
+                for (place, entry) in result.enumerated() { places[UTF8Key(entry.name)] = place }
             }
         }
         return result

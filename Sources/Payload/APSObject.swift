@@ -1,3 +1,4 @@
+import Digits
 import JSON
 import PushCore
 
@@ -37,7 +38,7 @@ struct APSObject {
     ///   - isReplaced: the sender's own `alert` is not to be seen: details are hidden, or it is one of several.
     init(_ message: borrowing Message, text: AlertText, sound given: String?, isReplaced: Bool) {
         if case .object(let members) = message.push.aps {
-            self.given = isReplaced ? members.filter { !Self.textKeys.contains($0.key) } : members
+            self.given = isReplaced ? members.filter { !Self.textKeys.containsSame($0.key) } : members
         } else {
             self.given = []
         }
@@ -59,13 +60,15 @@ struct APSObject {
         write("interruption-level", or: interruption, to: &writer)
         // Whenever there is an alert, so that the app's service extension sees it.
         writer.member("mutable-content", 1)
-        for member in given where member.value != .null && !Self.ownKeys.contains(member.key) { writer.member(member) }
+        for member in given where !member.value.isNull && !Self.ownKeys.containsSame(member.key) {
+            writer.member(member)
+        }
         return body
     }
 
     private func given(_ key: String) -> JSONValue? {
-        for member in given where member.key == key {
-            return member.value == .null ? nil : member.value
+        for member in given where member.isNamed(key) {
+            return member.value.isNull ? nil : member.value
         }
         return nil
     }
@@ -93,7 +96,7 @@ struct APSObject {
 
     private func writeMerged(_ members: [JSONValue.Member], to writer: inout JSONWriter) -> Body? {
         func gives(_ key: String, _ other: String) -> Bool {
-            members.contains { ($0.key == key || $0.key == other) && $0.value != .null }
+            members.contains { ($0.isNamed(key) || $0.isNamed(other)) && !$0.value.isNull }
         }
         writer.beginObject()
         if let title = text.title, !gives("title", "title-loc-key") { writer.member("title", title) }
@@ -103,14 +106,13 @@ struct APSObject {
             writer.key("body")
             body = writeText(name: text.name, text.body, to: &writer)
         }
-        for member in members where member.value != .null {
-            switch (member.key, member.value) {
-            case ("body", _) where isOurs, ("loc-key", _) where isOurs, ("loc-args", _) where isOurs:
-                continue
-            case ("body", .string(let given)):
+        for member in members where !member.value.isNull {
+            let isBody = member.isNamed("body")
+            if isOurs, isBody || member.isNamed("loc-key") || member.isNamed("loc-args") { continue }
+            if isBody, case .string(let given) = member.value {
                 writer.key("body")
                 body = writeText(given, to: &writer)
-            default:
+            } else {
                 writer.member(member)
             }
         }

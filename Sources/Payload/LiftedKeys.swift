@@ -26,7 +26,7 @@ struct LiftedKeys {
     }
 
     /// Whether a custom key is none in this profile, since it is lifted out.
-    static func isLifted(_ key: String, _ profile: PayloadProfile) -> Bool {
-        profile == .nim && (key == soundKey || key == titleKey)
+    static func isLifted(_ member: JSONValue.Member, _ profile: PayloadProfile) -> Bool {
+        profile == .nim && (member.isNamed(soundKey) || member.isNamed(titleKey))
     }
 }

@@ -1,3 +1,4 @@
+import Digits
 import JSON
 import PushCore
 
@@ -40,11 +41,12 @@ struct ProfileKeys {
         let target = message.kind == .revoke ? message.revoke?.targetMsgID : nil
         var members: [JSONValue.Member] = []
         if case .object(let given) = message.push.payload {
-            func isOurs(_ key: String) -> Bool {
-                key == "aps" || key == "pid" || key == CollapseID.payloadKey || LiftedKeys.isLifted(key, profile)
-                    || (target != nil && key == Self.revokeKey) || (communication && key == CommunicationKeys.key)
+            func isOurs(_ member: JSONValue.Member) -> Bool {
+                member.isNamed("aps") || member.isNamed("pid") || member.isNamed(CollapseID.payloadKey)
+                    || LiftedKeys.isLifted(member, profile) || (target != nil && member.isNamed(Self.revokeKey))
+                    || (communication && member.isNamed(CommunicationKeys.key))
             }
-            members = given.contains { isOurs($0.key) } ? given.filter { !isOurs($0.key) } : given
+            members = given.contains(where: isOurs) ? given.filter { !isOurs($0) } : given
         }
         if let target { members.append(.init(Self.revokeKey, .string(target))) }
         return members
@@ -59,12 +61,11 @@ struct ProfileKeys {
         var givesID = false
         var givesType = false
         for member in custom {
-            switch (member.key, member.value) {
-            case ("sessionid", .null), ("sessiontype", .null): continue
-            case ("sessionid", _): givesID = true
-            case ("sessiontype", _): givesType = true
-            default: break
-            }
+            let isID = member.isNamed("sessionid")
+            let isType = member.isNamed("sessiontype")
+            if isID || isType, member.value.isNull { continue }
+            if isID { givesID = true }
+            if isType { givesType = true }
             writer.member(member)
         }
         if !givesID { writer.member("sessionid", message.sessionID) }
@@ -89,7 +90,8 @@ struct ProfileKeys {
     }
 
     private static func conversationType(_ type: Conversation.Kind, _ custom: [JSONValue.Member]) -> String {
-        if let given = custom.first(where: { $0.key == "cType" })?.value.string, ["DS", "MC", "MP"].contains(given) {
+        let given = custom.first { $0.isNamed("cType") }?.value.string
+        if let given, ["DS", "MC", "MP"].containsSame(given) {
             return given
         }
         return switch type {
@@ -110,7 +112,7 @@ struct ProfileKeys {
         if message.decreasesBadge, lowersBadge { own.append(.init(Self.decreaseKey, .bool(true))) }
         // The clients of WPS take one off the icon for it: a sender must not make them.
         let given = custom.filter { member in
-            member.key != Self.decreaseKey && !own.contains { $0.key == member.key }
+            !member.isNamed(Self.decreaseKey) && !own.contains { $0.isNamed(member.key) }
         }
         writer.member(.init("message", .object([.init("params", .object(own + given))])))
     }

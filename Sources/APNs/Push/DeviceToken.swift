@@ -8,8 +8,9 @@ public struct DeviceToken: Sendable, Hashable {
     /// Lower-case hexadecimal digits.
     public let hex: String
 
-    /// Longest written form taken; Live Activity tokens are well below it.
-    public static var digitsMax: Int { 400 }
+    /// Longest written form taken, 256 bytes of token. Apple gives no length; today's have 64 digits, those of Live Activities
+    /// some 200.
+    public static var digitsMax: Int { 512 }
 
     /// Digits of the written form.
     var count: Int { hex.utf8.count }

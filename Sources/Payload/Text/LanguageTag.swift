@@ -13,16 +13,18 @@ enum LanguageTag {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// Bytes of a tag that are looked at, as many as records and configuration may name (contract section 0).
+    private static let bytesMax = 64
+    /// Language, script, region, variant (RFC 5646): beyond them only the whole tag is asked.
+    private static let subtagsMax = 4
+
     /// The tags to ask, nearest first: `zh-hans-cn`, `zh-hans`, `zh`. Chinese with a place but without a script is asked
     /// for with the script of that place (CLDR, likely subtags): `zh-TW` is `zh-hant-tw`.
     static func chain(of tag: String) -> [String] {
-        var name = Substring(folded(tag))
-        var chain: [String] = []
-        while !name.isEmpty {
-            chain.append(String(name))
-            guard let dash = name.lastIndex(of: "-") else { break }
-            name = name[..<dash]
-        }
+        let name = Array(folded(tag).utf8.prefix(bytesMax))
+        var ends = name.indices.filter { name[$0] == UInt8(ascii: "-") && $0 > 0 }.prefix(subtagsMax)
+        if !name.isEmpty { ends.append(name.count) }
+        var chain = ends.reversed().map { String(decoding: name[..<$0], as: UTF8.self) }
         let script: String?
         switch chain.first {
         case "zh-tw", "zh-hk", "zh-mo": script = "zh-hant"

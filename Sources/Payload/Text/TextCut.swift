@@ -1,14 +1,17 @@
 import JSON
 
 /// Cuts text on the border of a grapheme cluster and sets `…`, so that no accent, flag or family falls apart.
-enum TextCut {
+///
+/// A text is cut to its bound in bytes before clusters are looked for: what lies behind costs nothing.
+public enum TextCut {
     static let ellipsis = "…"
     static let ellipsisBytes = 3
 
     /// At most `limit` characters, and `4 × limit + 64` bytes, since a cluster has no end of its own (contract section 0).
-    static func characters(_ text: String, limit: Int) -> String {
-        let bytesMax = 4 * limit + 64
+    public static func characters(_ text: String, limit: Int) -> String {
         if text.utf8.count <= limit { return text }
+        let bytesMax = bytes(ofCharacters: limit)
+        let text = head(text, beyond: bytesMax)
         var end = text.startIndex
         // Where the text ends if something is to be cut: room is left for the `…`.
         var cut = text.startIndex
@@ -18,11 +21,24 @@ enum TextCut {
             let next = text.index(after: end)
             count += 1
             bytes += text.utf8.distance(from: end, to: next)
-            if count > limit || bytes > bytesMax { return text[..<cut] + ellipsis }
+            if count > limit || bytes > bytesMax { return String(text[..<cut]) + ellipsis }
             end = next
             if count < limit, bytes + ellipsisBytes <= bytesMax { cut = end }
         }
-        return text
+        return String(text)
+    }
+
+    /// What so many characters may take (contract section 0).
+    public static func bytes(ofCharacters limit: Int) -> Int { 4 * limit + 64 }
+
+    /// The first `bytes` bytes and the rest of the scalar that passes them; a text that is no longer as it is.
+    static func head(_ text: String, beyond bytes: Int) -> Substring {
+        let utf8 = text.utf8
+        guard var end = utf8.index(utf8.startIndex, offsetBy: bytes + 1, limitedBy: utf8.endIndex) else {
+            return text[...]
+        }
+        while end < utf8.endIndex, utf8[end] & 0xC0 == 0x80 { end = utf8.index(after: end) }
+        return text[..<end]
     }
 }
 
@@ -39,6 +55,8 @@ final class BodyCut: Sendable {
     init(_ text: String, limit: Int) {
         var ends: [UInt16] = []
         var used = 0
+        // A byte takes one at least.
+        let text = TextCut.head(text, beyond: limit)
         var index = text.startIndex
         while index < text.endIndex {
             let next = text.index(after: index)

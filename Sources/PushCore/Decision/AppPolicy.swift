@@ -37,9 +37,12 @@ public struct AppPolicy: Sendable {
         self.topic = topic
     }
 
+    /// The longest bundle id, in bytes: it becomes a header of every push.
+    public static var topicBytesMax: Int { 255 }
+
     /// Whether a text may be a bundle id, and so a header: letters, digits, dots, hyphens, underscores.
     public static func isTopic(_ text: String) -> Bool {
-        !text.isEmpty
+        !text.isEmpty && text.utf8.count <= topicBytesMax
             && text.utf8.allSatisfy { byte in
                 switch byte {
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

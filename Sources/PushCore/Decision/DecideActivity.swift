@@ -1,3 +1,5 @@
+import Digits
+
 extension LiveActivity {
     /// Apple ends an activity eight hours after its start, and takes it off the screen four hours later.
     public static let updatesEndMs: Int64 = 8 * 3_600_000
@@ -50,15 +52,18 @@ extension LiveActivity {
     /// device without one to that which names no type.
     fileprivate func mayUse(_ index: Int, of tokens: [BoundToken]) -> Bool {
         let token = tokens[index]
-        guard action == .start else { return token.record.type == .activity && token.record.activityID == activityID }
+        guard action == .start else {
+            return token.record.type == .activity && activityID.isSame(as: token.record.activityID)
+        }
         guard token.record.type == .start else { return false }
         guard let type = token.record.attributesType else {
-            return attributesType == nil
-                || !tokens.contains {
-                    $0.device == token.device && $0.record.type == .start && $0.record.attributesType == attributesType
-                }
+            guard let attributesType else { return true }
+            return !tokens.contains {
+                $0.device.isSame(as: token.device) && $0.record.type == .start
+                    && attributesType.isSame(as: $0.record.attributesType)
+            }
         }
-        return type == attributesType
+        return type.isSame(as: attributesType)
     }
 
     /// A start begins one anew; an end is still of use for some hours after the last update.

@@ -1,3 +1,5 @@
+import Digits
+
 extension UserState.ReadMark {
     /// Whether a message is read: by its place in the conversation, else by its time; what cannot be compared is unread.
     public func covers(seq messageSeq: Int64?, sentMs: Int64) -> Bool {
@@ -20,7 +22,7 @@ extension Message {
     public var decreasesBadge: Bool { kind == .revoke && revoke?.badge == .decrease }
 
     /// Step 4: the sender and the excluded get nothing, and leave no result.
-    public func isMeant(for uid: String) -> Bool { uid != from.uid && !to.excludes(uid) }
+    public func isMeant(for uid: String) -> Bool { !uid.isSame(as: from.uid) && !to.excludes(uid) }
 }
 
 extension Recipient {
@@ -32,14 +34,14 @@ extension Recipient {
     }
 
     func presenceIndex(of device: String) -> Int? {
-        presence.indices.first { presence[$0].device == device }
+        presence.indices.first { presence[$0].device.isSame(as: device) }
     }
 
     /// What a route was chosen from, in words for `explain`; no token.
     func facts(of route: Route, at now: Int64) -> String {
-        let found = presence.first { $0.device == route.device }
+        let found = presence.first { $0.device.isSame(as: route.device) }
         let state = found.map { "\($0.platform.rawValue) \($0.state.rawValue), \($0.liveness(at: now).text)" }
-        let kinds = tokens.filter { $0.device == route.device }.map(\.record.type.rawValue)
+        let kinds = tokens.filter { $0.device.isSame(as: route.device) }.map(\.record.type.rawValue)
         return
             "\(route.device): \(state ?? "no presence"); tokens: \(kinds.isEmpty ? "none" : kinds.joined(separator: " "))"
     }

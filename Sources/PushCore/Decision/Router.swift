@@ -1,3 +1,5 @@
+import Digits
+
 /// Step 11: the way to each device by strategy, liveness and the desktop policy (contract section 5).
 struct Router {
     private let conversation: String
@@ -34,7 +36,7 @@ struct Router {
         guard strategy != .apnsOnly else { return routes }
         for index in recipient.presence.indices where recipient.presence[index].liveness(at: now).isLive {
             let device = recipient.presence[index].device
-            guard !routes.contains(where: { $0.device == device }) else { continue }
+            guard !routes.contains(where: { $0.device.isSame(as: device) }) else { continue }
             routes.append(Route(device: device, way: connection(index, of: recipient)))
         }
         return routes
@@ -45,7 +47,7 @@ struct Router {
         guard recipient.tokens[index].record.type == tokenType else { return false }
         for other in recipient.tokens.indices where other != index {
             guard recipient.tokens[other].record.type == tokenType,
-                recipient.tokens[other].device == recipient.tokens[index].device
+                recipient.tokens[other].device.isSame(as: recipient.tokens[index].device)
             else { continue }
             if (recipient.tokens[other].version, index) > (recipient.tokens[index].version, other) { return false }
         }
@@ -73,7 +75,7 @@ struct Router {
 
     /// `active_conv` equal to the conversation: the user is looking at it.
     private func connection(_ index: Int, of recipient: borrowing Recipient) -> Route.Way {
-        let alert = alerts && recipient.presence[index].activeConversation != conversation
+        let alert = alerts && !conversation.isSame(as: recipient.presence[index].activeConversation)
         let ackWithinMs = alert ? recipient.presence[index].liveness(at: now).ackWithinMs : nil
         return .connection(presence: index, alert: alert, ackWithinMs: ackWithinMs)
     }
@@ -85,7 +87,7 @@ struct Router {
         for index in recipient.presence.indices where recipient.presence[index].platform.isDesktop {
             guard recipient.presence[index].liveness(at: now).isLive else { continue }
             isLive = true
-            if alerts && recipient.presence[index].activeConversation != conversation { wantsAck = true }
+            if alerts && !conversation.isSame(as: recipient.presence[index].activeConversation) { wantsAck = true }
         }
         guard isLive else { return .none }
         if recipient.settings.holdSeconds > 0 { return .hold(ms: Int64(recipient.settings.holdSeconds) &* 1000) }

@@ -1,11 +1,11 @@
 /// One record of `im.events` or `im.user-state`, read and checked (contract section 2).
 ///
-/// Times are Unix milliseconds UTC. What is here has passed every limit of the contract: identifiers are within their
-/// lengths, texts are cut on a grapheme border.
+/// Times are Unix milliseconds UTC. What is here has passed every limit of the contract: names are within their bytes,
+/// lists within their lengths, texts are cut on a grapheme border.
 public struct Event: Sendable {
-    /// The tenant, ≤ 64 characters.
+    /// The tenant, ≤ 64 bytes.
     public var app: String
-    /// The producer's unique id of this record, ≤ 64 characters.
+    /// The producer's unique id of this record, ≤ 64 bytes.
     public var id: String
     public var sentMs: Int64
     public var body: Body

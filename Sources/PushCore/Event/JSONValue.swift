@@ -1,3 +1,5 @@
+import Digits
+
 /// A JSON value that travels through unread: custom keys, `apsField`, Live Activity states.
 ///
 /// Numbers keep their text and objects keep the order of their keys, so that what the sender wrote is what the device
@@ -19,12 +21,19 @@ public enum JSONValue: Sendable, Equatable {
             self.key = key
             self.value = value
         }
+
+        /// Whether its key has these bytes.
+        public func isNamed(_ name: String) -> Bool { key.isSame(as: name) }
     }
 
     /// The value of a key of an object; nil for every other kind of value.
     public subscript(key: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
-        return members.first { $0.key == key }?.value
+        return members.first { $0.isNamed(key) }?.value
+    }
+
+    public var isNull: Bool {
+        if case .null = self { true } else { false }
     }
 
     public var string: String? {

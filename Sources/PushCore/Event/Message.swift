@@ -1,3 +1,5 @@
+import Digits
+
 /// A `message` or a `revoke` (contract section 2).
 public struct Message: Sendable {
     /// What distinguishes two pushes about the same `msgID`; part of the duplicate key and of the push id.
@@ -13,7 +15,7 @@ public struct Message: Sendable {
     public var to: Audience
     public var mention: Mention?
     public var revoke: Revoke?
-    /// Unique per app, ≤ 64 characters.
+    /// Unique per app, ≤ 64 bytes.
     public var msgID: String
     /// RongCloud's objectName or NIM's type; names the built-in text.
     public var typeName: String?
@@ -44,34 +46,34 @@ public struct Message: Sendable {
         /// Given recipients; nil for a group or ultra group whose members are read from Redis.
         public var uids: [String]?
         public var exclude: [String] {
-            didSet { index = LongList.index(exclude) }
+            didSet { index = UserIndex(exclude) }
         }
-        private var index: Set<String>?
+        private var index: UserIndex?
 
         public init(uids: [String]? = nil, exclude: [String] = []) {
             self.uids = uids
             self.exclude = exclude
-            index = LongList.index(exclude)
+            index = UserIndex(exclude)
         }
 
-        public func excludes(_ uid: String) -> Bool { index?.contains(uid) ?? exclude.contains(uid) }
+        public func excludes(_ uid: String) -> Bool { index?.contains(uid) ?? exclude.containsSame(uid) }
     }
 
     /// `@`; me and all may both hold.
     public struct Mention: Sendable, Equatable {
         public var all: Bool
         public var uids: [String] {
-            didSet { index = LongList.index(uids) }
+            didSet { index = UserIndex(uids) }
         }
-        private var index: Set<String>?
+        private var index: UserIndex?
 
         public init(all: Bool = false, uids: [String] = []) {
             self.all = all
             self.uids = uids
-            index = LongList.index(uids)
+            index = UserIndex(uids)
         }
 
-        public func names(_ uid: String) -> Bool { index?.contains(uid) ?? uids.contains(uid) }
+        public func names(_ uid: String) -> Bool { index?.contains(uid) ?? uids.containsSame(uid) }
     }
 
     public struct Revoke: Sendable, Equatable {
@@ -103,7 +105,14 @@ extension Message {
 
 /// A list that each recipient is looked for in. A record of one MiB can name a hundred thousand: searched one by one for
 /// the members of a large group, they would hold up every other user of the shard.
-private enum LongList {
+private struct UserIndex: Sendable, Equatable {
+    private let uids: Set<UTF8Key>
+
     /// Nil for a list that is searched faster as it stands.
-    static func index(_ uids: [String]) -> Set<String>? { uids.count > 32 ? Set(uids) : nil }
+    init?(_ uids: [String]) {
+        guard uids.count > 32 else { return nil }
+        self.uids = Set(uids.lazy.map { UTF8Key($0) })
+    }
+
+    func contains(_ uid: String) -> Bool { uids.contains(UTF8Key(uid)) }
 }

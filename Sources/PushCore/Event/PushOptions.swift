@@ -1,3 +1,5 @@
+import Digits
+
 /// The `push` object of a message: what the sender wants of the alert (contract section 2).
 public struct PushOptions: Sendable {
     // Large parts first, which saves padding, and makes the memberwise initialiser another one than the public: see there.
@@ -59,7 +61,7 @@ public struct PushOptions: Sendable {
             switch mode {
             case .none: false
             case .all: true
-            case .list: uids.contains(uid)
+            case .list: uids.containsSame(uid)
             }
         }
     }

@@ -9,12 +9,12 @@ extension EventReader {
         let uids = try recipients(record, of: action)
         guard let state = try la.value(.state) else { throw la.missing(.state) }
         return LiveActivity(
-            msgID: try record.identifier(.msgID, limit: Limit.id),
+            msgID: try record.identifier(.msgID, bytes: Limit.id),
             uids: uids ?? [],
-            activityID: try la.requiredIdentifier(.activityID, limit: Limit.conversation),
+            activityID: try la.requiredIdentifier(.activityID),
             action: action,
             state: state,
-            attributesType: try la.identifier(.attributesType, bytes: Limit.attributesType),
+            attributesType: try la.filled(.attributesType),
             attributes: try la.value(.attributes),
             alert: try alert(la),
             staleMs: try la.time(.staleMs),
@@ -34,7 +34,7 @@ extension EventReader {
             return nil
         }
         let audience = FieldScope(partKeys.fields(of: to), path: "$.to")
-        let uids = try audience.strings(.uids)
+        let uids = try audience.uids(.uids, atMost: Limit.recipients)
         if uids == nil, action == .start { throw audience.missing(.uids) }
         return uids
     }
@@ -42,7 +42,7 @@ extension EventReader {
     /// One way or the other; a channel's id is base64, as APNs gave it ("Sending channel management requests").
     private func input(_ la: FieldScope<ActivityKey>) throws(BadRecord) -> LiveActivity.Input {
         let takesToken = try la.bool(.inputPushToken) ?? false
-        guard let channel = try la.identifier(.inputPushChannel, limit: Limit.id) else {
+        guard let channel = try la.identifier(.inputPushChannel) else {
             return takesToken ? .token : .unsaid
         }
         let value = try la.required(.inputPushChannel)
@@ -70,7 +70,7 @@ extension EventReader {
         guard value.isObject || value.kind == .string else {
             throw la.fault(.wrongType, "must be an object or a string", .alert, value)
         }
-        return JSONValue(value)
+        return try la.value(.alert, value)
     }
 
     private func relevance(_ la: FieldScope<ActivityKey>) throws(BadRecord) -> String? {

@@ -10,7 +10,7 @@ extension EventReader {
         let expireAtMs = try record.time(.expireAtMs) ?? sentMs &+ Limit.dayMs
         return Message(
             kind: kind,
-            msgID: try record.requiredIdentifier(.msgID, limit: Limit.id),
+            msgID: try record.requiredIdentifier(.msgID, bytes: Limit.id),
             serverSeq: try record.int(.serverSeq),
             expireAtMs: expireAtMs,
             conversation: conversation,
@@ -27,17 +27,18 @@ extension EventReader {
         guard let object = try record.object(.conv) else { throw record.missing(.conv) }
         let part = FieldScope(partKeys.fields(of: object), path: "$.conv")
         return Conversation(
-            id: try part.requiredIdentifier(.id, limit: Limit.conversation),
+            id: try part.requiredIdentifier(.id, bytes: Limit.user),
             type: try part.requiredWord(.type, Conversation.Kind.self, "p2p, group, ultra, system, custom"),
-            name: try part.text(.label, limit: Limit.name))
+            name: try part.text(.label, limit: Limit.conversationName))
     }
 
     private func sender(_ record: FieldScope<RecordKey>) throws(BadRecord) -> Message.Sender {
         guard let object = try record.object(.from) else { throw record.missing(.from) }
         let part = FieldScope(partKeys.fields(of: object), path: "$.from")
         return Message.Sender(
-            uid: try part.requiredString(.uid), nick: try part.string(.nick), device: try part.string(.device),
-            avatar: try part.identifier(.avatar, bytes: Limit.avatar))
+            uid: try part.requiredString(.uid, bytes: Limit.user), nick: try part.text(.nick, limit: Limit.nick),
+            device: try part.string(.device, bytes: Limit.user),
+            avatar: try part.filled(.avatar, bytes: Limit.avatar))
     }
 
     private func audience(
@@ -48,15 +49,15 @@ extension EventReader {
             return Message.Audience()
         }
         let part = FieldScope(partKeys.fields(of: object), path: "$.to")
-        let uids = try part.strings(.uids)
+        let uids = try part.uids(.uids, atMost: Limit.recipients)
         if required, uids == nil { throw part.missing(.uids) }
-        return Message.Audience(uids: uids, exclude: try part.strings(.exclude) ?? [])
+        return Message.Audience(uids: uids, exclude: try part.uids(.exclude) ?? [])
     }
 
     private func mention(_ record: FieldScope<RecordKey>) throws(BadRecord) -> Message.Mention? {
         guard let object = try record.object(.mention) else { return nil }
         let part = FieldScope(partKeys.fields(of: object), path: "$.mention")
-        return Message.Mention(all: try part.bool(.all) ?? false, uids: try part.strings(.uids) ?? [])
+        return Message.Mention(all: try part.bool(.all) ?? false, uids: try part.uids(.uids) ?? [])
     }
 
     private func revoke(_ record: FieldScope<RecordKey>, required: Bool) throws(BadRecord) -> Message.Revoke? {
@@ -65,7 +66,7 @@ extension EventReader {
         guard let object = try record.object(.revoke) else { throw record.missing(.revoke) }
         let part = FieldScope(partKeys.fields(of: object), path: "$.revoke")
         return Message.Revoke(
-            targetMsgID: try part.requiredIdentifier(.targetMsgID, limit: Limit.id),
+            targetMsgID: try part.requiredIdentifier(.targetMsgID, bytes: Limit.id),
             badge: try part.word(.badge, Message.Revoke.Badge.self, "decrease, keep, count") ?? .decrease)
     }
 
@@ -100,7 +101,7 @@ extension EventReader {
         let part = FieldScope(partKeys.fields(of: object), path: "$.push.force")
         return PushOptions.Force(
             mode: try part.word(.mode, PushOptions.Force.Mode.self, "none, list, all") ?? .none,
-            uids: try part.strings(.uids, limit: Limit.forced) ?? [],
+            uids: try part.uids(.uids, atMost: Limit.forced) ?? [],
             content: try part.text(.content, limit: Limit.content),
             liftsMute: try part.bool(.liftMute) ?? true)
     }
@@ -108,15 +109,21 @@ extension EventReader {
     /// The limit counts compact JSON with no more escapes than needed: how it is spelt is no matter of its size.
     private func payload(_ push: FieldScope<PushKey>) throws(BadRecord) -> JSONValue? {
         guard let object = try push.object(.payload) else { return nil }
-        let value = JSONValue(object)
+        let value = try push.value(.payload, object)
         // Most records are shorter as a whole.
         if object.documentCount > Limit.payload, let source = object.sourceBytes, source.count > Limit.payload {
             var writer = JSONWriter()
             writer.value(value)
-            if writer.count > Limit.payload, String(decoding: writer.bytes, as: UTF8.self).count > Limit.payload {
+            if Self.isLong(writer) {
                 throw push.fault(.longPayload, "longer than \(Limit.payload) characters", .payload, object)
             }
         }
         return value
+    }
+
+    private static func isLong(_ payload: borrowing JSONWriter) -> Bool {
+        if payload.count <= Limit.payload { return false }
+        return payload.count > TextCut.bytes(ofCharacters: Limit.payload)
+            || String(decoding: payload.bytes, as: UTF8.self).count > Limit.payload
     }
 }

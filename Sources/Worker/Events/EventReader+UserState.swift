@@ -1,3 +1,4 @@
+import APNs
 import JSON
 import PushCore
 
@@ -5,7 +6,7 @@ extension EventReader {
     func userState(
         _ record: FieldScope<RecordKey>, kind: String, sentMs: Int64
     ) throws(BadRecord) -> UserState {
-        let uid = try record.requiredIdentifier(.uid, limit: .max)
+        let uid = try record.requiredIdentifier(.uid, bytes: Limit.user)
         return UserState(uid: uid, change: try change(record, kind: kind, sentMs: sentMs))
     }
 
@@ -17,10 +18,10 @@ extension EventReader {
         case "unbind": return .unbind(try unbinding(record))
         case "settings": return .settings(try settings(record))
         case "mute":
-            let conversation = try record.requiredIdentifier(.convID, limit: Limit.conversation)
+            let conversation = try record.requiredIdentifier(.convID, bytes: Limit.user)
             return .mute(conversation: conversation, level: try muteLevel(record), untilMs: try record.time(.untilMs))
         case "read":
-            let conversation = try record.requiredIdentifier(.convID, limit: Limit.conversation)
+            let conversation = try record.requiredIdentifier(.convID, bytes: Limit.user)
             let mark = UserState.ReadMark(seq: try record.int(.upToSeq), ms: try record.time(.upToMs))
             guard mark.seq != nil || mark.ms != nil else {
                 throw BadRecord(
@@ -30,13 +31,14 @@ extension EventReader {
             return .read(conversation: conversation, upTo: mark)
         case "badge_report":
             return .badgeReport(
-                device: try record.requiredIdentifier(.device, limit: .max),
+                device: try record.requiredIdentifier(.device, bytes: Limit.user),
                 // What a badge can be, so that sums with it never overflow.
                 value: min(max(try record.requiredInt(.value), 0), Int64(Int32.max)),
                 clientMs: try record.requiredTime(.clientMs))
         case "ack":
-            let device = try record.requiredIdentifier(.device, limit: .max)
-            guard let msgIDs = try record.identifiers(.msgIDs, limit: Limit.id) else { throw record.missing(.msgIDs) }
+            let device = try record.requiredIdentifier(.device, bytes: Limit.user)
+            let msgIDs = try record.identifiers(.msgIDs, bytes: Limit.id, atMost: Limit.acknowledged)
+            guard let msgIDs else { throw record.missing(.msgIDs) }
             return .ack(device: device, connectionEpoch: try record.int(.connEpoch), msgIDs: msgIDs)
         case "arrived_report": return .arrivedReport(try report(record, at: .arrivedMs))
         default: return .openReport(try report(record, at: .openedMs))
@@ -48,9 +50,9 @@ extension EventReader {
         _ record: FieldScope<RecordKey>, at time: RecordKey
     ) throws(BadRecord) -> UserState.PushReport {
         UserState.PushReport(
-            device: try record.requiredIdentifier(.device, limit: .max),
-            pid: try record.requiredIdentifier(.pid, limit: Limit.id).lowercased(),
-            msgID: try record.identifier(.msgID, limit: Limit.id),
+            device: try record.requiredIdentifier(.device, bytes: Limit.user),
+            pid: try record.requiredIdentifier(.pid).lowercased(),
+            msgID: try record.identifier(.msgID, bytes: Limit.id),
             atMs: try record.time(time))
     }
 
@@ -71,25 +73,25 @@ extension EventReader {
         _ record: FieldScope<RecordKey>, sentMs: Int64
     ) throws(BadRecord) -> UserState.Binding {
         let token = try token(record)
-        let device = try token.requiredIdentifier(.device, limit: .max)
+        let device = try token.requiredIdentifier(.device, bytes: Limit.user)
         let bound = TokenRecord(
             hex: try hexToken(token),
             environment: try token.requiredWord(.env, APNsEnvironment.self, "production, sandbox"),
             topic: try topic(token),
             type: try token.requiredWord(.type, TokenRecord.Kind.self, "alert, voip, activity, start"),
-            credential: try token.clearable(.cert, bytes: Limit.tokenWord),
-            contentKey: try token.clearable(.contentKey, bytes: Limit.tokenWord),
-            language: try token.clearable(.lang, bytes: Limit.tokenWord),
-            zone: try token.clearable(.tz, bytes: Limit.tokenWord),
-            activityID: try token.identifier(.activityID, limit: Limit.conversation),
-            attributesType: try token.identifier(.attributesType, bytes: Limit.attributesType),
+            credential: try token.string(.cert, bytes: Limit.word),
+            contentKey: try token.string(.contentKey, bytes: Limit.word),
+            language: try token.string(.lang, bytes: Limit.word),
+            zone: try token.string(.tz, bytes: Limit.word),
+            activityID: try token.identifier(.activityID),
+            attributesType: try token.filled(.attributesType),
             boundMs: sentMs)
         return UserState.Binding(device: device, token: bound, version: try token.requiredInt(.bindVer))
     }
 
     /// A bundle id: it becomes a header of every push, on a connection that others share.
     private func topic(_ token: FieldScope<TokenKey>) throws(BadRecord) -> String {
-        let topic = try token.requiredIdentifier(.topic, limit: Limit.topic)
+        let topic = try token.requiredIdentifier(.topic)
         guard AppPolicy.isTopic(topic) else {
             throw token.outOfRange(.topic, "must be a bundle id: letters, digits, dots and hyphens")
         }
@@ -99,7 +101,7 @@ extension EventReader {
     private func unbinding(_ record: FieldScope<RecordKey>) throws(BadRecord) -> UserState.Unbinding {
         let token = try token(record)
         return UserState.Unbinding(
-            device: try token.requiredIdentifier(.device, limit: .max),
+            device: try token.requiredIdentifier(.device, bytes: Limit.user),
             token: try hexToken(token),
             version: try token.requiredInt(.bindVer))
     }
@@ -108,8 +110,8 @@ extension EventReader {
     private func hexToken(_ token: FieldScope<TokenKey>) throws(BadRecord) -> String {
         let value = try token.required(.token)
         guard let utf8 = value.utf8 else { throw token.fault(.wrongType, "must be a string", .token, value) }
-        guard utf8.count <= Limit.tokenDigits else {
-            throw token.fault(.longIdentifier, "longer than \(Limit.tokenDigits) characters", .token, value)
+        guard utf8.count <= DeviceToken.digitsMax else {
+            throw token.fault(.longIdentifier, "longer than \(DeviceToken.digitsMax) bytes", .token, value)
         }
         guard !utf8.isEmpty, utf8.count.isMultiple(of: 2), utf8.allSatisfy(Self.isHexDigit) else {
             throw token.fault(.outOfRange, "must be bytes in hexadecimal", .token, value)
@@ -139,7 +141,7 @@ extension EventReader {
             change.dndOn = try dnd.bool(.on)
             change.dndStart = try minuteOfDay(dnd, .start)
             change.dndEnd = try minuteOfDay(dnd, .end)
-            change.dndZone = try dnd.string(.tz)
+            change.dndZone = try dnd.string(.tz, bytes: Limit.word)
             change.dndLevel = try dnd.int(.level).map { Int(truncatingIfNeeded: $0) }
             if let level = change.dndLevel, level != 1, level != 5 {
                 throw dnd.outOfRange(.level, "must be 1 or 5")
@@ -151,8 +153,8 @@ extension EventReader {
         change.showDetail = try record.bool(.showDetail)
         change.pushWhenDesktopOnline = try record.bool(.pushWhenDesktopOnline)
         change.holdSeconds = try record.int(.holdS, in: 0...600)
-        change.language = try record.string(.lang)
-        change.phone = try record.clearable(.phone, bytes: Limit.phone)
+        change.language = try record.string(.lang, bytes: Limit.word)
+        change.phone = try record.string(.phone, bytes: Limit.phone)
         return change
     }
 

@@ -1,3 +1,4 @@
+import Digits
 import JSON
 public import PushCore
 
@@ -11,7 +12,7 @@ public enum RecordClass: Sendable {
 /// One per shard: it keeps the parser's buffers. Nothing a record can hold makes it trap; records above `maxBytes`
 /// are refused unread.
 public final class EventReader {
-    private let apps: Set<String>
+    private let apps: Set<UTF8Key>
     /// The app of the last record: the next one's is mostly the same, and a comparison is cheaper than a hash.
     private var lastApp = ""
     private let parser: JSONParser
@@ -22,26 +23,31 @@ public final class EventReader {
     let tokenKeys = JSONKeyTable<TokenKey>()
     let quietKeys = JSONKeyTable<QuietKey>()
 
-    /// How long identifiers may be, in characters.
+    /// What contract section 0 and 2 bound; whatever else is read from outside, Redis and configuration too, goes by the same
+    /// numbers.
     enum Limit {
+        // Bytes of UTF-8.
         static var id: Int { 64 }
-        static var conversation: Int { 128 }
+        /// `uid`, `device`, `conv.id`.
+        static var user: Int { 128 }
+        /// `cert`, `content_key`, `lang` and `tz`.
+        static var word: Int { 64 }
+        static var phone: Int { 20 }
+        static var avatar: Int { 512 }
+        /// A name, an identifier or an object's key that the contract gives no bound of its own.
+        static var name: Int { 256 }
+        // Characters.
+        static var nick: Int { 64 }
+        static var conversationName: Int { 100 }
         static var title: Int { 100 }
         static var content: Int { 500 }
-        static var forced: Int { 100 }
         static var payload: Int { 2048 }
-        /// Of a conversation's name.
-        static var name: Int { 100 }
-        /// Of a header of ours.
-        static var topic: Int { 255 }
-        // In bytes.
-        static var avatar: Int { 512 }
-        /// `cert`, `content_key`, `lang` and `tz` of a token.
-        static var tokenWord: Int { 64 }
-        static var attributesType: Int { 256 }
-        static var phone: Int { 20 }
-        /// Apple gives no length for device tokens; today's have 64 digits, those of Live Activities some 200.
-        static var tokenDigits: Int { 512 }
+        // Elements.
+        static var forced: Int { 100 }
+        static var recipients: Int { 100_000 }
+        static var acknowledged: Int { 1_000 }
+        /// Of a list or an object that the contract gives no bound of its own.
+        static var elements: Int { 10_000 }
         /// What an event without `expire_at_ms` lives.
         static var dayMs: Int64 { 86_400_000 }
     }
@@ -50,7 +56,7 @@ public final class EventReader {
     ///   - apps: the ids of the apps that are configured.
     ///   - maxBytes: of a record; Kafka's own default is 1 MiB.
     public init(apps: some Sequence<String>, maxBytes: Int = 1 << 20) {
-        self.apps = Set(apps)
+        self.apps = Set(apps.map { UTF8Key($0) })
         parser = JSONParser(maxBytes: maxBytes)
     }
 
@@ -86,14 +92,14 @@ public final class EventReader {
             throw record.fault(.unknownVersion, "unknown version, known is 1", .version, try record.required(.version))
         }
         let kind = try record.requiredString(.kind)
-        let app = try record.requiredIdentifier(.app, limit: Limit.id)
-        if app != lastApp {
-            guard apps.contains(app) else {
+        let app = try record.requiredIdentifier(.app, bytes: Limit.id)
+        if !app.isSame(as: lastApp) {
+            guard apps.contains(UTF8Key(app)) else {
                 throw record.fault(.unknownApp, "unknown app", .app, try record.required(.app))
             }
             lastApp = app
         }
-        let id = try record.requiredIdentifier(.eventID, limit: Limit.id)
+        let id = try record.requiredIdentifier(.eventID, bytes: Limit.id)
         let sentMs = try record.requiredTime(.sentMs)
         return Event(app: app, id: id, sentMs: sentMs, body: try body(kind, of: record, on: topic, sentMs: sentMs))
     }

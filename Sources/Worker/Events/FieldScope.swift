@@ -1,4 +1,5 @@
 import JSON
+import Payload
 import PushCore
 
 /// One object of a record with the path to it: reads its fields by the rules of contract section 0.
@@ -39,60 +40,57 @@ struct FieldScope<Key: JSONKey> {
         return value
     }
 
-    func string(_ key: Key) throws(BadRecord) -> String? {
+    /// A name or a word of at most `bytes` bytes, perhaps empty.
+    func string(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String? {
         guard let value = fields[key] else { return nil }
-        guard let text = value.string else { throw fault(.wrongType, "must be a string", key, value) }
-        return text
+        return try string(value, key, bytes: bytes, item: nil)
     }
 
-    func requiredString(_ key: Key) throws(BadRecord) -> String {
-        guard let text = try string(key) else { throw missing(key) }
-        return text
+    func requiredString(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String {
+        try string(try required(key), key, bytes: bytes, item: nil)
     }
 
-    /// A string of at most `limit` characters, not empty: an identifier that were cut would be another one.
-    func identifier(_ key: Key, limit: Int) throws(BadRecord) -> String? {
+    /// As `string`; an empty one is as absent.
+    func filled(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String? {
+        try string(key, bytes: bytes).flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// A string of at most `bytes` bytes, not empty: an identifier that were cut would be another one.
+    func identifier(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String? {
         guard let value = fields[key] else { return nil }
-        return try identifier(value, key, limit: limit, item: nil)
+        return try identifier(value, key, bytes: bytes, item: nil)
     }
 
-    func requiredIdentifier(_ key: Key, limit: Int) throws(BadRecord) -> String {
-        let value = try required(key)
-        return try identifier(value, key, limit: limit, item: nil)
+    func requiredIdentifier(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String {
+        try identifier(try required(key), key, bytes: bytes, item: nil)
     }
 
     private func identifier(
-        _ value: JSONCursor, _ key: Key, limit: Int, item: Int?
+        _ value: JSONCursor, _ key: Key, bytes: Int, item: Int?
     ) throws(BadRecord) -> String {
-        guard let utf8 = value.utf8 else { throw fault(.wrongType, "must be a string", key, value, item: item) }
-        guard !utf8.isEmpty else { throw fault(.missing, "required field is empty", key, value, item: item) }
-        let text = String(decoding: utf8, as: UTF8.self)
-        // No text has more characters than bytes.
-        guard utf8.count <= limit || text.count <= limit else {
-            throw fault(.longIdentifier, "longer than \(limit) characters", key, value, item: item)
-        }
+        let text = try string(value, key, bytes: bytes, item: item)
+        guard !text.isEmpty else { throw fault(.missing, "required field is empty", key, value, item: item) }
         return text
     }
 
-    /// A word of at most `bytes` bytes; empty it clears what was there.
-    func clearable(_ key: Key, bytes: Int) throws(BadRecord) -> String? {
-        guard let value = fields[key] else { return nil }
-        guard let utf8 = value.utf8 else { throw fault(.wrongType, "must be a string", key, value) }
-        guard utf8.count <= bytes else { throw fault(.longIdentifier, "longer than \(bytes) bytes", key, value) }
+    /// The bound comes before all else: nobody compares, hashes or cuts what is over it.
+    @inline(__always)
+    private func string(
+        _ value: JSONCursor, _ key: Key, bytes: Int, item: Int?
+    ) throws(BadRecord) -> String {
+        guard let utf8 = value.utf8 else { throw fault(.wrongType, "must be a string", key, value, item: item) }
+        guard utf8.count <= bytes else {
+            throw fault(.longIdentifier, "longer than \(bytes) bytes", key, value, item: item)
+        }
         return String(decoding: utf8, as: UTF8.self)
     }
 
-    /// An identifier that is counted in bytes; empty is the same as absent.
-    func identifier(_ key: Key, bytes: Int) throws(BadRecord) -> String? {
-        try clearable(key, bytes: bytes).flatMap { $0.isEmpty ? nil : $0 }
-    }
-
-    /// A string for people, cut to `limit` characters.
+    /// A string for people, cut to `limit` characters and the bytes that they may take (`TextCut`).
     func text(_ key: Key, limit: Int) throws(BadRecord) -> String? {
         guard let value = fields[key] else { return nil }
         guard let utf8 = value.utf8 else { throw fault(.wrongType, "must be a string", key, value) }
         let text = String(decoding: utf8, as: UTF8.self)
-        return utf8.count <= limit ? text : text.cut(toCharacters: limit)
+        return utf8.count <= limit ? text : TextCut.characters(text, limit: limit)
     }
 
     func bool(_ key: Key) throws(BadRecord) -> Bool? {
@@ -155,43 +153,54 @@ struct FieldScope<Key: JSONKey> {
         return word
     }
 
-    /// A list of strings. Elements have no default, so null is no string there.
-    func strings(_ key: Key, limit: Int = .max) throws(BadRecord) -> [String]? {
-        guard let value = fields[key] else { return nil }
-        guard value.isArray else { throw fault(.wrongType, "must be a list of strings", key, value) }
+    /// A list of users, each perhaps empty. Elements have no default, so null is no string there.
+    func uids(_ key: Key, atMost most: Int = EventReader.Limit.elements) throws(BadRecord) -> [String]? {
+        guard let value = try list(key, atMost: most) else { return nil }
         var list: [String] = []
-        list.reserveCapacity(min(value.count, limit))
+        list.reserveCapacity(value.count)
         for element in value.elements {
-            guard let text = element.string else {
-                throw fault(.wrongType, "must be a string", key, element, item: list.count)
-            }
-            guard list.count < limit else { throw fault(.longList, "more than \(limit) items", key, value) }
-            list.append(text)
+            list.append(try string(element, key, bytes: EventReader.Limit.user, item: list.count))
         }
         return list
     }
 
-    func identifiers(_ key: Key, limit: Int) throws(BadRecord) -> [String]? {
-        guard let value = fields[key] else { return nil }
-        guard value.isArray else { throw fault(.wrongType, "must be a list of strings", key, value) }
+    func identifiers(_ key: Key, bytes: Int, atMost most: Int) throws(BadRecord) -> [String]? {
+        guard let value = try list(key, atMost: most) else { return nil }
         var list: [String] = []
         list.reserveCapacity(value.count)
         for element in value.elements {
-            list.append(try identifier(element, key, limit: limit, item: list.count))
+            list.append(try identifier(element, key, bytes: bytes, item: list.count))
         }
         return list
+    }
+
+    private func list(_ key: Key, atMost most: Int) throws(BadRecord) -> JSONCursor? {
+        guard let value = fields[key] else { return nil }
+        guard value.isArray else { throw fault(.wrongType, "must be a list of strings", key, value) }
+        guard value.count <= most else { throw fault(.longList, "more than \(most) items", key, value) }
+        return value
     }
 
     /// An object that travels through unread.
     func value(_ key: Key) throws(BadRecord) -> JSONValue? {
-        try object(key).map { JSONValue($0) }
+        guard let object = try object(key) else { return nil }
+        return try value(key, object)
     }
-}
 
-extension String {
-    /// At most `limit` characters, the last of them `…` where something was cut off.
-    func cut(toCharacters limit: Int) -> String {
-        guard let end = index(startIndex, offsetBy: limit, limitedBy: endIndex), end < endIndex else { return self }
-        return self[..<index(before: end)] + "…"
+    /// A value that travels through unread: its keys and its lists are bounded as all are.
+    func value(_ key: Key, _ cursor: JSONCursor) throws(BadRecord) -> JSONValue {
+        do throws(JSONValue.Unbounded) {
+            return try JSONValue(cursor)
+        } catch {
+            let place = "\(path).\(key.name)"
+            switch error {
+            case .key(let byte):
+                throw BadRecord(
+                    .longIdentifier, "holds a key longer than \(EventReader.Limit.name) bytes", at: place, byte: byte)
+            case .list(let byte):
+                throw BadRecord(
+                    .longList, "holds more than \(EventReader.Limit.elements) items", at: place, byte: byte)
+            }
+        }
     }
 }

@@ -2,17 +2,41 @@ import JSON
 import PushCore
 
 extension JSONValue {
+    /// What holds more than contract section 0 allows, and where it begins.
+    enum Unbounded: Error {
+        case key(byte: Int)
+        case list(byte: Int)
+    }
+
     /// Copies a value out of a record: numbers as written, of a repeated key the last value. Recursion is bounded by
     /// the parser's depth.
-    init(_ cursor: JSONCursor) {
+    init(_ cursor: JSONCursor) throws(Unbounded) {
         switch cursor.kind {
         case .null: self = .null
         case .yes: self = .bool(true)
         case .no: self = .bool(false)
         case .integer, .unsigned, .fraction: self = .number(cursor.numberText ?? "0")
         case .string: self = .string(cursor.string ?? "")
-        case .array: self = .array(cursor.elements.map { JSONValue($0) })
-        case .object: self = .object(cursor.members.lastOfEachKey().map { Member($0.name, JSONValue($0.value)) })
+        case .array: self = .array(try Self.elements(of: cursor))
+        case .object: self = .object(try Self.members(of: cursor))
         }
+    }
+
+    private static func elements(of array: JSONCursor) throws(Unbounded) -> [JSONValue] {
+        guard array.count <= EventReader.Limit.elements else { throw .list(byte: array.offset) }
+        var elements: [JSONValue] = []
+        elements.reserveCapacity(array.count)
+        for element in array.elements { elements.append(try JSONValue(element)) }
+        return elements
+    }
+
+    private static func members(of object: JSONCursor) throws(Unbounded) -> [Member] {
+        guard object.count <= EventReader.Limit.elements else { throw .list(byte: object.offset) }
+        for (key, _) in object.members where (key.utf8?.count ?? 0) > EventReader.Limit.name {
+            throw .key(byte: key.offset)
+        }
+        var members: [Member] = []
+        for (name, value) in object.members.lastOfEachKey() { members.append(Member(name, try JSONValue(value))) }
+        return members
     }
 }

@@ -1,4 +1,5 @@
 import APNs
+import Digits
 import Payload
 import PushCore
 import Redis
@@ -9,10 +10,10 @@ extension Explainer {
         _ device: DeviceContext, _ steps: [Explanation.Step]
     ) async throws(RedisFault) -> Explanation {
         let route = device.route
-        if device.user.claim.acceptedDevices.contains(route.device) {
+        if device.user.claim.acceptedDevices.containsSame(route.device) {
             return .duplicate(device.user.job.uid, device: route.device, steps)
         }
-        if device.user.acknowledged.contains(route.device), route.way.endsByEarlierAck {
+        if device.user.acknowledged.containsSame(route.device), route.way.endsByEarlierAck {
             return device.explanation(.none, .online, Reason.acked.rawValue, steps)
         }
         switch route.way {

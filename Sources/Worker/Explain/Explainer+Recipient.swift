@@ -1,3 +1,4 @@
+import Digits
 import PushCore
 import Redis
 
@@ -45,7 +46,7 @@ extension Explainer {
         let isMeant = message.isMeant(for: uid)
         return Explanation.Step(
             4, "audience", input: "from \(message.from.uid), \(message.to.exclude.count) excluded",
-            outcome: isMeant ? "meant" : uid == message.from.uid ? "sender" : "excluded", passes: isMeant)
+            outcome: isMeant ? "meant" : uid.isSame(as: message.from.uid) ? "sender" : "excluded", passes: isMeant)
     }
 
     // MARK: - Facts

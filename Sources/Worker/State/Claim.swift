@@ -169,7 +169,9 @@ public struct PairMark: Sendable, Equatable {
     static func devices(_ bytes: UnsafeRawBufferPointer) -> [String] {
         var text = CompactText(bytes)
         var devices: [String] = []
-        while text.skip(UInt8(ascii: "a")), let device = text.string() { devices.append(device) }
+        while text.skip(UInt8(ascii: "a")), let device = text.string(atMost: EventReader.Limit.user) {
+            devices.append(device)
+        }
         return devices
     }
 }

@@ -58,9 +58,16 @@ struct CompactText {
         return UnsafeRawBufferPointer(rebasing: rest[..<length])
     }
 
-    /// A word as text, broken UTF-8 repaired.
-    mutating func text(until separator: UInt8 = UInt8(ascii: " ")) -> String {
-        String(decoding: word(until: separator), as: UTF8.self)
+    /// A word of at most `bytes` bytes as text, broken UTF-8 repaired; nil for a longer one, which is taken too.
+    mutating func text(until separator: UInt8 = UInt8(ascii: " "), atMost bytes: Int = EventReader.Limit.name)
+        -> String?
+    {
+        Self.text(word(until: separator), atMost: bytes)
+    }
+
+    /// Nil for more than `bytes` bytes: nobody compares or hashes what is over its bound.
+    static func text(_ utf8: UnsafeRawBufferPointer, atMost bytes: Int) -> String? {
+        utf8.count <= bytes ? String(decoding: utf8, as: UTF8.self) : nil
     }
 
     /// A word that is a decimal number; the word is taken whether it is one or not.
@@ -68,22 +75,24 @@ struct CompactText {
         Decimal.signed(word(until: separator))
     }
 
-    /// `<length>:<bytes>`
-    mutating func string() -> String? {
+    /// `<length>:<bytes>` of at most so many bytes; longer ones are taken and read as nil.
+    mutating func string(atMost most: Int = EventReader.Limit.name) -> String? {
         guard let count = number(until: UInt8(ascii: ":")) else { return nil }
-        return string(count)
+        return string(count, atMost: most)
     }
 
     /// So many bytes, if they are there.
-    mutating func string(_ count: Int64) -> String? {
+    mutating func string(_ count: Int64, atMost most: Int = EventReader.Limit.name) -> String? {
         guard count >= 0, count <= bytes.count - next else { return nil }
         let start = next
         next += Int(count)
-        return String(decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<next]), as: UTF8.self)
+        return Self.text(UnsafeRawBufferPointer(rebasing: bytes[start..<next]), atMost: most)
     }
 
     /// As `string`, or `-` for none.
-    mutating func optional() -> String? { skip(UInt8(ascii: "-")) ? nil : string() }
+    mutating func optional(atMost most: Int = EventReader.Limit.name) -> String? {
+        skip(UInt8(ascii: "-")) ? nil : string(atMost: most)
+    }
 
     /// Writes what `optional` reads.
     static func append(_ text: String?, to record: inout String) {

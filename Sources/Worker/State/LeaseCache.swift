@@ -1,3 +1,4 @@
+import Digits
 public import PushCore
 
 /// The gateways' leases as read within the last second; without a lease of the same epoch a presence entry is void.
@@ -10,7 +11,7 @@ public struct LeaseCache: Sendable {
         var readNanos: UInt64
     }
 
-    private var leases: [String: Lease] = [:]
+    private var leases: [UTF8Key: Lease] = [:]
     private let lifetimeNanos: UInt64
     private let capacity: Int
 
@@ -27,14 +28,15 @@ public struct LeaseCache: Sendable {
     }
 
     public func answer(for gateway: String, nowNanos: UInt64) -> Answer {
-        guard let lease = leases[gateway], nowNanos &- lease.readNanos < lifetimeNanos else { return .unknown }
+        guard let lease = leases[UTF8Key(gateway)], nowNanos &- lease.readNanos < lifetimeNanos else { return .unknown }
         return lease.epoch.map(Answer.held) ?? .notHeld
     }
 
     /// Keeps what `gw:{id}` said; nil or a broken value: no lease.
     public mutating func store(_ gateway: String, epoch: Int64?, nowNanos: UInt64) {
-        if leases.count >= capacity, leases[gateway] == nil { leases.removeAll(keepingCapacity: true) }
-        leases[gateway] = Lease(epoch: epoch, readNanos: nowNanos)
+        let key = UTF8Key(gateway)
+        if leases.count >= capacity, leases[key] == nil { leases.removeAll(keepingCapacity: true) }
+        leases[key] = Lease(epoch: epoch, readNanos: nowNanos)
     }
 
     /// The first gateway of the recipient that must be read before the presence can be judged.

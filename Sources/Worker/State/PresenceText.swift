@@ -1,32 +1,40 @@
+import Digits
 import PushCore
 
 /// `state,platform,gateway,gw_epoch,conn_epoch,last_ms,bg_since_ms,active_conv,flags` (contract section 4).
 enum PresenceText {
-    /// Nil for a malformed value: its device is then suspended, as if it were not there.
+    /// Nil for a malformed value, or one over its bounds: its device is then suspended, as if it were not there.
     ///
     /// `active_conv` may hold commas itself: it is what lies between the seventh comma and the last.
     static func entry(device: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> DevicePresence? {
         let comma = UInt8(ascii: ",")
         var text = CompactText(value)
-        guard let state = DevicePresence.State(rawValue: text.text(until: comma)),
-            let platform = DevicePresence.Platform(rawValue: text.text(until: comma))
-        else { return nil }
-        let gateway = text.text(until: comma)
-        guard !gateway.isEmpty, gateway != "-", let gatewayEpoch = text.number(until: comma),
+        guard let device = CompactText.text(device, atMost: EventReader.Limit.user),
+            let state = text.text(until: comma).flatMap(DevicePresence.State.init(rawValue:)),
+            let platform = text.text(until: comma).flatMap(DevicePresence.Platform.init(rawValue:)),
+            let gateway = text.text(until: comma), !gateway.isEmpty, gateway != "-",
+            let gatewayEpoch = text.number(until: comma),
             let connectionEpoch = text.number(until: comma), let lastMs = text.number(until: comma)
         else { return nil }
-        let since = text.text(until: comma)
-        let backgroundSince = Int64(since)
-        guard since == "-" || backgroundSince != nil else { return nil }
-        let tail = text.text(until: 0)
-        guard let split = tail.lastIndex(of: ",") else { return nil }
-        let active = tail[..<split]
-        let flags = tail[tail.index(after: split)...]
+        let since = text.word(until: comma)
+        let backgroundSince = Decimal.signed(since)
+        guard backgroundSince != nil || isNone(since) else { return nil }
+        let tail = text.word(until: 0)
+        guard let split = tail.lastIndex(of: comma) else { return nil }
+        let flags = tail[(split + 1)...]
+        let conversation = UnsafeRawBufferPointer(rebasing: tail[..<split])
+        guard flags.count <= EventReader.Limit.name,
+            let active = CompactText.text(conversation, atMost: EventReader.Limit.user)
+        else { return nil }
         return DevicePresence(
-            device: String(decoding: device, as: UTF8.self), state: state, platform: platform, gateway: gateway,
+            device: device, state: state, platform: platform, gateway: gateway,
             gatewayEpoch: gatewayEpoch, connectionEpoch: connectionEpoch, lastMs: lastMs,
             backgroundSinceMs: backgroundSince,
-            activeConversation: active == "-" || active.isEmpty ? nil : String(active),
-            raisesLocalAlert: flags.contains("l"))
+            activeConversation: isNone(conversation) || active.isEmpty ? nil : active,
+            raisesLocalAlert: flags.contains(UInt8(ascii: "l")))
+    }
+
+    private static func isNone(_ word: UnsafeRawBufferPointer) -> Bool {
+        word.count == 1 && word.first == UInt8(ascii: "-")
     }
 }

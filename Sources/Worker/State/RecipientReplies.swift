@@ -5,6 +5,9 @@ public import Redis
 ///
 /// Pure. What is malformed counts as absent: a broken presence entry is a suspended device, a broken token none at all.
 public enum RecipientReplies {
+    /// Devices, and tokens, of a user that are read: each is looked for among the others. A bind keeps at most 64 tokens.
+    static let devicesMax = 256
+
     /// Mute and read mark of the conversation. Returns the token version to compare `ClaimReply.tokenVersion` with.
     public static func conversation(_ reply: borrowing RedisReply, into recipient: inout Recipient) -> Int64 {
         if !reply[1].isNull { recipient.mute = mute(reply[1].bytes) }
@@ -18,7 +21,9 @@ public enum RecipientReplies {
         var tokens: [BoundToken] = []
         reply.forEachPair { field, value in
             if field.bytes.first == UInt8(ascii: "t") {
-                if let token = TokenText.token(field: field.bytes, record: value.bytes) { tokens.append(token) }
+                if tokens.count < devicesMax, let token = TokenText.token(field: field.bytes, record: value.bytes) {
+                    tokens.append(token)
+                }
             } else {
                 settings.take(field: field.bytes, value: value.bytes)
             }
@@ -31,9 +36,11 @@ public enum RecipientReplies {
     public static func presence(_ reply: borrowing RedisReply, into recipient: inout Recipient) {
         guard reply.count > 0 else { return }
         var entries: [DevicePresence] = []
-        entries.reserveCapacity(reply.count / 2)
+        entries.reserveCapacity(min(reply.count / 2, devicesMax))
         reply.forEachPair { field, value in
-            if let entry = PresenceText.entry(device: field.bytes, value: value.bytes) { entries.append(entry) }
+            if entries.count < devicesMax, let entry = PresenceText.entry(device: field.bytes, value: value.bytes) {
+                entries.append(entry)
+            }
         }
         recipient.presence = entries
     }
@@ -90,8 +97,9 @@ public struct MemberPage: Sendable, Equatable {
         var members: [Member] = []
         members.reserveCapacity(reply[1].count / 2)
         reply[1].forEachPair { uid, level in
-            let level = RecipientReplies.level(level) ?? .unset
-            members.append(Member(uid: String(decoding: uid.bytes, as: UTF8.self), level: level))
+            // Nobody can have such a name: no record may bind, mute or read for it.
+            guard let uid = CompactText.text(uid.bytes, atMost: EventReader.Limit.user) else { return }
+            members.append(Member(uid: uid, level: RecipientReplies.level(level) ?? .unset))
         }
         self.members = members
     }

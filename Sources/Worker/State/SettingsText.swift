@@ -21,20 +21,26 @@ struct SettingsText {
         guard field.count == 2 else { return }
         var dated = CompactText(value)
         guard dated.number() != nil else { return }
-        let text = dated.text(until: 0)
+        guard let text = dated.text(until: 0, atMost: EventReader.Limit.word) else { return }
         switch (field[0], field[1]) {
         case (UInt8(ascii: "d"), UInt8(ascii: "n")): isOn = text == "1"
-        case (UInt8(ascii: "d"), UInt8(ascii: "s")): start = Int(text)
-        case (UInt8(ascii: "d"), UInt8(ascii: "e")): end = Int(text)
+        case (UInt8(ascii: "d"), UInt8(ascii: "s")): start = Self.minute(text)
+        case (UInt8(ascii: "d"), UInt8(ascii: "e")): end = Self.minute(text)
         case (UInt8(ascii: "d"), UInt8(ascii: "z")): zone = text
-        case (UInt8(ascii: "d"), UInt8(ascii: "l")): level = Int(text) ?? 5
+        case (UInt8(ascii: "d"), UInt8(ascii: "l")): level = text == "1" ? 1 : 5
         case (UInt8(ascii: "s"), UInt8(ascii: "d")): plain.showDetail = text != "0"
         case (UInt8(ascii: "p"), UInt8(ascii: "d")): plain.pushWhenDesktopOnline = text != "0"
         case (UInt8(ascii: "h"), UInt8(ascii: "o")): plain.holdSeconds = min(max(0, Int(text) ?? 0), 600)
         case (UInt8(ascii: "l"), UInt8(ascii: "a")): plain.language = text
-        case (UInt8(ascii: "p"), UInt8(ascii: "h")): plain.phone = text.isEmpty ? nil : text
+        case (UInt8(ascii: "p"), UInt8(ascii: "h")):
+            plain.phone = text.isEmpty || text.utf8.count > EventReader.Limit.phone ? nil : text
         default: break
         }
+    }
+
+    /// A minute of the day, 0-1439.
+    private static func minute(_ text: String) -> Int? {
+        Int(text).flatMap { (0..<1440).contains($0) ? $0 : nil }
     }
 
     /// Field and value of all that was given.

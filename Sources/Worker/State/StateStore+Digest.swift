@@ -26,8 +26,10 @@ public struct DueUser: Sendable, Equatable {
     /// Reads `member`; nil for anything else.
     init?(member: UnsafeRawBufferPointer) {
         var text = CompactText(member)
-        guard let app = text.string() else { return nil }
-        self.init(app: app, uid: text.text(until: 0))
+        guard let app = text.string(atMost: EventReader.Limit.id),
+            let uid = text.text(until: 0, atMost: EventReader.Limit.user)
+        else { return nil }
+        self.init(app: app, uid: uid)
     }
 }
 

@@ -111,7 +111,9 @@ public final class StateStore {
     /// The reply of `acks`.
     public static func devices(_ reply: borrowing RedisReply) -> [String] {
         var devices: [String] = []
-        reply.forEach { device in devices.append(String(decoding: device.bytes, as: UTF8.self)) }
+        reply.forEach { device in
+            if let name = CompactText.text(device.bytes, atMost: EventReader.Limit.user) { devices.append(name) }
+        }
         return devices
     }
 

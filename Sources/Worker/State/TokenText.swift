@@ -1,3 +1,5 @@
+import APNs
+import Digits
 import PushCore
 
 /// A bound token as it stands in the user's hash.
@@ -44,23 +46,30 @@ enum TokenText {
         }
     }
 
-    /// Nil for what is no token of a version that this worker reads: such a token is not pushed to.
+    /// Nil for what is no token of a version that this worker reads, and for one that no bind would be taken of: such a token
+    /// is not pushed to. A word over its bound is not there.
     static func token(field: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer) -> BoundToken? {
         var name = CompactText(field)
         guard name.skip(UInt8(ascii: "t")), let letter = name.byte(), let kind = kind(letter),
-            let device = name.string()
+            let device = name.string(atMost: EventReader.Limit.user)
         else { return nil }
-        let suffix = name.isEmpty ? nil : name.text(until: 0)
+        var suffix: String?
+        if !name.isEmpty {
+            guard let text = name.text(until: 0) else { return nil }
+            suffix = text
+        }
         var text = CompactText(record)
         guard text.skip("1 "), let version = StateKeys.version(of: text.word()), let boundMs = text.number()
         else { return nil }
-        let hex = text.text()
-        guard let environment = text.byte(), text.skip(UInt8(ascii: " ")), let topic = text.optional() else {
-            return nil
-        }
+        guard let hex = text.text(atMost: DeviceToken.digitsMax), DeviceToken(hex)?.hex.isSame(as: hex) == true,
+            let environment = text.byte(), text.skip(UInt8(ascii: " ")), let topic = text.optional(),
+            AppPolicy.isTopic(topic)
+        else { return nil }
+        let most = EventReader.Limit.word
         let token = TokenRecord(
             hex: hex, environment: environment == UInt8(ascii: "s") ? .sandbox : .production, topic: topic, type: kind,
-            credential: text.optional(), contentKey: text.optional(), language: text.optional(), zone: text.optional(),
+            credential: text.optional(atMost: most), contentKey: text.optional(atMost: most),
+            language: text.optional(atMost: most), zone: text.optional(atMost: most),
             activityID: kind == .activity ? suffix : nil, attributesType: kind == .start ? suffix : nil,
             boundMs: boundMs)
         return BoundToken(device: device, record: token, version: version)

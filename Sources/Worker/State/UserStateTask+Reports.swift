@@ -1,3 +1,4 @@
+import Digits
 import PushCore
 import Redis
 
@@ -42,8 +43,8 @@ extension UserState.PushReport {
         guard let msgID else { return false }
         for kind in [PairKind.message, .revoke] {
             let stem = PushIDPrefix(app: app, uid: uid, kind: kind, id: msgID)
-            for token in tokens where token.device == device {
-                if stem.id(tokenHex: token.record.hex).description == pid { return true }
+            for token in tokens where token.device.isSame(as: device) {
+                if stem.id(tokenHex: token.record.hex).description.isSame(as: pid) { return true }
             }
         }
         return false

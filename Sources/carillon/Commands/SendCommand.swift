@@ -47,7 +47,8 @@ struct SendCommand: Command {
         topic = arguments.string("topic")
         isJSON = arguments.has("json")
         guard let token = DeviceToken(arguments.string("token") ?? "") else {
-            throw Arguments.UsageError(message: "--token wants an even number of hexadecimal digits, at most 400")
+            throw Arguments.UsageError(
+                message: "--token wants an even number of hexadecimal digits, at most \(DeviceToken.digitsMax)")
         }
         self.token = token
         if let text = arguments.string("env") {

@@ -58,7 +58,7 @@ struct BadRecordTests {
         row(#"{"v":1,"kind":"message","app":"xx"}"#, "unknown app", "$.app", at: "\"xx"),
         row(#"{"v":1,"kind":"message","app":""}"#, "required field is empty", "$.app", at: "\"\""),
         row(
-            #"{"v":1,"kind":"message","app":"im","event_id":"\#(long65)"}"#, "longer than 64 characters", "$.event_id",
+            #"{"v":1,"kind":"message","app":"im","event_id":"\#(long65)"}"#, "longer than 64 bytes", "$.event_id",
             at: "\"xxx"),
         row(
             #"{"v":1,"kind":"message","app":"im","event_id":"e","sent_ms":-1}"#, "must be a Unix time in milliseconds",
@@ -76,10 +76,10 @@ struct BadRecordTests {
             message(#""conv":{"id":"c","type":"duo"}"#), "must be one of p2p, group, ultra, system, custom",
             "$.conv.type", at: "\"duo"),
         row(
-            message(#""conv":{"id":"\#(long65)\#(long65)","type":"p2p"}"#), "longer than 128 characters", "$.conv.id",
+            message(#""conv":{"id":"\#(long65)\#(long65)","type":"p2p"}"#), "longer than 128 bytes", "$.conv.id",
             at: "\"xxx"),
         row(message(#""msg_id":null"#), "required field is missing", "$.msg_id", at: "{"),
-        row(message(#""msg_id":"\#(long65)""#), "longer than 64 characters", "$.msg_id", at: "\"xxx"),
+        row(message(#""msg_id":"\#(long65)""#), "longer than 64 bytes", "$.msg_id", at: "\"xxx"),
         row(message(#""server_seq":1.0"#), "must be a 64-bit integer", "$.server_seq", at: "1.0"),
         row(message(#""server_seq":1e3"#), "must be a 64-bit integer", "$.server_seq", at: "1e3"),
         row(message(#""from":{}"#), "required field is missing", "$.from.uid", at: "{}"),
@@ -143,7 +143,7 @@ struct BadRecordTests {
         stateRow(bind(#""token":"xyz0""#), "must be bytes in hexadecimal", "$.token.token", at: "\"xyz"),
         stateRow(bind(#""token":"abc""#), "must be bytes in hexadecimal", "$.token.token", at: "\"abc\""),
         stateRow(
-            bind(#""token":"\#(String(repeating: "ab", count: 257))""#), "longer than 512 characters", "$.token.token",
+            bind(#""token":"\#(String(repeating: "ab", count: 257))""#), "longer than 512 bytes", "$.token.token",
             at: "\"abab"),
         stateRow(bind(#""cert":"\#(long65)""#), "longer than 64 bytes", "$.token.cert", at: "\"xxx"),
         stateRow(
@@ -157,7 +157,7 @@ struct BadRecordTests {
         stateRow(
             state("settings", #""phone":"012345678901234567890""#), "longer than 20 bytes", "$.phone", at: "\"0123"),
         stateRow(
-            state("arrived_report", #""device":"d","pid":"p","msg_id":"\#(long65)""#), "longer than 64 characters",
+            state("arrived_report", #""device":"d","pid":"p","msg_id":"\#(long65)""#), "longer than 64 bytes",
             "$.msg_id", at: "\"xxx"),
         stateRow(state("arrived_report", #""device":"d""#), "required field is missing", "$.pid", at: "{"),
         stateRow(bind(#""env":"test""#), "must be one of production, sandbox", "$.token.env", at: "\"test"),
@@ -180,7 +180,7 @@ struct BadRecordTests {
         stateRow(
             state("badge_report", #""device":"d","value":2"#), "required field is missing", "$.client_ms", at: "{"),
         stateRow(
-            state("ack", #""device":"d","conn_epoch":1,"msg_ids":["m","\#(long65)"]"#), "longer than 64 characters",
+            state("ack", #""device":"d","conn_epoch":1,"msg_ids":["m","\#(long65)"]"#), "longer than 64 bytes",
             "$.msg_ids[1]", at: "\"xxx"),
         stateRow(state("open_report", #""device":"d""#), "required field is missing", "$.pid", at: "{"),
     ]

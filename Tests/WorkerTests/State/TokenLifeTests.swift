@@ -144,8 +144,8 @@ struct TokenLifeTests {
         await world.end()
     }
 
-    /// `t1` reads well in a table; a token is hexadecimal.
-    private func hex(_ name: String) -> String { name.replacing("t", with: "f0") }
+    /// `t1` reads well in a table; a token is whole bytes in hexadecimal.
+    private func hex(_ name: String) -> String { name.replacing("t", with: "f00") }
 
     private func hex(_ change: UserState.Change) -> UserState.Change {
         switch change {

@@ -1,4 +1,5 @@
 import APNs
+import Digits
 import Kafka
 import PushCore
 import Redis
@@ -104,8 +105,13 @@ final class BadgeUpdate {
 
     /// Whose badge it is about.
     struct Owner: Hashable {
-        var app: String
-        var uid: String
+        private let app: UTF8Key
+        private let uid: UTF8Key
+
+        init(app: String, uid: String) {
+            self.app = UTF8Key(app)
+            self.uid = UTF8Key(uid)
+        }
     }
 
     var owner: Owner { Owner(app: app.id, uid: uid) }
@@ -119,11 +125,12 @@ final class BadgeUpdate {
 
     /// The newest alert token of each device that is to be told.
     func chooseTargets(nowNanos: UInt64) {
-        let wanted = Set(pushed)
-        var newest: [String: BoundToken] = [:]
-        for token in tokens where token.record.type == .alert && wanted.contains(token.device) {
-            if let other = newest[token.device], other.version >= token.version { continue }
-            newest[token.device] = token
+        let wanted = Set(pushed.map { UTF8Key($0) })
+        var newest: [UTF8Key: BoundToken] = [:]
+        for token in tokens where token.record.type == .alert && wanted.contains(UTF8Key(token.device)) {
+            let device = UTF8Key(token.device)
+            if let other = newest[device], other.version >= token.version { continue }
+            newest[device] = token
         }
         // A device's index travels in a byte of its tags.
         targets = newest.values.sorted { $0.device < $1.device }.prefix(255).map { token in
@@ -136,7 +143,7 @@ final class BadgeUpdate {
 
     /// Devices that were pushed and have no token any more.
     var departed: [String] {
-        let bound = Set(tokens.map(\.device))
-        return pushed.filter { !bound.contains($0) }
+        let bound = Set(tokens.map { UTF8Key($0.device) })
+        return pushed.filter { !bound.contains(UTF8Key($0)) }
     }
 }

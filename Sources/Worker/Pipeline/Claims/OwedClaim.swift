@@ -32,14 +32,16 @@ struct OwedClaim: Sendable {
     /// Nil: no record of this format.
     init?(_ bytes: UnsafeRawBufferPointer, nowMs: Int64) {
         guard let tree = try? JSONTree(parsing: bytes, maxBytes: 1 << 16, maxDepth: 4), tree["v"]?.int == 1,
-            let app = tree["app"]?.string, let uid = tree["uid"]?.string,
-            let kind = tree["owed"]?.string.flatMap(PairKind.init(rawValue:)), let id = tree["id"]?.string,
-            let conversation = tree["conv"]?.string, let sentMs = tree["sent_ms"]?.int,
+            let app = Self.text(tree["app"], EventReader.Limit.id),
+            let uid = Self.text(tree["uid"], EventReader.Limit.user),
+            let kind = Self.text(tree["owed"], 1).flatMap(PairKind.init(rawValue:)),
+            let id = Self.text(tree["id"], EventReader.Limit.id),
+            let conversation = Self.text(tree["conv"], EventReader.Limit.user), let sentMs = tree["sent_ms"]?.int,
             let expireMs = tree["expire_ms"]?.int, let counted = tree["counted"]?.bool
         else { return nil }
         var revoke: Message.Revoke?
-        if let target = tree["target"]?.string,
-            let badge = tree["badge"]?.string.flatMap(Message.Revoke.Badge.init(rawValue:))
+        if let target = Self.text(tree["target"], EventReader.Limit.id),
+            let badge = Self.text(tree["badge"], EventReader.Limit.name).flatMap(Message.Revoke.Badge.init(rawValue:))
         {
             revoke = Message.Revoke(targetMsgID: target, badge: badge)
         }
@@ -47,6 +49,10 @@ struct OwedClaim: Sendable {
             kind: kind, id: id, conversation: conversation, sentMs: sentMs, seq: tree["seq"]?.int, revoke: revoke,
             expireAtMs: expireMs)
         request = ClaimRequest(app: app, uid: uid, subject, counted: counted, nowMs: nowMs)
+    }
+
+    private static func text(_ value: JSONTree?, _ bytes: Int) -> String? {
+        value?.string.flatMap { $0.utf8.count <= bytes ? $0 : nil }
     }
 
     init(_ request: ClaimRequest) {

@@ -1,3 +1,4 @@
+import Digits
 import EventLoop
 import PushCore
 import Telemetry
@@ -13,7 +14,7 @@ extension Dispatcher {
             for index in job.devices.indices where job.devices[index].machine.isMerging {
                 let name = job.devices[index].route.device
                 let ref = job.deviceRef(index)
-                if let known = devices.firstIndex(where: { $0.name == name }) {
+                if let known = devices.firstIndex(where: { $0.name.isSame(as: name) }) {
                     devices[known].refs.append(ref)
                 } else {
                     devices.append((name, [ref]))

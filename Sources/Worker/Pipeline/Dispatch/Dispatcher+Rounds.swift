@@ -1,3 +1,4 @@
+import Digits
 import EventLoop
 import PushCore
 import Redis
@@ -91,7 +92,7 @@ extension Dispatcher {
         var isLate = false
         for index in job.devices.indices {
             guard let dueNanos = job.devices[index].machine.ackDueNanos else { continue }
-            if acknowledged.contains(job.devices[index].route.device) {
+            if acknowledged.containsSame(job.devices[index].route.device) {
                 end(job, index, .online, Reason.acked.rawValue)
             } else if dueNanos <= now, !mayAckBeUnread(dueNanos) {
                 suspect(job, index)

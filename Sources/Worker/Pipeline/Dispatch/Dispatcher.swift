@@ -1,3 +1,4 @@
+import Digits
 import EventLoop
 import PushCore
 import Redis
@@ -181,9 +182,9 @@ final class Dispatcher {
         var turns = takeTurns(job, decision)
         let first = job.devices.count
         for route in decision.routes where job.devices.count < Self.devicesMax && !job.hasRoute(to: route.device) {
-            if candidate.claim?.acceptedDevices.contains(route.device) ?? false { continue }
+            if candidate.claim?.acceptedDevices.containsSame(route.device) ?? false { continue }
             var device = DeviceWork(route: route)
-            if let turn = turns.firstIndex(where: { $0.device == route.device }) {
+            if let turn = turns.firstIndex(where: { $0.device.isSame(as: route.device) }) {
                 device.queueKey = turns.remove(at: turn).key
                 device.inheritsTurn = true
             }
@@ -199,7 +200,8 @@ final class Dispatcher {
         var turns: [(device: String, key: UInt64)] = []
         for index in job.rebound {
             let device = job.devices[index].route.device
-            guard decision.routes.contains(where: { $0.device == device }), replaceInPlace(job, index) else { continue }
+            guard decision.routes.contains(where: { $0.device.isSame(as: device) }), replaceInPlace(job, index)
+            else { continue }
             turns.append((device, job.devices[index].queueKey))
         }
         return turns
@@ -219,7 +221,10 @@ final class Dispatcher {
         for device in claim.acceptedDevices {
             var record = OutcomeRecord(
                 uid: job.uid, device: device, verdict: .accepted, reason: job.isForced ? .forced : .ok)
-            if let token = candidate.recipient.tokens.last(where: { $0.device == device && $0.record.type == .alert }) {
+            let token = candidate.recipient.tokens.last {
+                $0.device.isSame(as: device) && $0.record.type == .alert
+            }
+            if let token {
                 record.pushID = job.pushIDPrefix.id(tokenHex: token.record.hex)
             }
             job.flags.insert(.accepted)
@@ -295,7 +300,8 @@ final class Dispatcher {
     /// True: the device has the message, as it said itself.
     private func endAcknowledged(_ job: RecipientJob, _ index: Int, _ candidate: Candidate) -> Bool {
         let route = job.devices[index].route
-        guard let acknowledged = candidate.acknowledged, acknowledged.contains(route.device), route.way.endsByEarlierAck
+        guard let acknowledged = candidate.acknowledged, acknowledged.containsSame(route.device),
+            route.way.endsByEarlierAck
         else { return false }
         end(job, index, .online, Reason.acked.rawValue)
         return true

@@ -1,3 +1,4 @@
+import Digits
 import PushCore
 import Redis
 
@@ -124,7 +125,7 @@ final class RecipientJob {
 
     /// Something for the device is out or has ended: another route would be a second alert.
     func hasRoute(to device: String) -> Bool {
-        devices.contains { $0.route.device == device && $0.machine.phase != .replaced }
+        devices.contains { $0.route.device.isSame(as: device) && $0.machine.phase != .replaced }
     }
 
     /// A request for the claim of this recipient's event.

@@ -1,3 +1,4 @@
+import Digits
 import PushCore
 
 /// Who is still to be started: given in the event, or read page by page from the group's hash or the index of an activity.
@@ -20,7 +21,7 @@ struct Audience {
     private var cursorServer: UInt32?
     /// An event may name a uid twice. So may a scan, while the hash is resized; that one the dedup key in work tells apart, since
     /// a set of all members of a giant group would cost more than all else that is kept of it.
-    private var seen: Set<String> = []
+    private var seen: Set<UTF8Key> = []
     private var startedCount = 0
     private var isAbandoned = false
 
@@ -87,7 +88,7 @@ struct Audience {
                 ? Member(uid: page[next].uid, level: group == nil ? nil : page[next].level)
                 : Member(uid: given[next], level: nil)
             next += 1
-            if !isPaged, given.count > 1, !seen.insert(member.uid).inserted { continue }
+            if !isPaged, given.count > 1, !seen.insert(UTF8Key(member.uid)).inserted { continue }
             startedCount += 1
             return member
         }

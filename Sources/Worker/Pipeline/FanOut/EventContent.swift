@@ -15,6 +15,8 @@ final class EventContent {
     /// The same for every device; nil: too large, or no Live Activity.
     private let activityPayload: [UInt8]?
     private var headers: TopicHeaders?
+    /// Topics whose headers are kept besides the first; they are searched one by one, and those of more are made each time.
+    private static let topicsKept = 16
     /// Where receivers' tokens have more than one topic.
     private var otherHeaders: [TopicHeaders] = []
 
@@ -58,7 +60,11 @@ final class EventContent {
         if let headers, headers.topic == topic { return headers.value }
         for entry in otherHeaders where entry.topic == topic { return entry.value }
         let made = TopicHeaders(topic: topic, value: makeHeaders(topic: topic))
-        if headers == nil { headers = made } else { otherHeaders.append(made) }
+        if headers == nil {
+            headers = made
+        } else if otherHeaders.count < Self.topicsKept {
+            otherHeaders.append(made)
+        }
         return made.value
     }
 

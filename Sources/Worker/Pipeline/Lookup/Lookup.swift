@@ -1,3 +1,4 @@
+import Digits
 import EventLoop
 import PushCore
 import Redis
@@ -14,7 +15,7 @@ final class Lookup {
     private var leases = LeaseCache()
     private var leaseQueries: SlotTable<LeaseQuery>
     /// The open query of each gateway.
-    private var leaseQueryOf: [String: LeaseQuery] = [:]
+    private var leaseQueryOf: [UTF8Key: LeaseQuery] = [:]
     /// Whom Redis could not answer about; they are read anew together, in their order.
     private var postponed: [RecipientJob] = []
     private var failures = 0
@@ -154,7 +155,7 @@ final class Lookup {
         let now = shard.nowNanos
         var unknown: [String] = []
         for presence in candidate.recipient.presence
-        where presence.state != .off && !unknown.contains(presence.gateway)
+        where presence.state != .off && !unknown.containsSame(presence.gateway)
             && leases.answer(for: presence.gateway, nowNanos: now) == .unknown
         {
             unknown.append(presence.gateway)
@@ -166,14 +167,14 @@ final class Lookup {
     }
 
     private func askLease(of gateway: String, for job: RecipientJob) {
-        if let query = leaseQueryOf[gateway] {
+        if let query = leaseQueryOf[UTF8Key(gateway)] {
             query.waiting.append(job.ref)
             return
         }
         let query = LeaseQuery(gateway: gateway)
         query.ref = leaseQueries.insert(query)
         query.waiting.append(job.ref)
-        leaseQueryOf[gateway] = query
+        leaseQueryOf[UTF8Key(gateway)] = query
         do throws(RedisFault) {
             try shard.store.lease(gateway, tag: Tag(query.ref, .lease).bits)
         } catch {
@@ -196,7 +197,7 @@ final class Lookup {
 
     private func ended(_ query: LeaseQuery, failed: Bool) {
         leaseQueries.remove(query.ref)
-        leaseQueryOf[query.gateway] = nil
+        leaseQueryOf[UTF8Key(query.gateway)] = nil
         for case let job? in query.waiting.map(work.recipient) where job.candidate?.phase == .readingLeases {
             answered(job, failed: failed)
         }
@@ -207,7 +208,7 @@ final class Lookup {
         leases.apply(to: &candidate.recipient, nowNanos: shard.nowNanos)
         for suspect in job.suspects {
             for index in candidate.recipient.presence.indices
-            where candidate.recipient.presence[index].device == suspect.device
+            where candidate.recipient.presence[index].device.isSame(as: suspect.device)
                 && candidate.recipient.presence[index].connectionEpoch == suspect.connectionEpoch
             {
                 candidate.recipient.presence[index].isSuspect = true

@@ -1,3 +1,4 @@
+import Digits
 import PushCore
 
 /// One credential set of an app, or a client that sends with it.
@@ -19,7 +20,7 @@ extension Sequence where Element: CredentialSet {
                 if unable == nil { unable = set }
                 continue
             }
-            if set.credentialName == token.credential { return set }
+            if set.credentialName.isSame(as: token.credential) { return set }
             if fallback == nil { fallback = set }
         }
         return fallback ?? unable

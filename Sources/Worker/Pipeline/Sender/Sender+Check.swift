@@ -1,4 +1,5 @@
 import APNs
+import Digits
 import EventLoop
 import PushCore
 import Redis
@@ -55,7 +56,7 @@ extension Sender {
                 check.isRebound = standing == .rebound
             }
         case .checkAcks:
-            let isAcknowledged = StateStore.devices(reply).contains(job.devices[index].route.device)
+            let isAcknowledged = StateStore.devices(reply).containsSame(job.devices[index].route.device)
             answered(job, index) { $0.isAcknowledged = isAcknowledged }
         default:
             guard let claim = ClaimReply(reply) else { return answered(job, index) { $0.hasFailed = true } }
