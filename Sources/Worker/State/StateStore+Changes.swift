@@ -123,7 +123,7 @@ extension StateStore {
 
     /// Two commands per message, all to one tag.
     func acknowledge(
-        _ app: String, _ uid: String, device: String, _ msgIDs: [String], _ tag: UInt64
+        _ app: String, _ uid: String, device: String, _ msgIDs: ArraySlice<String>, _ tag: UInt64
     ) throws(RedisFault) {
         for msgID in msgIDs {
             try addBriefly("c:k", app, uid, msgID, device, seconds: StateKeys.acknowledgementSeconds, tag)

@@ -1,3 +1,4 @@
+import APNs
 public import PushCore
 public import Redis
 
@@ -71,6 +72,11 @@ public struct UserStateTask: Sendable {
     private let clearsOnRead: Bool
     /// The present report's device had reported this push before.
     var isRepeat = false
+    /// Ids of an `ack` that are written; a step writes a slice of the rest.
+    private var acknowledged = 0
+    /// Two commands each: no record holds up those of others, nor asks for more room than a client has.
+    static let acknowledgedAtOnce = 100
+
     /// A read lowered the badge, this one or an earlier one, and its devices have not been told.
     public private(set) var owesClear = false
 
@@ -102,8 +108,9 @@ public struct UserStateTask: Sendable {
         case .bind(let binding): try sendBind(binding, store, tag)
         case .unbind(let unbinding): try sendUnbind(unbinding, store, tag)
         case .ack(let device, _, let msgIDs):
-            due = 2 * msgIDs.count
-            try store.acknowledge(app, state.uid, device: device, msgIDs, tag)
+            let slice = msgIDs.dropFirst(acknowledged).prefix(Self.acknowledgedAtOnce)
+            due = 2 * slice.count
+            try store.acknowledge(app, state.uid, device: device, slice, tag)
         case .openReport(let report): try sendReport(report, opened: true, store, tag)
         case .arrivedReport(let report): try sendReport(report, opened: false, store, tag)
         case .settings(let change): try store.setSettings(app, state.uid, change, atMs: sentMs, tag)
@@ -123,7 +130,10 @@ public struct UserStateTask: Sendable {
         switch state.change {
         case .bind, .unbind: return move(StepAnswer(reply))
         case .openReport(let report), .arrivedReport(let report): return takeReport(report, reply)
-        case .ack: return due > 0 ? .waiting : .done(.applied(.none))
+        case .ack(_, _, let msgIDs):
+            if due > 0 { return .waiting }
+            acknowledged = min(acknowledged + Self.acknowledgedAtOnce, msgIDs.count)
+            return acknowledged < msgIDs.count ? .next : .done(.applied(.none))
         case .settings, .mute:
             guard let changed = reply.int64 else { return .done(.ignored(.unusable)) }
             return .done(changed > 0 ? .applied(.none) : .ignored(.stale))
@@ -163,7 +173,7 @@ public struct UserStateTask: Sendable {
     /// Tokens are lower-case hex; anything else could not be pushed to, and would break the records.
     private static func isToken(_ hex: String) -> Bool {
         let utf8 = hex.utf8
-        return !utf8.isEmpty && utf8.count <= 512
+        return !utf8.isEmpty && utf8.count <= DeviceToken.digitsMax
             && utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
     }
 }
