@@ -2,6 +2,9 @@ import CYaml
 
 /// Builds the tree from libyaml's events; owns the parser.
 struct TreeReader: ~Copyable {
+    /// Keys are compared and hashed.
+    private static let keyBytesMax = 256
+
     private let source: String
     private let maxDepth: Int
     /// On the heap: libyaml keeps pointers into it.
@@ -72,6 +75,9 @@ struct TreeReader: ~Copyable {
             let (step, place) = try next()
             if case .endMapping = step { return YAMLNode(.mapping(entries), mark: mark(start)) }
             guard case .scalar(let key, _) = step else { throw fault("a key must be a plain word", place) }
+            guard key.utf8.count <= Self.keyBytesMax else {
+                throw fault("a key is longer than \(Self.keyBytesMax) bytes", place)
+            }
             let (valueStep, valuePlace) = try next()
             let value = try node(valueStep, valuePlace, depth: depth + 1)
             if let index = places[key] {

@@ -43,7 +43,7 @@ public struct YAMLNode: Sendable {
 
     /// YAML's null: nothing, `~` or `null`, unquoted.
     public var isNull: Bool {
-        guard case .scalar(let text, quoted: false) = value else { return false }
+        guard case .scalar(let text, quoted: false) = value, text.utf8.count <= 4 else { return false }
         return text.isEmpty || text == "~" || text == "null" || text == "Null" || text == "NULL"
     }
 

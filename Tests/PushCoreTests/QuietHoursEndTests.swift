@@ -29,4 +29,14 @@ import Testing
             QuietHours.endMs(for: recipient, policy: AppPolicy(id: "im", topic: "t"), zones: Zones(), now: day + now)
                 == nil)
     }
+
+    /// What stands in Redis or on a command line may be any number.
+    @Test(arguments: [Int.min, -1, 1440, .max], [Int64.min, 0, .max])
+    func noNumberTraps(minute: Int, now: Int64) {
+        var recipient = Recipient(uid: "me")
+        for (start, end) in [(minute, 5), (5, minute), (minute, minute)] {
+            recipient.settings.dnd = .init(on: true, start: start, end: end, zone: "utc", level: 5)
+            _ = QuietHours.endMs(for: recipient, policy: AppPolicy(id: "im", topic: "t"), zones: Zones(), now: now)
+        }
+    }
 }

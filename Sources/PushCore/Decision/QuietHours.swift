@@ -43,10 +43,12 @@ public struct QuietHours: Sendable, Equatable {
     ) -> Int64? {
         let quiet = QuietHours(recipient, policy: policy, zones: zones, now: now)
         guard quiet.isActive, let window = recipient.settings.dnd else { return nil }
-        let left = (window.end - quiet.minute + 1440) % 1440
+        // Neither is checked here: a day has 1440 minutes, whatever a window says.
+        let end = (window.end % 1440 + 1440) % 1440
+        let left = (end - quiet.minute + 1440) % 1440
         // The minute that has begun counts whole.
-        let begun = now - (now % 60_000 + 60_000) % 60_000
-        return begun + Int64(left == 0 ? 1440 : left) * 60_000
+        let begun = now &- (now % 60_000 + 60_000) % 60_000
+        return begun &+ Int64(left == 0 ? 1440 : left) * 60_000
     }
 
     /// The minute of the local day, 0-1439, also before 1970.

@@ -87,7 +87,7 @@ struct ConfigurationReader {
     }
 
     private func drain(_ section: Section, _ configuration: inout Configuration) {
-        if let seconds = section.seconds("drain_s", atMost: 3600) { configuration.drainSeconds = seconds }
+        if let seconds = section.seconds("drain_s", in: 0.1...3600) { configuration.drainSeconds = seconds }
         let slowest = configuration.apps.map(\.limits.answerSeconds).max() ?? 0
         if configuration.drainSeconds < slowest {
             problems.add(

@@ -1,4 +1,5 @@
 public import APNs
+import Digits
 public import Kafka
 public import Payload
 public import PushCore
@@ -163,7 +164,7 @@ public struct Configuration: Sendable {
         /// The credential that a token's `cert` names; the first for none. Nil: there is no such name.
         public func credential(named name: String?) -> Credential? {
             guard let name else { return credentials.first }
-            return credentials.first { $0.name == name }
+            return credentials.first { $0.name.isSame(as: name) }
         }
     }
 

@@ -37,10 +37,12 @@ extension ConfigurationReader {
         let id = section.requiredString("id")
         let topic = section.requiredString("topic")
         let credentials = credentials(section)
-        if let id, id.count > EventReader.Limit.id {
-            problems.add(section["id"]?.mark ?? section.mark, "\(section.name("id")) is longer than 64 characters")
+        if let id, id.utf8.count > EventReader.Limit.id {
+            problems.add(
+                section["id"]?.mark ?? section.mark,
+                "\(section.name("id")) is longer than \(EventReader.Limit.id) bytes")
         }
-        if let id, id.contains(where: { ":{}".contains($0) }) {
+        if let id, id.utf8.contains(where: { ":{}".utf8.contains($0) }) {
             // `p:{app:uid}`, `gw:` and `g:` are written by others, and could not be told apart.
             problems.add(
                 section["id"]?.mark ?? section.mark,
@@ -49,7 +51,8 @@ extension ConfigurationReader {
         if let topic, !AppPolicy.isTopic(topic) {
             problems.add(
                 section["topic"]?.mark ?? section.mark,
-                "\(section.name("topic")) must be a bundle id: letters, digits, dots and hyphens")
+                "\(section.name("topic")) must be a bundle id: letters, digits, dots and hyphens, at most \(AppPolicy.topicBytesMax)"
+            )
         }
         var app = Configuration.App(
             policy: policy(section, AppPolicy(id: id ?? "", topic: topic ?? "")), credentials: credentials)
@@ -60,7 +63,9 @@ extension ConfigurationReader {
         limits(section, &app.limits)
         if let sends = section.bool("dnd_digest") { app.sendsDigest = sends }
         let coalesce = section.optionalSection("coalesce", keys: ["window_s"])
-        if let seconds = coalesce.number("window_s", in: 0...600, "seconds") { app.coalesceSeconds = seconds }
+        if let seconds = coalesce.seconds("window_s", in: 0.1...600, zeroIsOff: true) {
+            app.coalesceSeconds = seconds
+        }
         if let path = section.string("templates"), let node = section["templates"] {
             app.templates = templates.read(path, at: node.mark)
         }
@@ -86,7 +91,9 @@ extension ConfigurationReader {
         // Nothing tells the devices of a badge that their client counts.
         if policy.badge == .client { policy.clearOnRead = false }
         if let communication = section.bool("communication") { policy.communication = communication }
-        if let language = section.string("default_language") { policy.defaultLanguage = language }
+        if let language = section.string("default_language", atMost: EventReader.Limit.word) {
+            policy.defaultLanguage = language
+        }
         if let zone = section.string("default_tz") {
             if SystemZones().offset(of: zone, at: 0) == nil {
                 problems.add(
@@ -119,6 +126,12 @@ extension ConfigurationReader {
         guard case .mapping(let entries) = node.value, !entries.isEmpty,
             entries.allSatisfy({ if case .mapping = $0.value.value { true } else { false } })
         else { return credential(node, named: "default", path: app.name("credentials")).map { [$0] } ?? [] }
+        if let long = entries.first(where: { $0.key.utf8.count > EventReader.Limit.word }) {
+            problems.add(
+                long.keyMark,
+                "\(app.name("credentials")): a name is longer than \(EventReader.Limit.word) bytes, and no bind could name it"
+            )
+        }
         return entries.compactMap {
             credential($0.value, named: $0.key, path: "\(app.name("credentials")).\($0.key)")
         }
@@ -222,7 +235,7 @@ extension ConfigurationReader {
         if let rate = section.int("rate", in: 0...10_000_000) { limits.rate = rate }
         if let count = section.int("in_flight", in: 1...1_000_000) { limits.inFlight = count }
         if let count = section.int("connections", in: 1...256) { limits.connections = count }
-        if let seconds = section.seconds("answer_s", atMost: 300) { limits.answerSeconds = seconds }
+        if let seconds = section.seconds("answer_s", in: 0.1...300) { limits.answerSeconds = seconds }
         if let tries = section.int("unknown_tries", in: 0...10) { limits.unknownTries = tries }
         removals(section, &limits.removals)
         suspects(section, &limits.suspects)
@@ -236,9 +249,9 @@ extension ConfigurationReader {
 
     private func removals(_ limits: Section, _ brake: inout RemovalBrake.Limits) {
         let section = limits.optionalSection("removals", keys: ["window_s", "minimum", "share", "cool_down_s"])
-        if let seconds = section.seconds("window_s", atMost: 86_400) { brake.windowMs = Int64(seconds * 1000) }
+        if let seconds = section.seconds("window_s", in: 1...86_400) { brake.windowMs = Int64(seconds * 1000) }
         if let count = section.int("minimum", in: 1...1_000_000) { brake.minimum = count }
         if let share = section.number("share", in: 0...1) { brake.share = share }
-        if let seconds = section.seconds("cool_down_s", atMost: 604_800) { brake.coolDownMs = Int64(seconds * 1000) }
+        if let seconds = section.seconds("cool_down_s", in: 1...604_800) { brake.coolDownMs = Int64(seconds * 1000) }
     }
 }

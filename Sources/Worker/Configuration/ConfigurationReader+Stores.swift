@@ -32,7 +32,8 @@ extension ConfigurationReader {
         func take(_ key: String, _ name: inout String) {
             guard let text = section.string(key), let node = section[key] else { return }
             // Kafka's own rule for topic names.
-            let isName = text.utf8.count <= 249 && text != "." && text != ".." && text.utf8.allSatisfy(Self.isTopicByte)
+            let isName =
+                text.utf8.count <= 249 && text.utf8.allSatisfy(Self.isTopicByte) && text != "." && text != ".."
             if isName {
                 name = text
             } else {

@@ -6,6 +6,7 @@ import YAML
 /// dot. A value that begins with `[` or `{` is read as YAML, any other stands as it is.
 struct EnvironmentOverlay {
     static let prefix = "CARILLON__"
+    private static let nameBytesMax = 512
 
     let problems: ProblemList
 
@@ -13,8 +14,9 @@ struct EnvironmentOverlay {
         var root = root
         for (name, value) in environment.sorted(by: { $0.key < $1.key }) where name.hasPrefix(Self.prefix) {
             let mark = YAMLNode.Mark(source: "environment variable \(name)")
-            let path = Self.path(String(name.dropFirst(Self.prefix.count)))
-            guard !path.contains(""), path.count <= 16 else {
+            // Bounded before its steps are folded and compared: a file's keys are no longer.
+            let path = name.utf8.count > Self.nameBytesMax ? [] : Self.path(String(name.dropFirst(Self.prefix.count)))
+            guard !path.isEmpty, !path.contains(""), path.count <= 16 else {
                 problems.add(mark, "names no key; write it like CARILLON__KAFKA__BROKERS")
                 continue
             }

@@ -60,8 +60,18 @@ struct Section {
             problems.add(node.mark, "\(name(key)) must be text")
             return nil
         }
-        guard !text.contains("\0") else {
+        guard !text.utf8.contains(0) else {
             problems.add(node.mark, "\(name(key)) holds a NUL character")
+            return nil
+        }
+        return text
+    }
+
+    /// A text of at most `bytes` bytes.
+    func string(_ key: String, atMost bytes: Int) -> String? {
+        guard let text = string(key) else { return nil }
+        guard text.utf8.count <= bytes else {
+            problems.add(self[key]?.mark ?? mark, "\(name(key)) is longer than \(bytes) bytes")
             return nil
         }
         return text
@@ -87,42 +97,55 @@ struct Section {
         return number
     }
 
-    /// A number of seconds above 0, fractions allowed.
-    func seconds(_ key: String, atMost limit: Double) -> Double? {
+    /// A number of seconds, fractions allowed.
+    ///
+    /// - Parameter zeroIsOff: 0 is allowed too.
+    func seconds(_ key: String, in range: ClosedRange<Double>, zeroIsOff: Bool = false) -> Double? {
         guard let node = self[key] else { return nil }
-        guard case .scalar(let text, quoted: false) = node.value, let number = Double(text), number > 0, number <= limit
-        else {
-            problems.add(node.mark, "\(name(key)) must be a number of seconds above 0, at most \(Int(limit))")
-            return nil
-        }
-        return number
+        if let number = Self.number(node), range.contains(number) || (zeroIsOff && number == 0) { return number }
+        let zero = zeroIsOff ? "0 or " : ""
+        problems.add(node.mark, "\(name(key)) must be \(zero)a number of seconds \(Self.text(range))")
+        return nil
     }
 
     /// A number with or without a fraction.
-    func number(_ key: String, in range: ClosedRange<Double>, _ unit: String = "") -> Double? {
+    func number(_ key: String, in range: ClosedRange<Double>) -> Double? {
         guard let node = self[key] else { return nil }
-        guard case .scalar(let text, quoted: false) = node.value, let number = Double(text), range.contains(number)
-        else {
-            let of = unit.isEmpty ? "" : " of \(unit)"
-            problems.add(
-                node.mark,
-                "\(name(key)) must be a number\(of) from \(Int(range.lowerBound)) to \(Int(range.upperBound))")
-            return nil
+        if let number = Self.number(node), range.contains(number) { return number }
+        problems.add(node.mark, "\(name(key)) must be a number \(Self.text(range))")
+        return nil
+    }
+
+    private static func number(_ node: YAMLNode) -> Double? {
+        guard case .scalar(let text, quoted: false) = node.value else { return nil }
+        return Double(text)
+    }
+
+    /// `from 0.1 to 300`
+    private static func text(_ range: ClosedRange<Double>) -> String {
+        func plain(_ number: Double) -> String {
+            Int(exactly: number).map { String($0) } ?? number.description
         }
-        return number
+        return "from \(plain(range.lowerBound)) to \(plain(range.upperBound))"
     }
 
     func bool(_ key: String) -> Bool? {
         guard let node = self[key] else { return nil }
-        if case .scalar("true", quoted: false) = node.value { return true }
-        if case .scalar("false", quoted: false) = node.value { return false }
+        if case .scalar(let text, quoted: false) = node.value, text.utf8.count <= 5 {
+            if text == "true" { return true }
+            if text == "false" { return false }
+        }
         problems.add(node.mark, "\(name(key)) must be true or false")
         return nil
     }
 
     func word<Word: RawRepresentable<String>>(_ key: String, _ words: [String], _ type: Word.Type) -> Word? {
         guard let node = self[key] else { return nil }
-        if case .scalar(let text, _) = node.value, let word = Word(rawValue: text) { return word }
+        if case .scalar(let text, _) = node.value, text.utf8.count <= EventReader.Limit.name,
+            let word = Word(rawValue: text)
+        {
+            return word
+        }
         problems.add(node.mark, "\(name(key)) must be one of \(words.joined(separator: ", "))")
         return nil
     }

@@ -4,27 +4,35 @@ import Telemetry
 /// The system's time zones (`/usr/share/zoneinfo`), each file read once and kept.
 ///
 /// One per shard, without locks. The first question about a zone reads a small file and so may wait for the disk; from
-/// then on it is a search in an array. Names come from users: they are checked before they become paths, and at most
-/// 1,024 are kept, known or not.
+/// then on it is a search in an array. Names come from users: they are checked before they become paths, and only those
+/// that the system knows are kept, at most 1,024.
 public final class SystemZones: ZoneTable {
+    private static let keptMax = 1_024
+
     private let directory: String
-    private var known: [String: ZoneRules?] = [:]
+    private var known: [String: ZoneRules] = [:]
 
     public init(directory: String = "/usr/share/zoneinfo") {
         self.directory = directory
     }
 
+    /// Zones that are kept.
+    var keptCount: Int { known.count }
+
     public func offset(of zone: String, at ms: Int64) -> Int? {
-        let rules: ZoneRules?
-        if let cached = known[zone] {
-            rules = cached
-        } else {
-            rules = Self.isName(zone) ? read(zone) : nil
-            if known.count >= 1_024 { known.removeAll(keepingCapacity: true) }
-            known[zone] = .some(rules)
-        }
+        guard let rules = rules(of: zone) else { return nil }
         // Floor, so that the last millisecond before 1970 is not 1970.
-        return rules?.offset(at: ms % 1_000 < 0 ? ms / 1_000 - 1 : ms / 1_000)
+        return rules.offset(at: ms % 1_000 < 0 ? ms / 1_000 - 1 : ms / 1_000)
+    }
+
+    /// Names that are none of the tz database are neither looked up nor kept; nor is one that has no file.
+    private func rules(of zone: String) -> ZoneRules? {
+        guard Self.isName(zone) else { return nil }
+        if let rules = known[zone] { return rules }
+        guard let rules = read(zone) else { return nil }
+        if known.count >= Self.keptMax { known.removeAll(keepingCapacity: true) }
+        known[zone] = rules
+        return rules
     }
 
     private func read(_ zone: String) -> ZoneRules? {

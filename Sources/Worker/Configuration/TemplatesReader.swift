@@ -41,6 +41,7 @@ final class TemplatesReader {
         }
         var texts: [String: Templates.Language] = [:]
         for entry in languages.all {
+            bound(entry, EventReader.Limit.word)
             texts[entry.key] = language(entry.value, path: "languages.\(entry.key)")
         }
         return Templates(languages: texts)
@@ -54,6 +55,7 @@ final class TemplatesReader {
         if let contentKeys, contentKeys.all.count > Self.contentKeysMax {
             problems.add(contentKeys.mark, "\(contentKeys.path) has more than \(Self.contentKeysMax) texts")
         }
+        for entry in contentKeys?.all ?? [] { bound(entry, EventReader.Limit.word) }
         if let merged, merged["other"] == nil {
             problems.add(merged.mark, "\(merged.path) needs other: it serves every number without a form of its own")
         }
@@ -62,6 +64,11 @@ final class TemplatesReader {
             types: texts(section.section("types", keys: nil)),
             contentKeys: texts(contentKeys),
             merged: texts(merged))
+    }
+
+    /// A longer one could be named by no record.
+    private func bound(_ entry: YAMLNode.Entry, _ bytes: Int) {
+        if entry.key.utf8.count > bytes { problems.add(entry.keyMark, "a name is longer than \(bytes) bytes") }
     }
 
     private func texts(_ section: Section?) -> [String: String] {

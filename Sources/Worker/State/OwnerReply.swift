@@ -14,7 +14,8 @@ public struct OwnerReply: Sendable, Equatable {
         guard text.skip("1 "), let version = StateKeys.version(of: text.word()) else { return nil }
         isBound = text.skip("b ")
         if !isBound { _ = text.word() }
-        guard let count = text.number(), let uid = text.string(count) else { return nil }
+        guard let count = text.number(), let uid = text.string(count, atMost: EventReader.Limit.user)
+        else { return nil }
         self.uid = uid
         self.version = version
     }
@@ -67,6 +68,10 @@ public struct BadgeReading: Sendable, Equatable {
 
     /// The number that the next push would carry; `size` is the second reply's integer.
     public func badge(size: Int64) -> Int64 {
-        max(0, size - min(past, size)) + max(0, value - taken)
+        // What stands there may be any number: none is below 0, and the sum has an end.
+        let all = max(0, size)
+        let later = all - min(max(0, past), all)
+        let (sum, isAbove) = later.addingReportingOverflow(max(0, max(0, value) - max(0, taken)))
+        return isAbove ? .max : sum
     }
 }

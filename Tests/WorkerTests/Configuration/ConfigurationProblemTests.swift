@@ -43,12 +43,14 @@ struct ConfigurationProblemTests {
         Row(yaml: "x: 1\napps:\n  - topic: t", problem: "f:3: apps[0].id is missing"),
         Row(yaml: "apps:\n  - id: im", problem: "f:2: apps[0].topic is missing"),
         Row(yaml: "apps:\n  - id: im", problem: "f:2: apps[0].credentials is missing"),
+        Row(
+            yaml: "\(String(repeating: "k", count: 257)): 1", problem: "f:1: a key is longer than 256 bytes"),
         Row(yaml: "x: *a", problem: "f:1: aliases (*name) are not supported"),
     ]
 
     static let why: [Row] = [
         app(
-            "coalesce: {window_s: -1}", "apps[0].coalesce.window_s must be a number of seconds from 0 to 600"),
+            "coalesce: {window_s: -1}", "apps[0].coalesce.window_s must be 0 or a number of seconds from 0.1 to 600"),
         app("coalesce: 10", "apps[0].coalesce must be a mapping of keys to values"),
         app("badge: client", "apps[0].badge must be one of server, none"),
         app("communication: 1", "apps[0].communication must be true or false"),
@@ -115,8 +117,22 @@ struct ConfigurationProblemTests {
         app("templates: /no/such/file", "/no/such/file: No such file or directory"),
         app("limits: {in_flight: 0}", "apps[0].limits.in_flight must be a whole number from 1 to 1000000"),
         app("limits: {rate: -1}", "apps[0].limits.rate must be a whole number from 0 to 10000000"),
-        app("limits: {answer_s: 0}", "apps[0].limits.answer_s must be a number of seconds above 0, at most 300"),
-        app("limits: {answer_s: nan}", "apps[0].limits.answer_s must be a number of seconds above 0, at most 300"),
+        app("limits: {answer_s: 0}", "apps[0].limits.answer_s must be a number of seconds from 0.1 to 300"),
+        app("limits: {answer_s: 1e-10}", "apps[0].limits.answer_s must be a number of seconds from 0.1 to 300"),
+        app("limits: {answer_s: 301}", "apps[0].limits.answer_s must be a number of seconds from 0.1 to 300"),
+        app("limits: {answer_s: nan}", "apps[0].limits.answer_s must be a number of seconds from 0.1 to 300"),
+        app(
+            "limits: {removals: {window_s: 1e-9}}",
+            "apps[0].limits.removals.window_s must be a number of seconds from 1 to 86400"),
+        app(
+            "limits: {removals: {cool_down_s: 0.5}}",
+            "apps[0].limits.removals.cool_down_s must be a number of seconds from 1 to 604800"),
+        app(
+            "coalesce: {window_s: 1e-10}",
+            "apps[0].coalesce.window_s must be 0 or a number of seconds from 0.1 to 600"),
+        app(
+            "default_language: \(String(repeating: "x", count: 65))", "apps[0].default_language is longer than 64 bytes"
+        ),
         app("limits: {connections: 0}", "apps[0].limits.connections must be a whole number from 1 to 256"),
         app("proxy: proxy.example.com:3128", "apps[0].proxy must be http://host:port"),
         app("proxy: http://proxy.example.com", "apps[0].proxy must be http://host:port"),
@@ -131,6 +147,18 @@ struct ConfigurationProblemTests {
         Row(
             yaml: good.replacing("- id: im", with: "- id: a:b"),
             problem: "f:4: apps[0].id must not hold ':', '{' or '}': they divide the parts of Redis keys"),
+        Row(
+            yaml: good.replacing("- id: im", with: "- id: \(String(repeating: "中", count: 22))"),
+            problem: "f:4: apps[0].id is longer than 64 bytes"),
+        Row(
+            yaml: good.replacing("com.example.im", with: String(repeating: "a", count: 256)),
+            problem: "f:5: apps[0].topic must be a bundle id: letters, digits, dots and hyphens, at most 255"),
+        Row(
+            yaml: good.replacing(
+                "{key_file: k.p8, ", with: "{\(String(repeating: "n", count: 65)): {key_file: k.p8, "
+            )
+            .replacing("DEF123GHIJ}", with: "DEF123GHIJ}}"),
+            problem: "f:6: apps[0].credentials: a name is longer than 64 bytes"),
         Row(yaml: good.replacing("- id: im", with: "- id: 'a{'"), problem: "f:4: apps[0].id must not hold"),
         Row(yaml: good.replacing("- id: im", with: "- id: '}'"), problem: "f:4: apps[0].id must not hold"),
         Row(
@@ -156,7 +184,8 @@ struct ConfigurationProblemTests {
         top("log: {level: loud}", "log.level must be one of debug, info, warning, error"),
         top("window: {records: 0}", "window.records must be a whole number from 1 to 10000000"),
         top("window: {bytes: 10}", "window.bytes must be a whole number from 1048576 to 1099511627776"),
-        top("drain_s: 0", "drain_s must be a number of seconds above 0, at most 3600"),
+        top("drain_s: 0", "drain_s must be a number of seconds from 0.1 to 3600"),
+        top("drain_s: 1e9", "drain_s must be a number of seconds from 0.1 to 3600"),
         top("drain_s: 4", "drain_s (4.0) must not be below the longest limits.answer_s (5.0)"),
     ]
 

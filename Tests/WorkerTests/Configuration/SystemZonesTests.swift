@@ -1,5 +1,6 @@
 import Testing
-import Worker
+
+@testable import Worker
 
 struct SystemZonesTests {
     let zones = SystemZones()
@@ -38,6 +39,17 @@ struct SystemZonesTests {
     func knowsNoOther(zone: String) {
         #expect(zones.offset(of: zone, at: 0) == nil)
         #expect(zones.offset(of: zone, at: 0) == nil)
+    }
+
+    /// Users name them as they like.
+    @Test func unknownNamesAreNotKept() {
+        for number in 0..<3_000 {
+            #expect(zones.offset(of: "Zone/\(number)", at: 0) == nil)
+            #expect(zones.offset(of: "Zone/\(number)" + String(repeating: "\u{301}", count: 100), at: 0) == nil)
+        }
+        #expect(zones.keptCount == 0)
+        #expect(zones.offset(of: "UTC", at: 0) == 0 && zones.offset(of: "UTC", at: 0) == 0)
+        #expect(zones.keptCount == 1)
     }
 
     @Test func timesAtTheEndsOfTheWorldDoNotTrap() {
