@@ -26,7 +26,7 @@ func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
 /// Set by `make fuzz`: what `Tests/FuzzTests` drives then runs under libFuzzer in place of the test runner.
 let isFuzzing = Context.environment["CARILLON_FUZZ"] != nil
 let fuzzed: [Target.Dependency] = [
-    "APNs", "HTTP2", "EventLoop", "Redis", "JSON", "Worker", "PushCore", "Crypto", "Telemetry",
+    "APNs", "HTTP2", "EventLoop", "Redis", "JSON", "Payload", "Worker", "PushCore", "Crypto", "Telemetry",
     "Processes",
 ]
 let fuzzTarget: Target =
@@ -88,7 +88,7 @@ let package = Package(
         module("LocalServers", ["Processes", "Worker", "Simulator", "Kafka", "EventLoop", "Telemetry"]),
 
         // The executable: the commands, and what several of them share.
-        module("Console", ["Processes", "EventLoop", "JSON"]),
+        module("Console", ["Processes", "EventLoop", "JSON", "Telemetry"]),
         module(
             "Demo", ["Console", "LocalServers", "Processes", "Worker", "Simulator", "EventLoop", "JSON"]),
         module(
@@ -105,9 +105,11 @@ let package = Package(
             ],
             swiftSettings: strict),
 
+        // Stands before the C library's allocator in the tests' program, and counts what each thread asks of it.
+        .target(name: "CCount", path: "Tests/CCount"),
         .target(
             name: "Support",
-            dependencies: ["LocalServers", "Processes", "EventLoop", "Telemetry", "Kafka", "Crypto"],
+            dependencies: ["CCount", "LocalServers", "Processes", "EventLoop", "Telemetry", "Kafka", "Crypto"],
             path: "Tests/Support", swiftSettings: strict),
         tests("Digits", ["Digits"]),
         tests("APNsProtocol", ["APNsProtocol"]),
@@ -127,7 +129,12 @@ let package = Package(
             "Simulator", ["Simulator", "APNsProtocol", "HTTP2", "EventLoop", "Crypto", "Digits", "JSON", "Telemetry"]),
         tests(
             "Worker",
-            ["Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML"]),
+            [
+                "Worker", "APNs", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto",
+                "YAML",
+                "Console",
+            ]),
+        tests("Console", ["Console"]),
         tests("Bench", ["Bench", "Console", "JSON", "Processes"]),
         tests(
             "EndToEnd",

@@ -108,7 +108,11 @@ public struct BenchCommand: Command, Sendable {
 
     private func compare(_ bench: PairBench) async throws -> ExitCode {
         let report = try await bench.run(say)
-        Terminal.out(settings.printsJSON ? report.json : report.text)
+        if settings.printsJSON {
+            Terminal.out(json: report.json)
+        } else {
+            Terminal.out(TerminalText(lines: report.text))
+        }
         return report.isComplete ? .done : .failed
     }
 
@@ -132,7 +136,11 @@ public struct BenchCommand: Command, Sendable {
             say("holding \(settings.held) pushes …\n")
             report.memory = try await MemoryPhase.run(bench)
         }
-        Terminal.out(settings.printsJSON ? report.json : report.text)
+        if settings.printsJSON {
+            Terminal.out(json: report.json)
+        } else {
+            Terminal.out(TerminalText(lines: report.text))
+        }
         if settings.keeps { try await keep(bench) }
         return report.isComplete ? .done : .failed
     }
@@ -164,5 +172,5 @@ public struct BenchCommand: Command, Sendable {
         try worker.stop()
     }
 
-    private func say(_ text: String) { Terminal.err(text) }
+    private func say(_ text: TerminalText) { Terminal.err(text) }
 }

@@ -24,7 +24,11 @@ struct DecideBench {
         let parts = try Parts(settings)
         let direct = median { measure(parts, parts.direct) }
         let group = median { measure(parts, parts.group) }
-        Terminal.out(settings.printsJSON ? json(direct, group) : text(direct, group))
+        if settings.printsJSON {
+            Terminal.out(json: json(direct, group))
+        } else {
+            Terminal.out(TerminalText(lines: text(direct, group)))
+        }
         return .done
     }
 

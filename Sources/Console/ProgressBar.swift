@@ -29,12 +29,13 @@ public struct ProgressBar {
         let now = Loop.monotonicNanos()
         guard now - drawnNanos >= Self.intervalNanos else { return }
         drawnNanos = now
-        Terminal.err("\r\u{1B}[K" + text)
+        Terminal.clearLine()
+        Terminal.err("\(text)")
     }
 
     /// Leaves the line for whatever is printed next.
     public func clear() {
-        if Terminal.isInteractive { Terminal.err("\r\u{1B}[K") }
+        if Terminal.isInteractive { Terminal.clearLine() }
     }
 
     private var text: String {

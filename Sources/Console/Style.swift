@@ -4,18 +4,23 @@ import Glibc
 public enum Style {
     private static let isOn = isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == nil
 
-    public static func bold(_ text: String) -> String { wrap(text, "1") }
-    public static func dim(_ text: String) -> String { wrap(text, "2") }
-    public static func red(_ text: String) -> String { wrap(text, "31") }
-    public static func green(_ text: String) -> String { wrap(text, "32") }
-    public static func yellow(_ text: String) -> String { wrap(text, "33") }
+    public static func bold(_ text: TerminalText) -> TerminalText { wrap(text, "1") }
+    public static func dim(_ text: TerminalText) -> TerminalText { wrap(text, "2") }
+    public static func red(_ text: TerminalText) -> TerminalText { wrap(text, "31") }
+    public static func green(_ text: TerminalText) -> TerminalText { wrap(text, "32") }
+    public static func yellow(_ text: TerminalText) -> TerminalText { wrap(text, "33") }
 
-    /// Blanks up to a width, which counts characters and no colour codes.
-    public static func padded(_ text: String, to width: Int) -> String {
-        text + String(repeating: " ", count: max(0, width - text.count))
+    /// Blanks up to a width, which counts characters; of a text without colours.
+    public static func padded(_ text: TerminalText, to width: Int) -> TerminalText {
+        text + blanks(width - text.text.count)
     }
 
-    private static func wrap(_ text: String, _ code: String) -> String {
-        isOn ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
+    /// So many blanks; none where there is no room.
+    public static func blanks(_ count: Int) -> TerminalText {
+        TerminalText(stringLiteral: String(repeating: " ", count: max(0, count)))
+    }
+
+    private static func wrap(_ text: TerminalText, _ code: String) -> TerminalText {
+        isOn ? TerminalText(text, between: "\u{1B}[\(code)m", and: "\u{1B}[0m") : text
     }
 }

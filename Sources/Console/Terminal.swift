@@ -2,9 +2,18 @@ import Glibc
 
 /// What commands print: whole texts, to standard output or standard error.
 public enum Terminal {
-    public static func out(_ text: String) { write(text, to: STDOUT_FILENO) }
+    public static func out(_ text: TerminalText) { write(text.text, to: STDOUT_FILENO) }
 
-    public static func err(_ text: String) { write(text, to: STDERR_FILENO) }
+    public static func err(_ text: TerminalText) { write(text.text, to: STDERR_FILENO) }
+
+    /// For programs (`--json`): as it is.
+    public static func out(json: String) { write(json, to: STDOUT_FILENO) }
+
+    /// For programs, where standard output is taken.
+    public static func err(json: String) { write(json, to: STDERR_FILENO) }
+
+    /// Empties the line that a person watches.
+    public static func clearLine() { write("\r\u{1B}[K", to: STDERR_FILENO) }
 
     public static let isInteractive = isatty(STDERR_FILENO) == 1
 

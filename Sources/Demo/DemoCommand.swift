@@ -102,17 +102,25 @@ public struct DemoCommand: Command, Sendable {
             """)
         let isInteractive = Terminal.isInteractive
         let outcomes = try await run.play(worker: worker) { settled, total in
-            if isInteractive { Terminal.err("\r\(settled) of \(total) records settled ") }
+            guard isInteractive else { return }
+            Terminal.clearLine()
+            Terminal.err("\(settled) of \(total) records settled ")
         }
-        if isInteractive { Terminal.err("\r\u{1B}[K") }
-        for outcome in outcomes { Terminal.out(printsJSON ? DemoReport.json(outcome) : DemoReport.text(outcome)) }
+        if isInteractive { Terminal.clearLine() }
+        for outcome in outcomes {
+            if printsJSON {
+                Terminal.out(json: DemoReport.json(outcome))
+            } else {
+                Terminal.out(DemoReport.text(outcome))
+            }
+        }
         if !printsJSON { Terminal.out(DemoReport.summary(outcomes)) }
         guard keeps else { return true }
         say("\nhttp://127.0.0.1:\(port)/ stays until ctrl-C\n")
         while true { try await Task.sleep(for: .seconds(3600)) }
     }
 
-    private func say(_ text: String) {
+    private func say(_ text: TerminalText) {
         if printsJSON { Terminal.err(text) } else { Terminal.out(text) }
     }
 }

@@ -1,9 +1,10 @@
+import Console
 import JSON
 
 /// How the demo tells of an event: a line for what happened, a line for each device, and why.
 enum DemoReport {
-    static func text(_ outcome: EventOutcome) -> String {
-        var text = "\(pad(name(outcome.event, "event_id"), 7)) \(headline(outcome.event))\n"
+    static func text(_ outcome: EventOutcome) -> TerminalText {
+        var text: TerminalText = "\(pad(name(outcome.event, "event_id"), 7)) \(headline(outcome.event))\n"
         if let why = outcome.deadLetter { return text + "        ✗ dead letter   \(why)\n" }
         for device in outcome.results { text += line(device) }
         for target in outcome.deliveries { text += delivery(target, outcome) }
@@ -34,16 +35,16 @@ enum DemoReport {
         return String(decoding: writer.bytes, as: UTF8.self) + "\n"
     }
 
-    static func summary(_ outcomes: [EventOutcome]) -> String {
+    static func summary(_ outcomes: [EventOutcome]) -> TerminalText {
         var counts: [String: Int] = [:]
         for device in outcomes.flatMap(\.results) {
             let name = device.reason == "ok" ? device.verdict : "\(device.verdict) (\(device.reason))"
             counts[name, default: 0] += 1
         }
         let letters = outcomes.count { $0.deadLetter != nil }
-        var text = "\n\(outcomes.count) events: "
-        text += counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { "\($0.value) \($0.key)" }
-            .joined(separator: ", ")
+        var text: TerminalText = "\n\(outcomes.count) events: "
+        let sorted = counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+        text += "\(sorted.map { "\($0.value) \($0.key)" }.joined(separator: ", "))"
         if letters > 0 { text += ", \(letters) dead letter" }
         return text + "\n"
     }
@@ -77,12 +78,12 @@ enum DemoReport {
         return words.joined(separator: "  ")
     }
 
-    private static func line(_ device: EventOutcome.Device) -> String {
+    private static func line(_ device: EventOutcome.Device) -> TerminalText {
         let mark = ["accepted": "✓", "online": "✓", "rejected": "✗"][device.verdict] ?? "–"
         let who = device.device.map { "\(device.uid)/\($0)" } ?? device.uid
         var text = "        \(mark) \(pad(who, 28)) \(pad(device.verdict, 11)) \(pad(device.reason, 16))"
         if let payload = device.payload { text += " " + shown(payload, device.result) }
-        return text.trimmingTrailingBlanks + "\n"
+        return "\(text.trimmingTrailingBlanks)\n"
     }
 
     /// What the device shows of a push.
@@ -100,7 +101,7 @@ enum DemoReport {
     }
 
     /// A delivery that no result speaks of: a message without an alert.
-    private static func delivery(_ target: JSONTree, _ outcome: EventOutcome) -> String {
+    private static func delivery(_ target: JSONTree, _ outcome: EventOutcome) -> TerminalText {
         let uid = name(target, "uid")
         let device = name(target, "device")
         let alert = target["alert"]?.bool == true ? "may raise an alert" : "no alert"

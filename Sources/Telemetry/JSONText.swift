@@ -2,8 +2,8 @@
 enum JSONText {
     /// Appends `text` in quotes, at most `limit` bytes of it; returns whether it was cut.
     ///
-    /// RFC 8259 section 7 asks for escapes of the quote, the backslash and U+0000–U+001F. DEL, C1 controls (they start
-    /// terminal sequences too), line separators and the bidi controls that can turn a line around are escaped as well.
+    /// RFC 8259 section 7 asks for escapes of the quote, the backslash and U+0000–U+001F; what else is `Unprintable` is
+    /// escaped as well.
     @discardableResult
     static func appendString(_ text: String, to out: inout [UInt8], limit: Int) -> Bool {
         out.append(UInt8(ascii: "\""))
@@ -29,17 +29,8 @@ enum JSONText {
         case 0x0A: out.append(contentsOf: [0x5C, UInt8(ascii: "n")])
         case 0x09: out.append(contentsOf: [0x5C, UInt8(ascii: "t")])
         case 0x20...0x7E: out.append(UInt8(truncatingIfNeeded: scalar.value))
-        case 0x00...0x1F, 0x7F...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF:
-            appendEscape(scalar.value, to: &out)
+        case _ where Unprintable.contains(scalar): Unprintable.appendEscape(scalar, to: &out)
         default: out.append(contentsOf: UTF8.encode(scalar).map { Array($0) } ?? [])
-        }
-    }
-
-    private static func appendEscape(_ value: UInt32, to out: inout [UInt8]) {
-        out.append(contentsOf: [0x5C, UInt8(ascii: "u")])
-        for shift in [12, 8, 4, 0] as [UInt32] {
-            let digit = UInt8(truncatingIfNeeded: (value >> shift) & 0xF)
-            out.append(digit < 10 ? 48 + digit : 87 + digit)
         }
     }
 }

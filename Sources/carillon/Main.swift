@@ -32,16 +32,16 @@ struct Main {
 
     static func dispatch(_ words: [String]) async -> ExitCode {
         guard let name = words.first, name != "--help", name != "help" else {
-            Terminal.out(overview)
+            Terminal.out(TerminalText(lines: overview))
             return words.isEmpty ? .usage : .done
         }
         guard let command = commands.first(where: { $0.spec.name == name }) else {
-            Terminal.err("carillon: unknown command \"\(name)\"\n\n\(overview)")
+            Terminal.err("carillon: unknown command \"\(name)\"\n\n\(TerminalText(lines: overview))")
             return .usage
         }
         let rest = Array(words.dropFirst())
         if rest.contains("--help") {
-            Terminal.out(command.spec.help)
+            Terminal.out(TerminalText(lines: command.spec.help))
             return .done
         }
         do throws(Arguments.UsageError) {

@@ -46,7 +46,11 @@ struct APNsBench {
                     clientMicros: client.micros, clientPerSecond: client.perSecond, loadMicros: other?.micros,
                     loadPerSecond: other?.perSecond))
         }
-        Terminal.out(settings.printsJSON ? json(rounds) : text(rounds))
+        if settings.printsJSON {
+            Terminal.out(json: json(rounds))
+        } else {
+            Terminal.out(TerminalText(lines: text(rounds)))
+        }
         return .done
     }
 

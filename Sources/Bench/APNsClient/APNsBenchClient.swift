@@ -25,7 +25,7 @@ struct APNsBenchClient {
         let outcome = try await load.run(self)
         await load.end()
         loop.stop()
-        Terminal.out(outcome.json)
+        Terminal.out(json: outcome.json)
         return outcome.accepted == pushes ? .done : .failed
     }
 

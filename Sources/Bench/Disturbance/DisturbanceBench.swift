@@ -31,7 +31,11 @@ struct DisturbanceBench {
             case .frozen: try await frozen(folder)
             case .far: try await far(folder)
             }
-        Terminal.out(settings.printsJSON ? json(figures) : text(figures))
+        if settings.printsJSON {
+            Terminal.out(json: json(figures))
+        } else {
+            Terminal.out(TerminalText(lines: text(figures)))
+        }
         return figures.allSatisfy(\.isMet) ? .done : .failed
     }
 
@@ -253,10 +257,10 @@ struct DisturbanceBench {
                 let what = "others had up to \(BenchReport.tenths(others)) % of the machine"
                 guard left == 0 else {
                     left -= 1
-                    Terminal.err(what + ": once more\n")
+                    Terminal.err("\(what): once more\n")
                     continue
                 }
-                Terminal.err(what + ": the round counts all the same\n")
+                Terminal.err("\(what): the round counts all the same\n")
             }
             played.append(outcomes)
         }

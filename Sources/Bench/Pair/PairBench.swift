@@ -1,3 +1,4 @@
+import Console
 import EventLoop
 import Kafka
 import LocalServers
@@ -41,7 +42,7 @@ struct PairBench {
     /// Binds the users on each side by the side's own worker, then plays the rounds.
     ///
     /// - Parameter say: told what is done next.
-    func run(_ say: (String) -> Void) async throws -> PairReport {
+    func run(_ say: (TerminalText) -> Void) async throws -> PairReport {
         say("binding \(settings.users) users on each side …\n")
         for side in sides {
             _ = try await side.bindUsers()

@@ -77,13 +77,14 @@ final class OperatorPages {
     }
 
     private static func escape(_ text: String) -> String {
-        text.reduce(into: "") { out, character in
-            switch character {
+        // By scalars: with a mark behind it a bracket is another character, but the same to a browser.
+        Unprintable.escaped(text).unicodeScalars.reduce(into: "") { out, scalar in
+            switch scalar {
             case "<": out += "&lt;"
             case ">": out += "&gt;"
             case "&": out += "&amp;"
             case "\"": out += "&quot;"
-            default: out.append(character)
+            default: out.unicodeScalars.append(scalar)
             }
         }
     }

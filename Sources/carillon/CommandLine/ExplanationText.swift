@@ -1,4 +1,5 @@
 import Console
+import Digits
 import JSON
 import PushCore
 import Worker
@@ -8,18 +9,18 @@ enum ExplanationText {
     // MARK: - People
 
     /// The verdicts first, each with its indented steps; what all devices of a user share is told once.
-    static func people(_ report: RecordExplanation, place: String, membersMax: Int) -> String {
+    static func people(_ report: RecordExplanation, place: String, membersMax: Int) -> TerminalText {
         var text = Style.bold("\(place): \(report.title ?? "no event")") + "\n"
         var told: [Explanation.Step] = []
         var uid: String?
         for explanation in report.explanations {
-            if explanation.uid != uid { told = [] }
+            if !explanation.uid.isSame(as: uid) { told = [] }
             uid = explanation.uid
             text += head(explanation)
             for step in explanation.steps where !told.contains(step) { text += line(step) }
             told += explanation.steps
             for header in explanation.headers {
-                text += "       \(Style.dim(Style.padded(header.name, to: 18)))\(header.value)\n"
+                text += "       \(Style.dim(Style.padded("\(header.name)", to: 18)))\(header.value)\n"
             }
             if let payload = explanation.payload {
                 let bytes = String(decoding: payload, as: UTF8.self)
@@ -31,26 +32,26 @@ enum ExplanationText {
         return text
     }
 
-    private static func head(_ explanation: Explanation) -> String {
+    private static func head(_ explanation: Explanation) -> TerminalText {
         let way = explanation.route == .none ? "" : " → \(explanation.route.rawValue)"
         var subject = explanation.uid
         if let device = explanation.device { subject += " / \(device)" }
         if subject.isEmpty { subject = "—" }
-        let verdict: String
+        let verdict: TerminalText
         switch explanation.verdict {
         case Verdict.accepted.rawValue: verdict = Style.green("accepted-if-sent")
         case Verdict.online.rawValue: verdict = Style.green("online")
-        case "state_change": verdict = Style.green(explanation.verdict)
-        case "dead_letter": verdict = Style.red(explanation.verdict)
-        default: verdict = Style.yellow(explanation.verdict)
+        case "state_change": verdict = Style.green("\(explanation.verdict)")
+        case "dead_letter": verdict = Style.red("\(explanation.verdict)")
+        default: verdict = Style.yellow("\(explanation.verdict)")
         }
-        return "  \(Style.bold(subject + way))  \(verdict)  \(explanation.reason)\n"
+        return "  \(Style.bold("\(subject + way)"))  \(verdict)  \(explanation.reason)\n"
     }
 
-    private static func line(_ step: Explanation.Step) -> String {
+    private static func line(_ step: Explanation.Step) -> TerminalText {
         let mark = step.passes ? Style.green("✓") : Style.red("✗")
         let number = step.number < 10 ? " \(step.number)" : "\(step.number)"
-        return "    \(mark) \(number) \(Style.padded(step.name, to: 12)) \(step.outcome)  "
+        return "    \(mark) \(number) \(Style.padded("\(step.name)", to: 12)) \(step.outcome)  "
             + Style.dim("(\(step.input))") + "\n"
     }
 

@@ -1,5 +1,4 @@
 import Console
-import Foundation
 import JSON
 import PushCore
 import Worker
@@ -8,32 +7,32 @@ import Worker
 enum TraceText {
     // MARK: - People
 
-    static func people(_ records: [TraceRecord], app: String, uid: String, hours: Int) -> String {
+    static func people(_ records: [TraceRecord], app: String, uid: String, hours: Int) -> TerminalText {
         let count = records.count == 1 ? "1 event" : "\(records.count) events"
-        var text = "\(Style.bold(uid)) of app \(app): \(count) in the last \(hours) h\n"
+        var text: TerminalText = "\(Style.bold("\(uid)")) of app \(app): \(count) in the last \(hours) h\n"
         for record in records { text += "\n" + people(record) }
         return text
     }
 
-    private static func people(_ record: TraceRecord) -> String {
-        var head = "\(time(record.atMs))  \(Style.bold("\(record.kind.title) \(record.msgID)"))"
+    private static func people(_ record: TraceRecord) -> TerminalText {
+        var head: TerminalText = "\(time(record.atMs))  \(Style.bold("\(record.kind.title) \(record.msgID)"))"
         if record.msgID != record.eventID { head += "  event \(record.eventID)" }
-        head += "  \(Style.dim(age(record)))"
+        head += "  \(Style.dim("\(age(record))"))"
         if record.isResumed { head += Style.yellow("  resumed after an earlier try") }
         var text = head + "\n"
         for step in record.facts.steps {
             let mark = step.passes ? Style.green("✓") : Style.red("✗")
             let number = step.step.rawValue < 10 ? " \(step.step.rawValue)" : "\(step.step.rawValue)"
-            let input = step.input.isEmpty ? "" : Style.dim("  (\(step.input))")
-            text += "  \(mark) \(number) \(Style.padded(step.step.title, to: 12)) \(step.outcome)\(input)\n"
+            let input: TerminalText = step.input.isEmpty ? "" : Style.dim("  (\(step.input))")
+            text += "  \(mark) \(number) \(Style.padded("\(step.step.title)", to: 12)) \(step.outcome)\(input)\n"
         }
         for device in record.devices { text += people(device, of: record) }
         return text
     }
 
-    private static func people(_ device: TraceRecord.Device, of record: TraceRecord) -> String {
-        var parts = [
-            "  → \(Style.padded(device.device ?? "the user", to: 16))",
+    private static func people(_ device: TraceRecord.Device, of record: TraceRecord) -> TerminalText {
+        var parts: [TerminalText] = [
+            "  → \(Style.padded("\(device.device ?? "the user")", to: 16))",
             "\(colored(device.verdict))  \(device.reason)",
         ]
         if let status = device.status { parts.append("status \(status)") }
@@ -43,27 +42,24 @@ enum TraceText {
             parts.append(device.attempts == 1 ? "1 attempt" : "\(device.attempts) attempts")
         }
         if let id = device.pushID, device.attempts > 0 { parts.append(Style.dim("apns_id \(id)")) }
-        if device.atMs != record.atMs { parts.append(Style.dim("\(device.atMs - record.atMs) ms later")) }
+        if device.atMs != record.atMs { parts.append(Style.dim("\(device.atMs &- record.atMs) ms later")) }
         return parts.joined(separator: "  ") + "\n"
     }
 
-    private static func colored(_ verdict: Verdict) -> String {
+    private static func colored(_ verdict: Verdict) -> TerminalText {
         switch verdict {
-        case .accepted, .online: Style.green(verdict.rawValue)
-        case .rejected: Style.red(verdict.rawValue)
-        case .expired, .suppressed, .parked: Style.yellow(verdict.rawValue)
+        case .accepted, .online: Style.green("\(verdict.rawValue)")
+        case .rejected: Style.red("\(verdict.rawValue)")
+        case .expired, .suppressed, .parked: Style.yellow("\(verdict.rawValue)")
         }
     }
 
     private static func age(_ record: TraceRecord) -> String {
-        let ms = record.atMs - record.sentMs
-        return ms < 0 ? "sent \(-ms) ms later by its producer's clock" : "sent \(ms) ms before"
+        let ms = record.atMs &- record.sentMs
+        return ms < 0 ? "sent \(ms.magnitude) ms later by its producer's clock" : "sent \(ms) ms before"
     }
 
-    private static func time(_ ms: Int64) -> String {
-        Date(timeIntervalSince1970: Double(ms) / 1000).formatted(
-            Date.ISO8601FormatStyle(includingFractionalSeconds: true))
-    }
+    private static func time(_ ms: Int64) -> String { TimeText.iso(ms, milliseconds: true) }
 
     // MARK: - Programs
 

@@ -1,6 +1,5 @@
 import Console
 import EventLoop
-import Foundation
 import JSON
 import PushCore
 import Worker
@@ -9,10 +8,10 @@ import Worker
 enum UserText {
     // MARK: - People
 
-    static func people(_ facts: UserFacts, app: String, uid: String) -> String {
-        var text = "\(Style.bold(uid)) of app \(app)\n"
-        text += row("badge", String(facts.badge))
-        for (name, value) in settings(facts.settings) { text += row(name, value) }
+    static func people(_ facts: UserFacts, app: String, uid: String) -> TerminalText {
+        var text: TerminalText = "\(Style.bold("\(uid)")) of app \(app)\n"
+        text += row("badge", "\(facts.badge)")
+        for (name, value) in settings(facts.settings) { text += row(name, "\(value)") }
         if facts.tokens.isEmpty { text += row("tokens", Style.dim("none: nothing can be pushed")) }
         for token in facts.tokens { text += row("token", line(token)) }
         if facts.presence.isEmpty { text += row("presence", Style.dim("none: no gateway has written any")) }
@@ -20,8 +19,8 @@ enum UserText {
         return text
     }
 
-    private static func row(_ name: String, _ value: String) -> String {
-        "  \(Style.dim(Style.padded(name, to: 26)))\(value)\n"
+    private static func row(_ name: String, _ value: TerminalText) -> TerminalText {
+        "  \(Style.dim(Style.padded("\(name)", to: 26)))\(value)\n"
     }
 
     private static func settings(_ settings: UserSettings) -> [(String, String)] {
@@ -48,11 +47,12 @@ enum UserText {
         return "\(two(minute / 60)):\(two(minute % 60))"
     }
 
-    private static func line(_ token: BoundToken) -> String {
+    private static func line(_ token: BoundToken) -> TerminalText {
         let record = token.record
-        var parts = [
-            token.device, record.type.rawValue, TokenHash.short(record.hex), record.environment.rawValue,
-            record.topic, "version \(token.version)", "bound \(time(record.boundMs))",
+        var parts: [TerminalText] = [
+            "\(token.device)", "\(record.type.rawValue)", "\(TokenHash.short(record.hex))",
+            "\(record.environment.rawValue)", "\(record.topic)", "version \(token.version)",
+            "bound \(time(record.boundMs))",
         ]
         for (name, value) in [
             ("cert", record.credential), ("content_key", record.contentKey), ("lang", record.language),
@@ -63,13 +63,13 @@ enum UserText {
         return parts.joined(separator: "  ")
     }
 
-    private static func line(_ device: DevicePresence, _ facts: UserFacts) -> String {
-        var parts = [device.device, device.platform.rawValue, device.state.rawValue]
+    private static func line(_ device: DevicePresence, _ facts: UserFacts) -> TerminalText {
+        var parts: [TerminalText] = ["\(device.device)", "\(device.platform.rawValue)", "\(device.state.rawValue)"]
         let lease = facts.leases[device.gateway]
         if lease != device.gatewayEpoch {
             parts.append(
                 Style.yellow(
-                    "void: \(device.gateway) holds \(lease.map { "epoch \($0)" } ?? "no lease"), "
+                    "void: \(device.gateway) holds \(lease.map { "epoch \($0)" } ?? "no lease" as String), "
                         + "this is of epoch \(device.gatewayEpoch)"))
         } else {
             parts.append(liveness(device))
@@ -81,7 +81,7 @@ enum UserText {
         return parts.joined(separator: "  ")
     }
 
-    private static func liveness(_ device: DevicePresence) -> String {
+    private static func liveness(_ device: DevicePresence) -> TerminalText {
         switch device.liveness(at: Loop.wallMs()) {
         case .dead: "not live: pushed by APNs"
         case .foreground: Style.green("live in foreground")
@@ -89,9 +89,7 @@ enum UserText {
         }
     }
 
-    private static func time(_ ms: Int64) -> String {
-        Date(timeIntervalSince1970: Double(ms) / 1000).formatted(.iso8601)
-    }
+    private static func time(_ ms: Int64) -> String { TimeText.iso(ms) }
 
     // MARK: - Programs
 

@@ -54,14 +54,19 @@ struct BrokerCommand: Command {
             signals.onFirst { ending.resolve(.done) }
             let broker = try MockBroker(brokers: brokers)
             for topic in topics { try broker.createTopic(topic.name, partitions: topic.partitions) }
-            Terminal.out(isJSON ? json(broker) : text(broker))
+            if isJSON { Terminal.out(json: json(broker)) } else { Terminal.out(text(broker)) }
             let isJSON = isJSON
             startReading { line in
                 guard let answer = BrokerOrder.perform(line, on: broker, isJSON: isJSON) else {
                     ending.resolve(.done)
                     return false
                 }
-                if !answer.isEmpty { Terminal.out(answer + "\n") }
+                if answer.isEmpty { return true }
+                if isJSON {
+                    Terminal.out(json: answer + "\n")
+                } else {
+                    Terminal.out(TerminalText(lines: answer + "\n"))
+                }
                 return true
             }
             return await ending.value()
@@ -86,8 +91,8 @@ struct BrokerCommand: Command {
         pthread_detach(thread)
     }
 
-    private func text(_ broker: MockBroker) -> String {
-        var text = "\(Style.bold("bootstrap"))  \(broker.bootstrap)\n"
+    private func text(_ broker: MockBroker) -> TerminalText {
+        var text: TerminalText = "\(Style.bold("bootstrap"))  \(broker.bootstrap)\n"
         for topic in topics { text += "topic      \(topic.name), \(topic.partitions) partitions\n" }
         return text + Style.dim("faults by command on standard input: try `help`; ctrl-C or `quit` ends it") + "\n"
     }

@@ -138,22 +138,23 @@ struct ChannelCommand: Command {
             Terminal.err("carillon channel: \(place): \(fault)\n")
             return .failed
         case .success(let answer):
-            Terminal.out(isJSON ? json(answer, place) : text(answer))
+            if isJSON { Terminal.out(json: json(answer, place)) } else { Terminal.out(text(answer)) }
             return answer.isDone ? .done : .failed
         }
     }
 
-    private func text(_ answer: BroadcastAnswer) -> String {
+    private func text(_ answer: BroadcastAnswer) -> TerminalText {
         let tree = try? JSONTree(parsing: answer.body)
         guard answer.isDone else {
-            return Style.red("✗ refused") + "  \(answer.status) \(tree?["reason"]?.string ?? "")\n"
+            return "\(Style.red("✗ refused"))  \(answer.status) \(tree?["reason"]?.string ?? "" as String)\n"
         }
         switch request {
-        case .create: return (answer.channel ?? "?") + "\n"
-        case .list: return (tree?["channels"]?.array ?? []).compactMap(\.string).map { $0 + "\n" }.joined()
+        case .create: return "\(answer.channel ?? "?" as String)\n"
+        case .list:
+            return (tree?["channels"]?.array ?? []).compactMap(\.string).map { "\($0)\n" as TerminalText }.joined()
         case .read:
             return tree?["message-storage-policy"]?.int == 1 ? "keeps the last broadcast\n" : "keeps nothing\n"
-        case .delete, .send: return Style.green("✓ done") + "  \(answer.status)\n"
+        case .delete, .send: return "\(Style.green("✓ done"))  \(answer.status)\n"
         }
     }
 

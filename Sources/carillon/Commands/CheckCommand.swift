@@ -52,16 +52,18 @@ struct CheckCommand: Command {
         }
         findings.append(Checks.clock())
         if let loaded, !isOffline { findings += await online(loaded) }
-        Terminal.out(isJSON ? findings.map(\.json).joined() : Finding.table(findings))
+        if isJSON { Terminal.out(json: findings.map(\.json).joined()) } else { Terminal.out(Finding.table(findings)) }
         if isBadConfiguration { return .configuration }
         return findings.contains { $0.grade == .fail } ? .failed : .done
     }
 
     private func online(_ configuration: Configuration) async -> [Finding] {
         func tell(_ what: String) {
-            if Terminal.isInteractive { Terminal.err("\r\u{1B}[Kasking \(what) …") }
+            guard Terminal.isInteractive else { return }
+            Terminal.clearLine()
+            Terminal.err("asking \(what) …")
         }
-        defer { if Terminal.isInteractive { Terminal.err("\r\u{1B}[K") } }
+        defer { if Terminal.isInteractive { Terminal.clearLine() } }
         tell("Kafka")
         var findings = Checks.kafka(configuration)
         tell("Redis")
@@ -100,10 +102,10 @@ struct Finding {
         self.init(.fail, subject, problem.source + line, problem.text)
     }
 
-    static func table(_ findings: [Finding]) -> String {
+    static func table(_ findings: [Finding]) -> TerminalText {
         let width = (findings.map(\.subject.count).max() ?? 0) + 2
         let places = min(44, (findings.map(\.place.count).max() ?? 0)) + 2
-        var text = ""
+        var text: TerminalText = ""
         for finding in findings {
             let grade =
                 switch finding.grade {
@@ -111,9 +113,9 @@ struct Finding {
                 case .warn: Style.yellow("warn")
                 case .fail: Style.red("FAIL")
                 }
-            let place = Style.padded(finding.place, to: places)
-            text += "\(grade)  \(Style.padded(finding.subject, to: width))"
-            text += "\(place)\(place.hasSuffix(" ") ? "" : "  ")\(finding.text)\n"
+            let place = Style.padded("\(finding.place)", to: places)
+            text += "\(grade)  \(Style.padded("\(finding.subject)", to: width))"
+            text += "\(place)\(place.text.hasSuffix(" ") ? "" : "  ")\(finding.text)\n"
         }
         let fails = findings.count { $0.grade == .fail }
         let warnings = findings.count { $0.grade == .warn }

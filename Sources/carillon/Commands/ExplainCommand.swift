@@ -39,7 +39,7 @@ struct ExplainCommand: Command {
         case "now": moment = .now
         case "sent": moment = .sent
         case let text:
-            guard let ms = Int64(text), ms > 0 else {
+            guard let ms = Int64(text), ms > 0, ms <= 253_402_300_799_999 else {
                 throw Arguments.UsageError(message: "--at wants now, sent or Unix milliseconds; not \"\(text)\"")
             }
             moment = .at(ms)
@@ -70,10 +70,12 @@ struct ExplainCommand: Command {
                 let report = try await explainer.explain(
                     RecordLine.value(in: line), place: "line \(reader.number)", at: moment)
                 if !isJSON, count > 0 { Terminal.out("\n") }
-                Terminal.out(
-                    isJSON
-                        ? ExplanationText.json(report)
-                        : ExplanationText.people(report, place: "line \(reader.number)", membersMax: membersMax))
+                if isJSON {
+                    Terminal.out(json: ExplanationText.json(report))
+                } else {
+                    Terminal.out(
+                        ExplanationText.people(report, place: "line \(reader.number)", membersMax: membersMax))
+                }
                 if isJSON, report.isCut {
                     Terminal.err("carillon explain: line \(reader.number): only \(membersMax) members; see --members\n")
                 }

@@ -87,9 +87,10 @@ struct RecordCommand: Command {
             case .timedOut: "INCOMPLETE: nothing came for ten seconds; are all brokers up?"
             }
         // Standard output may be the recording itself.
-        let say = out == "-" ? Terminal.err : Terminal.out
+        let isTaken = out == "-"
         guard isJSON else {
-            say("\(bar.done) records of \(topic), \(why), \(bar.secondsText)\n")
+            let text: TerminalText = "\(bar.done) records of \(topic), \(why), \(bar.secondsText)\n"
+            if isTaken { Terminal.err(text) } else { Terminal.out(text) }
             return
         }
         var writer = JSONWriter()
@@ -100,7 +101,8 @@ struct RecordCommand: Command {
         writer.key("seconds")
         writer.double(bar.seconds)
         writer.endObject()
-        say(String(decoding: writer.bytes, as: UTF8.self) + "\n")
+        let json = String(decoding: writer.bytes, as: UTF8.self) + "\n"
+        if isTaken { Terminal.err(json: json) } else { Terminal.out(json: json) }
     }
 }
 

@@ -122,7 +122,7 @@ struct ReplayCommand: Command {
     }
 
     private func report(_ report: ReplayReport, _ stop: StopFlag) -> ExitCode {
-        Terminal.out(isJSON ? report.json : report.text)
+        if isJSON { Terminal.out(json: report.json) } else { Terminal.out(report.text) }
         return report.failures.isEmpty && report.isFlushed && !stop.isSet ? .done : .failed
     }
 }
@@ -140,10 +140,12 @@ struct ReplayReport {
 
     private var rate: Double { seconds > 0 ? Double(written) / seconds : 0 }
 
-    var text: String {
-        var text = "\(Style.bold("\(written) records")) in \(secondsText), "
+    var text: TerminalText {
+        var text: TerminalText = "\(Style.bold("\(written) records")) in \(secondsText), "
         text += "\(ProgressBar.number(rate))/s, \(failures.values.reduce(0, +)) failed\n"
-        for (name, count) in failures.sorted(by: { $0.key < $1.key }) { text += "  \(Style.red(name))  \(count)\n" }
+        for (name, count) in failures.sorted(by: { $0.key < $1.key }) {
+            text += "  \(Style.red("\(name)"))  \(count)\n"
+        }
         if !isFlushed { text += "  \(Style.red("the brokers did not confirm everything within 30 s"))\n" }
         return text
     }

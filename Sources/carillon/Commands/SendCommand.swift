@@ -115,7 +115,7 @@ struct SendCommand: Command {
             report.take(await client.send(push))
         }
         await client.close()
-        Terminal.out(isJSON ? report.json : report.text)
+        if isJSON { Terminal.out(json: report.json) } else { Terminal.out(report.text) }
         return report.isAccepted ? .done : .failed
     }
 
@@ -182,14 +182,14 @@ struct SendReport {
         }
     }
 
-    var text: String {
+    var text: TerminalText {
         var text = isAccepted ? Style.green("✓ accepted") : Style.red("✗ not accepted")
-        if let status { text += "  \(status)\(reason.map { " \($0)" } ?? "")" }
+        if let status { text += "  \(status)\(reason.map { " \($0)" } ?? "" as String)" }
         if let problem { text += "  \(problem)" }
         text += "\n  at       \(place)\n  apns-id  \(id)\n"
         if let milliseconds {
             text += "  time     \(milliseconds) ms"
-            text += connectMs.map { " (and \($0) ms to connect)" } ?? ""
+            if let connectMs { text += " (and \(connectMs) ms to connect)" }
             text += attempts > 1 ? ", \(attempts) attempts\n" : "\n"
         }
         return text

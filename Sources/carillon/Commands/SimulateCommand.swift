@@ -91,12 +91,16 @@ struct SimulateCommand: Command {
             defer { loop.stop() }
             let service = SimulatorService(loop: loop)
             let bound = try await service.start(configuration)
-            Terminal.out(isJSON ? json(credentials, bound) : text(credentials, bound, isTemporary: folder == nil))
+            if isJSON {
+                Terminal.out(json: json(credentials, bound))
+            } else {
+                Terminal.out(text(credentials, bound, isTemporary: folder == nil))
+            }
             await signals.first()
             let counters = await service.counters
             let fault = await service.ledgerFault
             await service.stop()
-            Terminal.out(isJSON ? json(counters) : text(counters))
+            if isJSON { Terminal.out(json: json(counters)) } else { Terminal.out(text(counters)) }
             guard let fault else { return withExtendedLifetime(temporary) { .done } }
             Terminal.err("carillon simulate: \(fault)\n")
             return .failed
@@ -145,8 +149,8 @@ struct SimulateCommand: Command {
         return "https://\(name.contains(":") ? "[\(name)]" : name):\(port)"
     }
 
-    private func text(_ credentials: DemoCredentials, _ port: UInt16, isTemporary: Bool) -> String {
-        let credentialLine =
+    private func text(_ credentials: DemoCredentials, _ port: UInt16, isTemporary: Bool) -> TerminalText {
+        let credentialLine: TerminalText =
             isOpen
             ? "# no provider token is asked for\n"
             : """
@@ -161,7 +165,7 @@ struct SimulateCommand: Command {
             \(Style.dim("# into the app's entry of the configuration:"))
               endpoint: \(endpoint(port))
               ca_file: \(credentials.authorityFile)
-            \(credentialLine)\(isTemporary ? Style.dim("# that folder goes when this ends; --credentials DIR keeps one\n") : "")
+            \(credentialLine)\(isTemporary ? Style.dim("# that folder goes when this ends; --credentials DIR keeps one\n") : "" as TerminalText)
             """
     }
 
@@ -179,8 +183,8 @@ struct SimulateCommand: Command {
         return String(decoding: writer.bytes, as: UTF8.self) + "\n"
     }
 
-    private func text(_ counters: SimulatorCounters) -> String {
-        var text = "\n\(Style.bold("\(counters.requests) requests")), \(counters.accepted) accepted, "
+    private func text(_ counters: SimulatorCounters) -> TerminalText {
+        var text: TerminalText = "\n\(Style.bold("\(counters.requests) requests")), \(counters.accepted) accepted, "
         text += "\(counters.connections) connections, at most \(counters.streamsPeak) streams at once\n"
         for (reason, count) in counters.rejected.sorted(by: { $0.key < $1.key }) {
             text += "  rejected  \(reason)  \(count)\n"

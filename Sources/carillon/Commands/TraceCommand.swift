@@ -66,7 +66,7 @@ struct TraceCommand: Command {
             records = try await desk.traces(app: app, uid: uid, plan: plan, nowMs: Loop.wallMs())
         }
         if isJSON {
-            for record in records { Terminal.out(TraceText.json(record, app: app, uid: uid)) }
+            for record in records { Terminal.out(json: TraceText.json(record, app: app, uid: uid)) }
         } else if !records.isEmpty {
             Terminal.out(TraceText.people(records, app: app, uid: uid, hours: settings.ttlHours))
         }

@@ -37,7 +37,11 @@ struct UserCommand: Command {
         let code: ExitCode
         do throws(RedisFault) {
             let facts = try await desk.user(app: app, uid: uid)
-            Terminal.out(isJSON ? UserText.json(facts, app: app, uid: uid) : UserText.people(facts, app: app, uid: uid))
+            if isJSON {
+                Terminal.out(json: UserText.json(facts, app: app, uid: uid))
+            } else {
+                Terminal.out(UserText.people(facts, app: app, uid: uid))
+            }
             code = .done
         } catch {
             Terminal.err("carillon user: Redis: \(error)\n")

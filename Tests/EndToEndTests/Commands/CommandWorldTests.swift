@@ -4,6 +4,7 @@ import LocalServers
 import Processes
 import Simulator
 import Support
+import Telemetry
 import Testing
 
 /// Commands against broker, Redis and simulator.
@@ -97,6 +98,34 @@ struct CommandWorldTests {
         world.redis.stop()
         let away = try CommandRun("user", "--config", path, "--app", "im", "--user", "bob")
         #expect(away.code == 1 && away.errors.contains("redis.url"), "\(away.errors)")
+        await world.close()
+    }
+
+    /// What a client, a gateway or a producer chose comes before an operator's eyes as text, never as an order to his
+    /// terminal; what programs read stays JSON.
+    @Test func noNameSteersTheTerminal() async throws {
+        let world = try await LocalCluster()
+        let path = try world.writeConfiguration()
+        let hostile = #"x\x1b]0;owned\x07\r\n\x1b[2J\xe2\x80\xae"#
+        let uid = "b\u{9b}31m\u{202e}ob"
+        _ = try world.redis.command(#"HSET "p:{im:\#(uid)}" "\#(hostile)" "fg,ios,\#(hostile),1,1,1,-,\#(hostile),l""#)
+        _ = try world.redis.command(#"HSET "c:u:{im:\#(uid)}" la "1 \#(hostile)" ph "1 1\x1b[2J""#)
+        let event = Self.event.replacing("bob", with: uid).replacing("\"c1\"", with: #""c\u001b[2J\u009b1m\u2066""#)
+        let told = try CommandRun("explain", "--config", path, "--event", "-", "--at", "sent", input: event + "\n")
+        let user = try CommandRun("user", "--config", path, "--app", "im", "--user", uid)
+        let trace = try CommandRun("trace", "--config", path, "--app", "im", "--user", uid)
+        let check = try CommandRun("check", "--offline", "--config", path + "\u{1b}[2J")
+        let send = try CommandRun(
+            "send", "--config", path, "--app", "a\u{1b}[2J", "--token", "abab", "--alert", "hi", "--topic", "t\u{9b}1m")
+        for run in [told, user, trace, check, send] {
+            let text = run.output + run.errors
+            #expect(!text.isEmpty)
+            #expect(
+                !text.unicodeScalars.contains { $0 != "\n" && Unprintable.contains($0) }, "\(text.debugDescription)")
+        }
+        #expect(user.output.contains(#"x\u001b]0;owned\u0007\u000d\n\u001b[2J\u202e"#), "\(user.output)")
+        let json = try CommandRun("user", "--config", path, "--app", "im", "--user", uid, "--json")
+        #expect(try JSONTree(parsing: Array(json.output.utf8))["uid"]?.string == uid)
         await world.close()
     }
 }
