@@ -14,6 +14,12 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case replies
     /// Records of the two input topics.
     case records
+    /// What stands in Redis: users, presence, owners, marks, traces.
+    case state
+    /// A record, its decision and its payload, for a receiver of hostile language, key and id.
+    case decisions
+    /// The configuration's text and the environment that is laid over it.
+    case configuration
 
     /// Runs one input to its end, on the loop.
     func run(_ bytes: UnsafeRawBufferPointer, on loop: Loop) -> [String] {
@@ -23,6 +29,9 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .client: ClientFuzz.run(bytes, on: loop)
         case .replies: ReplyFuzz.run(bytes)
         case .records: RecordFuzz.run(bytes)
+        case .state: StateFuzz.run(bytes)
+        case .decisions: DecisionFuzz.run(bytes)
+        case .configuration: ConfigurationFuzz.run(bytes)
         }
     }
 }

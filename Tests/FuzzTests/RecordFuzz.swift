@@ -7,7 +7,7 @@ enum RecordFuzz {
     static func run(_ bytes: UnsafeRawBufferPointer) -> [String] {
         let topic: RecordClass = (bytes.first ?? 0) & 1 == 0 ? .events : .userState
         let record = Array(bytes.dropFirst())
-        let reader = EventReader(apps: ["im"], maxBytes: 1 << 16)
+        let reader = EventReader(apps: ["im"], maxBytes: 1 << 20)
         let first = read(reader, record, topic)
         // The parser's buffers hold what was read last; that must not show.
         _ = try? reader.read(Array(record.reversed()), of: topic)

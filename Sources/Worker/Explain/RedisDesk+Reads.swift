@@ -78,7 +78,7 @@ extension RedisDesk {
     func collapseID(app: String, msgID: String) async throws(RedisFault) -> String? {
         try await ask(
             { (store, tag) throws(RedisFault) in try store.collapseID(app: app, msgID: msgID, tag: tag) },
-            { $0.isNull ? nil : $0.string })
+            { StateStore.keptCollapseID($0) })
     }
 
     func activityStart(app: String, uid: String, activityID: String) async throws(RedisFault) -> Int64? {

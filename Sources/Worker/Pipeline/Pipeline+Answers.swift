@@ -12,7 +12,7 @@ extension Pipeline: RedisClientDelegate {
         case .presence, .user, .conversation, .group, .activity, .mark: lookup.didReply(tag, reply)
         case .lease: lookup.didReadLease(tag.ref, epoch: reply.isNull ? nil : reply.int64)
         case .members: fanOut.didReadMembers(tag.ref, reply)
-        case .original: fanOut.didReadOriginal(tag.ref, collapseID: reply.isNull ? nil : reply.string)
+        case .original: fanOut.didReadOriginal(tag.ref, collapseID: StateStore.keptCollapseID(reply))
         case .claim, .owner, .claims, .owners: claims.didReply(tag, reply)
         case .acks where claims.isClaiming(tag.ref): claims.didReply(tag, reply)
         case .acks: dispatcher.didReadAcks(tag.ref, StateStore.devices(reply))

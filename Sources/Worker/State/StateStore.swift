@@ -192,12 +192,17 @@ public final class StateStore {
         }
     }
 
-    /// What `keepCollapseID` kept: a text, or null.
+    /// What `keepCollapseID` kept: a text for `keptCollapseID`, or null.
     public func collapseID(app: String, msgID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "GET")
             command.key("c:i", app, msgID)
         }
+    }
+
+    /// The reply of `collapseID`; nil for what no header could hold, which nobody kept.
+    static func keptCollapseID(_ reply: borrowing RedisReply) -> String? {
+        reply.isNull ? nil : CompactText.text(reply.bytes, atMost: EventReader.Limit.id)
     }
 
     // MARK: Acting on a pair
