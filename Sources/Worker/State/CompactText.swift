@@ -67,7 +67,10 @@ struct CompactText {
 
     /// Nil for more than `bytes` bytes: nobody compares or hashes what is over its bound.
     static func text(_ utf8: UnsafeRawBufferPointer, atMost bytes: Int) -> String? {
-        utf8.count <= bytes ? String(decoding: utf8, as: UTF8.self) : nil
+        guard utf8.count <= bytes else { return nil }
+        let text = String(decoding: utf8, as: UTF8.self)
+        // Repaired, a broken byte takes three.
+        return text.utf8.count <= bytes ? text : nil
     }
 
     /// A word that is a decimal number; the word is taken whether it is one or not.

@@ -28,7 +28,8 @@ extension StateStore {
         guard key.count > head.count, key.prefix(head.count).elementsEqual(head),
             let kind = PairKind(rawValue: String(decoding: key[head.count...head.count], as: UTF8.self))
         else { return nil }
-        return (kind, String(decoding: key[(head.count + 1)...], as: UTF8.self))
+        let id = UnsafeRawBufferPointer(rebasing: key[(head.count + 1)...])
+        return CompactText.text(id, atMost: EventReader.Limit.id).map { (kind, $0) }
     }
 
     /// A glob that matches this text alone.

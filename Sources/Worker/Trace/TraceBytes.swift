@@ -152,7 +152,8 @@ private struct TraceReader {
     mutating func text() -> String? {
         guard let count = number(), count >= 0, count <= rest.count, count <= EventReader.Limit.name else { return nil }
         defer { rest = rest.dropFirst(Int(count)) }
-        return String(decoding: rest.prefix(Int(count)), as: UTF8.self)
+        return CompactText.text(
+            UnsafeRawBufferPointer(rebasing: rest.prefix(Int(count))), atMost: EventReader.Limit.name)
     }
 
     mutating func fixed() -> UInt64? {
