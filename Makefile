@@ -41,7 +41,7 @@ test-thread: packages ## the tests under the thread sanitizer
 # Each target for so many seconds; what it learns is kept in .build/fuzz/corpus, what fails in .build/fuzz/found. SwiftPM
 # knows one sanitizer at a time, so the compiler is told of both. Sockets and servers have no part in it.
 FUZZ_SECONDS = 60
-FUZZ_TARGETS = answers session client replies records
+FUZZ_TARGETS = answers session client replies stored records
 fuzz: export CARILLON_FUZZ = 1
 fuzz: export SWIFT_BACKTRACE = enable=no
 # OpenSSL allocates much in each run of the client.
@@ -50,9 +50,10 @@ fuzz: packages ## libFuzzer on what reads outside bytes: FUZZ_SECONDS=60, FUZZ_T
 	swift build --product fuzz --scratch-path .build/fuzz --sanitize=fuzzer -Xswiftc -sanitize=fuzzer,address
 	@set -e; for target in $(FUZZ_TARGETS); do \
 		mkdir -p .build/fuzz/corpus/$$target .build/fuzz/found/$$target; \
+		case $$target in replies|stored) length=65536;; *) length=2048;; esac; \
 		echo "== $$target, $(FUZZ_SECONDS) s"; \
 		CARILLON_FUZZ_TARGET=$$target .build/fuzz/debug/fuzz -max_total_time=$(FUZZ_SECONDS) -timeout=10 \
-			-max_len=2048 -print_final_stats=1 -artifact_prefix=.build/fuzz/found/$$target/ $(ARGS) \
+			-max_len=$$length -print_final_stats=1 -artifact_prefix=.build/fuzz/found/$$target/ $(ARGS) \
 			.build/fuzz/corpus/$$target Tests/Corpus/$$target </dev/null; \
 	done
 

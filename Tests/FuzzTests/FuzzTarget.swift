@@ -12,6 +12,8 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case client
     /// Redis' replies.
     case replies
+    /// Texts that stand in Redis: tokens, presence, marks, badges, owners, traces.
+    case stored
     /// Records of the two input topics.
     case records
 
@@ -22,6 +24,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .session: SessionFuzz.run(bytes)
         case .client: ClientFuzz.run(bytes, on: loop)
         case .replies: ReplyFuzz.run(bytes)
+        case .stored: StoredFuzz.run(bytes)
         case .records: RecordFuzz.run(bytes)
         }
     }

@@ -62,11 +62,13 @@ public struct BadgeReading: Sendable, Equatable {
         else {
             return
         }
-        (self.value, self.taken, self.past) = (value, taken, past)
+        // Whatever stands there, the sums stay numbers.
+        (self.value, self.taken, self.past) = (StateKeys.time(value), StateKeys.time(taken), StateKeys.time(past))
     }
 
     /// The number that the next push would carry; `size` is the second reply's integer.
     public func badge(size: Int64) -> Int64 {
-        max(0, size - min(past, size)) + max(0, value - taken)
+        let size = StateKeys.time(size)
+        return size - min(past, size) + max(0, value - taken)
     }
 }
