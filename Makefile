@@ -43,7 +43,7 @@ test-thread: packages ## the tests under the thread sanitizer
 FUZZ_SECONDS = 60
 FUZZ_TARGETS = answers session client replies records state decisions configuration
 # Where size matters inputs grow to 1 MB, slowly: what is found in a small one is found sooner.
-FUZZ_LONG = records state decisions configuration
+FUZZ_LONG = replies records state decisions configuration
 fuzz: export CARILLON_FUZZ = 1
 fuzz: export SWIFT_BACKTRACE = enable=no
 # OpenSSL allocates much in each run of the client.

@@ -20,9 +20,6 @@ public final class RedisClient {
         case closed
     }
 
-    /// The greeting's steps by their tags; the last one's answer makes the connection ready.
-    static let identityGreeting: UInt64 = 2
-    static let lastGreeting: UInt64 = 3
     private static let scriptsMax = 64
 
     /// Hears all replies; not held: it lives as long as the client, or takes itself out before it goes. Set it before
@@ -34,6 +31,8 @@ public final class RedisClient {
     public let endpoint: RedisEndpoint
     public let limits: RedisLimits
     public private(set) var state = State.idle
+    /// Why the last connection ended or was not made; nil once one is ready.
+    public private(set) var lastFault: RedisFault?
     /// Rises with each connection that became ready; 0 before the first.
     public private(set) var connectionCount: UInt32 = 0
     /// Rises when a connection became ready to another server process than the last one; 0 before the first.
@@ -41,6 +40,8 @@ public final class RedisClient {
     /// A scan's cursor is good within one process only. Where the server does not tell its `run_id` (a user without
     /// INFO), each connection counts as one to another process. Current when `didChange` tells `.ready`.
     public private(set) var serverGeneration: UInt32 = 0
+    /// What the server of the last connection that became ready told of itself.
+    public private(set) var server = RedisServerFacts()
 
     private let loop: Loop
     private let log: Log
@@ -53,8 +54,14 @@ public final class RedisClient {
     private var retryTimer: LoopTimer?
     private var builder: RedisCommand?
     private var scripts: [RedisScript] = []
-    /// The `run_id` of the last server; nil where it did not tell.
-    private var runID: [UInt8]?
+    private var lines = LogLimiter<Line>()
+
+    /// Lines of the log that a connection which comes and goes would repeat.
+    private enum Line: Hashable {
+        case ready
+        case away(RedisFault.Code)
+        case mayEvict
+    }
 
     /// A client that `start()` connects. Throws when the endpoint wants TLS and its authorities cannot be read.
     public init(
@@ -221,33 +228,44 @@ public final class RedisClient {
         }
     }
 
-    /// Login, database, which process answers, and a PING that shows whether it takes commands from us at all.
+    /// Login, database, what the server is, and a script that shows whether it takes calls from us at all.
     func greet(_ connection: RedisConnection) {
-        var steps: [(tag: UInt64, words: [String])] = []
-        if let password = endpoint.password {
-            steps.append((0, ["AUTH"] + (endpoint.user.map { [$0] } ?? []) + [password.text]))
-        }
-        if endpoint.database != 0 { steps.append((1, ["SELECT", String(endpoint.database)])) }
-        steps.append((Self.identityGreeting, ["INFO", "server"]))
-        steps.append((Self.lastGreeting, ["PING"]))
         var command = takeBuilder()
-        for step in steps {
-            for word in step.words { command.arg(word) }
-            connection.send(command, .handshake, 0, step.tag, timeoutNanos: limits.connectTimeoutNanos)
-            // The password does not stay in the storage that later commands share.
-            command.wipe()
+        for (step, words) in Greeting.commands(endpoint) {
+            for word in words { command.arg(word) }
+            connection.send(command, .handshake, 0, step.rawValue, timeoutNanos: limits.connectTimeoutNanos)
+            command.reset()
         }
         builder = consume command
     }
 
     func becameReady(_ connection: RedisConnection) {
-        guard connection === self.connection else { return }
         metrics.connects.add()
         connectionCount &+= 1
-        if connection.runID == nil || connection.runID != runID { serverGeneration &+= 1 }
-        runID = connection.runID
-        log.info("Redis is ready", ["redis": .string(endpoint.description)])
+        let facts = connection.greeting.facts
+        if facts.runID == nil || facts.runID != server.runID { serverGeneration &+= 1 }
+        server = facts
+        lastFault = nil
+        tellReady(facts)
         change(to: .ready)
+    }
+
+    private func tellReady(_ facts: RedisServerFacts) {
+        let place = LogValue.string(endpoint.description)
+        if let untold = lines.admit(.ready, nowNanos: loop.nowNanos) {
+            log.info(
+                "Redis is ready",
+                [
+                    "redis": place, "version": .string(facts.version ?? "unknown"),
+                    "role": .string(facts.roleName), "suppressed": .int(Int(clamping: untold)),
+                ])
+        }
+        guard let policy = facts.evictionPolicy, policy != RedisServerFacts.safePolicy,
+            let untold = lines.admit(.mayEvict, nowNanos: loop.nowNanos)
+        else { return }
+        log.warning(
+            "Redis may throw state away: set maxmemory-policy noeviction",
+            ["redis": place, "policy": .string(policy), "suppressed": .int(Int(clamping: untold))])
     }
 
     func observe(_ entry: Pipeline.Entry, nowNanos: UInt64) {
@@ -297,16 +315,20 @@ public final class RedisClient {
     private func retryLater(_ fault: RedisFault) {
         guard state != .closed else { return }
         metrics.count(fault.code)
+        lastFault = fault
         var random = SystemRandomNumberGenerator()
         failures += 1
         let wait = backoff.delayNanos(failures: failures, random: &random)
         retryTimer?.arm(afterNanos: wait)
-        log.warning(
-            "Redis is away, will connect again",
-            [
-                "redis": .string(endpoint.description), "code": .string(fault.code.name),
-                "wait_ms": .int(Int(wait / 1_000_000)),
-            ])
+        if let untold = lines.admit(.away(fault.code), nowNanos: loop.nowNanos) {
+            log.warning(
+                "Redis is away, will connect again",
+                [
+                    "redis": .string(endpoint.description), "code": .string(fault.code.name),
+                    "why": .string(fault.publicText), "wait_ms": .int(Int(wait / 1_000_000)),
+                    "suppressed": .int(Int(clamping: untold)),
+                ])
+        }
         change(to: .waiting(fault))
     }
 

@@ -15,8 +15,7 @@ final class RedisConnection: LinkOwner {
     /// Scripts that this server has seen on this connection, by index in the client's table.
     private(set) var loadedScripts: UInt64 = 0
 
-    /// What the server said to be its process; nil where it did not.
-    private(set) var runID: [UInt8]?
+    private(set) var greeting = Greeting()
 
     private unowned let client: RedisClient
     private let loop: Loop
@@ -30,9 +29,11 @@ final class RedisConnection: LinkOwner {
     private var isLive = true
     /// An error reply showed that this connection is of no more use; it ends when the replies at hand are told.
     private var endingFault: RedisFault?
+    private let replyBytesMax: Int
 
     init(client: RedisClient, loop: Loop, link: Link, replyBytesMax: Int) throws(RedisFault) {
         reader = try ReplyReader(replyBytesMax: replyBytesMax)
+        self.replyBytesMax = replyBytesMax
         self.client = client
         self.loop = loop
         self.link = link
@@ -121,30 +122,34 @@ final class RedisConnection: LinkOwner {
 
     private func takeReplies(_ client: RedisClient, _ delegate: (any RedisClientDelegate)?, _ nowNanos: UInt64) {
         while isLive {
-            switch reader.next() {
+            let next = reader.next()
+            switch next {
             case .needsBytes: return
             case .broken: return end(RedisFault(.protocolViolation, reader.brokenText))
-            case .reply:
+            case .reply, .tooLarge:
                 guard let entry = pipeline.popFirst() else {
                     return end(RedisFault(.protocolViolation, "a reply that nobody asked for"))
                 }
-                answer(entry, client, delegate, nowNanos)
+                if next == .reply {
+                    let reply = RedisReply(reader.arena, 0)
+                    let fault = reply.kind == .error ? RedisFault(errorReply: reply.bytes) : nil
+                    answer(entry, reply, fault, client, delegate, nowNanos)
+                } else {
+                    answer(
+                        entry, RedisReply(none: reader.arena),
+                        RedisFault(.tooLarge, "the reply is over \(replyBytesMax) bytes"), client, delegate, nowNanos)
+                }
                 reader.release()
             }
         }
     }
 
     private func answer(
-        _ entry: Pipeline.Entry, _ client: RedisClient, _ delegate: (any RedisClientDelegate)?, _ nowNanos: UInt64
+        _ entry: Pipeline.Entry, _ reply: borrowing RedisReply, _ fault: RedisFault?, _ client: RedisClient,
+        _ delegate: (any RedisClientDelegate)?, _ nowNanos: UInt64
     ) {
-        let reply = RedisReply(reader.arena, 0)
-        let fault = reply.kind == .error ? RedisFault(errorReply: reply.bytes) : nil
         switch entry.purpose {
-        case .handshake where entry.tag == RedisClient.identityGreeting:
-            // Whatever refuses this alone is no reason not to work with the server.
-            if fault == nil { runID = Self.runID(in: reply.bytes) }
-            return
-        case .handshake: return greeted(step: entry.tag, fault)
+        case .handshake: return greeted(entry.tag, reply.bytes, fault)
         case .script(let index):
             if fault?.code == .noScript { return resend(entry, index: Int(index)) }
             kept.drop(entry.keptBytes)
@@ -155,7 +160,8 @@ final class RedisConnection: LinkOwner {
             delegate?.redis(client, didReply: entry.tag, reply: reply)
             return
         }
-        if Self.endsConnection(fault) { endingFault = fault }
+        // A new connection may meet another server, log in anew, or be told at its greeting what is wrong.
+        if fault.scope == .server, endingFault == nil { endingFault = fault }
         if fault.code == .readOnly { endSoon(client) }
         client.failed(entry.tag, fault)
     }
@@ -174,27 +180,18 @@ final class RedisConnection: LinkOwner {
         if !isKnown { client.failed(entry.tag, RedisFault(.noScript)) }
     }
 
-    /// The value of the line `run_id:…` of INFO's answer: forty hexadecimal digits today; nil for none and for more than
-    /// 64 bytes.
-    static func runID(in info: UnsafeRawBufferPointer) -> [UInt8]? {
-        let name = Array("run_id:".utf8)
-        for line in info.split(separator: UInt8(ascii: "\n")) where line.starts(with: name) {
-            let value = line.dropFirst(name.count).prefix { $0 != UInt8(ascii: "\r") }
-            return value.isEmpty || value.count > 64 ? nil : Array(value)
+    private func greeted(_ tag: UInt64, _ bytes: UnsafeRawBufferPointer, _ fault: RedisFault?) {
+        guard let step = Greeting.Step(rawValue: tag) else { return }
+        switch greeting.answered(step, bytes, fault) {
+        case .waiting: return
+        case .refused(let fault): return end(fault)
+        case .ready: break
         }
-        return nil
-    }
-
-    private func greeted(step: UInt64, _ fault: RedisFault?) {
-        if let fault {
-            // A user may be allowed our commands and not PING; the answer shows that he is logged in.
-            guard step == RedisClient.lastGreeting, fault.text.hasPrefix("NOPERM") else { return end(fault) }
-        }
-        guard step == RedisClient.lastGreeting else { return }
         // Commands have another time limit than the greeting, so the timer starts afresh with the first of them.
         timer?.cancel()
         isReady = true
         readyNanos = loop.nowNanos
+        if greeting.facts.isReplica ?? false { endSoon(client) }
         client.becameReady(self)
     }
 
@@ -205,16 +202,6 @@ final class RedisConnection: LinkOwner {
             end(RedisFault(.readOnly, "the server is a replica"))
         }
         readOnlyTimer?.arm(afterNanos: client.limits.readOnlyNanos)
-    }
-
-    /// After these the server will refuse what follows as well; a new connection may meet another one, or log in anew.
-    private static func endsConnection(_ fault: RedisFault) -> Bool {
-        switch fault.code {
-        case .loading: true
-        // NOPERM, of the same code, is about one command: another login would be told the same.
-        case .authentication: fault.isLoggedOut
-        default: false
-        }
     }
 
     // MARK: The end
@@ -245,7 +232,7 @@ final class RedisConnection: LinkOwner {
             if isFirst, cause.code == .protocolViolation { return (entry.tag, cause) }
             let code = Pipeline.lossCode(
                 of: entry, flushedOffset: flushed, nowNanos: loop.nowNanos, timedOut: cause.code == .timeout)
-            return (entry.tag, RedisFault(code, cause.text))
+            return (entry.tag, RedisFault(code, because: cause))
         }
         return nil
     }

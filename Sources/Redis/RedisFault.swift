@@ -1,9 +1,9 @@
 /// Why a command has no reply.
 ///
 /// Equality is by code. `text` is for people and cut short; a server's error may quote arguments, so it belongs
-/// neither in a log nor in a label.
+/// neither in a log nor in a label: `publicText` does.
 public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The kinds of faults. Those below `server error` come from Redis: the command was seen there.
+    /// The kinds of faults. What each means for the caller stands in `scope`.
     public enum Code: Sendable, Hashable {
         /// There is no usable connection now; nothing was written.
         case notConnected
@@ -13,18 +13,30 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         case timeout
         /// The connection ended first. Unless `wasSent`, Redis cannot have seen the whole command.
         case connectionLost(wasSent: Bool)
-        /// The server spoke something that is not RESP2, or more than the limit allows.
+        /// The server spoke something that is not RESP2.
         case protocolViolation
         /// TCP, TLS or name resolution failed.
         case unreachable
+        /// The server answers and cannot be worked with: too old, a Sentinel, one node of a cluster. `text` is this
+        /// client's own, with the cure.
+        case unsupported
+        /// The reply is over `RedisLimits.replyBytesMax`; it was passed over, and the connection goes on.
+        case tooLarge
 
         // Server errors, by the first word of the reply.
         case authentication
+        case noPermission
         case loading
+        case masterDown
         case readOnly
         case moved
+        case ask
         case clusterDown
+        case tryAgain
+        case crossSlot
         case noScript
+        /// A script failed in its midst: what it read of its keys is not what it can read.
+        case scriptFailed
         case outOfMemory
         case busy
         case wrongType
@@ -39,12 +51,20 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
             case .connectionLost: "connection_lost"
             case .protocolViolation: "protocol"
             case .unreachable: "unreachable"
+            case .unsupported: "unsupported"
+            case .tooLarge: "too_large"
             case .authentication: "authentication"
+            case .noPermission: "no_permission"
             case .loading: "loading"
+            case .masterDown: "master_down"
             case .readOnly: "read_only"
             case .moved: "moved"
+            case .ask: "ask"
             case .clusterDown: "cluster_down"
+            case .tryAgain: "try_again"
+            case .crossSlot: "cross_slot"
             case .noScript: "no_script"
+            case .scriptFailed: "script_failed"
             case .outOfMemory: "out_of_memory"
             case .busy: "busy"
             case .wrongType: "wrong_type"
@@ -53,79 +73,125 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
+    /// What a fault is about, and so who has to act on it.
+    public enum Scope: Sendable, Equatable {
+        /// This connection; the command may be sent again on the next one.
+        case connection
+        /// The server as it stands: it will refuse what follows as well. The connection ends, nothing is decided by what
+        /// could not be read, and the next greeting shows whether it can be worked with.
+        case server
+        /// Writes: the server is full or a replica, and answers reads.
+        case writes
+        /// How this call was made; another way of asking is answered.
+        case call
+        /// This very key, and no waiting mends it: others of the same connection go well.
+        case key
+    }
+
     static let textMax = 200
 
     public let code: Code
     public let text: String
+    /// The text is the server's, not this client's.
+    private let isQuoted: Bool
 
     /// A fault of this kind, as a test or a stand-in for a server makes one.
     public init(_ code: Code, _ text: String = "") {
         self.code = code
         self.text = text
+        isQuoted = false
     }
 
-    /// Reads an error reply such as `WRONGTYPE Operation against a key …`.
-    init(errorReply bytes: UnsafeRawBufferPointer) {
-        let word = bytes.prefix { $0 != UInt8(ascii: " ") }
-        code = Self.code(word: String(decoding: word.prefix(32), as: UTF8.self))
+    /// What a command hears of another's fault.
+    init(_ code: Code, because cause: RedisFault) {
+        self.code = code
+        text = cause.text
+        isQuoted = cause.isQuoted
+    }
+
+    /// Reads an error reply such as `WRONGTYPE Operation against a key …`, also one within an array.
+    public init(errorReply bytes: UnsafeRawBufferPointer) {
         text = String(decoding: bytes.prefix(Self.textMax), as: UTF8.self)
+        code = Self.code(of: bytes)
+        isQuoted = true
+    }
+
+    public var scope: Scope {
+        switch code {
+        case .notConnected, .overloaded, .timeout, .connectionLost, .protocolViolation, .unreachable: .connection
+        case .authentication, .noPermission, .loading, .masterDown, .moved, .ask, .clusterDown, .tryAgain, .busy,
+            .unsupported, .refused:
+            .server
+        case .readOnly, .outOfMemory: .writes
+        case .crossSlot, .noScript: .call
+        case .wrongType, .scriptFailed, .tooLarge: .key
+        }
     }
 
     /// False where Redis provably did not carry the command out, so that sending it again is free.
     public var mayHaveRun: Bool {
         switch code {
-        case .notConnected, .overloaded, .unreachable, .connectionLost(wasSent: false): false
-        case .loading, .readOnly, .moved, .clusterDown, .noScript, .busy: false
-        case .authentication: !isLoggedOut
-        // A script may meet these, NOPERM too, in its midst, after it has written.
-        case .outOfMemory, .wrongType, .refused: true
-        case .timeout, .connectionLost(wasSent: true), .protocolViolation: true
+        case .notConnected, .overloaded, .unreachable, .connectionLost(wasSent: false), .unsupported: false
+        case .authentication, .loading, .masterDown, .readOnly, .moved, .ask, .clusterDown, .tryAgain, .crossSlot,
+            .noScript, .busy:
+            false
+        // A script may meet these in its midst, after it has written.
+        case .noPermission, .outOfMemory, .wrongType, .scriptFailed, .refused: true
+        case .timeout, .connectionLost(wasSent: true), .protocolViolation, .tooLarge: true
         }
     }
 
-    /// The server answers and reads, but took not this write: it is full, a replica, or refuses this very command.
-    public var refusesWrite: Bool {
-        switch code {
-        case .outOfMemory, .readOnly, .wrongType, .refused: true
-        case .authentication: !isLoggedOut
-        default: false
-        }
-    }
+    /// The server answers and reads, but took not this write.
+    public var refusesWrite: Bool { scope == .writes || scope == .key }
 
-    /// The server answers, and this very key or command is what it refuses: others of the same connection go well.
-    public var isAboutOneKey: Bool {
-        switch code {
-        case .wrongType, .refused, .moved, .clusterDown: true
-        case .authentication: !isLoggedOut
-        default: false
-        }
-    }
+    /// No waiting mends it: the key holds something of another kind, or more than can be read.
+    public var isLasting: Bool { scope == .key }
 
-    /// The server shares keys out over several places and takes no call that names keys of two of them.
-    public var refusesManySlots: Bool { code == .clusterDown && text.hasPrefix("CROSSSLOT") }
-
-    /// No waiting mends it: the key holds something of another kind, or the command is one that this server never takes.
-    public var isLasting: Bool { code == .wrongType || code == .refused }
-
-    /// NOAUTH: the connection counts as nobody's, and nothing at all was carried out.
-    var isLoggedOut: Bool { code == .authentication && text.hasPrefix("NOAUTH") }
+    /// For logs and pages: the code, and the text where it is this client's own.
+    public var publicText: String { isQuoted ? code.name : description }
 
     public var description: String { text.isEmpty ? code.name : "\(code.name): \(text)" }
 
     public static func == (left: RedisFault, right: RedisFault) -> Bool { left.code == right.code }
 
-    private static func code(word: String) -> Code {
-        switch word {
-        case "NOAUTH", "WRONGPASS", "NOPERM": .authentication
-        case "LOADING", "MASTERDOWN": .loading
+    private static func code(of reply: UnsafeRawBufferPointer) -> Code {
+        switch String(decoding: reply.prefix(32).prefix { $0 != UInt8(ascii: " ") }, as: UTF8.self) {
+        case "NOAUTH", "WRONGPASS": .authentication
+        case "NOPERM": .noPermission
+        case "LOADING": .loading
+        case "MASTERDOWN": .masterDown
         case "READONLY": .readOnly
-        case "MOVED", "ASK": .moved
-        case "CLUSTERDOWN", "TRYAGAIN", "CROSSSLOT": .clusterDown
+        case "MOVED": .moved
+        case "ASK": .ask
+        case "CLUSTERDOWN": .clusterDown
+        case "TRYAGAIN": .tryAgain
+        case "CROSSSLOT": .crossSlot
         case "NOSCRIPT": .noScript
         case "OOM", "MISCONF", "NOREPLICAS": .outOfMemory
         case "BUSY": .busy
         case "WRONGTYPE": .wrongType
+        case "ERR": codeOfScript(reply)
         default: .refused
+        }
+    }
+
+    /// `ERR <what> script: <digest>, on @user_script:<line>.`: an error of a script's own; a right that only its command
+    /// lacks is told so too.
+    private static func codeOfScript(_ reply: UnsafeRawBufferPointer) -> Code {
+        guard contains(reply, "user_script:") else { return .refused }
+        // The second one is how Redis 7.2 and newer say it.
+        let isForbidden =
+            contains(reply, "The user executing the script can't") || contains(reply, "ACL failure in script")
+        return isForbidden ? .noPermission : .scriptFailed
+    }
+
+    private static func contains(_ reply: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
+        let wanted = UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
+        // Redis cuts its own errors far below this.
+        let text = UnsafeRawBufferPointer(rebasing: reply.prefix(4096))
+        guard text.count >= wanted.count else { return false }
+        return (0...(text.count - wanted.count)).contains { start in
+            text[start..<(start + wanted.count)].elementsEqual(wanted)
         }
     }
 }

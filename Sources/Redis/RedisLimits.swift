@@ -8,9 +8,10 @@ public struct RedisLimits: Sendable, Equatable {
     public var pipelineMax = 10_000
     /// Bytes waiting for the socket; beyond it commands are refused with `.overloaded`.
     public var outputBytesMax = 32 << 20
-    /// Memory of one reply; a larger one is a protocol fault.
-    public var replyBytesMax = 64 << 20
-    /// How long a server that turned into a replica is still read from, before another connection may meet the master.
+    /// Memory of one reply; a larger one is passed over, and its command fails with `.tooLarge`. A presence hash of the
+    /// 10 000 fields that one may have needs some 4 MB of it.
+    public var replyBytesMax = 8 << 20
+    /// How long a replica is read from, before another connection may meet a master there.
     public var readOnlyNanos: UInt64 = 1_000_000_000
     /// Wait before the first reconnect, at least.
     public var backoffMinNanos: UInt64 = 50_000_000

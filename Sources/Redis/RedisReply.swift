@@ -94,6 +94,9 @@ public struct RedisReply: ~Copyable {
         }
     }
 
+    /// A null, where there is no reply that could be read.
+    init(none arena: UnsafePointer<ReplyArena>) { self.init(absentIn: arena) }
+
     private init(absentIn arena: UnsafePointer<ReplyArena>) {
         self.arena = arena
         index = 0

@@ -26,7 +26,7 @@ struct ReplyArena: ~Copyable {
     private var byteCount = 0
     private var byteCapacity = 16384
     private let bytesMax: Int
-    /// The limit was reached: the reply cannot be kept.
+    /// The limit was reached: what comes of the reply is passed over until `reset()`.
     private(set) var isOverLimit = false
 
     init(bytesMax: Int) {
@@ -44,20 +44,31 @@ struct ReplyArena: ~Copyable {
     mutating func reset() {
         nodeCount = 0
         byteCount = 0
+        isOverLimit = false
         if nodeCapacity > 1 << 16 { resizeNodes(256) }
         if byteCapacity > 1 << 20 { resizeBytes(16384) }
     }
 
-    /// Adds a node under `parent` (nil for the root); nil when the reply is over the limit.
-    mutating func add(_ node: Node, under parent: Int?) -> Int? {
-        if nodeCount == nodeCapacity {
-            let wanted = nodeCapacity * 2
-            guard wanted * MemoryLayout<Node>.stride + byteCapacity <= bytesMax || wanted <= 1024 else {
-                isOverLimit = true
-                return nil
-            }
-            resizeNodes(wanted)
+    /// Bytes of storage, whatever of it is filled.
+    var heldBytes: Int { nodeCapacity * MemoryLayout<Node>.stride + byteCapacity }
+
+    /// Whether so many bytes more are within the limit. By what the reply holds, not by storage left from earlier ones: a
+    /// reply is over the limit or not however it was cut on its way.
+    func hasRoom(for count: Int) -> Bool {
+        count >= 0 && count <= bytesMax - byteCount - nodeCount * MemoryLayout<Node>.stride
+    }
+
+    /// Nothing more is kept of this reply.
+    mutating func passOver() { isOverLimit = true }
+
+    /// Adds a node under `parent` (nil for the root) and returns its index, which means nothing once the reply is over the
+    /// limit.
+    mutating func add(_ node: Node, under parent: Int?) -> Int {
+        guard !isOverLimit, hasRoom(for: MemoryLayout<Node>.stride) else {
+            isOverLimit = true
+            return 0
         }
+        if nodeCount == nodeCapacity { resizeNodes(nodeCapacity * 2) }
         let index = nodeCount
         nodes[index] = node
         nodeCount += 1
@@ -70,11 +81,11 @@ struct ReplyArena: ~Copyable {
         return index
     }
 
-    /// Copies bytes in and returns where they begin; nil when the reply is over the limit.
-    mutating func addBytes(_ source: UnsafeRawPointer, count: Int) -> Int? {
-        guard count >= 0, count <= bytesMax - byteCount else {
+    /// Copies bytes in and returns where they begin, which means nothing once the reply is over the limit.
+    mutating func addBytes(_ source: UnsafeRawPointer, count: Int) -> Int {
+        guard !isOverLimit, hasRoom(for: count) else {
             isOverLimit = true
-            return nil
+            return 0
         }
         if byteCount + count > byteCapacity { resizeBytes(min(bytesMax, max(byteCapacity * 2, byteCount + count))) }
         let start = byteCount

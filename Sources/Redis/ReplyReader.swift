@@ -1,4 +1,5 @@
 internal import CHiredis
+internal import Digits
 
 /// hiredis' reply parser over an arena of our own.
 ///
@@ -7,22 +8,33 @@ struct ReplyReader: ~Copyable {
     enum Next: Equatable {
         /// A whole reply is in the arena, until `release()`.
         case reply
+        /// A whole reply has come that is over the limit; nothing of it was kept. To be released as well.
+        case tooLarge
         case needsBytes
-        /// Not RESP2, nested deeper than 7, or over the limit: the connection is of no more use.
+        /// Not RESP2, or nested deeper than 7: the connection is of no more use.
         case broken
     }
 
     private let raw: UnsafeMutablePointer<redisReader>
     private let functions: UnsafeMutablePointer<redisReplyObjectFunctions>
     let arena: UnsafeMutablePointer<ReplyArena>
-    private let bytesMax: Int
+    /// Of a string over the limit: bytes that are still to come, and are dropped as they do.
+    private var droppedBytes = 0
+
+    /// The longest line (a status, an error): Redis cuts its own far below.
+    private static let lineBytesMax = 65_536
+    /// The longest length of a string, in digits.
+    private static let lengthBytesMax = 20
+    /// Strings up to this length are left to hiredis, whatever the limit.
+    private static let smallBulkBytes: Int64 = 4096
+    /// What is said to be longer is no RESP2 (`proto-max-bulk-len` ends far below).
+    private static let bulkBytesMax: Int64 = 1 << 40
 
     init(replyBytesMax: Int) throws(RedisFault) {
         functions = .allocate(capacity: 1)
         functions.initialize(to: ReplyBuilder.functions)
         arena = .allocate(capacity: 1)
         arena.initialize(to: ReplyArena(bytesMax: replyBytesMax))
-        bytesMax = replyBytesMax
         guard let raw = redisReaderCreateWithFunctions(functions) else {
             functions.deallocate()
             arena.deinitialize(count: 1)
@@ -44,26 +56,79 @@ struct ReplyReader: ~Copyable {
     ///
     /// The reader moves its whole rest forward after each kilobyte that it consumed, so a large block fed at once would
     /// be moved dozens of times.
-    func feed(_ bytes: UnsafeRawBufferPointer) {
-        _ = redisReaderFeed(raw, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+    mutating func feed(_ bytes: UnsafeRawBufferPointer) {
+        var rest = bytes
+        if droppedBytes > 0 {
+            let dropped = min(droppedBytes, rest.count)
+            droppedBytes -= dropped
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(dropped))
+        }
+        if rest.isEmpty { return }
+        _ = redisReaderFeed(raw, rest.baseAddress?.assumingMemoryBound(to: CChar.self), rest.count)
     }
 
-    func next() -> Next {
-        var reply: UnsafeMutableRawPointer?
-        guard redisReaderGetReply(raw, &reply) == REDIS_OK else {
-            return .broken
+    mutating func next() -> Next {
+        while true {
+            var reply: UnsafeMutableRawPointer?
+            guard redisReaderGetReply(raw, &reply) == REDIS_OK else { return .broken }
+            if reply != nil { return arena.pointee.isOverLimit ? .tooLarge : .reply }
+            switch waiting() {
+            case .bulkOverLimit(let head, let length): passOver(head: head, length: length)
+            case .needsBytes: return .needsBytes
+            case .broken: return .broken
+            }
         }
-        if reply != nil { return .reply }
-        // A string is kept by the reader until it is whole.
-        return raw.pointee.len > bytesMax ? .broken : .needsBytes
+    }
+
+    private enum Waiting {
+        case needsBytes
+        case broken
+        /// A string whose head, so long with its line's end, has come and says that it is over the limit.
+        case bulkOverLimit(head: Int, length: Int)
+    }
+
+    /// What hiredis waits for.
+    private func waiting() -> Waiting {
+        let count = raw.pointee.len - raw.pointee.pos
+        guard count > 0, let start = raw.pointee.buf else { return .needsBytes }
+        let bytes = UnsafeRawBufferPointer(start: start + raw.pointee.pos, count: count)
+        guard carillonReaderAwaitsBulk(raw) != 0 else { return count > Self.lineBytesMax ? .broken : .needsBytes }
+        guard let lineEnd = bytes.prefix(Self.lengthBytesMax).firstIndex(of: UInt8(ascii: "\r")) else {
+            return count > Self.lengthBytesMax ? .broken : .needsBytes
+        }
+        // hiredis has taken the length for one where its whole line has come.
+        guard lineEnd + 2 <= count, let length = Decimal.signed(UnsafeRawBufferPointer(rebasing: bytes[..<lineEnd]))
+        else { return .needsBytes }
+        guard length <= Self.bulkBytesMax else { return .broken }
+        guard length > Self.smallBulkBytes, arena.pointee.isOverLimit || !arena.pointee.hasRoom(for: Int(length)) else {
+            return .needsBytes
+        }
+        return .bulkOverLimit(head: lineEnd + 2, length: Int(length))
+    }
+
+    /// hiredis keeps a string until it is whole. Of one over the limit it is given a null in place of what has come, and what
+    /// is still to come is dropped before hiredis sees it.
+    private mutating func passOver(head: Int, length: Int) {
+        guard let start = raw.pointee.buf else { return }
+        let come = raw.pointee.len - raw.pointee.pos - head
+        droppedBytes = max(0, length + 2 - come)
+        arena.pointee.passOver()
+        let null: StaticString = "-1\r\n"
+        // The head alone, of more than four digits, is longer.
+        raw.pointee.pos = raw.pointee.len - null.utf8CodeUnitCount
+        UnsafeMutableRawPointer(start + raw.pointee.pos)
+            .copyMemory(from: null.utf8Start, byteCount: null.utf8CodeUnitCount)
     }
 
     /// The reply was used; its storage serves the next one.
     func release() { arena.pointee.reset() }
 
+    /// Bytes of storage that the reader holds: of replies, and of bytes that are no whole reply yet.
+    var heldBytes: Int { arena.pointee.heldBytes + raw.pointee.len }
+
     /// Why `next()` said broken.
     var brokenText: String {
-        guard raw.pointee.err != 0, !arena.pointee.isOverLimit else { return "the reply is over the limit" }
+        guard raw.pointee.err != 0 else { return "a line or a string without end" }
         return withUnsafeBytes(of: &raw.pointee.errstr) { bytes in
             String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
         }
@@ -78,7 +143,7 @@ private enum ReplyBuilder {
         redisReplyObjectFunctions(
             createString: { task, text, length in
                 guard let task, let text, let arena = ReplyBuilder.arena(of: task) else { return nil }
-                guard let start = arena.pointee.addBytes(text, count: length) else { return nil }
+                let start = arena.pointee.addBytes(text, count: length)
                 let kind: RedisReply.Kind =
                     switch task.pointee.type {
                     case REDIS_REPLY_ERROR: .error
@@ -103,7 +168,6 @@ private enum ReplyBuilder {
     private static func add(_ node: ReplyArena.Node, _ task: UnsafePointer<redisReadTask>) -> UnsafeMutableRawPointer? {
         guard let arena = arena(of: task) else { return nil }
         let parent = task.pointee.parent.flatMap { $0.pointee.obj }.map { Int(bitPattern: $0) - 1 }
-        guard let index = arena.pointee.add(node, under: parent) else { return nil }
-        return UnsafeMutableRawPointer(bitPattern: index + 1)
+        return UnsafeMutableRawPointer(bitPattern: arena.pointee.add(node, under: parent) + 1)
     }
 }

@@ -24,8 +24,33 @@ enum StateFuzz {
         for member in MemberPage(reply)?.members ?? [] where member.uid.utf8.count > 128 {
             complaints.append("a long member")
         }
+        for token in recipient.tokens {
+            complaints += rewritten(token)
+            reply.forEach { complaints += owned($0, token) }
+        }
         decideAbout(&recipient)
         return complaints
+    }
+
+    /// Whose a token is says the same whichever way it is asked.
+    private static func owned(_ reply: borrowing RedisReply, _ token: BoundToken) -> [String] {
+        let owner = OwnerReply(reply)
+        guard OwnerReply.standing(reply, uid: "u", token: token) == .owned else { return [] }
+        return owner?.uid == "u" && owner?.isBound == true ? [] : ["\(String(describing: owner)) owns it as u"]
+    }
+
+    /// A token that was read is written as it was understood.
+    private static func rewritten(_ token: BoundToken) -> [String] {
+        let field = TokenText.field(device: token.device, token.record)
+        let words = TokenText.words(token.record).map { $0 == "=" ? "-" : $0 }
+        let text = TokenText.head(token.record, version: token.version) + words.joined()
+        let again = Array(field.utf8).withUnsafeBytes { field in
+            Array(text.utf8).withUnsafeBytes { TokenText.token(field: field, record: $0) }
+        }
+        // Times are bounded when they are written, and empty words are absent ones.
+        guard let again else { return [] }
+        return again.device == token.device && again.record.hex == token.record.hex && again.version == token.version
+            ? [] : ["\(token) is read again as \(again)"]
     }
 
     private static func feed(_ texts: [[UInt8]], to reader: borrowing ReplyReader) {

@@ -6,13 +6,20 @@ import Testing
 
 /// A server that greets properly and then answers all further commands with given bytes, closing where told.
 private final class FakeRedis: LinkDelegate {
+    private let greeting: [UInt8]
     private let answer: [UInt8]
     private let closes: Bool
     private var listener: Listener?
     private var links: [Link] = []
     private var greeted: Set<ObjectIdentifier> = []
 
-    init(loop: Loop, answer: [UInt8], closes: Bool) throws(LoopFault) {
+    /// INFO and CLUSTER INFO, of which it knows nothing, and the script.
+    static let greeting = "-ERR unknown command\r\n-ERR unknown command\r\n:1\r\n"
+
+    init(
+        loop: Loop, greeting: String = FakeRedis.greeting, answer: [UInt8] = [], closes: Bool = false
+    ) throws(LoopFault) {
+        self.greeting = Array(greeting.utf8)
         self.answer = answer
         self.closes = closes
         listener = try Listener(loop: loop) { [unowned self] link in
@@ -28,8 +35,7 @@ private final class FakeRedis: LinkDelegate {
     func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer) {
         guard greeted.contains(ObjectIdentifier(link)) else {
             greeted.insert(ObjectIdentifier(link))
-            // INFO, of which it knows nothing, and PING.
-            return link.write(Array("-ERR unknown command\r\n+PONG\r\n".utf8))
+            return link.write(greeting)
         }
         link.write(answer)
         if closes { link.close() }
@@ -125,12 +131,51 @@ struct FakeRedisTests {
         }
     }
 
-    @Test func aReplyOverTheLimitEndsTheConnection() async throws {
+    @Test func aReplyOverTheLimitMayBeCutAnywhere() async throws {
         var limits = RedisWorld.quick
         limits.replyBytesMax = 100_000
-        let out = try await told(
-            Array("$1000000\r\n".utf8) + [UInt8](repeating: 65, count: 300_000), closes: false, limits: limits)
-        #expect(out[0] == .failed(1, .init(.protocolViolation)))
+        let whole = Array("$300000\r\n".utf8) + [UInt8](repeating: 65, count: 300_000) + Array("\r\n:5\r\n".utf8)
+        let lost = RedisFault(.connectionLost(wasSent: true))
+        // Once its length is known its command has failed; what follows is only passed over.
+        for cut in [5, 9, 200_000, 300_010] {
+            let fault = cut < 9 ? lost : RedisFault(.tooLarge)
+            let out = try await told(Array(whole[..<cut]), closes: true, limits: limits)
+            #expect(out[0] == .failed(1, fault) && out[1] == .failed(2, lost), "cut at \(cut)")
+        }
+        let out = try await told(whole, closes: true, limits: limits)
+        #expect(out[0] == .failed(1, .init(.tooLarge)) && out[1] == .reply(2, ":5"))
+    }
+
+    /// What a server says of itself, and why a client is not ready to it; nil: it is.
+    @Test(
+        arguments: [
+            ("redis_version:6.2.14\r\nrole:master", ":1", "Redis 6.2.14 is too old"),
+            ("redis_version:7.0.0\r\nredis_mode:standalone\r\nrole:master", ":1", nil),
+            ("redis_version:255.255.255\r\nrole:slave", ":1", nil), ("redis_version:unstable", ":1", nil),
+            ("redis_mode:sentinel", "-ERR unknown command 'EVAL'", "a Sentinel answers here"),
+            ("", "-ERR Error compiling script (new function): user_script:1: no symbol '#'", "takes no scripts"),
+            ("", "-ERR unknown command 'EVAL'", "takes no scripts"),
+            ("redis_version:7.0.0", "-NOPERM no", "may run no scripts"), ("", "-LOADING x", "LOADING x"),
+            ("", "-NOAUTH x", "NOAUTH x"),
+        ] as [(String, String, String?)])
+    func aServerIsTakenByWhatItTells(info: String, script: String, expected: String?) async throws {
+        let stage = try TestLoop("fake")
+        let greeting = "$\(info.utf8.count)\r\n\(info)\r\n-ERR cluster support disabled\r\n\(script)\r\n"
+        let port = try await stage.run { stage in
+            let server = try FakeRedis(loop: stage.loop, greeting: greeting)
+            stage.keep(server)
+            return server.port
+        }
+        let world = try RedisWorld()
+        try await world.start("redis://127.0.0.1:\(port)")
+        if let expected {
+            let fault = try await world.waiting()
+            #expect(fault.text.contains(expected), "\(fault)")
+        } else {
+            try await world.ready()
+        }
+        await world.end()
+        await stage.end()
     }
 
     @Test func aServerThatNeverGreetsIsGivenUp() async throws {

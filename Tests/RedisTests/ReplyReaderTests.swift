@@ -28,7 +28,7 @@ extension RedisReply {
 struct ReplyReaderTests {
     /// Feeds the pieces and gives all replies as text; the last entry tells a fault.
     private func read(_ pieces: [[UInt8]], limit: Int = 1 << 20) throws -> [String] {
-        let reader = try ReplyReader(replyBytesMax: limit)
+        var reader = try ReplyReader(replyBytesMax: limit)
         var out: [String] = []
         for piece in pieces {
             piece.withUnsafeBytes { reader.feed($0) }
@@ -36,6 +36,9 @@ struct ReplyReaderTests {
                 switch reader.next() {
                 case .needsBytes: break reading
                 case .broken: return out + ["broken: " + reader.brokenText]
+                case .tooLarge:
+                    out.append("too large")
+                    reader.release()
                 case .reply:
                     out.append(RedisReply(reader.arena, 0).text)
                     reader.release()
@@ -79,15 +82,63 @@ struct ReplyReaderTests {
         #expect(try read([Array("*2147483647\r\n:1\r\n".utf8), Array("$2000000000\r\nabc".utf8)]) == [])
     }
 
-    @Test func aReplyOverTheLimitIsAFault() throws {
-        let elements = Array("*1000000\r\n".utf8) + Array(String(repeating: ":1\r\n", count: 100_000).utf8)
-        #expect(try read([elements], limit: 65536) == ["broken: the reply is over the limit"])
-        let long = Array("$1000000\r\n".utf8) + [UInt8](repeating: 65, count: 100_000)
-        #expect(try read([long], limit: 65536) == ["broken: the reply is over the limit"])
-        let many =
-            Array("*64\r\n".utf8)
-            + (0..<64).flatMap { _ in Array("$2000\r\n".utf8) + [UInt8](repeating: 65, count: 2000) + [13, 10] }
-        #expect(try read([many], limit: 65536) == ["broken: the reply is over the limit"])
+    private static func bulk(_ count: Int) -> [UInt8] {
+        Array("$\(count)\r\n".utf8) + [UInt8](repeating: 65, count: count) + [13, 10]
+    }
+
+    private static func elements(_ count: Int) -> [UInt8] {
+        Array("*\(count)\r\n".utf8) + Array(String(repeating: ":1\r\n", count: count).utf8)
+    }
+
+    @Test(
+        arguments: [
+            elements(100_000), bulk(100_000), Array("*64\r\n".utf8) + (0..<64).flatMap { _ in bulk(2000) },
+            Array("*3\r\n".utf8) + bulk(5) + bulk(70_000) + bulk(5),
+            Array("*2\r\n*2\r\n".utf8) + bulk(70_000) + bulk(80_000) + elements(3),
+            Array("*2\r\n".utf8) + elements(30_000) + bulk(90_000),
+        ])
+    func aReplyOverTheLimitIsPassedOverAndTheNextOneIsRead(large: [UInt8]) throws {
+        let stream = Array("+A\r\n".utf8) + large + Self.bulk(3) + large + Array(":7\r\n".utf8)
+        let expected = ["+A", "too large", "\"AAA\"", "too large", ":7"]
+        #expect(try read([stream], limit: 65536) == expected)
+        for piece in [1, 7, 4096] {
+            let pieces = stride(from: 0, to: stream.count, by: piece).map {
+                Array(stream[$0..<min($0 + piece, stream.count)])
+            }
+            #expect(try read(pieces, limit: 65536) == expected, "in pieces of \(piece)")
+        }
+    }
+
+    /// Fed as a connection does it; the most that was held at any time.
+    private func held(_ stream: [UInt8]) throws -> Int {
+        var reader = try ReplyReader(replyBytesMax: 65536)
+        var held = 0
+        for start in stride(from: 0, to: stream.count, by: 4096) {
+            stream[start..<min(start + 4096, stream.count)].withUnsafeBytes { reader.feed($0) }
+            while case let next = reader.next(), next != .needsBytes {
+                try #require(next == .tooLarge)
+                reader.release()
+            }
+            held = max(held, reader.heldBytes)
+        }
+        return held
+    }
+
+    @Test func whatIsPassedOverCostsNoMemoryHoweverLongItIs() throws {
+        for make in [Self.bulk, Self.elements] {
+            let (few, many) = (try held(make(200_000)), try held(make(800_000)))
+            #expect(few == many && many < 300_000, "\(few) and \(many) bytes")
+        }
+    }
+
+    @Test(arguments: ["+", "-", ":", "$", "*", "*1\r\n$"])
+    func aLineWithoutEndIsAFault(start: String) throws {
+        let out = try read([Array(start.utf8)] + (0..<40).map { _ in [UInt8](repeating: 49, count: 4096) })
+        #expect(out.last?.hasPrefix("broken: ") == true, "\(out)")
+    }
+
+    @Test func aStringThatIsSaidToBeLongerThanAnyIsAFault() throws {
+        #expect(try read([Array("$9000000000000\r\nabc".utf8)]).last?.hasPrefix("broken: ") == true)
     }
 
     @Test(arguments: Array(1...20) as [UInt64])
@@ -107,7 +158,7 @@ struct ReplyReaderTests {
     }
 
     @Test func aShortAnswerGivesNullsInPlaceOfATrap() throws {
-        let reader = try ReplyReader(replyBytesMax: 4096)
+        var reader = try ReplyReader(replyBytesMax: 4096)
         Array("*1\r\n$2\r\n12\r\n".utf8).withUnsafeBytes { reader.feed($0) }
         #expect(reader.next() == .reply)
         let reply = RedisReply(reader.arena, 0)
@@ -123,7 +174,7 @@ struct ReplyReaderTests {
             ("", nil), ("-", nil), ("1a", nil), (" 1", nil), ("123456789012345678901", nil),
         ] as [(String, Int64?)])
     func decimalStringsAreNumbers(text: String, number: Int64?) throws {
-        let reader = try ReplyReader(replyBytesMax: 4096)
+        var reader = try ReplyReader(replyBytesMax: 4096)
         Array("$\(text.utf8.count)\r\n\(text)\r\n".utf8).withUnsafeBytes { reader.feed($0) }
         #expect(reader.next() == .reply)
         #expect(RedisReply(reader.arena, 0).int64 == number)
@@ -132,13 +183,27 @@ struct ReplyReaderTests {
     @Test(arguments: [
         ("NOAUTH Authentication required.", RedisFault.Code.authentication), ("WRONGPASS x", .authentication),
         ("LOADING x", .loading), ("READONLY x", .readOnly), ("MOVED 3999 127.0.0.1:6381", .moved),
-        ("ASK 1 h:1", .moved),
+        ("ASK 1 h:1", .ask), ("TRYAGAIN x", .tryAgain), ("CROSSSLOT x", .crossSlot), ("MASTERDOWN x", .masterDown),
+        ("NOPERM x", .noPermission), ("ERR oh script: 5e, on @user_script:3.", .scriptFailed),
+        ("ERR The user executing the script can't run this command script: 5e, on @user_script:3.", .noPermission),
+        ("WRONGTYPE x script: 5e, on @user_script:3.", .wrongType),
         ("NOSCRIPT x", .noScript), ("OOM x", .outOfMemory), ("BUSY x", .busy), ("WRONGTYPE x", .wrongType),
         ("CLUSTERDOWN x", .clusterDown), ("ERR x", .refused), ("", .refused), ("\u{1}", .refused),
     ])
     func errorRepliesAreTyped(text: String, code: RedisFault.Code) {
         let fault = Array(text.utf8).withUnsafeBytes { RedisFault(errorReply: $0) }
         #expect(fault.code == code && fault.text == text)
+    }
+
+    /// What is about the server, and not about a key, must never be taken for a key that is not there.
+    @Test(arguments: [
+        "MOVED 1 h:1", "ASK 1 h:1", "CLUSTERDOWN x", "TRYAGAIN x", "LOADING x", "MASTERDOWN x", "BUSY x", "NOAUTH x",
+        "NOPERM x", "ERR upstream failure", "SOMETHING new", "",
+    ])
+    func whatTheServerLacksIsNoKeysFault(text: String) {
+        let fault = Array(text.utf8).withUnsafeBytes { RedisFault(errorReply: $0) }
+        #expect(fault.scope == .server && !fault.isLasting && !fault.refusesWrite)
+        #expect(fault.publicText == fault.code.name, "the server's text may quote a key")
     }
 
     @Test func aLongErrorIsCut() {

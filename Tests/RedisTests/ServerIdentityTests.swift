@@ -60,19 +60,9 @@ struct ServerIdentityTests {
             ("run_id:" + String(repeating: "a", count: 65), nil),
         ] as [(String, String?)])
     func theRunIDIsALineOfItsOwn(info: String, expected: String?) {
-        let found = Array(info.utf8).withUnsafeBytes { RedisConnection.runID(in: $0) }
-        #expect(found == expected.map { Array($0.utf8) })
-    }
-
-    @Test(arguments: [
-        ("CROSSSLOT Keys in request don't hash to the same slot", true), ("CLUSTERDOWN Hash slot not served", false),
-        ("MOVED 1 127.0.0.1:1", false), ("TRYAGAIN Multiple keys request during rehashing of slot", false),
-        ("ERR Error running script (call to f_x): @user_script:1: CROSSSLOT of a user's", false),
-        ("WRONGTYPE Operation against a key", false),
-    ])
-    func onlyKeysOfManySlotsAreToldAsSuch(text: String, expected: Bool) {
-        let fault = Array(text.utf8).withUnsafeBytes { RedisFault(errorReply: $0) }
-        #expect(fault.refusesManySlots == expected)
+        var facts = RedisServerFacts()
+        Array(info.utf8).withUnsafeBytes { facts.take(info: $0) }
+        #expect(facts.runID == expected.map { Array($0.utf8) })
     }
 
     @Test func aClusterRefusesKeysOfTwoSlots() async throws {
@@ -85,7 +75,9 @@ struct ServerIdentityTests {
             Issue.record("answered")
             return await world.end()
         }
-        #expect(fault.refusesManySlots, "\(fault)")
+        #expect(fault.code == .crossSlot && fault.scope == .call, "\(fault)")
+        try await world.send(2, "PING")
+        #expect(try await world.reply(2) == "+PONG")
         await world.end()
     }
 }

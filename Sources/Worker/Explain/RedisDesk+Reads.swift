@@ -123,23 +123,6 @@ extension RedisDesk {
             badge: try await badge(app: app, uid: uid))
     }
 
-    /// What an operator should know of the server.
-    public func server() async throws(RedisFault) -> ServerFacts {
-        var facts = ServerFacts()
-        let info = try await text("INFO", "server")
-        for line in info.split(whereSeparator: \.isNewline) where line.hasPrefix("redis_version:") {
-            facts.version = String(line.dropFirst(14))
-        }
-        // A managed Redis may forbid CONFIG: then it is not known.
-        facts.evictionPolicy = try? await ask(
-            { (store, tag) throws(RedisFault) in
-                try store.client.command(tag) { command in
-                    for word in ["CONFIG", "GET", "maxmemory-policy"] { command.arg(word) }
-                }
-            }, { $0[1].string })
-        return facts
-    }
-
     /// Whether PING is answered.
     public func ping() async throws(RedisFault) {
         _ = try await text("PING")
@@ -164,11 +147,4 @@ public struct UserFacts: Sendable {
     public var leases: [String: Int64]
     /// Uncapped.
     public var badge: Int64
-}
-
-/// A Redis server by its own words.
-public struct ServerFacts: Sendable, Equatable {
-    public var version: String?
-    /// `maxmemory-policy`; nil where the server does not tell.
-    public var evictionPolicy: String?
 }

@@ -42,6 +42,9 @@ public actor RedisDesk {
         store = StateStore(made)
     }
 
+    /// What the server told of itself; nil before `open()`.
+    public var server: RedisServerFacts? { client?.server }
+
     /// Closes the connection and ends the thread. Not to be called on the desk's own loop.
     public nonisolated func close() async {
         await closeClient()

@@ -48,9 +48,9 @@ extension Pipeline: RedisClientDelegate {
         case .change: userStates.didFail(tag.ref, fault)
         case .burst: bursts.didLook(tag.ref, nil)
         case .digest: digests.didTake(tag.ref, count: nil, oldestMs: 0)
-        case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didFail(tag)
+        case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didFail(tag, fault)
         case .newestBase, .newestSize: newestBadges.didFail(tag)
-        case .due: break
+        case .due: digests.didFailDue(fault)
         case .note, .push, .updatePush: break
         case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult: break
         }
@@ -61,7 +61,11 @@ extension Pipeline: RedisClientDelegate {
 
     func redis(_ client: RedisClient, didChange state: RedisClient.State) {
         guard state == .ready else { return }
-        lookup.readPostponed()
+        // Told before a write meets it, and again with each look at whether it is one still.
+        if client.server.isReplica ?? false {
+            shard.writes.refused(RedisFault(.readOnly), nowNanos: shard.nowNanos)
+        }
+        lookup.readPostponed(evenIfEarly: true)
         shard.requestTurn()
     }
 

@@ -276,7 +276,7 @@ final class Pipeline {
 
     private func run(_ item: DueItem) {
         switch item {
-        case .postponedCandidates: lookup.readPostponed()
+        case .postponedCandidates: lookup.readPostponed(evenIfEarly: false)
         case .retryStep(let ref): dispatcher.retryStep(ref)
         case .acks(let ref): dispatcher.lookForAcks(ref)
         case .hold(let ref): dispatcher.endHold(ref)

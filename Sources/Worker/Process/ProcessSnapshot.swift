@@ -31,7 +31,8 @@ public struct ProcessSnapshot: Sendable {
         if shards.allSatisfy({ $0.assignedPartitions == 0 }) { missing.append("no Kafka partition is assigned") }
         for shard in shards {
             if !shard.isRedisReady {
-                missing.append("shard \(shard.index): no connection to Redis")
+                let why = shard.redisFault.map { ": \($0)" } ?? ""
+                missing.append("shard \(shard.index): no connection to Redis\(why)")
             } else if let why = shard.redisRefusal {
                 missing.append("shard \(shard.index): Redis takes no writes: \(why)")
             }

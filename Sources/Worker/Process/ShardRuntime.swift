@@ -69,6 +69,7 @@ final class ShardRuntime: PipelineOwner {
         return ShardStatus(
             index: index, assignedPartitions: pipeline.assignedCount, pausedPartitions: pipeline.pausedCount,
             isRedisReady: pipeline.shard.store.client.isReady,
+            redisFault: pipeline.shard.store.client.lastFault?.publicText,
             redisRefusal: pipeline.shard.writes.refusal?.code,
             owedClaims: pipeline.recorder.owedCount + pipeline.userStates.owedCount,
             pendingRecords: pipeline.pendingCount, pendingRecipients: pipeline.work.recipients.count,

@@ -7,6 +7,8 @@ public struct ShardStatus: Sendable {
     public var assignedPartitions: Int
     public var pausedPartitions: Int
     public var isRedisReady: Bool
+    /// Why there is no connection to Redis; nil: there is one, or none was tried yet.
+    public var redisFault: String?
     /// How Redis refuses writes; nil: it takes them.
     public var redisRefusal: String?
     /// Recipients that wait for it to take them.
@@ -74,6 +76,7 @@ public struct ShardStatus: Sendable {
         writer.member("assigned_partitions", Int64(assignedPartitions))
         writer.member("paused_partitions", Int64(pausedPartitions))
         writer.member("redis_ready", isRedisReady)
+        writer.member("redis_fault", ifPresent: redisFault)
         writer.member("redis_refuses_writes", ifPresent: redisRefusal)
         writer.member("owed_claims", Int64(owedClaims))
         writer.member("pending_records", Int64(pendingRecords))

@@ -63,15 +63,13 @@ public struct BadgeReading: Sendable, Equatable {
         else {
             return
         }
-        (self.value, self.taken, self.past) = (value, taken, past)
+        // Whatever stands there, the sums stay numbers.
+        (self.value, self.taken, self.past) = (StateKeys.time(value), StateKeys.time(taken), StateKeys.time(past))
     }
 
     /// The number that the next push would carry; `size` is the second reply's integer.
     public func badge(size: Int64) -> Int64 {
-        // What stands there may be any number: none is below 0, and the sum has an end.
-        let all = max(0, size)
-        let later = all - min(max(0, past), all)
-        let (sum, isAbove) = later.addingReportingOverflow(max(0, max(0, value) - max(0, taken)))
-        return isAbove ? .max : sum
+        let size = StateKeys.time(size)
+        return size - min(past, size) + max(0, value - taken)
     }
 }

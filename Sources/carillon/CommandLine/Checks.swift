@@ -77,9 +77,13 @@ enum Checks {
             let started = Loop.monotonicNanos()
             try await desk.ping()
             let micros = (Loop.monotonicNanos() - started) / 1000
-            let facts = try await desk.server()
-            let version = facts.version ?? "unknown version"
-            findings.append(Finding(.ok, "redis", place, "\(version), PING answered in \(micros) µs"))
+            let facts = await desk.server ?? RedisServerFacts()
+            let mode = facts.mode.map { ", \($0.rawValue)" } ?? ""
+            findings.append(
+                Finding(
+                    .ok, "redis", place,
+                    "\(facts.version ?? "unknown version")\(mode), runs scripts, PING answered in \(micros) µs"))
+            findings.append(role(facts, place))
             findings.append(eviction(facts, place))
         } catch {
             findings.append(Finding(.fail, "redis", place, "\(error)"))
@@ -88,10 +92,24 @@ enum Checks {
         return findings
     }
 
+    private static func role(_ facts: RedisServerFacts, _ place: String) -> Finding {
+        switch facts.isReplica {
+        case true?:
+            Finding(
+                .fail, "redis", place,
+                "is a replica and takes no writes: pushes would go without a badge; give its master as redis.url")
+        case false?: Finding(.ok, "redis", place, "is a master")
+        case nil:
+            Finding(
+                .warn, "redis", place,
+                "does not tell its version and role: grant INFO, or see to it that it is a master of 7.0 or newer")
+        }
+    }
+
     /// An evicted mark pushes twice, an evicted token never again.
-    private static func eviction(_ facts: ServerFacts, _ place: String) -> Finding {
+    private static func eviction(_ facts: RedisServerFacts, _ place: String) -> Finding {
         switch facts.evictionPolicy {
-        case "noeviction": Finding(.ok, "redis", place, "maxmemory-policy noeviction")
+        case RedisServerFacts.safePolicy: Finding(.ok, "redis", place, "maxmemory-policy noeviction")
         case let policy?:
             Finding(
                 .warn, "redis", place,

@@ -33,6 +33,26 @@ struct CommandWorldTests {
         await world.close()
     }
 
+    @Test func checkNamesARedisThatCannotBeWorkedWith() async throws {
+        let world = try await LocalCluster()
+        let path = try world.writeConfiguration()
+        for (commands, grade, words) in [
+            (["CONFIG SET maxmemory-policy allkeys-lru"], "warn", "maxmemory-policy allkeys-lru"),
+            (["REPLICAOF 127.0.0.1 1"], "fail", "is a replica"),
+            (["REPLICAOF NO ONE", "ACL SETUSER default -eval"], "fail", "may run no scripts"),
+        ] {
+            for command in commands { _ = try world.redis.command(command) }
+            let run = try CommandRun("check", "--json", "--config", path)
+            #expect(run.code == (grade == "fail" ? 1 : 0), "\(run.output)")
+            #expect(
+                run.lines.contains {
+                    $0.contains(#""grade":"\#(grade)","check":"redis""#) && $0.contains(words)
+                        && $0.contains(String(world.redis.port))
+                }, "\(run.output)")
+        }
+        await world.close()
+    }
+
     @Test func aRecordingIsReplayedAsItWas() async throws {
         let world = try await LocalCluster()
         let path = try world.writeConfiguration()

@@ -47,20 +47,42 @@ struct ClaimTogetherTests {
         await world.end()
     }
 
-    @Test func aKeyOfTheWrongKindEndsTheCallAndClaimingEachAloneCountsNothingTwice() async throws {
+    @Test func aKeyOfTheWrongKindIsItsOwnersAloneAndLeavesNothingHalfDone() async throws {
         let world = try StateWorld()
         try await world.connect()
+        let users = (1...5).map { "u\($0)" }
         _ = try await world.text("SET", "c:l:{\(StateWorld.app):u2}", "broken")
+        _ = try await world.text("SET", "c:s:{\(StateWorld.app):u3}", "broken")
+        _ = try await world.raw("RPUSH", "c:d2:{\(StateWorld.app):u4}mm", "broken")
         let request = ClaimRequest.message("", "m", "c", sent: StateWorld.base)
-        let users = ["u1", "u2", "u3"]
-        await #expect(throws: RedisFault(.wrongType)) { try await world.claim(request, each: users) }
-        var own = request
-        for (user, state) in [("u1", ClaimReply.State.resume), ("u3", .fresh)] {
+        let fresh = ClaimReply(state: .fresh, badge: 1)
+        #expect(try await world.claim(request, each: users) == [fresh, nil, nil, nil, fresh])
+        for user in ["u2", "u3", "u4"] {
+            var own = request
             own.uid = user
-            #expect(try await world.claim(own) == ClaimReply(state: state, badge: 1))
+            await #expect(throws: RedisFault(.wrongType)) { try await world.claim(own) }
+            // Nobody has claimed it, and nobody's number has moved.
+            let seen = try await world.ask({ try $0.peek(own, tag: $1) }, { ClaimReply($0) })
+            #expect(seen == ClaimReply(state: .fresh, badge: nil))
         }
-        own.uid = "u2"
-        await #expect(throws: RedisFault(.wrongType)) { try await world.claim(own) }
+        #expect(try await world.raw("EXISTS", "c:d2:{\(StateWorld.app):u2}mm", "c:d2:{\(StateWorld.app):u3}mm") == 0)
+        await world.end()
+    }
+
+    /// A field that another program has written counts as absent, as it does for whoever reads the badge.
+    @Test func aBadgeThatDoesNotReadIsNone() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        _ = try await world.raw("HSET", "c:s:{\(StateWorld.app):u}", "b", "garbage", "rc", "garbage")
+        let request = ClaimRequest.message("u", "m", "c", sent: StateWorld.base, seq: 1)
+        #expect(try await world.claim(request) == ClaimReply(state: .fresh, badge: 1))
+        #expect(
+            try await world.change("u", .badgeReport(device: "d", value: 4, clientMs: StateWorld.base + 1))
+                == .applied(.badge(4, before: 1)))
+        _ = try await world.raw("HSET", "c:s:{\(StateWorld.app):u}", "b", "garbage")
+        #expect(
+            try await world.change("u", .read(conversation: "c", upTo: .init(seq: 1)), at: 9)
+                == .applied(.badge(0, before: 1)))
         await world.end()
     }
 

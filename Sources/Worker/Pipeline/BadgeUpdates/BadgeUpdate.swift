@@ -65,6 +65,8 @@ final class BadgeUpdate {
         var awaiting = 0
         var hasFailed = false
         var isOwned = false
+        /// What the number is made of cannot be read, and no waiting mends it.
+        var isNumberLost = false
         var base = BadgeReading()
         var size: Int64 = 0
         /// The number that was sent.

@@ -140,6 +140,7 @@ final class BadgeUpdates {
         }
         update.targets[index].awaiting = 3
         update.targets[index].hasFailed = false
+        update.targets[index].isNumberLost = false
         do throws(RedisFault) {
             try shard.store.readBadge(
                 app: update.app.id, uid: update.uid, baseTag: update.tag(.updateBase, index),
@@ -172,6 +173,7 @@ final class BadgeUpdates {
             return end(update, index, .suppressed, Reason.noToken.rawValue)
         }
         if !target.isOwned { return stop(update, index, .tokenMoved) }
+        if target.isNumberLost { return stop(update, index, nil) }
         let badge = BadgeRule.alone(target.base.badge(size: target.size), cap: update.app.policy.badgeCap)
         if let newest = update.newest, badge <= newest.pushed || sender.hasWaiting(for: update.queueKey(index)) {
             return stop(update, index, .coalesced)
@@ -206,14 +208,16 @@ final class BadgeUpdates {
     }
 
     /// The device is not told after all.
-    private func stop(_ update: BadgeUpdate, _ index: Int, _ reason: Reason) {
+    ///
+    /// - Parameter reason: nil: there is no number to tell of, and no record.
+    private func stop(_ update: BadgeUpdate, _ index: Int, _ reason: Reason?) {
         let target = update.targets[index]
         // It has ended in the client meanwhile, and its outcome says how.
         if let ticket = target.ticket, let client = update.app.client(for: target.token), !client.apns.withdraw(ticket)
         {
             return
         }
-        end(update, index, .suppressed, reason.rawValue)
+        end(update, index, .suppressed, reason?.rawValue)
     }
 
     /// APNs' answer. A dead token goes with the user's next alert.
@@ -237,7 +241,7 @@ final class BadgeUpdates {
     }
 
     private func end(
-        _ update: BadgeUpdate, _ index: Int, _ verdict: Verdict, _ reason: String,
+        _ update: BadgeUpdate, _ index: Int, _ verdict: Verdict, _ reason: String?,
         _ fill: (inout OutcomeRecord) -> Void = { _ in }
     ) {
         guard !update.targets[index].isEnded else { return }
@@ -245,7 +249,7 @@ final class BadgeUpdates {
         update.open -= 1
         let target = update.targets[index]
         // The alerts' records tell of their numbers; a number once more has no record of its own.
-        if update.newest == nil {
+        if update.newest == nil, let reason {
             var record = OutcomeRecord(uid: update.uid, device: target.token.device, verdict: verdict, reason: reason)
             record.pushID = target.pushID
             record.badge = target.badge
@@ -310,10 +314,15 @@ final class BadgeUpdates {
         }
     }
 
-    func didFail(_ tag: Tag) {
+    /// A key that can never be read is as if it were not there; without the number nothing is pushed.
+    func didFail(_ tag: Tag, _ fault: RedisFault) {
         guard let update = work.badgeUpdate(tag.ref) else { return }
+        let isBroken = shard.countsAsBroken(fault)
         switch tag.stage {
-        case .updateUser, .updateDevices: answered(update, failed: true)
+        case .updateUser, .updateDevices: answered(update, failed: !isBroken)
+        case .updateOwner where isBroken: checked(update, Int(tag.index)) { $0.isOwned = false }
+        case .updateBase where isBroken, .updateSize where isBroken:
+            checked(update, Int(tag.index)) { $0.isNumberLost = true }
         default: checked(update, Int(tag.index)) { $0.hasFailed = true }
         }
     }

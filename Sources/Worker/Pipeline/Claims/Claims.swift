@@ -37,6 +37,7 @@ final class Claims {
         candidate.phase = .claiming
         candidate.hasFailed = false
         candidate.isUnclaimed = false
+        candidate.owesClaim = false
         candidate.hasReboundToken = false
         candidate.lostTokens.removeAll(keepingCapacity: true)
         candidate.awaiting = 1
@@ -120,7 +121,9 @@ final class Claims {
         let batch = open ?? ClaimBatch(job.event, counted: job.isCounted)
         open = batch
         batch.append(job, candidate)
-        if batch.recipients.count >= shard.limits.claimsPerCall { sendGathered() }
+        let isRecall = job.event.subject.revoke != nil
+        let most = isRecall ? shard.limits.recallsPerCall : shard.limits.claimsPerCall
+        if batch.recipients.count >= most { sendGathered() }
     }
 
     /// Sends what was gathered; one alone goes as it would have.
@@ -189,7 +192,13 @@ final class Claims {
         }
         var next = 0
         reply.forEach { claim in
-            if let job = claiming(batch.recipients[next]) { take(ClaimReply(claim), job) }
+            if let job = claiming(batch.recipients[next]) {
+                if claim.kind == .error {
+                    didFailClaim(job, RedisFault(errorReply: claim.bytes))
+                } else {
+                    take(ClaimReply(claim), job)
+                }
+            }
             next += 1
         }
     }
@@ -254,7 +263,7 @@ final class Claims {
         case .owners: if let batch = batches.find(tag.ref) { didFailOwners(batch, fault) }
         case .claim:
             guard let job = claiming(tag.ref) else { return }
-            if fault.refusesWrite { refused(job, fault) } else { answered(job, failed: true) }
+            didFailClaim(job, fault)
         case .owner:
             guard let job = claiming(tag.ref) else { return }
             // A token whose owner cannot be read is nobody's.
@@ -269,34 +278,47 @@ final class Claims {
 
     private func didFailClaims(_ batch: ClaimBatch, _ fault: RedisFault) {
         leave(batch)
-        if fault.isAboutOneKey {
-            if fault.refusesManySlots, areTogether {
+        switch fault.scope {
+        case .call:
+            if fault.code == .crossSlot, areTogether {
                 areTogether = false
                 shard.log.info("Redis takes no keys of several users in one call: claims go one by one")
             }
             forEachClaiming(batch) { sendClaim($0) }
-        } else if fault.refusesWrite {
-            forEachClaiming(batch) { refused($0, fault) }
-        } else {
-            forEachClaiming(batch) { answered($0, failed: true) }
+        case .key: forEachClaiming(batch) { sendClaim($0) }
+        case .writes: forEachClaiming(batch) { refused($0, fault) }
+        case .connection, .server: forEachClaiming(batch) { answered($0, failed: true) }
         }
+    }
+
+    private func didFailClaim(_ job: RecipientJob, _ fault: RedisFault) {
+        if fault.refusesWrite { refused(job, fault) } else { answered(job, failed: true) }
     }
 
     private func didFailOwners(_ batch: ClaimBatch, _ fault: RedisFault) {
         leave(batch)
         forEachToken(batch) { job, candidate, place in
-            if fault.isAboutOneKey { askOwner(job, candidate, place) } else { answered(job, failed: true) }
+            switch fault.scope {
+            case .key, .call: askOwner(job, candidate, place)
+            case .connection, .server, .writes: answered(job, failed: true)
+            }
         }
     }
 
     /// Redis answers and reads, but takes not this write. The rule is: open to push, never silent. What the claim would have
-    /// looked at is looked at without a write; the push goes without a badge, and the claim is owed. Once: where even that is
-    /// refused, the candidate is tried again later.
+    /// looked at is looked at without a write; the push goes without a badge, and the claim is owed, unless no waiting mends
+    /// what refused it: then the mark alone is written at the end. Where even the look is refused for good, nothing is known
+    /// against the push; where it is refused for now, the candidate is tried again later.
     private func refused(_ job: RecipientJob, _ fault: RedisFault) {
         shard.writes.refused(fault, nowNanos: shard.nowNanos)
-        guard let candidate = job.candidate, !candidate.isUnclaimed else { return answered(job, failed: true) }
+        guard let candidate = job.candidate else { return }
+        if candidate.isUnclaimed {
+            guard fault.isLasting else { return answered(job, failed: true) }
+            return take(ClaimReply(state: .fresh, badge: nil, tokenVersion: candidate.tokenVersion), job)
+        }
         shard.metrics.unclaimed.add()
         candidate.isUnclaimed = true
+        candidate.owesClaim = !fault.isLasting
         ask(job) { (store) throws(RedisFault) in
             try store.peek(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.claim))
         }

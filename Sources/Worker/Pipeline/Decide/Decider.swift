@@ -15,7 +15,8 @@ struct Decider {
         noteLiveness(of: job, candidate)
         let decision: Decision
         if job.uid.isEmpty {
-            decision = Decision(alert: .deny(.expired), counted: false, routes: [])
+            let reason: Reason = event.areMembersLost ? .noToken : .expired
+            decision = Decision(alert: .deny(reason), counted: false, routes: [])
         } else if let digest = event.digest {
             guard let told = decideDigest(digest, candidate, event) else { return false }
             decision = told

@@ -71,6 +71,13 @@ final class Digests {
         }
     }
 
+    /// The queue is looked at again in its turn; one that no waiting mends is told.
+    func didFailDue(_ fault: RedisFault) {
+        guard fault.isLasting else { return }
+        shard.writes.tell(
+            fault, "a queue of digests cannot be read: its users are told nothing", nowNanos: shard.nowNanos)
+    }
+
     /// - Parameter count: nil: Redis could not say; the lease's end brings it back.
     func didTake(_ ref: WorkRef, count: Int64?, oldestMs: Int64) {
         guard let job = jobs.find(ref) else { return }

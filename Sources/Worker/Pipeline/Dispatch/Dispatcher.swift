@@ -155,7 +155,7 @@ final class Dispatcher {
         let decision = taken.withoutAlerts(isRead: claim?.isRead ?? false, isRevoked: claim?.isRevoked ?? false)
         noteDecided(job)
         job.facts = candidate.facts
-        if candidate.isUnclaimed { job.flags.insert(.owesClaim) }
+        if candidate.owesClaim { job.flags.insert(.owesClaim) }
         if decision.alert == .deny(.expired) { return expire(job) }
         for index in job.devices.indices where job.devices[index].machine.isHeld { replace(job, index) }
         recordAccepted(job, candidate)
@@ -256,7 +256,7 @@ final class Dispatcher {
         guard !job.flags.contains(.recordedWithoutDevice), job.rebound.isEmpty else { return }
         job.flags.insert(.recordedWithoutDevice)
         recorder.write(OutcomeRecord(uid: job.uid, verdict: .suppressed, reason: reason), of: job)
-        if reason == .noToken { recorder.offerSMS(job, .noToken) }
+        if reason == .noToken, !job.uid.isEmpty { recorder.offerSMS(job, .noToken) }
     }
 
     /// Remembers a message that quiet hours held back, for the digest.

@@ -45,6 +45,8 @@ final class EventJob {
     /// Its partition went to another owner: its offset is not to be settled here.
     var isHandedBack = false
     var audience: Audience
+    /// Its members, or the rest of them, can never be read: its record for nobody says `no_token`, not `expired`.
+    var areMembersLost = false
     /// What its fan-out waits for.
     var fanOutPhase = FanOutPhase.ready
     /// Failed steps of its fan-out in a row; spaces the retries.

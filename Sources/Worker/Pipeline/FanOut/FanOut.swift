@@ -159,14 +159,14 @@ final class FanOut {
             isForgotten ? [] : page.members, cursor: page.cursor, server: shard.store.client.serverGeneration)
     }
 
-    /// A key that is no hash has no members; anything else is tried again.
+    /// Where the members' key can never be read, one record says so; anything else is tried again.
     func didFailMembers(_ ref: WorkRef, _ fault: RedisFault) {
         guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return }
-        guard fault.code == .wrongType else { return retryLater(.retryMembers(ref), event) }
-        shard.writes.tell(fault, "a group's members are of the wrong type: nobody is told", nowNanos: shard.nowNanos)
+        guard fault.isLasting else { return retryLater(.retryMembers(ref), event) }
+        shard.writes.tell(fault, "a group's members cannot be read: nobody is told", nowNanos: shard.nowNanos)
         event.fanOutPhase = .ready
-        event.audience.take(users: [], isLast: true)
-        event.audience.take([], cursor: 0, server: shard.store.client.serverGeneration)
+        event.areMembersLost = true
+        startForNobody(event)
     }
 
     func retryMembers(_ ref: WorkRef) {

@@ -36,8 +36,14 @@ final class Candidate {
     /// What the steps of the decision said.
     var facts: DecisionFacts = []
     var claim: ClaimReply?
-    /// Redis refused the claim: what is pushed carries no badge, and the claim is owed.
+    /// Redis refused the claim: what is pushed carries no badge.
     var isUnclaimed = false
+    /// It takes the refused claim later. Of a key that no waiting mends it never will.
+    var owesClaim = false
+    /// Times in a row that Redis could not answer about it; spaces the retries.
+    var failures = 0
+    /// When a postponed one is read anew (monotonic).
+    var dueNanos: UInt64 = 0
     /// Places of tokens that another user owns by now, or nobody.
     var lostTokens: [Int] = []
     /// Some token was bound anew by the same user since it was read.

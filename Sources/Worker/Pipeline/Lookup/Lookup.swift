@@ -18,7 +18,9 @@ final class Lookup {
     private var leaseQueryOf: [UTF8Key: LeaseQuery] = [:]
     /// Whom Redis could not answer about; they are read anew together, in their order.
     private var postponed: [RecipientJob] = []
-    private var failures = 0
+    /// When the first of them is due; nil: nobody waits.
+    private var postponedDueNanos: UInt64?
+    private var oversized = OversizedKeys()
     private var order = OrderKeeper()
 
     init(_ shard: ShardContext, _ work: WorkTable) {
@@ -51,8 +53,10 @@ final class Lookup {
             try store.readConversation(
                 app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
         }
-        ask(job) { (store) throws(RedisFault) in try store.readUser(app: app, uid: uid, tag: job.tag(.user)) }
-        ask(job) { (store) throws(RedisFault) in try store.readPresence(app: app, uid: uid, tag: job.tag(.presence)) }
+        if mayRead(job, .user) {
+            ask(job) { (store) throws(RedisFault) in try store.readUser(app: app, uid: uid, tag: job.tag(.user)) }
+        }
+        askPresence(job)
         if let group {
             ask(job) { (store) throws(RedisFault) in
                 try store.readMember(app: app, group: group, uid: uid, tag: job.tag(.group))
@@ -80,7 +84,21 @@ final class Lookup {
             try store.readConversation(
                 app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
         }
-        ask(job) { (store) throws(RedisFault) in try store.readPresence(app: app, uid: uid, tag: job.tag(.presence)) }
+        askPresence(job)
+    }
+
+    private func askPresence(_ job: RecipientJob) {
+        guard mayRead(job, .presence) else { return }
+        ask(job) { (store) throws(RedisFault) in
+            try store.readPresence(app: job.event.app.id, uid: job.uid, tag: job.tag(.presence))
+        }
+    }
+
+    /// False: the key was too large to be read a moment ago. It counts as answered so.
+    private func mayRead(_ job: RecipientJob, _ stage: Tag.Stage) -> Bool {
+        guard !oversized.isEmpty, oversized.contains(job.key(stage), nowNanos: shard.nowNanos) else { return true }
+        answered(job, failed: false)
+        return false
     }
 
     /// A message that his group's level or the sender keeps from him. Not with `dnd_mode: chain`, where quiet hours, which
@@ -131,9 +149,10 @@ final class Lookup {
     /// own too, since no waiting mends it. Anything else is tried again.
     func didFail(_ tag: Tag, _ fault: RedisFault) {
         guard let job = work.recipient(tag.ref), job.candidate != nil else { return }
+        if fault.code == .tooLarge { oversized.note(job.key(tag.stage), nowNanos: shard.nowNanos) }
         switch tag.stage {
         case .presence, .group, .activity: answered(job, failed: !shard.countsAsAbsent(fault))
-        case .user, .conversation: answered(job, failed: !shard.countsAsBroken(fault))
+        case .user, .conversation, .mark: answered(job, failed: !shard.countsAsBroken(fault))
         default: answered(job, failed: true)
         }
     }
@@ -141,7 +160,6 @@ final class Lookup {
     private func answered(_ job: RecipientJob, failed: Bool) {
         guard let candidate = job.candidate, candidate.answered(failed: failed) else { return }
         if candidate.hasFailed { return postpone(job) }
-        failures = 0
         switch candidate.phase {
         case .reading: readLeases(job, candidate)
         case .readingDenied, .readingLeases: known.append(job)
@@ -223,11 +241,19 @@ final class Lookup {
         guard let candidate = job.candidate else { return }
         candidate.phase = .postponed
         order.stepOut(job.ref, order: candidate.order, key: job.orderKey)
-        if postponed.isEmpty {
-            failures += 1
-            shard.timers.schedule(.postponedCandidates, dueNanos: shard.retryNanos(failures: failures))
-        }
+        candidate.failures += 1
+        // Rounded up, so that thousands are read anew together.
+        let dueNanos = shard.retryNanos(failures: candidate.failures)
+        candidate.dueNanos = (dueNanos / Self.postponedStepNanos + 1) * Self.postponedStepNanos
         postponed.append(job)
+        if candidate.dueNanos < postponedDueNanos ?? .max { schedulePostponed(candidate.dueNanos) }
+    }
+
+    private static let postponedStepNanos: UInt64 = 50_000_000
+
+    private func schedulePostponed(_ dueNanos: UInt64) {
+        postponedDueNanos = dueNanos
+        shard.timers.schedule(.postponedCandidates, dueNanos: dueNanos)
     }
 
     /// A token changed between read and claim: it is read a second time, and later ones of its conversation wait.
@@ -251,11 +277,28 @@ final class Lookup {
         for case let next? in order.goOn(job.ref, key: job.orderKey).map(work.recipient) { read(next) }
     }
 
-    /// Redis answers again, or the pause is over.
-    func readPostponed() {
+    /// Those whose pause is over are read anew in their order; where Redis is ready again, all are.
+    func readPostponed(evenIfEarly: Bool) {
         if postponed.isEmpty { return }
-        let jobs = postponed.sorted { ($0.candidate?.order ?? 0) < ($1.candidate?.order ?? 0) }
-        postponed = []
+        let now = shard.nowNanos
+        var jobs: [RecipientJob] = []
+        var waiting: [RecipientJob] = []
+        var nextNanos: UInt64?
+        for job in postponed {
+            guard work.recipient(job.ref) === job, let candidate = job.candidate, candidate.phase == .postponed else {
+                continue
+            }
+            if evenIfEarly || candidate.dueNanos <= now {
+                jobs.append(job)
+            } else {
+                waiting.append(job)
+                nextNanos = min(nextNanos ?? .max, candidate.dueNanos)
+            }
+        }
+        postponed = waiting
+        postponedDueNanos = nil
+        if let nextNanos { schedulePostponed(nextNanos) }
+        jobs.sort { ($0.candidate?.order ?? 0) < ($1.candidate?.order ?? 0) }
         for job in jobs where work.recipient(job.ref) === job && job.candidate?.phase == .postponed { read(job) }
     }
 }
@@ -275,17 +318,23 @@ extension RecipientJob {
     fileprivate var orderKey: OrderKeeper.Key {
         OrderKeeper.key(app: event.app.id, uid: uid, conversation: event.conversationID)
     }
+
+    /// The key of the user that a stage reads.
+    fileprivate func key(_ stage: Tag.Stage) -> OversizedKeys.Key {
+        OversizedKeys.key(app: event.app.id, uid: uid, stage: stage.rawValue)
+    }
 }
 
 extension ShardContext {
     /// This very key of others is what cannot be read: it counts as absent. Everything else is tried again.
     func countsAsAbsent(_ fault: RedisFault) -> Bool {
-        guard fault.isAboutOneKey else { return false }
+        guard fault.isLasting else { return false }
         writes.tell(fault, "a key of others cannot be read, and counts as absent", nowNanos: nowNanos)
         return true
     }
 
-    /// A key of this worker's own holds something of another kind: as if it were not there, since no waiting mends it.
+    /// A key of this worker's own holds something of another kind, or more than can be read: as if it were not there, since no
+    /// waiting mends it.
     func countsAsBroken(_ fault: RedisFault) -> Bool {
         guard fault.isLasting else { return false }
         writes.tell(fault, "a key of this worker's own is broken, and counts as absent", nowNanos: nowNanos)

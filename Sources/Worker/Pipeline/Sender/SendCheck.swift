@@ -10,6 +10,8 @@ struct SendCheck {
     /// The number that the push in the client carries: with the same one it goes as it is.
     var madeBadge: Int64?
     var hasFailed = false
+    /// The claim was refused: what it would see is looked at without a write.
+    var isPeek = false
     /// Another worker, or another delivery, has finished it meanwhile.
     var isFinished = false
     var isAcknowledged = false

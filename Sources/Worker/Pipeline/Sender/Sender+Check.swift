@@ -72,11 +72,23 @@ extension Sender {
     func didFail(_ tag: Tag, _ fault: RedisFault) {
         guard let job = work.recipient(tag.ref) else { return }
         let index = Int(tag.index)
-        guard tag.stage == .checkClaim, fault.refusesWrite, index < job.devices.count, job.devices[index].check != nil,
-            !fault.isLasting
-        else { return answered(job, index) { $0.hasFailed = true } }
-        // What was claimed once needs no other claim, only its number is not known.
-        shard.writes.refused(fault, nowNanos: shard.nowNanos)
+        guard index < job.devices.count, let check = job.devices[index].check else { return }
+        switch tag.stage {
+        case .checkClaim where fault.refusesWrite && !check.isPeek:
+            // What was claimed once needs no other claim, only its number is not known.
+            shard.writes.refused(fault, nowNanos: shard.nowNanos)
+            peek(job, index)
+        // What can never be read says nothing against the push, but for whose the token is.
+        case .checkOwner where shard.countsAsBroken(fault): answered(job, index) { $0.facts.isTokenOwned = false }
+        case .checkClaim where fault.isLasting, .checkAcks where shard.countsAsBroken(fault):
+            answered(job, index) { _ in }
+        default: answered(job, index) { $0.hasFailed = true }
+        }
+    }
+
+    private func peek(_ job: RecipientJob, _ index: Int) {
+        job.devices[index].badge = nil
+        job.devices[index].check?.isPeek = true
         ask(job, index) { (store) throws(RedisFault) in
             try store.peek(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.checkClaim, index))
         }

@@ -146,6 +146,11 @@ final class UserStates {
     func didFail(_ ref: WorkRef, _ fault: RedisFault) {
         if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
         guard let job = changes.find(ref) else { return }
+        if fault.isLasting, case .owed(let owed, isClaimed: false) = job.task {
+            // Nothing will count it any more; the mark stops a repeat.
+            job.task = .owed(owed, isClaimed: true)
+            return perform(job)
+        }
         if fault.isLasting {
             // Tried again it would fail again, and hold up its partition for ever.
             return conclude(job, .ignored(.unusable))

@@ -81,6 +81,8 @@ struct PipelineLimits {
     var memberPage = 256
     /// Claims in one call: it keeps Redis from others for as long as some reads of a large hash.
     var claimsPerCall = 32
+    /// Claims of recalls in one call: each may look through a thousand messages of its user.
+    var recallsPerCall = 4
     /// Targets in one record of `im.deliveries`.
     var deliveryTargetsMax = 500
     /// How long pushes that are in flight may end before partitions go to another member.

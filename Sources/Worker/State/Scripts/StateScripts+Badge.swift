@@ -12,36 +12,72 @@ extension StateScripts {
     /// Answer: `{bits, badge, version or false, [accepted devices]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked; 16
     /// the revoke lowered the badge, which its mark keeps as `d`; 32 a lower badge was not told yet.
     /// The fast path (fresh, counted, unread, not revoked) is four commands.
-    static let claim = RedisScript("#!lua\n" + claimBody)
+    ///
+    /// All keys are read before the first of them is written: a key of the wrong kind leaves nothing half done.
+    static let claim = RedisScript("#!lua\n\(inHundreds)\nlocal mayCut = true\n" + claimBody)
 
     /// The same for several users of one message: KEYS of each after one another, ARGV as theirs. Answer: an array of theirs.
     ///
-    /// A fifth of what a claim costs Redis is the call itself. A key of the wrong kind ends the call between two users;
-    /// claiming each alone then counts nothing twice.
+    /// A fifth of what a claim costs Redis is the call itself. What is wrong with one user's keys is an error in his place
+    /// of the array. One ledger at most is cut per call, since members of one group reach its bound together.
     static let claimEach = RedisScript(
         """
         #!lua
         local all, each, out, keys = KEYS, ARGV[8] and 5 or 4, {}, {}
+        \(inHundreds)
+        local mayCut = true
         local function claim(KEYS)
         \(claimBody)
         end
         for i = 1, #all, each do
           for j = 1, each do keys[j] = all[i + j - 1] end
-          out[#out + 1] = claim(keys)
+          local isDone, answer = pcall(claim, keys)
+          if not isDone then
+            if type(answer) == 'table' then answer = answer.err end
+            if not string.match(answer, '^%u+ ') then answer = 'ERR ' .. answer end
+            answer = {err = answer}
+          end
+          out[#out + 1] = answer
         end
         return out
         """)
 
+    /// Sorted-set and hash commands with many members take them in hundreds: neither a command per member nor one that is
+    /// longer than Lua's stack.
+    static let inHundreds = """
+        local function inHundreds(list, call)
+          for i = 1, #list, 100 do call(unpack(list, i, math.min(i + 99, #list))) end
+        end
+        """
+
     static let claimBody = """
+        local s = redis.call('HMGET', KEYS[2], 'v', 'b', ARGV[3], 'e')
+        local size = redis.call('ZCARD', KEYS[3])
+        local target
+        if KEYS[5] then
+          target = redis.call('GET', KEYS[5])
+          redis.call('ZCARD', KEYS[4])
+        end
         local old = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'GET', 'EX', ARGV[2])
         local kind = old and string.sub(old, 1, 1)
         if kind == 'f' then return {2, 0, false} end
-        local s = redis.call('HMGET', KEYS[2], 'v', 'b', ARGV[3], 'e')
         local sent, counted, bits = tonumber(ARGV[5]), ARGV[1] == 'c', 0
         local base, value, taken, past = -1, 0, 0, 0
         if s[2] then
           local t, v, g, p = string.match(s[2], '^(%d+) (%d+) (%d+) (%d+)')
-          base, value, taken, past = tonumber(t), tonumber(v), tonumber(g), tonumber(p)
+          if p then base, value, taken, past = tonumber(t), tonumber(v), tonumber(g), tonumber(p) end
+        end
+        local function noteGone(at, m, mode)
+          local added
+          if mode then
+            added = redis.call('ZADD', KEYS[4], mode, at, m)
+          else
+            added = redis.call('ZADD', KEYS[4], at, m)
+          end
+          local extra = redis.call('ZCARD', KEYS[4]) - 1000
+          if extra > 0 then redis.call('ZREMRANGEBYRANK', KEYS[4], 0, extra - 1) end
+          redis.call('EXPIRE', KEYS[4], 86400)
+          return added
         end
         local wasTaken, wasPast = taken, past
         local rest, goneAt
@@ -59,8 +95,9 @@ extension StateScripts {
             redis.call('SETRANGE', KEYS[1], 0, ARGV[1])
           end
         end
-        if s[3] then
-          local q, rs, rm, tail = ARGV[6], string.match(s[3], '^(%d*) (%d*)()')
+        local rs, rm, tail = string.match(s[3] or '', '^(%d*) (%d*)()')
+        if tail then
+          local q = ARGV[6]
           if (rm ~= '' and sent <= tonumber(rm)) or
               (q ~= '' and (#q < #rs or (#q == #rs and q <= rs))) then
             bits = bits + 4
@@ -79,10 +116,9 @@ extension StateScripts {
         if counted and not goneAt then
           added = redis.call('ZADD', KEYS[3], 0, ARGV[4])
         elseif counted and goneAt > base and goneAt > ARGV[7] - 86400000 then
-          if redis.call('ZADD', KEYS[4], 'NX', goneAt, ARGV[4]) == 1 and sent <= base then taken = taken + 1 end
-          redis.call('EXPIRE', KEYS[4], 86400)
+          if noteGone(goneAt, ARGV[4], 'NX') == 1 and sent <= base then taken = taken + 1 end
         end
-        local size = redis.call('ZCARD', KEYS[3])
+        size = size + added
         if added == 1 then
           -- Its life is renewed once in eight days: no entry goes before it is thirty days old.
           local epoch = math.floor(ARGV[7] / 691200000)
@@ -98,7 +134,7 @@ extension StateScripts {
 
         if KEYS[5] then
           local token = ARGV[8] == 'x' and 'x' .. ARGV[5] .. ';' or 'k;'
-          local mark = redis.call('GET', KEYS[5])
+          local mark = target
           if not mark then
             redis.call('SET', KEYS[5], 't' .. token, 'EX', ARGV[2])
           else
@@ -119,8 +155,7 @@ extension StateScripts {
                   size = size - 1
                   if tonumber(at) <= base then past = past - 1 end
                   if sent > base then
-                    redis.call('ZADD', KEYS[4], sent, m)
-                    redis.call('EXPIRE', KEYS[4], 86400)
+                    noteGone(sent, m)
                     if tonumber(at) <= base then taken = taken + 1 end
                   end
                 end
@@ -152,15 +187,18 @@ extension StateScripts {
           end
         end
 
-        if added == 1 and size > 1000 then
+        if added == 1 and size > 1000 and mayCut then
+          mayCut = false
           local all = redis.call('ZRANGE', KEYS[3], 0, -1)
           local times = {}
           for _, m in ipairs(all) do times[m] = tonumber(string.match(m, '^%d+', 9)) end
           table.sort(all, function(a, b) return times[a] < times[b] or (times[a] == times[b] and a < b) end)
+          local oldest = {}
           for i = 1, size - 936 do
-            redis.call('ZREM', KEYS[3], all[i])
+            oldest[i] = all[i]
             if times[all[i]] <= base then past = past - 1 end
           end
+          inHundreds(oldest, function(...) redis.call('ZREM', KEYS[3], ...) end)
           size = 936
         end
         if taken ~= wasTaken or past ~= wasPast then
@@ -170,13 +208,19 @@ extension StateScripts {
         return {bits, size - past, s[1], rest}
         """
 
-    /// What `claim` would see, changing nothing: for a server that takes no writes. It says no badge.
+    /// What `claim` would see, changing nothing: for a server that takes no writes. It says no badge. A key of the wrong kind
+    /// is as if it were not there.
     ///
     /// KEYS mark, state. ARGV 1 field of the conversation; 2 sent; 3 seq or empty. Answer: as `claim`, the badge false.
     static let peek = RedisScript(
         """
         #!lua flags=no-writes
-        local old = redis.call('GET', KEYS[1])
+        local function isOfWrongKind(answer)
+          return type(answer) == 'table' and answer.err and string.sub(answer.err, 1, 9) == 'WRONGTYPE'
+        end
+        local old = redis.pcall('GET', KEYS[1])
+        if isOfWrongKind(old) then old = false end
+        if type(old) == 'table' then return old end
         local bits, rest = 0, ''
         if old then
           local kind = string.sub(old, 1, 1)
@@ -187,9 +231,12 @@ extension StateScripts {
           if kind == 'd' then bits = bits + 16 end
           rest = string.sub(old, tail or 2)
         end
-        local s = redis.call('HMGET', KEYS[2], 'v', ARGV[1])
-        if s[2] then
-          local q, rs, rm = ARGV[3], string.match(s[2], '^(%d*) (%d*)')
+        local s = redis.pcall('HMGET', KEYS[2], 'v', ARGV[1])
+        if isOfWrongKind(s) then s = {false, false} end
+        if s.err then return s end
+        local rs, rm, tail = string.match(s[2] or '', '^(%d*) (%d*)()')
+        if tail then
+          local q = ARGV[3]
           if (rm ~= '' and tonumber(ARGV[2]) <= tonumber(rm)) or
               (q ~= '' and (#q < #rs or (#q == #rs and q <= rs))) then
             bits = bits + 4
@@ -209,10 +256,11 @@ extension StateScripts {
         \(prune)
         local s = redis.call('HMGET', KEYS[1], 'b', ARGV[1])
         local size = redis.call('ZCARD', KEYS[2])
+        redis.call('ZCARD', KEYS[3])
         local base, value, taken, past = -1, 0, 0, 0
         if s[1] then
           local t, v, g, p = string.match(s[1], '^(%d+) (%d+) (%d+) (%d+)')
-          base, value, taken, past = tonumber(t), tonumber(v), tonumber(g), math.min(tonumber(p), size)
+          if p then base, value, taken, past = tonumber(t), tonumber(v), tonumber(g), math.min(tonumber(p), size) end
         end
         local before = size - past + math.max(0, value - taken)
         local seq, ms, at = ARGV[3], ARGV[4], tonumber(ARGV[5])
@@ -220,8 +268,8 @@ extension StateScripts {
           return #a > #b or (#a == #b and a >= b)
         end
         local kept, topSeq, topMs = {}, seq, ms
-        if s[2] then
-          local rs, rm, tail = string.match(s[2], '^(%d*) (%d*)()')
+        local rs, rm, tail = string.match(s[2] or '', '^(%d*) (%d*)()')
+        if tail then
           if reaches(rs, topSeq) then topSeq = rs end
           if reaches(rm, topMs) then topMs = rm end
           for hs, hm, ha in string.gmatch(string.sub(s[2], tail), '[|;](%d*) (%d*) (%d+)') do
@@ -252,16 +300,17 @@ extension StateScripts {
           local c = (ms ~= '' and tonumber(sent) <= tonumber(ms)) or (q ~= '' and seq ~= '' and reaches(seq, q))
           return c, tonumber(sent)
         end
-        local wasTaken, wasPast, moved = taken, past, false
+        local wasTaken, wasPast = taken, past
+        local off, added, again, ended = {}, {}, {}, {}
         for _, m in ipairs(redis.call('ZRANGEBYLEX', KEYS[2], '[' .. ARGV[2], '[' .. ARGV[2] .. '\\255')) do
           local c, sent = covers(m)
           if c then
-            redis.call('ZREM', KEYS[2], m)
+            off[#off + 1] = m
             size = size - 1
             if sent <= base then past = past - 1 end
             if at > base then
-              redis.call('ZADD', KEYS[3], at, m)
-              moved = true
+              added[#added + 1] = at
+              added[#added + 1] = m
               if sent <= base then taken = taken + 1 end
             end
           end
@@ -270,17 +319,23 @@ extension StateScripts {
           if string.sub(m, 1, 8) == ARGV[2] then
             local c, sent = covers(m)
             if c and at > base then
-              redis.call('ZADD', KEYS[3], at, m)
+              again[#again + 1] = at
+              again[#again + 1] = m
             elseif c then
-              redis.call('ZREM', KEYS[3], m)
+              ended[#ended + 1] = m
               if sent <= base then taken = taken - 1 end
             end
           end
         end
+        local function note(...) redis.call('ZADD', KEYS[3], ...) end
+        inHundreds(off, function(...) redis.call('ZREM', KEYS[2], ...) end)
+        inHundreds(ended, function(...) redis.call('ZREM', KEYS[3], ...) end)
+        inHundreds(again, note)
+        inHundreds(added, note)
         if taken ~= wasTaken or past ~= wasPast then
           redis.call('HSET', KEYS[1], 'b', string.format('%d %d %d %d', base, value, taken, past))
         end
-        if moved then
+        if #added > 0 then
           redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', string.format('%d', long))
           local extra = redis.call('ZCARD', KEYS[3]) - 1000
           if extra > 0 then redis.call('ZREMRANGEBYRANK', KEYS[3], 0, extra - 1) end
@@ -304,7 +359,7 @@ extension StateScripts {
         local base, value, taken, past = -1, 0, 0, 0
         if b then
           local t, v, g, p = string.match(b, '^(%d+) (%d+) (%d+) (%d+)')
-          base, value, taken, past = tonumber(t), tonumber(v), tonumber(g), math.min(tonumber(p), size)
+          if p then base, value, taken, past = tonumber(t), tonumber(v), tonumber(g), math.min(tonumber(p), size) end
         end
         local before = size - past + math.max(0, value - taken)
         local at, new = tonumber(ARGV[1]), tonumber(ARGV[2])

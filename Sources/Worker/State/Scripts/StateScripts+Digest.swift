@@ -22,18 +22,27 @@ extension StateScripts {
     static let takeDigest = RedisScript(
         """
         #!lua
+        \(inHundreds)
         if redis.call('EXISTS', KEYS[1]) == 1 then
           redis.call('SUNIONSTORE', KEYS[2], KEYS[1], KEYS[2])
           redis.call('DEL', KEYS[1])
           redis.call('EXPIRE', KEYS[2], ARGV[1])
+          local extra = redis.call('SCARD', KEYS[2]) - 1000
+          if extra > 0 then redis.call('SPOP', KEYS[2], extra) end
         end
         local b, base, count, oldest = redis.call('HGET', KEYS[4], 'b'), -1, 0, nil
-        if b then base = tonumber(string.match(b, '^%d+')) end
+        if b then base = tonumber(string.match(b, '^%d+')) or -1 end
+        local young = {}
         for _, m in ipairs(redis.call('SMEMBERS', KEYS[2])) do
           local sent = tonumber(string.match(m, '^%d+', 9))
           if not oldest or sent < oldest then oldest = sent end
-          if sent > base and redis.call('ZSCORE', KEYS[3], m) then count = count + 1 end
+          if sent > base then young[#young + 1] = m end
         end
+        inHundreds(young, function(...)
+          for _, score in ipairs(redis.call('ZMSCORE', KEYS[3], ...)) do
+            if score then count = count + 1 end
+          end
+        end)
         return {count, oldest or 0}
         """)
 

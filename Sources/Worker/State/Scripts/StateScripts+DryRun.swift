@@ -41,7 +41,10 @@ extension StateScripts {
             if isNew or not isKept then set[m] = tonumber(score) end
             return isNew and 1 or 0
           end,
-          ZREM = function(key, m) members(key)[m] = nil end,
+          ZREM = function(key, ...)
+            for _, m in ipairs({...}) do members(key)[m] = nil end
+          end,
+          ZREMRANGEBYRANK = function() end,
           ZCARD = function(key) return #names(key, function() return true end) end,
           ZRANGE = function(key) return names(key, function() return true end) end,
           ZRANGEBYLEX = function(key, low)
@@ -59,6 +62,8 @@ extension StateScripts {
             return server.call(name, ...)
           end
         }
+        \(inHundreds)
+        local mayCut = true
         \(claimBody)
         """)
 }

@@ -41,6 +41,7 @@ extension StateScripts {
     /// Bounds the conversations that are remembered of one user: beyond 2048 read marks and mutes together, each kind is
     /// cut to its newest 768; mutes that say nothing any more go first. Cut so deep, it happens once in hundreds.
     static let prune = """
+        \(inHundreds)
         local function prune(now)
           if redis.call('HLEN', KEYS[1]) <= 2048 then return end
           local all, reads, mutes = redis.call('HGETALL', KEYS[1]), {}, {}
@@ -57,7 +58,9 @@ extension StateScripts {
           end
           for _, list in ipairs({reads, mutes}) do
             table.sort(list, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
-            for i = 1, #list - 768 do redis.call('HDEL', KEYS[1], list[i][1]) end
+            local oldest = {}
+            for i = 1, #list - 768 do oldest[i] = list[i][1] end
+            inHundreds(oldest, function(...) redis.call('HDEL', KEYS[1], ...) end)
           end
         end
         """

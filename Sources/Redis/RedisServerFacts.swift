@@ -1,0 +1,116 @@
+/// What a server tells of itself when it is greeted (INFO, CLUSTER INFO). Nil: it does not tell, as to a user without the
+/// right to ask.
+public struct RedisServerFacts: Sendable, Equatable {
+    public enum Mode: String, Sendable {
+        case standalone, cluster, sentinel
+    }
+
+    /// What `CLUSTER INFO` tells; of a node that belongs to a cluster.
+    struct Cluster: Equatable {
+        var isOK = false
+        var slotsAssigned = 0
+        /// Masters that serve slots.
+        var size = 0
+    }
+
+    /// `redis_version`; forks tell the version that they are compatible with.
+    public var version: String?
+    public var mode: Mode?
+    public var isReplica: Bool?
+    /// `maxmemory_policy`.
+    public var evictionPolicy: String?
+    /// `run_id`: which process answers.
+    var runID: [UInt8]?
+    var cluster: Cluster?
+
+    /// The least version: its scripts take `#!lua` and flags, its SET takes NX together with GET.
+    public static let leastMajorVersion = 7
+    /// With any other one state may vanish: an evicted mark pushes twice, an evicted token never again.
+    public static let safePolicy = "noeviction"
+    static let slots = 16_384
+    private static let valueBytesMax = 64
+
+    public init() {}
+
+    var roleName: String {
+        switch isReplica {
+        case true?: "replica"
+        case false?: "master"
+        case nil: "unknown"
+        }
+    }
+
+    /// Reads the answer of INFO; lines that it does not know are passed over.
+    mutating func take(info: UnsafeRawBufferPointer) {
+        Self.forEachField(of: info) { name, value in
+            switch name {
+            case "redis_version": version = String(decoding: value, as: UTF8.self)
+            case "redis_mode": mode = Mode(rawValue: String(decoding: value, as: UTF8.self))
+            case "run_id": runID = Array(value)
+            case "role": isReplica = value.elementsEqual("slave".utf8)
+            case "maxmemory_policy": evictionPolicy = String(decoding: value, as: UTF8.self)
+            default: break
+            }
+        }
+    }
+
+    /// Reads the answer of CLUSTER INFO.
+    mutating func take(clusterInfo: UnsafeRawBufferPointer) {
+        var found = Cluster()
+        Self.forEachField(of: clusterInfo) { name, value in
+            let number = Int(String(decoding: value, as: UTF8.self)) ?? 0
+            switch name {
+            case "cluster_state": found.isOK = value.elementsEqual("ok".utf8)
+            case "cluster_slots_assigned": found.slotsAssigned = number
+            case "cluster_size": found.size = number
+            default: break
+            }
+        }
+        cluster = found
+    }
+
+    /// Lines `name:value`; empty values and those over 64 bytes are left out.
+    private static func forEachField(
+        of text: UnsafeRawBufferPointer, _ body: (String, Slice<UnsafeRawBufferPointer>) -> Void
+    ) {
+        for line in text.split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }) {
+            guard let colon = line.prefix(Self.valueBytesMax).firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let value = line[(colon + 1)...]
+            guard !value.isEmpty, value.count <= Self.valueBytesMax else { continue }
+            body(String(decoding: line[..<colon], as: UTF8.self), value)
+        }
+    }
+
+    /// Why this server cannot be worked with; nil: nothing that it told is against it. A replica can be read from.
+    var refusal: RedisFault? {
+        if mode == .sentinel {
+            return RedisFault(
+                .unsupported,
+                "a Sentinel answers here, not the Redis that it watches: give that one's address as redis.url")
+        }
+        if let version, let major = Int(version.prefix { $0 != "." }), major < Self.leastMajorVersion {
+            return RedisFault(
+                .unsupported, "Redis \(version) is too old: \(Self.leastMajorVersion).0 is the least version")
+        }
+        return mode == .cluster ? cluster?.refusal(isReplica: isReplica ?? false) : nil
+    }
+}
+
+extension RedisServerFacts.Cluster {
+    /// One node may be worked with where it serves all slots.
+    fileprivate func refusal(isReplica: Bool) -> RedisFault? {
+        if size > 1 || isReplica {
+            return RedisFault(
+                .unsupported,
+                "this is one node of a Redis Cluster, and the other nodes' keys are not here: Redis Cluster is not supported "
+                    + "yet, give one server with all keys as redis.url")
+        }
+        guard isOK, slotsAssigned == RedisServerFacts.slots else {
+            return RedisFault(
+                .clusterDown,
+                "the cluster's state is \(isOK ? "ok" : "fail"), and \(slotsAssigned) of \(RedisServerFacts.slots) slots are "
+                    + "served")
+        }
+        return nil
+    }
+}

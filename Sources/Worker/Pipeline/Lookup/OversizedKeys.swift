@@ -1,0 +1,40 @@
+import PushCore
+
+/// Keys whose reply was over the limit a moment ago. Each reading of one keeps Redis and the connection busy as long as
+/// thousands of others would, so for a minute it is not read again.
+struct OversizedKeys {
+    /// (app, user, what is read), hashed: two that share one would count as too large together.
+    typealias Key = UInt64
+
+    private static let forgetNanos: UInt64 = 60_000_000_000
+
+    private var until: [Key: UInt64] = [:]
+    private let keysMax: Int
+
+    init(keysMax: Int = 4096) {
+        self.keysMax = max(1, keysMax)
+    }
+
+    var isEmpty: Bool { until.isEmpty }
+    var count: Int { until.count }
+
+    static func key(app: String, uid: String, stage: UInt8) -> Key {
+        var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x6f76_6572_7a30_3031 &+ UInt64(stage))
+        hash.update(lengthThen: app)
+        hash.update(lengthThen: uid)
+        return hash.finish().0
+    }
+
+    /// Full, all are forgotten: each then costs one more reading.
+    mutating func note(_ key: Key, nowNanos: UInt64) {
+        if until.count >= keysMax { until.removeAll() }
+        until[key] = nowNanos &+ Self.forgetNanos
+    }
+
+    mutating func contains(_ key: Key, nowNanos: UInt64) -> Bool {
+        guard let end = until[key] else { return false }
+        if nowNanos < end { return true }
+        until[key] = nil
+        return false
+    }
+}
