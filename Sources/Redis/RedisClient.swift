@@ -224,18 +224,22 @@ public final class RedisClient {
     /// Login, database, which process answers, and a PING that shows whether it takes commands from us at all.
     func greet(_ connection: RedisConnection) {
         var steps: [(tag: UInt64, words: [String])] = []
-        if let password = endpoint.password {
-            steps.append((0, ["AUTH"] + (endpoint.user.map { [$0] } ?? []) + [password.text]))
-        }
         if endpoint.database != 0 { steps.append((1, ["SELECT", String(endpoint.database)])) }
         steps.append((Self.identityGreeting, ["INFO", "server"]))
         steps.append((Self.lastGreeting, ["PING"]))
         var command = takeBuilder()
+        if let password = endpoint.password {
+            command.arg(word: "AUTH")
+            if let user = endpoint.user { command.arg(user) }
+            password.withBytes { command.arg($0) }
+            connection.send(command, .handshake, 0, 0, timeoutNanos: limits.connectTimeoutNanos)
+            // The password does not stay in the storage that later commands share.
+            command.wipe()
+        }
         for step in steps {
             for word in step.words { command.arg(word) }
             connection.send(command, .handshake, 0, step.tag, timeoutNanos: limits.connectTimeoutNanos)
-            // The password does not stay in the storage that later commands share.
-            command.wipe()
+            command.reset()
         }
         builder = consume command
     }
