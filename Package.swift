@@ -127,7 +127,10 @@ let package = Package(
             "Simulator", ["Simulator", "APNsProtocol", "HTTP2", "EventLoop", "Crypto", "Digits", "JSON", "Telemetry"]),
         tests(
             "Worker",
-            ["Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML"]),
+            [
+                "Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML",
+                "APNs", "Console",
+            ]),
         tests("Bench", ["Bench", "Console", "JSON", "Processes"]),
         tests(
             "EndToEnd",
