@@ -57,6 +57,8 @@ import Testing
         var last = ""
         repeat { last = try await Self.next(fd) } while last == "WATCHDOG=1"
         #expect(last.hasPrefix("STOPPING=1\n"))
+        // A second signal would end it at once.
+        try await until("the process has ended") { !process.isRunning }
         #expect(try await offPool { process.stop(graceMs: 20_000) })
     }
 
