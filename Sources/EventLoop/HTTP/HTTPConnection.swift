@@ -33,13 +33,19 @@ final class HTTPConnection: LinkDelegate {
         self.link = link
         self.server = server
         self.limitNanos = limitNanos
-        localHost = SocketAddress(localOf: link.fd)?.host
+        localHost = SocketAddress(localOf: link.fd)?.host.map(Self.plain)
         sinceNanos = loop.nowNanos
         // Every answer is told when the kernel has all of it.
         link.lowWaterBytes = 0
         link.delegate = self
         timer = LoopTimer(loop: loop) { [unowned self] in end() }
         timer?.arm(afterNanos: limitNanos)
+    }
+
+    /// An IPv4 address as its own; a listener on `::` sees it within an IPv6 one (RFC 4291 section 2.5.5.2).
+    static func plain(_ host: String) -> String {
+        let mapped = "::ffff:"
+        return host.hasPrefix(mapped) && host.contains(".") ? String(host.dropFirst(mapped.count)) : host
     }
 
     /// Whether a request is still awaited: such a connection gives way to a new one.
