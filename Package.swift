@@ -130,9 +130,8 @@ let package = Package(
         tests(
             "Worker",
             [
-                "Worker", "APNs", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto",
-                "YAML",
-                "Console",
+                "Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML",
+                "APNs", "Console",
             ]),
         tests("Console", ["Console"]),
         tests("Bench", ["Bench", "Console", "JSON", "Processes"]),

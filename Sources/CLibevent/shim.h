@@ -6,9 +6,6 @@
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>
 #include <event2/dns.h>
-#include <event2/http.h>
-#include <event2/http_struct.h>
-#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 #include <event2/thread.h>
 #include <event2/util.h>
@@ -17,6 +14,10 @@
 
 /* prctl is variadic, which Swift cannot call; pthread_setname_np is hidden from its Glibc module. */
 static inline int name_current_thread(const char *name) { return prctl(PR_SET_NAME, name); }
+
+/* Neither core files nor other processes of this user may show this one's memory (PR_SET_DUMPABLE in prctl(2)). */
+static inline void forbid_memory_access(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+static inline int memory_access_is_forbidden(void) { return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0; }
 
 /* malloc.h is in no module of Swift's either. */
 #include <malloc.h>

@@ -21,12 +21,13 @@ public struct CommandEntry {
 }
 
 /// Contract section 7.
-public enum ExitCode: Int32, Sendable {
+public enum ExitCode: Int32, Sendable, CaseIterable {
     case done = 0
     /// The command ran and what it looked for is not well (`check` with problems, a push that was not accepted).
     case failed = 1
     case usage = 64
     case fatalKafka = 70
-    case watchdog = 75
+    /// Not drained in time, a port that is taken: another start may do better.
+    case tryAgain = 75
     case configuration = 78
 }

@@ -8,23 +8,35 @@ public final class PrivateKey: @unchecked Sendable {
     private let key: OpaquePointer
 
     /// Reads an unencrypted PEM key (PKCS#8 as in `.p8`, or SEC 1); throws for anything that cannot sign ES256.
-    public init(pem: [UInt8]) throws(CryptoFault) {
-        // The BIO reads the array's own bytes, so it lives within the scope that pins them. An empty passphrase is
-        // offered so that an encrypted key fails here instead of asking on the terminal.
-        let read = pem.withUnsafeBytes { pem -> OpaquePointer? in
-            guard let bio = BIO_new_mem_buf(pem.baseAddress, Int32(clamping: pem.count)) else { return nil }
-            defer { BIO_free(bio) }
-            return "".withCString { PEM_read_bio_PrivateKey(bio, nil, nil, UnsafeMutableRawPointer(mutating: $0)) }
+    public convenience init(pem: [UInt8]) throws(CryptoFault) {
+        // Typed throws do not pass through the array's call.
+        self.init(
+            owning: try pem.withUnsafeBytes { pem in Result { () throws(CryptoFault) in try Self.read(pem) } }.get())
+    }
+
+    /// As ``init(pem:)-([UInt8])``, from memory that lives during the call and that the caller may wipe.
+    public convenience init(pem: UnsafeRawBufferPointer) throws(CryptoFault) {
+        self.init(owning: try Self.read(pem))
+    }
+
+    private static func read(_ pem: UnsafeRawBufferPointer) throws(CryptoFault) -> OpaquePointer {
+        // The BIO reads the caller's bytes in place. An empty passphrase is offered so that an encrypted key fails here
+        // instead of asking on the terminal.
+        var key: OpaquePointer?
+        if let bio = BIO_new_mem_buf(pem.baseAddress, Int32(clamping: pem.count)) {
+            key = "".withCString { PEM_read_bio_PrivateKey(bio, nil, nil, UnsafeMutableRawPointer(mutating: $0)) }
+            BIO_free(bio)
         }
-        guard let read else {
+        guard let key else {
             _ = CryptoFault.lastReason()
             throw CryptoFault(
                 .notPEM, "no unencrypted PEM private key: give Apple's AuthKey_….p8 file as it was downloaded")
         }
-        key = read
-        guard P256.holds(read) else {
+        guard P256.holds(key) else {
+            EVP_PKEY_free(key)
             throw CryptoFault(.wrongCurve, "the key is not on the P-256 curve: Apple's provider keys are; give the .p8")
         }
+        return key
     }
 
     private init(owning key: OpaquePointer) {
@@ -42,6 +54,11 @@ public final class PrivateKey: @unchecked Sendable {
     ///
     /// Any thread; about 30 µs. Two calls give different bytes, both valid: OpenSSL draws a fresh nonce.
     public func signES256(_ message: [UInt8]) throws(CryptoFault) -> [UInt8] {
+        try P256.rawSignature(der: try signES256DER(message)[...])
+    }
+
+    /// As ``signES256(_:)``, in DER.
+    public func signES256DER(_ message: [UInt8]) throws(CryptoFault) -> [UInt8] {
         guard let context = EVP_MD_CTX_new() else { throw .library("no memory to sign") }
         defer { EVP_MD_CTX_free(context) }
         guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, key) == 1 else { throw .library("cannot sign") }
@@ -49,7 +66,7 @@ public final class PrivateKey: @unchecked Sendable {
         var der = [UInt8](repeating: 0, count: 80)
         var length = der.count
         guard EVP_DigestSign(context, &der, &length, message, message.count) == 1 else { throw .library("cannot sign") }
-        return try P256.rawSignature(der: der[..<length])
+        return Array(der[..<length])
     }
 
     /// As `signES256`, but the same key and message always give the same bytes (RFC 6979).

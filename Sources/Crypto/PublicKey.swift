@@ -26,8 +26,15 @@ public final class PublicKey: @unchecked Sendable {
 
     /// Whether `signature` (R‖S, 64 bytes) is this key's over `message`. Any thread; never traps on foreign bytes.
     public func verifyES256(_ signature: some Collection<UInt8>, of message: some Collection<UInt8>) -> Bool {
+        guard let der = P256.derSignature(raw: signature) else { return false }
+        return verifyES256(der: der, of: message)
+    }
+
+    /// As ``verifyES256(_:of:)`` for a signature in DER, `SEQUENCE { r, s }` (RFC 3279 section 2.2.3).
+    public func verifyES256(der: [UInt8], of message: some Collection<UInt8>) -> Bool {
+        // 72 bytes at most over P-256; OpenSSL itself refuses what is no DER.
+        guard der.count <= 80, let context = EVP_MD_CTX_new() else { return false }
         let message = Array(message)
-        guard let der = P256.derSignature(raw: signature), let context = EVP_MD_CTX_new() else { return false }
         defer {
             EVP_MD_CTX_free(context)
             ERR_clear_error()

@@ -34,7 +34,8 @@ public struct HTTP2Configuration: Sendable {
     public var connectionWindowBytes: Int32 = 65_535
     /// Whether the window of body bytes read is given back; false only plays a peer that hoards it.
     public var returnsWindow = true
-    /// Header bytes (RFC 9113 size, 32 added per field) taken per message; a longer list resets its stream.
+    /// Header bytes (RFC 9113 size, 32 added per field) taken per message. Of a response what is beyond is left out; a
+    /// request with more has its stream reset.
     public var headerListBytesMax = 16_384
     /// SETTINGS and PING acknowledgements that may wait unsent before the peer counts as flooding.
     public var acksQueuedMax = 64

@@ -73,11 +73,15 @@ struct SessionRecorder {
         status = 0
     }
 
-    /// Takes one field; false when the list is longer than allowed.
+    /// Takes one field; false when the list is longer than allowed and its message cannot be understood without the rest.
+    ///
+    /// Of a response the status comes first (RFC 9113 section 8.3): with it the answer stands, and what is too much is left
+    /// out. A peer that adds its headers to an acceptance would else have the push sent again.
     mutating func header(_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> Bool {
         guard collecting >= 0 else { return true }
         listBytes += name.count + value.count + 32
         guard listBytes <= headerListBytesMax else {
+            if !isServer, status != 0 { return true }
             collecting = -1
             return false
         }

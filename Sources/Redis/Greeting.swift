@@ -24,12 +24,9 @@ struct Greeting {
     private(set) var facts = RedisServerFacts()
     private var databaseFault: RedisFault?
 
-    /// The commands in their order.
+    /// The commands after the login, in their order.
     static func commands(_ endpoint: RedisEndpoint) -> [(step: Step, words: [String])] {
         var commands: [(step: Step, words: [String])] = []
-        if let password = endpoint.password {
-            commands.append((.login, ["AUTH"] + (endpoint.user.map { [$0] } ?? []) + [password.text]))
-        }
         if endpoint.database != 0 { commands.append((.database, ["SELECT", String(endpoint.database)])) }
         commands.append((.info, ["INFO"]))
         commands.append((.clusterInfo, ["CLUSTER", "INFO"]))

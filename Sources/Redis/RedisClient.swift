@@ -231,6 +231,15 @@ public final class RedisClient {
     /// Login, database, what the server is, and a script that shows whether it takes calls from us at all.
     func greet(_ connection: RedisConnection) {
         var command = takeBuilder()
+        if let password = endpoint.password {
+            command.arg(word: "AUTH")
+            if let user = endpoint.user { command.arg(user) }
+            password.withBytes { command.arg($0) }
+            connection.send(
+                command, .handshake, 0, Greeting.Step.login.rawValue, timeoutNanos: limits.connectTimeoutNanos)
+            // The password does not stay in the storage that later commands share.
+            command.wipe()
+        }
         for (step, words) in Greeting.commands(endpoint) {
             for word in words { command.arg(word) }
             connection.send(command, .handshake, 0, step.rawValue, timeoutNanos: limits.connectTimeoutNanos)

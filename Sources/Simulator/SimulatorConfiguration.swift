@@ -18,6 +18,9 @@ public struct SimulatorConfiguration: Sendable {
     public var streamsAtStart: UInt32 = 1
     /// Streams allowed afterwards.
     public var streamsMax: UInt32 = 1000
+    /// Answers as the development server does: an acceptance has `apns-unique-id`, by which the Push Notifications Console
+    /// finds it ("available only in the Development environment": "Handling notification responses from APNs").
+    public var isDevelopment = false
     /// Shrinks the limit to one stream after a rejection, until the next accepted push (openradar 27870881).
     public var shrinksOnRejection = false
     /// Window for all request bodies of a connection together; APNs leaves it at 65 535.

@@ -11,9 +11,32 @@ public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugS
 
     public init(bytes: [UInt8]) { storage = Storage(bytes) }
 
+    /// A copy of memory that lives during the call.
+    public init(copying bytes: UnsafeRawBufferPointer) { storage = Storage(bytes) }
+
+    /// Calls back with room of so many bytes to be filled.
+    public init(byteCount: Int, filling: (UnsafeMutableRawBufferPointer) -> Void) {
+        storage = Storage(byteCount: byteCount)
+        filling(storage.bytes)
+    }
+
     /// The bytes, for the time of the call.
     public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try body(UnsafeRawBufferPointer(storage.bytes))
+    }
+
+    /// A copy that ends with a zero, for C, wiped when the call returns.
+    public func withCString<Result>(_ body: (UnsafePointer<CChar>) throws -> Result) rethrows -> Result {
+        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: storage.bytes.count + 1)
+        copy.initialize(repeating: 0, count: storage.bytes.count + 1)
+        if let start = storage.bytes.baseAddress {
+            UnsafeMutableRawPointer(copy).copyMemory(from: start, byteCount: storage.bytes.count)
+        }
+        defer {
+            explicit_bzero(copy, storage.bytes.count + 1)
+            copy.deallocate()
+        }
+        return try body(copy)
     }
 
     /// A copy as text. It cannot be wiped: prefer `withBytes`.
@@ -36,9 +59,14 @@ public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugS
         // Unchecked: written once in init, wiped in deinit when nobody else holds it, only read in between.
         let bytes: UnsafeMutableRawBufferPointer
 
-        init(_ source: [UInt8]) {
+        init(_ source: some Collection<UInt8>) {
             bytes = .allocate(byteCount: source.count, alignment: 1)
             bytes.copyBytes(from: source)
+        }
+
+        init(byteCount: Int) {
+            bytes = .allocate(byteCount: byteCount, alignment: 1)
+            bytes.initializeMemory(as: UInt8.self, repeating: 0)
         }
 
         deinit {

@@ -25,13 +25,54 @@ public enum SmallFile {
         }
     }
 
+    /// Why a secret's file gave none, for people.
+    public struct SecretFault: Error, Equatable, Sendable {
+        public let why: String
+
+        public init(why: String) { self.why = why }
+
+        public static let empty = SecretFault(why: "empty")
+    }
+
     /// A password or token that stands alone in a file; the newline that editors add is not part of it.
-    public static func readSecret(_ path: String) -> Content {
-        let content = read(path, limit: 1 << 16)
-        guard case .bytes(var bytes) = content else { return content }
-        while let last = bytes.last, last == 0x0A || last == 0x0D { bytes.removeLast() }
-        if bytes.isEmpty { return .unreadable("empty") }
-        return bytes.contains(0) ? .unreadable("holds a NUL byte") : .bytes(bytes)
+    public static func readSecret(_ path: String) -> Result<Secret, SecretFault> {
+        readWiped(path, limit: 1 << 16) { bytes in
+            var count = bytes.count
+            while count > 0, bytes[count - 1] == 0x0A || bytes[count - 1] == 0x0D { count -= 1 }
+            if count == 0 { return .failure(.empty) }
+            let line = UnsafeRawBufferPointer(rebasing: bytes[..<count])
+            return line.contains(0)
+                ? .failure(SecretFault(why: "holds a NUL byte")) : .success(Secret(copying: line))
+        }
+    }
+
+    /// A key's file as it stands.
+    public static func readKey(_ path: String, limit: Int) -> Result<Secret, SecretFault> {
+        readWiped(path, limit: limit) { .success(Secret(copying: $0)) }
+    }
+
+    /// Reads into one block that is wiped before it is given back: no copy stays in freed memory.
+    private static func readWiped(
+        _ path: String, limit: Int, _ body: (UnsafeRawBufferPointer) -> Result<Secret, SecretFault>
+    ) -> Result<Secret, SecretFault> {
+        let fd = open(path, O_RDONLY | O_CLOEXEC)
+        guard fd >= 0 else { return .failure(SecretFault(why: reason())) }
+        defer { close(fd) }
+        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: limit + 1, alignment: 1)
+        defer {
+            if let base = block.baseAddress { explicit_bzero(base, block.count) }
+            block.deallocate()
+        }
+        var filled = 0
+        while filled < block.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: block[filled...])
+            let count = Glibc.read(fd, rest.baseAddress, rest.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return .failure(SecretFault(why: reason())) }
+            if count == 0 { return body(UnsafeRawBufferPointer(rebasing: block[..<filled])) }
+            filled += count
+        }
+        return .failure(SecretFault(why: "longer than \(limit) bytes"))
     }
 
     private static func reason() -> String {

@@ -104,6 +104,29 @@ import Testing
         }
     }
 
+    /// Its burst of connects would be over after four, and the next one allowed in an hour.
+    @Test func serverThatEndsEveryConnectionInOrderIsFollowed() async throws {
+        var limits = World.quick
+        limits.connectBurst = 4
+        limits.connectRefillNanos = 3_600_000_000_000
+        try await withWorld(limits: limits) { loop, world in
+            await loop.run { _ in
+                var served: [Int: Int] = [:]
+                world.peer.onRequest = { request, connection in
+                    served[connection.index, default: 0] += 1
+                    if served[connection.index] == 150 { connection.goAway(last: request.stream) }
+                    connection.answer(request.stream, 200)
+                }
+                world.send(1...3000)
+            }
+            try await world.allDone()
+            await loop.run { _ in
+                #expect(world.acceptedCount == 3000 && world.doubles == 0)
+                #expect(world.peer.connections.count >= 20)
+            }
+        }
+    }
+
     @Test func suspectsTravelOnAConnectionOfTheirOwn() async throws {
         try await withWorld { loop, world in
             await loop.run { _ in

@@ -22,6 +22,7 @@ import Testing
                 #expect(first.headers["apns-priority"] == "10")
                 #expect(first.headers["apns-expiration"] == "4000000000")
                 #expect(first.headers["apns-collapse-id"] == "c1")
+                #expect(world.peer.requests.allSatisfy { $0.headers["content-length"] == String($0.body.count) })
                 #expect(first.id == "11223344-5566-7788-0000-000000000001")
                 #expect(first.authorization.hasPrefix("bearer "))
                 #expect(Set(world.peer.requests.map(\.authorization)).count == 1)

@@ -1,6 +1,7 @@
 import Crypto
 import EventLoop
 import HTTP2
+import Telemetry
 
 /// One request as the scripted peer got it.
 struct PeerRequest: Sendable {
@@ -48,7 +49,8 @@ final class Peer {
     private static func context() throws -> TLSServerContext {
         let certificate = try Self.certificate.get()
         return try TLSServerContext(
-            identity: .pem(certificate: certificate.chainPEM, key: certificate.privateKeyPEM), alpn: ["h2"])
+            identity: .pem(certificate: certificate.chainPEM, key: Secret(bytes: certificate.privateKeyPEM)),
+            alpn: ["h2"])
     }
 
     func stopListening() {

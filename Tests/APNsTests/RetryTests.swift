@@ -278,6 +278,33 @@ import Testing
         for index in 4...5 { #expect(begun[index] - begun[index - 1] >= 500_000, "\(begun)") }
     }
 
+    @Test func connectionsThatServedAndWereEndedInOrderCostNoConnect() {
+        var pacer = ConnectPacer(
+            spacingNanos: 100_000, refillSpacingNanos: 1000, burst: 3, refillNanos: 1_000_000,
+            backoff: Backoff(baseNanos: 1_000_000, capNanos: 1_000_000), waitingCapNanos: 1_000_000)
+        var random = SmallRandom(seed: 5)
+        var now: UInt64 = 10_000_000
+        for _ in 0..<50 {
+            #expect(pacer.mayConnect(nowNanos: now))
+            pacer.began(isRefill: true, nowNanos: now, random: &random)
+            pacer.served()
+            now += 1_000
+        }
+        // What was used up otherwise is not waited for either, but a failure is.
+        for _ in 0..<4 {
+            pacer.began(nowNanos: now, random: &random)
+            now += 100_000
+        }
+        #expect(!pacer.mayConnect(pushesWait: true, nowNanos: now))
+        pacer.served()
+        #expect(pacer.mayConnect(pushesWait: true, nowNanos: now))
+        pacer.began(nowNanos: now, random: &random)
+        pacer.failed(nowNanos: now, random: &random)
+        let later = pacer.notBeforeNanos(pushesWait: true)
+        pacer.served()
+        #expect(pacer.notBeforeNanos(pushesWait: true) == later)
+    }
+
     @Test func suspectsGetAConnectionOnlyWhenThereAreAny() {
         var policy = PoolPolicy(APNsLimits(), route: .suspect)
         var summary = PoolPolicy.Summary()

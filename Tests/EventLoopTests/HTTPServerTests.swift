@@ -1,6 +1,7 @@
 import EventLoop
 import Glibc
 import Support
+import Telemetry
 import Testing
 
 @Suite(.timeLimit(.minutes(10)))
@@ -45,7 +46,7 @@ struct HTTPServerTests {
     @Test func answersHeadWithoutContent() async throws {
         try await serving { port async throws in
             let answer = try HTTPClient.request(
-                port: port, "HEAD /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                port: port, "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             #expect(answer.status == 200)
             #expect(answer.headers["content-length"] == "6")
             #expect(answer.body.isEmpty)
@@ -64,7 +65,8 @@ struct HTTPServerTests {
     func answers405ForOtherMethods(method: String) async throws {
         try await serving { port async throws in
             let answer = try HTTPClient.request(
-                port: port, "\(method) /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                port: port,
+                "\(method) /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             #expect(answer.status == 405)
             #expect(answer.headers["allow"] == "GET, HEAD")
         }
@@ -84,8 +86,8 @@ struct HTTPServerTests {
 
     @Test func servesTwoRequestsOnOneConnection() async throws {
         try await serving { port async throws in
-            let one = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
-            let two = "GET /later HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            let one = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            let two = "GET /later HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             let text = String(decoding: try Ports.exchange(port: port, send: Array((one + two).utf8)), as: UTF8.self)
             #expect(text.contains("page -"))
             #expect(text.hasSuffix("late"))
@@ -95,7 +97,7 @@ struct HTTPServerTests {
     @Test func survivesAClientThatLeavesBeforeTheAnswer() async throws {
         try await serving { port async throws in
             let fd = try Ports.connect(port: port)
-            let text = "GET /later HTTP/1.1\r\nHost: x\r\n\r\n"
+            let text = "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n"
             #expect(send(fd, text, text.utf8.count, 0) == text.utf8.count)
             close(fd)
             #expect(try HTTPClient.get(port: port, "/later").text == "late")
@@ -109,7 +111,9 @@ struct HTTPServerTests {
         "BREW /metrics HTTP/1.1\r\nConnection: close\r\n\r\n",
         "GET /metrics HTTP/1.1\r\nContent-Length: 100000\r\nConnection: close\r\n\r\n",
         "GET /metrics HTTP/1.1\r\nContent-Length: -5\r\nConnection: close\r\n\r\n",
-        "GET http://[ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        "GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n",
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        "GET http://[ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
         "\u{0}\u{1}\u{2}\r\n\r\n",
     ])
     func refusesAMalformedOrOversizedRequestAndGoesOnServing(text: String) async throws {
@@ -123,7 +127,140 @@ struct HTTPServerTests {
     }
 }
 
-private final class Holder {
+/// Bounds, names, token, and what browsers are told.
+@Suite(.timeLimit(.minutes(10)))
+struct HTTPServerGuardTests {
+    /// A server with `/page`, and `/open` that needs no token.
+    private func serving(
+        access: HTTPAccess = HTTPAccess(), limits: HTTPServer.Limits = HTTPServer.Limits(),
+        _ body: (UInt16, _ count: () async -> Int) async throws -> Void
+    ) async throws {
+        let test = try TestLoop("http")
+        let server = Holder()
+        let port = try await test.run { test in
+            let made = try HTTPServer(loop: test.loop, access: access, limits: limits)
+            made.get("/page") { _ in HTTPResponse(text: "page") }
+            made.get("/open", isOpen: true) { _ in HTTPResponse(text: "open") }
+            made.get("/large") { _ in HTTPResponse(body: [UInt8](repeating: 0x61, count: 32 << 20)) }
+            server.server = made
+            test.keep(server)
+            return made.port
+        }
+        try await body(port) { await test.run { _ in server.server?.connectionCount ?? 0 } }
+        await test.run { _ in server.server = nil }
+        await test.end()
+    }
+
+    @Test func slowClientsHoldNoMoreThanTheirConnections() async throws {
+        try await serving { port, count in
+            var slow: [Int32] = []
+            defer { for fd in slow { close(fd) } }
+            for _ in 0..<300 {
+                let fd = try Ports.connect(port: port)
+                slow.append(fd)
+                #expect(send(fd, "GET /pa", 7, Int32(MSG_NOSIGNAL)) == 7)
+            }
+            // Who asks is served, in place of who has waited longest.
+            #expect(try HTTPClient.get(port: port, "/page").text == "page")
+            #expect(await count() <= 64)
+        }
+    }
+
+    @Test func aRequestByteByByteHasOneTimeForAllOfIt() async throws {
+        var limits = HTTPServer.Limits()
+        limits.requestNanos = 300_000_000
+        try await serving(limits: limits) { port, _ in
+            let fd = try Ports.connect(port: port)
+            defer { close(fd) }
+            // A byte each 20 ms is never idle; the end comes all the same. Sending fails once the server has closed.
+            var sent = 0
+            while sent < 2000, send(fd, "a", 1, Int32(MSG_NOSIGNAL)) == 1 {
+                sent += 1
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            #expect(sent > 1 && sent < 2000)
+        }
+    }
+
+    @Test func anAnswerThatNobodyReadsHasItsTimeToo() async throws {
+        var limits = HTTPServer.Limits()
+        limits.requestNanos = 300_000_000
+        try await serving(limits: limits) { port, count in
+            let fd = try Ports.connect(port: port)
+            defer { close(fd) }
+            let text = "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            #expect(send(fd, text, text.utf8.count, 0) == text.utf8.count)
+            while await count() == 0 { await Task.yield() }
+            while await count() > 0 { try await Task.sleep(for: .milliseconds(5)) }
+        }
+    }
+
+    @Test func theLastDescriptorsAreNotForClients() async throws {
+        var limits = HTTPServer.Limits()
+        limits.keptDescriptors = .max / 2
+        try await serving(limits: limits) { port, count in
+            let answer = try Ports.exchange(port: port, send: [])
+            #expect(answer.isEmpty)
+            #expect(await count() == 0)
+        }
+    }
+
+    @Test(arguments: [
+        ("localhost", 200), ("LOCALHOST:9464", 200), ("127.0.0.1", 200), ("127.0.0.1:80", 200), ("mine.internal", 200),
+        ("evil.example", 421), ("127.0.0.1.evil.example", 421), ("localhost.evil.example:9464", 421), ("10.0.0.1", 421),
+        ("[::1]", 421), ("", 400), ("a b", 400), ("localhost:x", 400), ("[::1", 400),
+    ])
+    func onlyOurOwnNamesAreAnswered(host: String, status: Int) async throws {
+        try await serving(access: HTTPAccess(hosts: ["Mine.Internal"])) { port, _ in
+            let answer = try HTTPClient.request(
+                port: port, "GET /page HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n")
+            #expect(answer.status == status)
+            // A whole URL overrules the field.
+            let whole = try HTTPClient.request(
+                port: port, "GET http://evil.example/open HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            #expect(whole.status == 421)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (nil, 401), ("Bearer 0123456789abcdef", 200), ("bearer  0123456789abcdef", 200),
+            ("Bearer 0123456789abcdeF", 401),
+            ("Bearer 0123456789abcdef0", 401), ("Bearer ", 401), ("Basic 0123456789abcdef", 401),
+        ] as [(String?, Int)])
+    func theTokenOpensAllButTheOpenPaths(field: String?, status: Int) async throws {
+        try await serving(access: HTTPAccess(token: Secret("0123456789abcdef"))) { port, _ in
+            func ask(_ path: String) throws -> HTTPClient.Answer {
+                let line = field.map { "Authorization: \($0)\r\n" } ?? ""
+                return try HTTPClient.request(
+                    port: port, "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(line)Connection: close\r\n\r\n")
+            }
+            let page = try ask("/page")
+            #expect(page.status == status)
+            #expect(page.headers["www-authenticate"] == (status == 401 ? "Bearer" : nil))
+            let none = try ask("/none").status
+            #expect(none == (status == 401 ? 401 : 404))
+            let open = try ask("/open").status
+            #expect(open == 200)
+        }
+    }
+
+    @Test func browsersAreToldToRunAndFrameNothing() async throws {
+        try await serving { port, _ in
+            for path in ["/page", "/none"] {
+                let headers = try HTTPClient.get(port: port, path).headers
+                let policy = headers["content-security-policy"] ?? ""
+                #expect(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"))
+                #expect(headers["x-frame-options"] == "DENY")
+                #expect(headers["x-content-type-options"] == "nosniff")
+            }
+        }
+    }
+}
+
+/// Touched on the loop only.
+private final class Holder: @unchecked Sendable {
+    var server: HTTPServer?
     var responder: HTTPResponder?
     var timer: LoopTimer?
 }

@@ -1,5 +1,6 @@
 import EventLoop
 import Support
+import Telemetry
 import Testing
 
 /// Answers the first request as told, then sends back what it gets: a proxy and the peer behind it in one.
@@ -44,7 +45,7 @@ private final class FakeProxy: LinkDelegate {
             let probe = Probe(facts)
             let link = Link(
                 loop: test.loop, to: .tcp(host: "push.example", port: 443),
-                proxy: HTTPProxy(host: "127.0.0.1", port: proxy.port, login: Array("me:pass".utf8)))
+                proxy: HTTPProxy(host: "127.0.0.1", port: proxy.port, login: Secret("me:pass")))
             probe.onOpen = { link in
                 request.record(proxy.request)
                 link.write(Array("hello".utf8))

@@ -2,6 +2,7 @@ import Crypto
 import EventLoop
 import Glibc
 import Support
+import Telemetry
 import Testing
 
 @Suite(.timeLimit(.minutes(10)))
@@ -31,7 +32,7 @@ struct LinkTLSTests {
 
     private func server(_ minted: MintedCertificate, alpn: [String] = ["h2"]) throws -> TLSServerContext {
         try TLSServerContext(
-            identity: .pem(certificate: minted.chainPEM, key: minted.privateKeyPEM), alpn: alpn)
+            identity: .pem(certificate: minted.chainPEM, key: Secret(bytes: minted.privateKeyPEM)), alpn: alpn)
     }
 
     private let ping = LinkEvent.received(Array("ping".utf8))
@@ -213,12 +214,16 @@ struct LinkTLSTests {
         #expect(throws: TLSFault.self) { _ = try TLSClientContext(alpn: [""]) }
         #expect(throws: TLSFault.self) { _ = try TLSClientContext(alpn: [String(repeating: "a", count: 256)]) }
         #expect(throws: TLSFault.self) {
-            _ = try TLSServerContext(identity: .pem(certificate: minted.chainPEM, key: other.privateKeyPEM))
+            _ = try TLSServerContext(
+                identity: .pem(certificate: minted.chainPEM, key: Secret(bytes: other.privateKeyPEM)))
         }
         #expect(throws: TLSFault.self) {
-            _ = try TLSServerContext(identity: .pem(certificate: minted.privateKeyPEM, key: minted.chainPEM))
+            _ = try TLSServerContext(
+                identity: .pem(certificate: minted.privateKeyPEM, key: Secret(bytes: minted.chainPEM)))
         }
-        #expect(throws: TLSFault.self) { _ = try TLSServerContext(identity: .pkcs12([0x30, 0x03], password: "")) }
+        #expect(throws: TLSFault.self) {
+            _ = try TLSServerContext(identity: .pkcs12([0x30, 0x03], password: Secret("")))
+        }
     }
 
     @Test func showsItsClientCertificate() async throws {
@@ -226,9 +231,9 @@ struct LinkTLSTests {
         // The minted leaf is for servers; as a client's it must be refused for its purpose.
         let client = try TLSClientContext(
             trust: .pem(minted.authorityPEM), alpn: ["h2"],
-            identity: .pem(certificate: minted.chainPEM, key: minted.privateKeyPEM))
+            identity: .pem(certificate: minted.chainPEM, key: Secret(bytes: minted.privateKeyPEM)))
         let context = try TLSServerContext(
-            identity: .pem(certificate: minted.chainPEM, key: minted.privateKeyPEM), alpn: ["h2"],
+            identity: .pem(certificate: minted.chainPEM, key: Secret(bytes: minted.privateKeyPEM)), alpn: ["h2"],
             clientTrust: .pem(minted.authorityPEM))
         let result = try await attempt(server: context, client: client)
         #expect(result.events.last == .closed(.tls))

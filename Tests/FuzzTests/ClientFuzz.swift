@@ -51,7 +51,7 @@ final class ClientFuzz: APNsClientDelegate {
         let minted = try Self.minted.get()
         let credential: APNsCredential =
             modes & 1 == 0
-            ? .certificate(chainPEM: minted.chainPEM, keyPEM: minted.privateKeyPEM)
+            ? .certificate(chainPEM: minted.chainPEM, keyPEM: Secret(bytes: minted.privateKeyPEM))
             : .token(key: try Self.key.get(), keyID: "ABC123DEFG", teamID: "DEF123GHIJ")
         var limits = APNsLimits()
         limits.pushesMax = 40

@@ -18,6 +18,28 @@ import Testing
         #expect(wire.clientSide.end(2) == .closed(.noError))
     }
 
+    /// The status comes first, and with it the answer stands: a push that is sent again for its headers is a double alert.
+    @Test func anAnswerWithMoreHeadersThanAreTakenIsAnAnswer() throws {
+        let wire = try Wire.open()
+        let stream = try wire.request(1)
+        try wire.pump()
+        var headers = HeaderList()
+        try headers.append(":status", "200")
+        try headers.append("apns-id", "first")
+        for _ in 0..<40 { try headers.append("x-padding", String(repeating: "p", count: 1000), indexing: .never) }
+        try wire.server.submitResponse(stream, headers)
+        try wire.pump()
+        let fields = try #require(wire.clientSide.fields[stream])
+        #expect(fields.first == [":status", "200"] && fields.contains(["apns-id", "first"]))
+        #expect(fields.count < 20)
+        #expect(wire.clientSide.end(1) == .closed(.noError))
+        let next = try wire.request(2)
+        try wire.pump()
+        try Wire.answer(wire.server, next)
+        try wire.pump()
+        #expect(wire.clientSide.end(2) == .closed(.noError))
+    }
+
     @Test func aHeaderListSplitOverManyReadsArrivesWhole() throws {
         let wire = try Wire.open()
         let value = String(repeating: "v", count: 3000)

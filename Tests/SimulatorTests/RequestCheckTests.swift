@@ -41,7 +41,6 @@ import Testing
         (.topic, "", 400, "MissingTopic"),
         (.topic, "com.example.unknown", 400, "TopicDisallowed"),
         (.topic, "com.example.im.voip", 400, "BadTopic"),
-        (.pushType, nil, 400, "InvalidPushType"),
         (.pushType, "loud", 400, "InvalidPushType"),
         (.pushType, "voip", 400, "BadTopic"),
         (.pushType, "liveactivity", 400, "BadTopic"),
@@ -50,7 +49,8 @@ import Testing
         (.expiration, "soon", 400, "BadExpirationDate"),
         (.expiration, "-1", 400, "BadExpirationDate"),
         (.expiration, "", 400, "BadExpirationDate"),
-        (.identifier, "123E4567-e89b-12d3-a456-426655440000", 400, "BadMessageId"),
+        (.identifier, "123G4567-e89b-12d3-a456-426655440000", 400, "BadMessageId"),
+        (.identifier, "123E4567-E89B-12D3-A456-42665544000\u{10}", 400, "BadMessageId"),
         (.identifier, "123e4567e89b12d3a456426655440000", 400, "BadMessageId"),
         (.identifier, "123e4567-e89b-12d3-a456-42665544000", 400, "BadMessageId"),
         (.collapseID, String(repeating: "c", count: 65), 400, "BadCollapseId"),
@@ -76,6 +76,15 @@ import Testing
     func aBackgroundPushMayNotBeImmediate(priority: String?, reason: String?) {
         let changes: [RequestHead.Field: String?] = [.pushType: "background", .priority: priority]
         #expect(check.head(Self.head(changes))?.reason == reason)
+    }
+
+    @Test(arguments: ["com.example.im", "com.example.im.voip", "com.example.im.push-type.liveactivity"])
+    func aMissingPushTypeIsTheTopics(topic: String) {
+        #expect(check.head(Self.head([.pushType: nil, .topic: topic])) == nil)
+    }
+
+    @Test func anUpperCaseIdentifierIsGood() {
+        #expect(check.head(Self.head([.identifier: "123E4567-E89B-12D3-A456-426655440000"])) == nil)
     }
 
     @Test func withoutConfiguredTopicsAnyIsGood() {

@@ -72,6 +72,54 @@ import Testing
         }
     }
 
+    /// Pushy signs in DER, PyAPNs2 issues its tokens at a fraction of a second.
+    @Test func tokensOfPublishedClientsAreTaken() async throws {
+        let key = try PrivateKey.generate()
+        var configuration = Self.open()
+        configuration.keys = [
+            ProviderKey(keyID: "KEY1234567", teamID: "TEAM123456", publicKey: try key.publicKey())
+        ]
+        let now = Loop.wallMs() / 1000
+        let cases: [(String, String?)] = [
+            (try TestToken.make(key, issuedAt: now, isDER: true), nil),
+            (try TestToken.make(key, issuedAt: 0, iat: "\(now).734291"), nil),
+            (try TestToken.make(key, issuedAt: 0, iat: "\(now - 3700).5"), "ExpiredProviderToken"),
+            (try TestToken.make(key, issuedAt: 0, iat: "1e300"), "InvalidProviderToken"),
+            (try TestToken.make(key, issuedAt: 0, iat: "-0.5"), "InvalidProviderToken"),
+            (try TestToken.make(key, issuedAt: 0, iat: "\"\(now)\""), "InvalidProviderToken"),
+            (try TestToken.make(PrivateKey.generate(), issuedAt: now, isDER: true), "InvalidProviderToken"),
+        ]
+        try await withSimulator(configuration) { _, client, _ in
+            for (jwt, reason) in cases { #expect(await client.send(TestRequest(jwt: jwt)).reason == reason) }
+        }
+    }
+
+    @Test func onlyTheDevelopmentServerTellsAUniqueIdentifier() async throws {
+        for isDevelopment in [false, true] {
+            try await withSimulator(Self.open { $0.isDevelopment = isDevelopment }) { _, client, _ in
+                let accepted = await client.send(TestRequest())
+                #expect(accepted.status == 200 && (accepted.uniqueID?.count == 36) == isDevelopment)
+                let rejected = await client.send(TestRequest().with(.topic, "com.example.else"))
+                #expect(rejected.reason == "TopicDisallowed" && rejected.uniqueID == nil)
+            }
+        }
+    }
+
+    @Test func headGetsNoContent() async throws {
+        try await withSimulator(Self.open()) { _, client, _ in
+            let answer = await client.send(TestRequest().with(.method, "HEAD").with(body: []))
+            #expect(answer.status == 405 && answer.body.isEmpty && answer.end == .closed(.noError))
+        }
+    }
+
+    @Test func anUpperCaseIdentifierComesBackAsItWasSent() async throws {
+        try await withSimulator(Self.open()) { _, client, _ in
+            let id = "123E4567-E89B-12D3-A456-426655440000"
+            let answer = await client.send(TestRequest().with(.identifier, id).with(.pushType, nil))
+            #expect(answer.status == 200 && answer.apnsID == id)
+        }
+    }
+
     @Test func aRejectionCarriesItsReasonAndIdentifier() async throws {
         try await withSimulator(Self.open()) { service, client, _ in
             let answer = await client.send(TestRequest().with(.topic, "com.example.else"))

@@ -8,6 +8,7 @@ import Simulator
 struct Answer: Sendable, Equatable {
     var status = 0
     var apnsID: String?
+    var uniqueID: String?
     var retryAfter: String?
     var body: [UInt8] = []
     var end = StreamEnd.lost
@@ -185,6 +186,7 @@ private final class ClientCore: LinkDelegate, HTTP2SessionDelegate {
     ) {
         answers[stream.tag]?.status = fields.status
         answers[stream.tag]?.apnsID = fields.first("apns-id").map { String(decoding: $0, as: UTF8.self) }
+        answers[stream.tag]?.uniqueID = fields.first("apns-unique-id").map { String(decoding: $0, as: UTF8.self) }
         answers[stream.tag]?.retryAfter = fields.first("retry-after").map { String(decoding: $0, as: UTF8.self) }
     }
 
@@ -212,12 +214,12 @@ private final class ClientCore: LinkDelegate, HTTP2SessionDelegate {
 enum TestToken {
     static func make(
         _ key: PrivateKey, keyID: String = "KEY1234567", teamID: String = "TEAM123456", issuedAt: Int64,
-        alg: String = "ES256"
+        iat: String? = nil, alg: String = "ES256", isDER: Bool = false
     ) throws -> String {
         let header = Base64URL.encode(Array("{\"alg\":\"\(alg)\",\"kid\":\"\(keyID)\"}".utf8))
-        let claims = Base64URL.encode(Array("{\"iss\":\"\(teamID)\",\"iat\":\(issuedAt)}".utf8))
+        let claims = Base64URL.encode(Array("{\"iss\":\"\(teamID)\",\"iat\":\(iat ?? String(issuedAt))}".utf8))
         let signed = header + [0x2E] + claims
-        let signature = Base64URL.encode(try key.signES256(signed))
+        let signature = Base64URL.encode(try isDER ? key.signES256DER(signed) : key.signES256(signed))
         return String(decoding: signed + [0x2E] + signature, as: UTF8.self)
     }
 }

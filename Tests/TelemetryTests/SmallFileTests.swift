@@ -22,12 +22,12 @@ struct SmallFileTests {
     @Test(arguments: [("pw\n", "pw"), ("pw\r\n\n", "pw"), (" pw ", " pw "), ("pw", "pw")])
     func aSecretIsReadWithoutTheEditorsNewline(text: String, secret: String) throws {
         let folder = try TemporaryFolder()
-        #expect(SmallFile.readSecret(try folder.write(Array(text.utf8), to: "secret")) == .bytes(Array(secret.utf8)))
+        #expect(SmallFile.readSecret(try folder.write(Array(text.utf8), to: "secret")) == .success(Secret(secret)))
     }
 
     @Test(arguments: [("", "empty"), ("\n", "empty"), ("a\0b", "holds a NUL byte")])
     func aSecretThatCannotBeOneIsRefused(text: String, why: String) throws {
         let folder = try TemporaryFolder()
-        #expect(SmallFile.readSecret(try folder.write(Array(text.utf8), to: "secret")) == .unreadable(why))
+        #expect(SmallFile.readSecret(try folder.write(Array(text.utf8), to: "secret")) == .failure(.init(why: why)))
     }
 }

@@ -105,6 +105,7 @@ public final class BroadcastClient {
         if let token = identity.tokens?.current(nowMs: Loop.wallMs()) {
             try headers.append("authorization", token.header, indexing: .never)
         }
+        if !request.body.isEmpty { try headers.append("content-length", String(request.body.count)) }
         if let channel = request.channel { try headers.append("apns-channel-id", channel) }
         if case .send(_, _, let expirationSeconds, let priority) = request {
             try headers.append("apns-push-type", "liveactivity")
@@ -165,8 +166,10 @@ private final class Forwarder: LinkDelegate, HTTP2SessionDelegate {
     func http2(_ session: HTTP2Session, didReceiveSettings settings: PeerSettings) { client.submit() }
 
     func http2(_ session: HTTP2Session, didReceiveGoAway goAway: GoAway) {
-        let reason = String(decoding: goAway.debug, as: UTF8.self)
-        client.finish(.failure(BroadcastFault("APNs goes away: \(reason)")))
+        // The one request is the first stream; where it is not disowned its answer still comes, or the link ends.
+        guard goAway.lastStreamID < 1 else { return }
+        let farewell = APNsFarewell.goAway(code: goAway.code.description, reason: AnswerBody(goAway.debug).reason)
+        client.finish(.failure(BroadcastFault(farewell.description)))
     }
 
     func http2(_ session: HTTP2Session, didReceivePingAck opaque: UInt64) {}

@@ -133,6 +133,7 @@ extension APNsClient {
     func connectionGoes(_ connection: APNsConnection, _ goAway: GoAway) {
         let reason = AnswerBody(goAway.debug).reason
         metrics.goaway(reason)
+        farewell = .goAway(code: goAway.code.description, reason: reason)
         log.warning(
             "APNs sent GOAWAY",
             [
@@ -146,6 +147,7 @@ extension APNsClient {
         if goAway.code != .noError {
             limiter.cut(.goaway, nowNanos: loop.nowNanos)
         } else if connection.isProven, connection.machine.isReady {
+            noteServed(connection)
             let live = live(connection.route)
             if connection.route == .main {
                 pool.lost(live: live, nowNanos: loop.nowNanos)
@@ -164,6 +166,8 @@ extension APNsClient {
         enter()
         defer { leave() }
         let isWanted = !connection.machine.isDraining
+        // Some servers end without GOAWAY, once nothing is under way.
+        if connection.isProven, connection.machine.isReady, connection.machine.inFlight == 0 { noteServed(connection) }
         for address in connection.failedAddresses { addresses.failed(address, nowNanos: loop.nowNanos) }
         if !connection.isProven {
             noteFailure(connection)
@@ -179,8 +183,19 @@ extension APNsClient {
         }
         connection.shut()
         connections.removeAll { $0 === connection }
-        if connections.allSatisfy({ !$0.machine.isReady }) { noteUnusable(fault) }
+        if connections.allSatisfy({ !$0.machine.isReady }) {
+            noteUnusable(isWanted ? fault : farewell?.description ?? fault)
+        }
     }
+
+    /// The peer ends a connection in order; where it served for a while, its successor costs nothing.
+    private func noteServed(_ connection: APNsConnection) {
+        if connection.health.answers >= Self.answersOfAServed { pacer.served() }
+    }
+
+    /// Fewer might be an endpoint that lets in, takes a few and hangs up; at the rate of connects that this allows its
+    /// handshakes cost less than its pushes.
+    private static var answersOfAServed: UInt64 { 100 }
 
     /// No new streams on a connection; it closes when its last one ends.
     func retire(_ connection: APNsConnection, _ cause: ConnectionMachine.DrainCause) {
@@ -208,9 +223,10 @@ extension APNsClient {
         guard isUsable != wasUsable else { return }
         if isUsable {
             wasUsable = true
+            farewell = nil
             delegate?.apns(self, stateChanged: .usable)
         } else {
-            noteUnusable("all connections are draining")
+            noteUnusable(farewell?.description ?? "all connections are draining")
         }
     }
 

@@ -10,6 +10,9 @@ extension APNsClient {
         _ rule: AnswerRule, _ attempt: AttemptEnd, _ entry: PushTable.Entry, on connection: APNsConnection
     ) -> Bool {
         guard case .answer(let status, let reason, _, let retryAfter) = attempt else { return false }
+        if rule.credential != .keep || rule.connection == .drain {
+            farewell = .answer(status: status, reason: reason)
+        }
         switch rule.credential {
         case .keep: break
         case .pause: refuse(reason, connection.identity)

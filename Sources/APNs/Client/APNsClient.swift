@@ -48,6 +48,8 @@ public final class APNsClient {
     /// Suspects that APNs accepted: they travel with the others again.
     var confirmed = TokenMemory(places: 65_536)
     var pacer: ConnectPacer
+    /// Why connections were left or the credential is refused, as APNs said it; nil once a connection is ready again.
+    public internal(set) var farewell: APNsFarewell?
     var pool: PoolPolicy
     var suspectPool: PoolPolicy
     var addresses = AddressBook()

@@ -43,6 +43,21 @@ public enum APNsClientEvent: Sendable, Equatable {
     case drained
 }
 
+/// What APNs said when it took leave of connections or refused the credential.
+public enum APNsFarewell: Sendable, Equatable, CustomStringConvertible {
+    /// The code by RFC 9113's name, and the reason in its debug data.
+    case goAway(code: String, reason: APNsReason)
+    case answer(status: Int, reason: APNsReason)
+
+    public var description: String {
+        switch self {
+        case .goAway(let code, let reason):
+            reason == .absent ? "APNs sent GOAWAY (\(code))" : "APNs sent GOAWAY: \(reason.text) (\(code))"
+        case .answer(let status, let reason): "APNs answered \(status) \(reason.text)"
+        }
+    }
+}
+
 /// What `send` did with a push.
 public enum Admission: Sendable, Equatable {
     /// Taken; an outcome will come.

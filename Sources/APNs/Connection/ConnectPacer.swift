@@ -18,6 +18,7 @@ struct ConnectPacer: Equatable {
     /// Connects that may still be made at these paces; one comes back per `refillNanos`.
     private var left: Int
     private var filledNanos: UInt64 = 0
+    private var beganNanos: UInt64 = 0
     private let burst: Int
     private let refillNanos: UInt64
 
@@ -49,6 +50,7 @@ struct ConnectPacer: Equatable {
         refill(nowNanos)
         let spacing = left == 0 ? max(spacingNanos, refillNanos) : isRefill ? refillSpacingNanos : spacingNanos
         left = max(left - 1, 0)
+        beganNanos = nowNanos
         let gap = random.next(in: spacing / 2...max(spacing, spacing / 2))
         idleNanos = max(idleNanos, nowNanos &+ gap)
         waitingNanos = max(waitingNanos, nowNanos &+ gap)
@@ -68,6 +70,17 @@ struct ConnectPacer: Equatable {
         let waiting = waitingBackoff.delayNanos(failures: failures, random: &random)
         idleNanos = max(idleNanos, nowNanos &+ max(idle, waiting))
         waitingNanos = max(waitingNanos, nowNanos &+ waiting)
+    }
+
+    /// The peer ended in order a connection that had done a good deal of work: what follows it is no redial, so its connect
+    /// comes back. A server that ends every connection after a thousand requests is followed at its pace.
+    mutating func served() {
+        left = min(burst, left + 1)
+        guard failures == 0 else { return }
+        // The wait that the last connect of a burst began is not meant for this one.
+        let soon = beganNanos &+ refillSpacingNanos
+        idleNanos = min(idleNanos, soon)
+        waitingNanos = min(waitingNanos, soon)
     }
 
     /// A connection carried an accepted push: the endpoint is in order.

@@ -21,6 +21,7 @@ final class RequestBlock {
     private let type: Int
     private let priority: Int
     private let id: Int
+    private let length: Int
     private let expiration: Int?
     private let collapseID: Int?
     private var writtenHeaders: PushHeaders?
@@ -49,6 +50,8 @@ final class RequestBlock {
         type = try list.append("apns-push-type", headers.common.typeBytes)
         priority = try list.append("apns-priority", headers.common.priorityBytes)
         id = try list.append("apns-id", "00000000-0000-0000-0000-000000000000")
+        // Optional in HTTP/2; without it some proxies keep the request until its last byte came. Differs with each push.
+        length = try list.append("content-length", "0", indexing: .never)
         if let seconds = headers.expirationSeconds {
             expiration = try list.append("apns-expiration", String(seconds))
         } else {
@@ -82,6 +85,8 @@ final class RequestBlock {
             push.token.write(to: target + Self.prefix.utf8CodeUnitCount)
         }
         list.write(id, count: PushID.textCount) { push.id.write(to: $0) }
+        let bytes = UInt64(push.payload.count)
+        list.write(length, count: Decimal.count(bytes)) { Decimal.write(bytes, to: $0) }
         var isFit = true
         if let authorization, let token, token !== writtenToken {
             isFit = list.set(authorization, token.header) && isFit

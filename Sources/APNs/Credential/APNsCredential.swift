@@ -6,7 +6,7 @@ public import Telemetry
 public enum APNsCredential: Sendable {
     case token(key: PrivateKey, keyID: String, teamID: String)
     /// PEM text of the certificate chain and of its unencrypted key.
-    case certificate(chainPEM: [UInt8], keyPEM: [UInt8])
+    case certificate(chainPEM: [UInt8], keyPEM: Secret)
     /// A PKCS #12 archive and the password that opens it, empty where it has none.
     case archive(bytes: [UInt8], password: Secret)
 
@@ -19,9 +19,10 @@ public enum APNsCredential: Sendable {
                 throw APNsFault(.badCredential, "\(name) '\(id)' must be ten capital letters and digits")
             }
         }
-        let pem = try CredentialFile.read(keyFile)
+        let pem = try CredentialFile.readKey(keyFile)
+        let read = pem.withBytes { bytes in Result { () throws(CryptoFault) in try PrivateKey(pem: bytes) } }
         do {
-            return .token(key: try PrivateKey(pem: pem), keyID: keyID, teamID: teamID)
+            return .token(key: try read.get(), keyID: keyID, teamID: teamID)
         } catch {
             throw APNsFault(.badCredential, "\(keyFile): \(error.description)")
         }
@@ -32,7 +33,7 @@ public enum APNsCredential: Sendable {
     /// - Throws: `unreadableFile`, or `badCredential` where the two do not fit.
     public static func certificate(chainFile: String, keyFile: String) throws(APNsFault) -> APNsCredential {
         let read = APNsCredential.certificate(
-            chainPEM: try CredentialFile.read(chainFile), keyPEM: try CredentialFile.read(keyFile))
+            chainPEM: try CredentialFile.read(chainFile), keyPEM: try CredentialFile.readKey(keyFile))
         return try read.checked(chainFile)
     }
 
@@ -40,14 +41,9 @@ public enum APNsCredential: Sendable {
     ///
     /// - Throws: `unreadableFile`, or `badCredential` where the password does not open it or something in it is missing.
     public static func archive(file: String, passwordFile: String?) throws(APNsFault) -> APNsCredential {
-        var password: [UInt8] = []
-        if let passwordFile {
-            password = try CredentialFile.read(passwordFile)
-            // The newline that editors add is not part of it.
-            while let last = password.last, last == 0x0A || last == 0x0D { password.removeLast() }
-            guard !password.contains(0) else { throw APNsFault(.badCredential, "\(passwordFile): holds a NUL byte") }
-        }
-        let read = APNsCredential.archive(bytes: try CredentialFile.read(file), password: Secret(bytes: password))
+        let password = try passwordFile.map { path throws(APNsFault) in try CredentialFile.readPassword(path) }
+        let read = APNsCredential.archive(
+            bytes: try CredentialFile.read(file), password: password ?? Secret(bytes: []))
         return try read.checked(file)
     }
 
@@ -74,7 +70,7 @@ public enum APNsCredential: Sendable {
         switch self {
         case .token: nil
         case .certificate(let chain, let key): .pem(certificate: chain, key: key)
-        case .archive(let bytes, let password): .pkcs12(bytes, password: password.text)
+        case .archive(let bytes, let password): .pkcs12(bytes, password: password)
         }
     }
 

@@ -11,4 +11,22 @@ enum CredentialFile {
         case .unreadable(let why): throw APNsFault(.unreadableFile, "\(path): \(why)")
         }
     }
+
+    /// A password alone in its file; an empty file is the empty password.
+    static func readPassword(_ path: String) throws(APNsFault) -> Secret {
+        switch SmallFile.readSecret(path) {
+        case .success(let secret): return secret
+        case .failure(let fault) where fault == .empty: return Secret(bytes: [])
+        case .failure(let fault): throw APNsFault(.unreadableFile, "\(path): \(fault.why)")
+        }
+    }
+
+    /// A file that holds a key.
+    static func readKey(_ path: String) throws(APNsFault) -> Secret {
+        do {
+            return try SmallFile.readKey(path, limit: bytesMax).get()
+        } catch {
+            throw APNsFault(.unreadableFile, "\(path): \(error.why)")
+        }
+    }
 }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// What an operator's client asked for.
 public struct HTTPRequest: Sendable, Equatable {
     /// The path as it was sent, without query.
@@ -11,15 +13,70 @@ public struct HTTPResponse: Sendable, Equatable {
     public var status: Int
     public var contentType: String
     public var body: [UInt8]
+    /// Sources that the page may use beside none, as `style-src 'sha256-…'`; nil: none.
+    public var allowedSources: String?
 
-    public init(status: Int = 200, contentType: String = "text/plain; charset=utf-8", body: [UInt8]) {
+    public init(
+        status: Int = 200, contentType: String = "text/plain; charset=utf-8", body: [UInt8],
+        allowedSources: String? = nil
+    ) {
         self.status = status
         self.contentType = contentType
         self.body = body
+        self.allowedSources = allowedSources
     }
 
     /// A short answer in words.
     public init(status: Int = 200, text: String) {
         self.init(status: status, body: Array(text.utf8))
+    }
+
+    /// The answer's bytes. To HEAD without content (RFC 9110 section 9.3.2), but with its length.
+    func bytes(isHead: Bool, closes: Bool) -> [UInt8] {
+        var head = "HTTP/1.1 \(status) \(reason)\r\nDate: \(Self.date())\r\n"
+        head += "Content-Type: \(contentType)\r\nContent-Length: \(body.count)\r\n"
+        // Live figures: neither a browser nor a proxy may keep them.
+        head += "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
+        // Nothing is loaded, run or sent from here, and no other page may show this one within itself.
+        head += "Content-Security-Policy: default-src 'none'; base-uri 'none'; form-action 'none'; "
+        head += "frame-ancestors 'none'\(allowedSources.map { "; \($0)" } ?? "")\r\nX-Frame-Options: DENY\r\n"
+        head += "Cross-Origin-Resource-Policy: same-origin\r\n"
+        // RFC 9110 section 15.5.6: 405 names what is allowed. Section 11.6.1: 401 names the scheme.
+        if status == 405 { head += "Allow: GET, HEAD\r\n" }
+        if status == 401 { head += "WWW-Authenticate: Bearer\r\n" }
+        if closes { head += "Connection: close\r\n" }
+        head += "\r\n"
+        return isHead ? Array(head.utf8) : Array(head.utf8) + body
+    }
+
+    /// RFC 9110 section 5.6.7.
+    private static func date() -> String {
+        var now = time(nil)
+        var parts = tm()
+        gmtime_r(&now, &parts)
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
+            guard let start = buffer.baseAddress,
+                strftime(start, buffer.count, "%a, %d %b %Y %H:%M:%S GMT", &parts) > 0
+            else { return "" }
+            return String(cString: start)
+        }
+    }
+
+    private var reason: String {
+        switch status {
+        case 200: "OK"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 413: "Content Too Large"
+        case 421: "Misdirected Request"
+        case 431: "Request Header Fields Too Large"
+        case 501: "Not Implemented"
+        case 503: "Service Unavailable"
+        case 505: "HTTP Version Not Supported"
+        case 500...: "Server Error"
+        default: "Status"
+        }
     }
 }

@@ -1,112 +1,120 @@
-import CLibevent
 import Glibc
 
 /// The operator's HTTP/1.1 server: a few GET paths on the loop, on loopback unless told otherwise.
 ///
-/// GET and HEAD only (405 else), exact paths (404 else). A request may have 8 KB of headers, 4 KB of body, which is
-/// ignored, and ten seconds; a connection idle for longer is closed. Answers given at once run in the callback, so they
+/// GET and HEAD only (405 else), exact paths (404 else), to clients that ask for one of our names (421 else). Nothing that
+/// clients do costs the process more than its bounds: so many connections, so long for each request in all, and no
+/// descriptor of those that are kept back for the process' own work. Answers given at once run in the callback, so they
 /// must be short; longer ones take the responder and answer in a later turn.
 public final class HTTPServer {
     /// Answers at once, or keeps the responder for later.
     public typealias Handler = (HTTPRequest, HTTPResponder) -> Void
 
-    private static let headerBytesMax = 8 * 1024
-    private static let bodyBytesMax = 4 * 1024
-    private static let idleSeconds: Int32 = 10
-    /// How long accepting rests after the process ran out of descriptors.
-    private static let restNanos: UInt64 = 1_000_000_000
+    /// What all clients together may take.
+    public struct Limits: Sendable {
+        /// One more takes the place of the one that has waited longest without a request.
+        public var connections = 64
+        /// For one request in all: from its connection's readiness to its answer's last byte.
+        public var requestNanos: UInt64 = 10_000_000_000
+        /// Descriptors at the end of the process' range (RLIMIT_NOFILE) that no client gets; nil: an eighth, 64 at least.
+        public var keptDescriptors: Int?
+
+        public init() {}
+    }
+
+    private struct Route {
+        let isOpen: Bool
+        let handler: Handler
+    }
 
     /// The port bound, also where 0 asked the system to choose.
-    public let port: UInt16
+    public var port: UInt16 { listener?.port ?? 0 }
+
+    /// Clients at this moment.
+    public var connectionCount: Int { connections.count }
 
     private let loop: Loop
-    private let http: OpaquePointer
-    private let listener: OpaquePointer
-    private var routes: [String: Handler] = [:]
-    private var accepting: LoopTimer?
+    private let host: String
+    private let access: HTTPAccess
+    private let limits: Limits
+    private var listener: Listener?
+    private var routes: [String: Route] = [:]
+    private var connections: [ObjectIdentifier: HTTPConnection] = [:]
 
     /// Binds and serves at once; paths without a route are 404 until they have one.
-    public init(loop: Loop, host: String = "127.0.0.1", port: UInt16 = 0) throws(LoopFault) {
+    public init(
+        loop: Loop, host: String = "127.0.0.1", port: UInt16 = 0, access: HTTPAccess = HTTPAccess(),
+        limits: Limits = Limits()
+    ) throws(LoopFault) {
         loop.assertOnLoop()
-        guard let address = SocketAddress(numericHost: host, port: port) else {
-            throw LoopFault(.bind, "cannot serve HTTP on '\(host)': a numeric address is wanted")
-        }
-        guard let http = evhttp_new(loop.base) else { throw LoopFault(.resources, "cannot make an HTTP server") }
-        let flags = UInt32(LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE)
-        let listener = address.withPointer { pointer, length in
-            evconnlistener_new_bind(loop.base, nil, nil, flags, 128, pointer, Int32(length))
-        }
-        guard let listener else {
-            let words = systemErrorText(errno)
-            evhttp_free(http)
-            throw LoopFault(.bind, "cannot serve HTTP on \(host):\(port): \(words)")
-        }
-        guard evhttp_bind_listener(http, listener) != nil else {
-            evconnlistener_free(listener)
-            evhttp_free(http)
-            throw LoopFault(.resources, "cannot serve HTTP on \(host):\(port)")
-        }
         self.loop = loop
-        self.http = http
-        self.listener = listener
-        self.port = SocketAddress(localOf: evconnlistener_get_fd(listener))?.port ?? port
-        configure()
+        self.host = host.lowercased()
+        self.access = access
+        self.limits = limits
+        listener = try Listener(loop: loop, host: host, port: port) { [unowned self] in accepted($0) }
     }
 
-    deinit {
-        loop.assertReleasable()
-        evhttp_free(http)  // and the listener, which it owns
-    }
+    deinit { loop.assertReleasable() }
 
     /// Answers a path with what the handler returns.
-    public func get(_ path: String, _ handler: @escaping (HTTPRequest) -> HTTPResponse) {
+    ///
+    /// - Parameter isOpen: also without the token that other paths ask for.
+    public func get(_ path: String, isOpen: Bool = false, _ handler: @escaping (HTTPRequest) -> HTTPResponse) {
         loop.assertOnLoop()
-        routes[path] = { request, responder in responder.respond(handler(request)) }
+        routes[path] = Route(isOpen: isOpen) { request, responder in responder.respond(handler(request)) }
     }
 
     /// Hands a path's requests over together with the responder, to be answered in this turn or a later one.
     public func getLater(_ path: String, _ handler: @escaping Handler) {
         loop.assertOnLoop()
-        routes[path] = handler
+        routes[path] = Route(isOpen: false, handler: handler)
     }
 
-    private func configure() {
-        evhttp_set_max_headers_size(http, Self.headerBytesMax)
-        evhttp_set_max_body_size(http, Self.bodyBytesMax)
-        evhttp_set_timeout(http, Self.idleSeconds)
-        // Every method that libevent knows comes here, so that the refusal is a 405 and not its own 501.
-        evhttp_set_allowed_methods(http, 0x1FF)
-        evhttp_set_gencb(
-            http,
-            { request, context in
-                guard let request, let context else { return }
-                Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue().handle(request)
-            }, Unmanaged.passUnretained(self).toOpaque())
-        // Out of descriptors, a waiting connection would make the loop spin. The callback is given evhttp's context, not
-        // ours, so it only stops accepting, and a timer lets it go on.
-        evconnlistener_set_error_cb(listener, { listener, _ in _ = evconnlistener_disable(listener) })
-        accepting = LoopTimer(loop: loop) { [unowned self] in
-            evconnlistener_enable(self.listener)
-            self.accepting?.arm(afterNanos: Self.restNanos)
+    // MARK: - Connections
+
+    private func accepted(_ link: Link) {
+        guard Int(link.fd) < descriptorsMax else { return link.close() }
+        if connections.count >= limits.connections {
+            guard let oldest = oldest else { return link.close() }
+            oldest.end()
         }
-        accepting?.arm(afterNanos: Self.restNanos)
+        let connection = HTTPConnection(loop: loop, link: link, server: self, limitNanos: limits.requestNanos)
+        connections[ObjectIdentifier(connection)] = connection
     }
 
-    private func handle(_ request: UnsafeMutablePointer<evhttp_request>) {
-        _ = loop.nowNanos
-        let command = evhttp_request_get_command(request)
-        let responder = HTTPResponder(loop: loop, request: request, isHead: command == EVHTTP_REQ_HEAD)
-        guard command == EVHTTP_REQ_GET || command == EVHTTP_REQ_HEAD else {
+    /// Who gives way: of those without a request the one that has waited longest, else the one whose answer has.
+    private var oldest: HTTPConnection? {
+        connections.values.min { ($0.isIdle ? 0 : 1, $0.sinceNanos) < ($1.isIdle ? 0 : 1, $1.sinceNanos) }
+    }
+
+    /// The system gives the lowest free descriptor, so one from here on tells that few are left.
+    private var descriptorsMax: Int {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }
+        let count = Int(clamping: limit.rlim_cur)
+        return count - (limits.keptDescriptors ?? max(64, count / 8))
+    }
+
+    func didEnd(_ connection: HTTPConnection) {
+        connections[ObjectIdentifier(connection)] = nil
+    }
+
+    // MARK: - Requests
+
+    func handle(_ head: HTTPRequestHead, of connection: HTTPConnection, _ responder: HTTPResponder) {
+        let route = routes[head.path]
+        let addresses = [host] + (connection.localHost.map { [$0] } ?? [])
+        switch access.judge(head, addresses: addresses, isOpen: route?.isOpen ?? false) {
+        case .allowed: break
+        case .foreignHost:
+            return responder.respond(HTTPResponse(status: 421, text: "no server of that name: see http.hosts\n"))
+        case .noToken:
+            return responder.respond(HTTPResponse(status: 401, text: "Authorization: Bearer is wanted\n"))
+        }
+        guard head.method.elementsEqual("GET".utf8) || head.method.elementsEqual("HEAD".utf8) else {
             return responder.respond(HTTPResponse(status: 405, text: "only GET and HEAD\n"))
         }
-        guard let uri = evhttp_request_get_evhttp_uri(request), let path = evhttp_uri_get_path(uri) else {
-            return responder.respond(HTTPResponse(status: 400, text: "no path\n"))
-        }
-        let query = evhttp_uri_get_query(uri).map { String(cString: $0) }
-        let asked = HTTPRequest(path: String(cString: path), query: query)
-        guard let handler = routes[asked.path] else {
-            return responder.respond(HTTPResponse(status: 404, text: "no such page\n"))
-        }
-        handler(asked, responder)
+        guard let route else { return responder.respond(HTTPResponse(status: 404, text: "no such page\n")) }
+        route.handler(HTTPRequest(path: head.path, query: head.query), responder)
     }
 }

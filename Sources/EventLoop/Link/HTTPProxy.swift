@@ -1,33 +1,46 @@
+public import Telemetry
+
 /// A proxy that is asked by CONNECT for a way to the peer (RFC 9110 section 9.3.6); TLS then runs through it end to end.
 public struct HTTPProxy: Sendable, Hashable {
     public var host: String
     public var port: UInt16
     /// The value of `proxy-authorization`, such as `Basic …`; never printed.
-    public var authorization: [UInt8]?
+    public var authorization: Secret?
 
-    public init(host: String, port: UInt16, authorization: [UInt8]? = nil) {
+    public init(host: String, port: UInt16, authorization: Secret? = nil) {
         self.host = host
         self.port = port
         self.authorization = authorization
     }
 
     /// With `user:password` as its login (RFC 7617).
-    public init(host: String, port: UInt16, login: [UInt8]) {
-        self.init(host: host, port: port, authorization: Array("Basic ".utf8) + Self.base64(login))
+    public init(host: String, port: UInt16, login: Secret) {
+        self.init(host: host, port: port, authorization: login.withBytes(Self.basic))
     }
 
-    private static func base64(_ bytes: [UInt8]) -> [UInt8] {
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(host)
+        hasher.combine(port)
+    }
+
+    /// `Basic ` and the login in Base64 (RFC 4648 section 4).
+    private static func basic(_ login: UnsafeRawBufferPointer) -> Secret {
+        let scheme = Array("Basic ".utf8)
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        var text: [UInt8] = []
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let piece = bytes[start..<min(start + 3, bytes.count)]
-            let word = piece.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - piece.count))
-            for place in 0..<4 {
-                let isPadding = place > piece.count
-                text.append(isPadding ? UInt8(ascii: "=") : alphabet[Int(word >> UInt32(18 - 6 * place) & 63)])
+        return Secret(byteCount: scheme.count + (login.count + 2) / 3 * 4) { text in
+            text.copyBytes(from: scheme)
+            var place = scheme.count
+            for start in stride(from: 0, to: login.count, by: 3) {
+                let piece = login[start..<min(start + 3, login.count)]
+                let word = piece.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - piece.count))
+                for character in 0..<4 {
+                    let isPadding = character > piece.count
+                    text[place] =
+                        isPadding ? UInt8(ascii: "=") : alphabet[Int(word >> UInt32(18 - 6 * character) & 63)]
+                    place += 1
+                }
             }
         }
-        return text
     }
 }
 

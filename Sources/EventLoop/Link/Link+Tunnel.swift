@@ -1,5 +1,6 @@
 import CLibevent
 import Glibc
+import Telemetry
 
 // The way through a proxy: one request in HTTP/1.1 on the fresh connection, one answer, then the bytes are the peer's.
 extension Link {
@@ -12,11 +13,18 @@ extension Link {
         let authority = "\(host.contains(":") ? "[\(host)]" : host):\(port)"
         var request = Array("CONNECT \(authority) HTTP/1.1\r\nhost: \(authority)\r\n".utf8)
         if let authorization = proxy.authorization {
-            request += Array("proxy-authorization: ".utf8) + authorization + Array("\r\n".utf8)
+            // Room for all of it, so that no copy of the login stays behind in freed memory.
+            request.reserveCapacity(request.count + 64 + authorization.withBytes(\.count))
+            request += Array("proxy-authorization: ".utf8)
+            authorization.withBytes { request.append(contentsOf: $0) }
+            request += Array("\r\n".utf8)
         }
         request += Array("\r\n".utf8)
         stage = .tunnelling
-        let sent = request.withUnsafeBytes { Glibc.send(fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        let sent = request.withUnsafeMutableBytes { bytes in
+            defer { if let start = bytes.baseAddress { explicit_bzero(start, bytes.count) } }
+            return Glibc.send(fd, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+        }
         guard sent == request.count else {
             return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) takes no request"))
         }

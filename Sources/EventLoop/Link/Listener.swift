@@ -39,7 +39,10 @@ public final class Listener {
                 }, context, UInt32(flags), 1024, pointer, Int32(length))
         }
         guard let handle else {
-            throw LoopFault(.bind, "cannot listen on \(host):\(port): \(systemErrorText(errno))")
+            let code = errno
+            throw LoopFault(
+                code == EADDRINUSE ? .addressInUse : .bind, "cannot listen on \(host):\(port): \(systemErrorText(code))"
+            )
         }
         self.port = SocketAddress(localOf: evconnlistener_get_fd(handle))?.port ?? port
         evconnlistener_set_error_cb(

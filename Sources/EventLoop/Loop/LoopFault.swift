@@ -6,6 +6,8 @@ public struct LoopFault: Error, Equatable, Sendable, CustomStringConvertible {
         case resources
         /// The address could not be bound.
         case bind
+        /// Another process has the address.
+        case addressInUse
         /// The signal is watched already, or cannot be watched.
         case signal
     }

@@ -1,4 +1,5 @@
 import COpenSSL
+import Telemetry
 
 /// An opened PKCS#12 archive: a certificate, its key, and what leads to the authority.
 struct PKCS12Archive: ~Copyable {
@@ -6,7 +7,7 @@ struct PKCS12Archive: ~Copyable {
     let key: OpaquePointer
     private let chain: OpaquePointer?
 
-    init(_ bytes: [UInt8], password: String) throws(TLSFault) {
+    init(_ bytes: [UInt8], password: Secret) throws(TLSFault) {
         let bio = try SSLContext.memoryBIO(bytes)
         defer { BIO_free(bio) }
         guard let archive = d2i_PKCS12_bio(bio, nil) else { throw SSLContext.fault("not a PKCS#12 archive") }
@@ -49,16 +50,17 @@ struct PKCS12Archive: ~Copyable {
         var chain: OpaquePointer?
 
         /// OpenSSL's complaint, nil when all is read. On failure it has freed what it had.
-        mutating func take(_ archive: OpaquePointer, _ password: String) -> (text: String, reason: Int32)? {
+        mutating func take(_ archive: OpaquePointer, _ password: Secret) -> (text: String, reason: Int32)? {
             ERR_clear_error()
-            guard PKCS12_parse(archive, password, &key, &leaf, &chain) != 1 else { return nil }
+            let code = password.withCString { PKCS12_parse(archive, $0, &key, &leaf, &chain) }
+            guard code != 1 else { return nil }
             self = Parts()
             return takeOpenSSLError() ?? ("no reason given", 0)
         }
 
         /// The keychain and older tools encrypt with RC2, which OpenSSL 3 keeps in its legacy provider: it stands beside
         /// the default one for this reading only. False where it is not installed, or did not help.
-        mutating func takeOld(_ archive: OpaquePointer, _ password: String) -> Bool {
+        mutating func takeOld(_ archive: OpaquePointer, _ password: Secret) -> Bool {
             guard let legacy = OSSL_PROVIDER_try_load(nil, "legacy", 1) else {
                 ERR_clear_error()
                 return false

@@ -1,5 +1,6 @@
 import COpenSSL
 import Glibc
+import Telemetry
 
 /// Owns one SSL_CTX, with what client and server side have in common.
 ///
@@ -61,7 +62,7 @@ final class SSLContext: @unchecked Sendable {
         }
     }
 
-    private func usePEM(certificate: [UInt8], key: [UInt8]) throws(TLSFault) {
+    private func usePEM(certificate: [UInt8], key: Secret) throws(TLSFault) {
         let certificates = try Self.certificates(certificate)
         for (index, one) in certificates.list.enumerated() {
             let done =
@@ -71,17 +72,21 @@ final class SSLContext: @unchecked Sendable {
                 : Int32(truncatingIfNeeded: SSL_CTX_ctrl(raw, SSL_CTRL_CHAIN_CERT, 1, UnsafeMutableRawPointer(one)))
             guard done == 1 else { throw Self.fault("cannot use the certificate") }
         }
-        let bio = try Self.memoryBIO(key)
-        defer { BIO_free(bio) }
-        // The callback stands for a password: without one, OpenSSL would ask on the terminal.
-        guard let parsed = PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil) else {
+        // The BIO reads the secret's own bytes, so it lives within the call that lends them.
+        let read = key.withBytes { bytes -> OpaquePointer? in
+            guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
+            defer { BIO_free(bio) }
+            // The callback stands for a password: without one, OpenSSL would ask on the terminal.
+            return PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
+        }
+        guard let parsed = read else {
             throw Self.fault("cannot read the private key (unencrypted PEM wanted)")
         }
         defer { EVP_PKEY_free(parsed) }
         guard SSL_CTX_use_PrivateKey(raw, parsed) == 1 else { throw Self.fault("cannot use the private key") }
     }
 
-    private func usePKCS12(_ bytes: [UInt8], password: String) throws(TLSFault) {
+    private func usePKCS12(_ bytes: [UInt8], password: Secret) throws(TLSFault) {
         let archive = try PKCS12Archive(bytes, password: password)
         guard SSL_CTX_use_certificate(raw, archive.leaf) == 1, SSL_CTX_use_PrivateKey(raw, archive.key) == 1 else {
             throw Self.fault("cannot use the PKCS#12 archive's certificate")

@@ -1,11 +1,12 @@
 import COpenSSL
+public import Telemetry
 
 /// A certificate with its private key: a server's own, or the client's for certificate-based APNs connections.
 public enum TLSIdentity: Sendable {
     /// PEM bytes: the leaf first, then what leads to the authority; and the leaf's unencrypted private key.
-    case pem(certificate: [UInt8], key: [UInt8])
+    case pem(certificate: [UInt8], key: Secret)
     /// A PKCS#12 archive, as Apple's keychain exports it, and its password.
-    case pkcs12([UInt8], password: String)
+    case pkcs12([UInt8], password: Secret)
 
     /// Opens it as a context would and says until when its certificate is valid, in Unix seconds.
     ///

@@ -29,11 +29,25 @@ public struct RequestCheck: Sendable {
         if let rejection = target(head) { return rejection }
         if head.hasDuplicates { return Rejection(400, "DuplicateHeaders") }
         guard let topic = head[.topic], !topic.isEmpty else { return Rejection(400, "MissingTopic") }
-        // Apple only recommends the type for alerts; a sender that forgets it should hear so here.
-        guard let type = head[.pushType].flatMap({ PushType($0) }) else { return Rejection(400, "InvalidPushType") }
+        guard let type = Self.type(head) else { return Rejection(400, "InvalidPushType") }
         if let rejection = self.topic(topic, type) { return rejection }
         return priority(head[.priority], type) ?? expiration(head[.expiration]) ?? identifier(head[.identifier])
             ?? collapseID(head[.collapseID])
+    }
+
+    /// The push type of a request; nil for a word that is none.
+    ///
+    /// The header is "required for watchOS 6 and later; recommended for macOS, iOS, tvOS, and iPadOS" ("Sending notification
+    /// requests to APNs", table of header fields), and clients from before iOS 13 leave it out: APNs then goes by the topic,
+    /// as it did before the header came, and what has no suffix is an alert.
+    static func type(_ head: RequestHead) -> PushType? {
+        if let value = head[.pushType] { return PushType(value) }
+        guard let topic = head[.topic] else { return .alert }
+        return PushType.allCases.first { type in
+            let suffix = type.topicSuffix
+            let ending = UnsafeBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount)
+            return !ending.isEmpty && topic.count > ending.count && topic.suffix(ending.count).elementsEqual(ending)
+        } ?? .alert
     }
 
     /// Whether an app of this bundle identifier exists.
@@ -112,7 +126,7 @@ public struct RequestCheck: Sendable {
         return isNumber ? nil : Rejection(400, "BadExpirationDate")
     }
 
-    /// Canonical lower-case UUID, 8-4-4-4-12.
+    /// A UUID, 8-4-4-4-12. Apple writes of lower-case digits; Foundation's `uuidString` and its users send upper-case ones.
     private func identifier(_ value: ArraySlice<UInt8>?) -> Rejection? {
         guard let value else { return nil }
         var position = 0
@@ -121,7 +135,8 @@ public struct RequestCheck: Sendable {
             case 8, 13, 18, 23:
                 guard byte == 0x2D else { return Rejection(400, "BadMessageId") }
             default:
-                guard (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte) else {
+                // Setting bit 5 makes letters lower-case; no other byte becomes one of a ... f by it.
+                guard (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20) else {
                     return Rejection(400, "BadMessageId")
                 }
             }

@@ -72,13 +72,25 @@ public struct TokenVerifier {
             // RFC 7518 section 3.4; APNs supports nothing else.
             header["alg"]?.string == "ES256",
             let key = keys.first(where: { $0.keyID == header["kid"]?.string }),
-            claims["iss"]?.string == key.teamID, let issuedAt = claims["iat"]?.int,
-            // Kept away from the ends, so that age sums cannot overflow.
-            issuedAt >= 0, issuedAt < 1 << 40,
+            claims["iss"]?.string == key.teamID, let issuedAt = Self.seconds(claims["iat"]),
             let signature = Base64URL.decode(parts[2]),
-            key.publicKey.verifyES256(signature, of: value[parts[0].startIndex..<parts[1].endIndex])
+            Self.isSigned(value[parts[0].startIndex..<parts[1].endIndex], signature, key.publicKey)
         else { return standing(false) }
         return standing(true, issuedAt, key)
+    }
+
+    /// `iat`, a NumericDate, which may have a fraction (RFC 7519 section 2): PyAPNs2 sends Python's `time.time()`, and APNs
+    /// takes it.
+    private static func seconds(_ claim: JSONTree?) -> Int64? {
+        // Kept away from the ends, so that age sums cannot overflow.
+        guard let number = claim?.double, number >= 0, number < Double(Int64(1) << 40) else { return nil }
+        return Int64(number)
+    }
+
+    /// R‖S of 64 bytes as RFC 7518 section 3.4 wants it, or DER as Java's `SHA256withECDSA` writes it: Pushy sends that, and
+    /// APNs takes it.
+    private static func isSigned(_ text: ArraySlice<UInt8>, _ signature: [UInt8], _ key: PublicKey) -> Bool {
+        key.verifyES256(signature, of: text) || key.verifyES256(der: signature, of: text)
     }
 
     private static func object(_ part: ArraySlice<UInt8>) -> JSONTree? {

@@ -2,6 +2,7 @@ import Crypto
 public import EventLoop
 public import HTTP2
 import JSON
+import Telemetry
 
 /// APNs on this machine: real TLS and HTTP/2, Apple's checks, answers and faults by scenario, a ledger of it all.
 ///
@@ -50,7 +51,8 @@ public final class APNsSimulator {
         do {
             var tls: TLSServerContext?
             if let certificate = configuration.certificate {
-                let identity = TLSIdentity.pem(certificate: certificate.chainPEM, key: certificate.privateKeyPEM)
+                let identity = TLSIdentity.pem(
+                    certificate: certificate.chainPEM, key: Secret(bytes: certificate.privateKeyPEM))
                 tls = try TLSServerContext(identity: identity, alpn: ["h2"])
             }
             let listener = try Listener(loop: loop, host: configuration.host, port: configuration.port, tls: tls) {
@@ -130,6 +132,7 @@ public final class APNsSimulator {
     // MARK: For connections
 
     var asksForToken: Bool { verifier.asksForToken }
+    var isDevelopment: Bool { configuration.isDevelopment }
     var hasRules: Bool { !scenario.rules.isEmpty }
     var wallSeconds: Int64 { Loop.wallMs() / 1000 }
     var sinceStartMs: Int64 { Int64(clamping: (loop.nowNanos &- startNanos) / 1_000_000) }

@@ -6,6 +6,16 @@ final class AnswerWriter {
     private static let status = 0
     private static let identifier = 1
 
+    /// What an answer needs to know of its request.
+    struct Request {
+        /// The sender's identifier, or the one made up for it.
+        var apnsID: ArraySlice<UInt8>
+        /// `apns-unique-id`; nil outside of the development environment.
+        var uniqueID: [UInt8]?
+        /// RFC 9110 section 9.3.2: the answer has no content.
+        var isHead: Bool
+    }
+
     private var accepted = HeaderList(reserving: 256)
     private var rejected = HeaderList(reserving: 256)
     private var body = JSONWriter()
@@ -19,9 +29,10 @@ final class AnswerWriter {
 
     /// Queues an answer. Faults mean that the client left the stream meanwhile.
     func send(
-        _ answer: ScenarioAnswer, apnsID: ArraySlice<UInt8>, on session: HTTP2Session, stream: Int32
+        _ answer: ScenarioAnswer, to request: Request, on session: HTTP2Session, stream: Int32
     ) throws(HTTP2Fault) {
-        if answer.isPlain {
+        let apnsID = request.apnsID
+        if answer.isPlain, request.uniqueID == nil {
             guard apnsID.withUnsafeBytes({ accepted.set(Self.identifier, $0) }) else { return }
             return try session.submitResponse(stream, accepted)
         }
@@ -30,12 +41,18 @@ final class AnswerWriter {
             apnsID.withUnsafeBytes({ rejected.set(Self.identifier, $0) })
         else { return }
         if let seconds = answer.retryAfterSeconds { try rejected.append("retry-after", String(seconds)) }
-        try session.submitResponse(stream, rejected, body: body(of: answer), pieceBytes: answer.splitBytes)
+        if let id = request.uniqueID, answer.status == 200 {
+            try rejected.append("apns-unique-id", id, indexing: .never)
+        }
+        let content = body(of: answer)
+        if request.isHead { try rejected.append("content-length", String(content.count)) }
+        try session.submitResponse(
+            stream, rejected, body: request.isHead ? [] : content, pieceBytes: answer.splitBytes)
     }
 
     /// Queues the answer to a request about channels.
     func send(
-        _ reply: ChannelDirectory.Reply, requestID: [UInt8], on session: HTTP2Session, stream: Int32
+        _ reply: ChannelDirectory.Reply, requestID: [UInt8], isHead: Bool, on session: HTTP2Session, stream: Int32
     ) throws(HTTP2Fault) {
         var headers = HeaderList(reserving: 256)
         try headers.append(":status", String(reply.status))
@@ -49,7 +66,7 @@ final class AnswerWriter {
             body.endObject()
             content = body.bytes
         }
-        try session.submitResponse(stream, headers, body: content)
+        try session.submitResponse(stream, headers, body: isHead ? [] : content)
     }
 
     private func body(of answer: ScenarioAnswer) -> [UInt8] {

@@ -81,14 +81,22 @@ extension SimulatedConnection {
     func send(_ index: Int, _ answer: ScenarioAnswer, fault: String? = nil) {
         let stream = conclude(index, status: answer.status, reason: answer.reason, fault: fault)
         // A fault here means that the client left the stream; its line stands already.
-        try? answers.send(answer, apnsID: apnsID(index), on: session, stream: stream)
+        let request = AnswerWriter.Request(
+            apnsID: apnsID(index), uniqueID: simulator.isDevelopment ? simulator.makeIdentifier() : nil,
+            isHead: isHead(index))
+        try? answers.send(answer, to: request, on: session, stream: stream)
     }
 
     /// The answer to a request about channels or a broadcast.
     func answer(_ reply: ChannelDirectory.Reply, _ index: Int) {
         let stream = conclude(index, status: reply.status, reason: reply.reason, fault: nil)
         // As with a push.
-        try? answers.send(reply, requestID: simulator.makeIdentifier(), on: session, stream: stream)
+        try? answers.send(
+            reply, requestID: simulator.makeIdentifier(), isHead: isHead(index), on: session, stream: stream)
+    }
+
+    private func isHead(_ index: Int) -> Bool {
+        exchanges[index].head[.method]?.elementsEqual("HEAD".utf8) ?? false
     }
 
     /// Writes an answer down and counts it; gives the stream that it goes to.

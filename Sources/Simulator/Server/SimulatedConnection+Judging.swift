@@ -51,7 +51,7 @@ extension SimulatedConnection {
         let head = exchanges[index].head
         if let rejection = simulator.check.head(head) { return rejection }
         if simulator.asksForToken, let rejection = judgeToken(head, index) { return rejection }
-        exchanges[index].type = head[.pushType].flatMap { PushType($0) } ?? .alert
+        exchanges[index].type = RequestCheck.type(head) ?? .alert
         return simulator.check.payload(
             bytes: exchanges[index].bytes, isObject: exchanges[index].isObject, type: exchanges[index].type)
     }

@@ -1,3 +1,4 @@
+import EventLoop
 import PushCore
 import Telemetry
 import YAML
@@ -27,7 +28,7 @@ extension Configuration {
             let document = try YAMLDocument(parsing: bytes, source: source)
             for (key, mark) in document.repeatedKeys { problems.add(mark, "key \"\(key)\" stands twice") }
             let root = EnvironmentOverlay(problems: problems).apply(environment, to: document.root)
-            let reader = ConfigurationReader(problems: problems)
+            let reader = ConfigurationReader(problems: problems, secrets: SecretFileList())
             if let configuration = reader.read(root), problems.problems.isEmpty { return .success(configuration) }
         } catch {
             problems.add(error.mark, error.text)
@@ -51,9 +52,11 @@ extension Configuration {
 /// Turns the tree into values; reports what is wrong and goes on with defaults.
 struct ConfigurationReader {
     let problems: ProblemList
+    let secrets: SecretFileList
 
     static let keys = [
         "kafka", "redis", "apps", "results", "state_results", "trace", "http", "shards", "log", "window", "drain_s",
+        "waivers",
     ]
 
     /// Nil where a required part is missing; the problem is in the list then.
@@ -77,6 +80,8 @@ struct ConfigurationReader {
         if let records = window.int("records", in: 1...10_000_000) { configuration.window.records = records }
         if let bytes = window.int("bytes", in: (1 << 20)...(1 << 40)) { configuration.window.bytes = bytes }
         drain(section, &configuration)
+        waivers(section, &configuration)
+        configuration.secretFiles = secrets.files
         return configuration
     }
 
@@ -98,7 +103,35 @@ struct ConfigurationReader {
     }
 
     private func http(_ root: Section, _ http: inout Configuration.HTTPSection) {
-        let section = root.optionalSection("http", keys: ["listen"])
+        let section = root.optionalSection("http", keys: ["listen", "hosts", "token_file"])
+        listen(section, &http)
+        for (text, mark) in section.strings("hosts") {
+            guard (1...253).contains(text.utf8.count), text.utf8.allSatisfy(Self.isHostByte) else {
+                problems.add(
+                    mark, "http.hosts must hold names alone, such as carillon.internal, without scheme and port")
+                continue
+            }
+            http.access.hosts.append(text.lowercased())
+        }
+        guard let path = section.string("token_file"), let mark = section["token_file"]?.mark else { return }
+        guard let token = secret(path, mark) else { return }
+        // RFC 6750 section 2.1 allows less; what can be typed is told by the length.
+        guard token.withBytes({ $0.count >= 16 && $0.allSatisfy { (0x21...0x7E).contains($0) } }) else {
+            return problems.add(mark, "\(path): a token of at least 16 printable ASCII characters is wanted")
+        }
+        http.access.token = token
+    }
+
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+
+    private func listen(_ section: Section, _ http: inout Configuration.HTTPSection) {
         guard let listen = section.string("listen"), let node = section["listen"] else { return }
         var host = listen[...]
         guard let colon = listen.lastIndex(of: ":"), let port = UInt16(listen[listen.index(after: colon)...]) else {
@@ -113,6 +146,36 @@ struct ConfigurationReader {
         }
         http.host = String(host)
         http.port = port
+    }
+
+    /// The secret in a file, which is remembered as one; nil where it cannot be read.
+    func secret(_ path: String, _ mark: YAMLNode.Mark) -> Secret? {
+        secrets.add(path, mark)
+        switch SmallFile.readSecret(path) {
+        case .success(let secret): return secret
+        case .failure(let fault):
+            problems.add(mark, "\(path): \(fault.why)")
+            return nil
+        }
+    }
+
+    /// The waivers that are named, and every weak link that none of them covers.
+    private func waivers(_ section: Section, _ configuration: inout Configuration) {
+        for (text, mark) in section.strings("waivers") {
+            guard let waiver = WeakLink.Waiver(rawValue: text) else {
+                let names = WeakLink.Waiver.allCases.map(\.rawValue).joined(separator: ", ")
+                problems.add(mark, "no waiver is called \"\(text)\"; there are \(names)")
+                continue
+            }
+            configuration.waivers.insert(waiver)
+        }
+        for link in configuration.weakLinks where !configuration.waivers.contains(link.waiver) {
+            let kafka = section.section("kafka", keys: nil)
+            let mark =
+                link.option.flatMap { kafka?.section("options", keys: nil)?[$0]?.mark }
+                ?? section.section("redis", keys: nil)?["url"]?.mark ?? section.mark
+            problems.add(mark, link.refusal)
+        }
     }
 
     private func log(_ root: Section, _ level: inout Log.Level) {

@@ -1,5 +1,6 @@
 public import APNs
 import Digits
+public import EventLoop
 public import Kafka
 public import Payload
 public import PushCore
@@ -19,6 +20,10 @@ public struct Configuration: Sendable {
     public var stateResults = false
     public var trace = Trace()
     public var http = HTTPSection()
+    /// What the operator takes upon himself; see ``WeakLink``.
+    public var waivers: Set<WeakLink.Waiver> = []
+    /// Files that nobody but the worker's user should read, in the order of the text.
+    public var secretFiles: [SecretFile] = []
     /// Threads with an event loop, a group membership and connections of their own; 0: one per core.
     public var shards = 0
     public var logLevel = Log.Level.info
@@ -123,8 +128,13 @@ public struct Configuration: Sendable {
         public var host = "127.0.0.1"
         /// 0: any free one.
         public var port: UInt16 = 9464
+        /// Names and token that clients must know.
+        public var access = HTTPAccess()
 
         public init() {}
+
+        /// Only this machine reaches it.
+        public var isLoopback: Bool { WeakLink.isLoopback(host) }
     }
 
     /// How much may be unsettled per partition before it is paused.

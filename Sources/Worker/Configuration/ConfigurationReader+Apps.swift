@@ -141,7 +141,8 @@ extension ConfigurationReader {
         let keys = ["key_file", "key_id", "team_id", "certificate_file", "password_file"]
         let section = Section(node, path: path, keys: keys, problems: problems)
         func made(_ source: Configuration.Credential.Source) -> Configuration.Credential {
-            Configuration.Credential(name: name, source: source, mark: node.mark)
+            for path in source.secretFiles { secrets.add(path, node.mark) }
+            return Configuration.Credential(name: name, source: source, mark: node.mark)
         }
         if let certificate = section.string("certificate_file") {
             if let key = section.string("key_file") {
@@ -221,10 +222,8 @@ extension ConfigurationReader {
         }
         var proxy = HTTPProxy(host: place.host, port: place.port)
         if let path = app.string("proxy_password_file") {
-            switch SmallFile.readSecret(path) {
-            case .bytes(let login): proxy = HTTPProxy(host: place.host, port: place.port, login: login)
-            case .unreadable(let why): problems.add(app["proxy_password_file"]?.mark ?? node.mark, "\(path): \(why)")
-            }
+            let login = secret(path, app["proxy_password_file"]?.mark ?? node.mark)
+            if let login { proxy = HTTPProxy(host: place.host, port: place.port, login: login) }
         }
         return proxy
     }

@@ -86,20 +86,21 @@ extension ConfigurationReader {
             }
             options[entry.key] = value
             marks[entry.key] = entry.keyMark
+            if ["ssl.key.location", "ssl.keystore.location"].contains(entry.key) {
+                secrets.add(value, entry.value.mark)
+            }
         }
-        let secrets = kafka.optionalSection("secret_files", keys: nil)
-        for entry in secrets.all {
-            guard let path = secrets.string(entry.key) else { continue }
+        let secretFiles = kafka.optionalSection("secret_files", keys: nil)
+        for entry in secretFiles.all {
+            guard let path = secretFiles.string(entry.key) else { continue }
             if options[entry.key] != nil {
                 problems.add(entry.keyMark, "\(entry.key) stands in kafka.options too")
                 continue
             }
-            switch SmallFile.readSecret(path) {
-            case .unreadable(let why): problems.add(entry.value.mark, "\(path): \(why)")
-            case .bytes(let bytes):
-                options[entry.key] = String(decoding: bytes, as: UTF8.self)
-                marks[entry.key] = entry.keyMark
-            }
+            guard let value = secret(path, entry.value.mark) else { continue }
+            // librdkafka keeps a copy of its own as long as its clients live.
+            options[entry.key] = value.text
+            marks[entry.key] = entry.keyMark
         }
     }
 
@@ -121,13 +122,8 @@ extension ConfigurationReader {
             problems.add(root.mark, "redis is missing; it needs a url at least")
             return nowhere
         }
-        let password = section.string("password_file").flatMap { path -> Secret? in
-            switch SmallFile.readSecret(path) {
-            case .bytes(let bytes): return Secret(bytes: bytes)
-            case .unreadable(let why):
-                problems.add(section["password_file"]?.mark ?? section.mark, "\(path): \(why)")
-                return nil
-            }
+        let password = section.string("password_file").flatMap { path in
+            secret(path, section["password_file"]?.mark ?? section.mark)
         }
         let login = Login(user: section.string("user"), password: password)
         if login.user != nil, section["password_file"] == nil {

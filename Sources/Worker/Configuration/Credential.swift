@@ -18,6 +18,14 @@ extension Configuration {
             case certificate(chainFile: String, keyFile: String)
             /// PKCS #12, with a file that holds its password.
             case archive(file: String, passwordFile: String?)
+
+            /// The files of it that hold a secret.
+            var secretFiles: [String] {
+                switch self {
+                case .token(let keyFile, _, _), .certificate(_, let keyFile): [keyFile]
+                case .archive(let file, let passwordFile): [file] + (passwordFile.map { [$0] } ?? [])
+                }
+            }
         }
 
         /// A `.p8`, not a certificate.

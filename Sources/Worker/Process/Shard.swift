@@ -86,11 +86,30 @@ final class Heartbeat: Sendable {
     }
 }
 
-/// What keeps a process from starting that no waiting can mend.
+/// What keeps a process from starting.
 public struct StartFault: Error, Sendable, CustomStringConvertible {
+    public enum Kind: Sendable {
+        /// No waiting can mend it: a credential that cannot be used, an option that librdkafka does not know.
+        case lasting
+        /// Another try may find it gone: a port that is taken, no descriptor left.
+        case passing
+    }
+
+    public let kind: Kind
     public let description: String
 
-    init(_ description: String) {
+    init(_ kind: Kind, _ description: String) {
+        self.kind = kind
         self.description = description
+    }
+}
+
+extension StartFault {
+    init(_ description: String) { self.init(.lasting, description) }
+
+    init(_ fault: LoopFault, at place: String? = nil) {
+        self.init(
+            fault.reason == .addressInUse || fault.reason == .resources ? .passing : .lasting,
+            place.map { "\($0): \(fault.description)" } ?? fault.description)
     }
 }

@@ -40,7 +40,7 @@ final class ShardRuntime: PipelineOwner {
         do throws(LoopFault) {
             try pipeline.start()
         } catch {
-            throw StartFault(error.description)
+            throw StartFault(error)
         }
         credentialWatch = CredentialWatch(
             loop: loop,

@@ -36,35 +36,31 @@ public actor WorkerProcess {
                 return (app.policy.id, gauge)
             }
         ) { first, _ in first }
+        for link in configuration.weakLinks {
+            registry.gauge(
+                "carillon_weak_links",
+                help: "Links without proof of the peer or in clear, by the waiver that allows them",
+                labels: [("link", link.link), ("waiver", link.waiver.rawValue)]
+            ).set(1)
+        }
         loop = try Loop(name: "operator")
         loop.start()
     }
 
-    /// Starts everything. What is away (Redis, Kafka, APNs) is waited for and told by `/readyz`; what can never work
-    /// is thrown.
+    /// Starts everything. What is away (Redis, Kafka, APNs) is waited for and told by `/readyz`; what keeps the process
+    /// from starting is thrown, and nothing of it is left then.
     ///
     /// - Parameter onFatal: the Kafka client died for good; the process is expected to exit with 70.
     public func start(onFatal: @escaping @Sendable () -> Void = {}) async throws(StartFault) {
-        let count = configuration.shardCount
-        let shared = ProcessShared(shardCount: count)
-        for index in 0..<count {
-            let shard: Shard
-            do throws(LoopFault) {
-                shard = try Shard(
-                    index: index, configuration: configuration, registry: registry, log: log, shared: shared)
-            } catch {
-                throw StartFault(error.description)
-            }
-            shards.append(shard)
-            try await shard.start(onFatal: onFatal)
-        }
-        do throws(LoopFault) {
-            pages = try OperatorPages(
-                loop: loop, host: configuration.http.host, port: configuration.http.port, registry: registry,
-                heartbeats: shards.map(\.beat)
-            ) { [unowned self] in assumeIsolated { $0.snapshot } }
+        // First, since a port that is taken is told before anything connects.
+        try openPages()
+        do throws(StartFault) {
+            try await startShards(onFatal: onFatal)
         } catch {
-            throw StartFault("http.listen \(configuration.http.host):\(configuration.http.port): \(error.description)")
+            // What lives on a loop is let go there, before the process goes on to its end.
+            _ = await ofEach { await $0.leave() }
+            pages = nil
+            throw error
         }
         sampler = Task { [weak self] in
             while !Task.isCancelled {
@@ -74,8 +70,44 @@ public actor WorkerProcess {
         }
         log.info(
             "started",
-            ["shards": .int(count), "http": .string("http://\(configuration.http.host):\(operatorPort)/")])
+            [
+                "shards": .int(configuration.shardCount),
+                "http": .string("http://\(configuration.http.host):\(operatorPort)/"),
+            ])
     }
+
+    private func openPages() throws(StartFault) {
+        do throws(LoopFault) {
+            pages = try OperatorPages(
+                loop: loop, http: configuration.http, registry: registry,
+                oldestTurn: { [unowned self] in assumeIsolated { $0.oldestTurn } },
+                snapshot: { [unowned self] in assumeIsolated { $0.snapshot } })
+        } catch {
+            throw StartFault(error, at: "http.listen")
+        }
+    }
+
+    private func startShards(onFatal: @escaping @Sendable () -> Void) async throws(StartFault) {
+        let count = configuration.shardCount
+        let shared = ProcessShared(shardCount: count)
+        for index in 0..<count {
+            let shard: Shard
+            do throws(LoopFault) {
+                shard = try Shard(
+                    index: index, configuration: configuration, registry: registry, log: log, shared: shared)
+            } catch {
+                throw StartFault(error)
+            }
+            shards.append(shard)
+            try await shard.start(onFatal: onFatal)
+        }
+    }
+
+    /// Whether every shard's loop turned lately; what is away has no say in it.
+    public var isAlive: Bool { oldestTurn < OperatorPages.deadSeconds }
+
+    /// Seconds since the loop of some shard last turned.
+    var oldestTurn: Double { shards.map(\.beat.age).max() ?? 0 }
 
     /// The operator's port, as bound; 0 before `start`.
     public var operatorPort: UInt16 { pages?.port ?? 0 }

@@ -14,7 +14,7 @@ public struct SMSRecord: Sendable, Equatable {
     public var text: ShownText
     public var atMs: Int64
 
-    public enum Reason: String, Sendable {
+    public enum Reason: String, Sendable, CaseIterable {
         case noToken = "no_token"
         case allFailed = "all_failed"
     }

@@ -19,6 +19,32 @@ enum Checks {
         return Finding(.ok, "clock", "system", "\(Date().formatted(.iso8601))")
     }
 
+    // MARK: - What guards secrets
+
+    /// Files of keys and passwords that others than the owner can open.
+    static func secretFiles(_ configuration: Configuration) -> [Finding] {
+        configuration.secretFiles.compactMap(\.exposure).map { Finding(.warn, problem: $0, subject: "secrets") }
+    }
+
+    /// Those that are waived, and waivers that nothing needs; what is not waived is a problem of the configuration.
+    static func weakLinks(_ configuration: Configuration) -> [Finding] {
+        configuration.weakLinks.map { Finding(.waived, $0.link, $0.waiver.rawValue, $0.note) }
+            + configuration.idleWaivers.map {
+                Finding(.warn, "waivers", $0.rawValue, "nothing needs it any more: take it away")
+            }
+    }
+
+    /// Whom the operator's pages answer.
+    static func pages(_ configuration: Configuration) -> [Finding] {
+        let http = configuration.http
+        guard !http.isLoopback, http.access.token == nil else { return [] }
+        return [
+            Finding(
+                .warn, "http", "\(http.host):\(http.port)",
+                "other machines see the operator's pages without a login: set http.token_file")
+        ]
+    }
+
     // MARK: - Kafka
 
     static func kafka(_ configuration: Configuration) -> [Finding] {

@@ -21,9 +21,10 @@ actor CommandAPNsClient {
     }
 
     enum Answer: Sendable {
-        case ended(PushOutcome, attempts: Int, milliseconds: Int)
-        /// The credential is refused: the push waits for nothing that could come.
-        case credentialRefused(APNsReason)
+        /// - Parameter trouble: the first that was heard on the way; nil: none was.
+        case ended(PushOutcome, attempts: Int, milliseconds: Int, trouble: String?)
+        /// The credential is refused, by this answer or GOAWAY: the push waits for nothing that could come.
+        case credentialRefused(APNsFarewell)
         case notSent(String)
     }
 
@@ -42,47 +43,55 @@ actor CommandAPNsClient {
             return .failed(error.description)
         }
         client = made
-        let event = await withCheckedContinuation { continuation in
-            delegate.onEvent = { continuation.resume(returning: $0) }
+        return await withCheckedContinuation { continuation in
+            delegate.onEvent = { [delegate] event in
+                let outcome: Connecting
+                switch event {
+                case .usable: outcome = .ready(milliseconds: Self.milliseconds(since: started))
+                case .unusable(let cause): outcome = .failed(cause)
+                case .credentialPaused(let reason):
+                    outcome = .failed("the credential is refused: \(made.farewell?.description ?? reason.text)")
+                case .credentialResumed, .hasRoom, .drained: return
+                }
+                delegate.onEvent = nil
+                continuation.resume(returning: outcome)
+            }
             made.start()
-        }
-        switch event {
-        case .usable: return .ready(milliseconds: Self.milliseconds(since: started))
-        case .unusable(let cause): return .failed(cause)
-        case .credentialPaused(let reason): return .failed("the credential is refused: \(reason.text)")
-        case .credentialResumed, .hasRoom, .drained: return .failed("no connection")
         }
     }
 
-    /// Sends one push and waits for its end; a lost connection or a refused credential ends the wait.
+    /// Sends one push and waits for its end; a refused credential ends the wait, and so does a second loss of all
+    /// connections: after the first the push goes again by another one, or its answer still comes.
     func send(_ push: Push) async -> Answer {
         guard let client else { return .notSent("not connected") }
+        if let farewell = client.farewell, client.credentialPause != nil { return .credentialRefused(farewell) }
         let started = Loop.monotonicNanos()
-        let delegate = delegate
         return await withCheckedContinuation { continuation in
-            delegate.onFinish = { outcome, attempts in
+            var trouble: String?
+            func end(_ answer: Answer) {
                 delegate.onEvent = nil
-                continuation.resume(
-                    returning: .ended(outcome, attempts: attempts, milliseconds: Self.milliseconds(since: started)))
+                delegate.onFinish = nil
+                continuation.resume(returning: answer)
+            }
+            delegate.onFinish = { outcome, attempts in
+                end(
+                    .ended(
+                        outcome, attempts: attempts, milliseconds: Self.milliseconds(since: started), trouble: trouble))
             }
             delegate.onEvent = { event in
-                delegate.onFinish = nil
-                if case .credentialPaused(let reason) = event {
-                    continuation.resume(returning: .credentialRefused(reason))
-                } else if case .unusable(let cause) = event {
-                    continuation.resume(returning: .notSent("the connection was lost: \(cause)"))
-                } else {
-                    continuation.resume(returning: .notSent("the connection was lost"))
+                switch event {
+                case .credentialPaused(let reason):
+                    end(.credentialRefused(client.farewell ?? .answer(status: 403, reason: reason)))
+                case .unusable(let cause):
+                    if let trouble { return end(.notSent(trouble)) }
+                    trouble = cause
+                case .usable, .credentialResumed, .hasRoom, .drained: break
                 }
             }
-            let admission = client.send(push)
-            guard admission != .taken else { return }
-            delegate.onFinish = nil
-            delegate.onEvent = nil
-            if case .unfit(let fault) = admission {
-                continuation.resume(returning: .notSent(fault.text))
-            } else {
-                continuation.resume(returning: .notSent("the client takes no push"))
+            switch client.send(push) {
+            case .taken: break
+            case .unfit(let fault): end(.notSent(fault.text))
+            case .held, .full, .closed: end(.notSent("the client takes no push"))
             }
         }
     }
@@ -104,25 +113,14 @@ actor CommandAPNsClient {
     }
 }
 
-/// The client's delegate; each closure hears one thing and is gone. On that client's loop only.
+/// The client's delegate. On that client's loop only.
 private final class CommandAPNsDelegate: APNsClientDelegate {
     var onEvent: ((APNsClientEvent) -> Void)?
     var onFinish: ((PushOutcome, Int) -> Void)?
 
     func apns(_ client: APNsClient, didFinish tag: UInt64, outcome: PushOutcome, attempts: Int) {
-        let hear = onFinish
-        onFinish = nil
-        hear?(outcome, attempts)
+        onFinish?(outcome, attempts)
     }
 
-    func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {
-        let isNews =
-            switch event {
-            case .usable, .unusable, .credentialPaused: true
-            case .credentialResumed, .hasRoom, .drained: false
-            }
-        guard isNews, let hear = onEvent else { return }
-        onEvent = nil
-        hear(event)
-    }
+    func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) { onEvent?(event) }
 }

@@ -4,9 +4,11 @@ import Worker
 /// Loads a configuration for a command, or prints every problem with its line.
 enum ConfigurationLoading {
     /// - Parameter checkingFiles: reads the credentials' files too, whose problems count like the others.
-    static func load(_ path: String, checkingFiles: Bool) -> Configuration? {
+    static func load(
+        _ path: String, environment: [String: String] = Configuration.processEnvironment(), checkingFiles: Bool
+    ) -> Configuration? {
         var problems: [Problem] = []
-        switch Configuration.load(path: path) {
+        switch Configuration.load(path: path, environment: environment) {
         case .success(let configuration):
             if checkingFiles { problems = configuration.credentialProblems() }
             if problems.isEmpty { return configuration }

@@ -14,19 +14,23 @@ struct CheckCommand: Command {
             for its settings, and connects to APNs for every app, credential set and environment in use. It creates, changes
             and sends nothing.
 
-            exit codes: 0 all well (warnings too), 1 something is away or missing, 64 bad usage, 78 bad configuration
+            exit codes: 0 all well (warnings too), 1 something is away or missing (with --strict: or a warning), 64 bad usage,
+            78 bad configuration
             """,
         options: [
-            CommandSpec.config, .flag("offline", "configuration, credential files and clock only"), CommandSpec.json,
+            CommandSpec.config, .flag("offline", "configuration, credential files and clock only"),
+            .flag("strict", "warnings count as problems"), CommandSpec.json,
         ])
 
     private let path: String
     private let isOffline: Bool
+    private let isStrict: Bool
     private let isJSON: Bool
 
     init(_ arguments: Arguments) {
         path = arguments.string("config") ?? ""
         isOffline = arguments.has("offline")
+        isStrict = arguments.has("strict")
         isJSON = arguments.has("json")
     }
 
@@ -49,12 +53,14 @@ struct CheckCommand: Command {
                 let count = configuration.apps.reduce(0) { $0 + $1.credentials.count }
                 findings.append(Finding(.ok, "credentials", "\(count) set\(count == 1 ? "" : "s")", "readable"))
             }
+            findings +=
+                Checks.secretFiles(configuration) + Checks.weakLinks(configuration) + Checks.pages(configuration)
         }
         findings.append(Checks.clock())
         if let loaded, !isOffline { findings += await online(loaded) }
         if isJSON { Terminal.out(json: findings.map(\.json).joined()) } else { Terminal.out(Finding.table(findings)) }
         if isBadConfiguration { return .configuration }
-        return findings.contains { $0.grade == .fail } ? .failed : .done
+        return findings.contains { $0.grade == .fail || isStrict && $0.grade == .warn } ? .failed : .done
     }
 
     private func online(_ configuration: Configuration) async -> [Finding] {
@@ -80,6 +86,8 @@ struct CheckCommand: Command {
 struct Finding {
     enum Grade: String {
         case ok, warn, fail
+        /// Weak, and taken upon himself by the operator by name.
+        case waived
     }
 
     var grade: Grade
@@ -97,9 +105,9 @@ struct Finding {
         self.text = text
     }
 
-    init(problem: Problem, subject: String) {
+    init(_ grade: Grade = .fail, problem: Problem, subject: String) {
         let line = problem.line.map { ":\($0)" } ?? ""
-        self.init(.fail, subject, problem.source + line, problem.text)
+        self.init(grade, subject, problem.source + line, problem.text)
     }
 
     static func table(_ findings: [Finding]) -> TerminalText {
@@ -111,6 +119,7 @@ struct Finding {
                 switch finding.grade {
                 case .ok: Style.green("ok  ")
                 case .warn: Style.yellow("warn")
+                case .waived: Style.yellow("weak")
                 case .fail: Style.red("FAIL")
                 }
             let place = Style.padded("\(finding.place)", to: places)

@@ -156,13 +156,17 @@ struct SendReport {
     mutating func take(_ answer: CommandAPNsClient.Answer) {
         switch answer {
         case .notSent(let why): problem = why
-        case .credentialRefused(let reason):
-            status = 403
+        case .credentialRefused(.answer(let status, let reason)):
+            self.status = status
             self.reason = reason.text
-        case .ended(let outcome, let attempts, let milliseconds):
+        case .credentialRefused(let farewell):
+            problem = "the credential is refused: \(farewell)"
+            if case .goAway(_, let reason) = farewell { self.reason = reason.text }
+        case .ended(let outcome, let attempts, let milliseconds, let trouble):
             self.attempts = attempts
             self.milliseconds = milliseconds
             take(outcome)
+            if let trouble, let end = problem { problem = "\(trouble); \(end)" }
         }
     }
 

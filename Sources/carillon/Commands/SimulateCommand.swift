@@ -29,6 +29,7 @@ struct SimulateCommand: Command {
             .flag("counts-only", "no ledger: for measurements"),
             .value("streams", "N", "concurrent streams per connection (1000)"),
             .value("window", "BYTES", "flow-control window of a connection (65535, as APNs)"),
+            .flag("sandbox", "answers as the development server does, with apns-unique-id"),
             .flag("no-auth", "asks for no provider token, as with a client certificate"),
             CommandSpec.json,
         ])
@@ -60,6 +61,7 @@ struct SimulateCommand: Command {
         isJSON = arguments.has("json")
         configuration.host = self.host
         configuration.port = port
+        configuration.isDevelopment = arguments.has("sandbox")
         configuration.streamsMax = UInt32(try arguments.int("streams", default: 1000, in: 1...1_000_000))
         configuration.connectionWindowBytes = Int32(
             try arguments.int("window", default: 65_535, in: 65_535...Int(Int32.max)))

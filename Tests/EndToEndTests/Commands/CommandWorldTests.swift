@@ -102,6 +102,40 @@ struct CommandWorldTests {
         await world.close()
     }
 
+    /// What APNs said, not what became of the connections for it.
+    @Test(arguments: [
+        (#"{"rules": [{"answer": {"status": 403, "reason": "InvalidProviderToken"}}]}"#, "403 InvalidProviderToken"),
+        (
+            #"{"rules": [{"fault": {"kind": "goaway", "last": "none", "reason": "BadCertificateEnvironment"}}]}"#,
+            "APNs sent GOAWAY: BadCertificateEnvironment"
+        ),
+    ])
+    func sendNamesTheFirstCause(scenario: String, cause: String) async throws {
+        let world = try await LocalCluster()
+        let path = try world.writeConfiguration()
+        await world.simulator.setScenario(try Scenario(json: Array(scenario.utf8)))
+        let token = String(repeating: "ab", count: 32)
+        let run = try await offPool {
+            try CommandRun("send", "--config", path, "--app", "im", "--token", token, "--alert", "hi")
+        }
+        #expect(run.code == 1)
+        #expect(run.output.contains(cause) && !run.output.contains("draining"), "\(run.output)\(run.errors)")
+        await world.close()
+    }
+
+    /// GOAWAY that leaves the push its answer is no refusal of it.
+    @Test func sendWaitsForTheAnswerAfterAGoAway() async throws {
+        let world = try await LocalCluster()
+        let path = try world.writeConfiguration()
+        await world.simulator.setScenario(try Scenario(json: Array(#"{"goaway_after_requests": 1}"#.utf8)))
+        let token = String(repeating: "ab", count: 32)
+        let run = try await offPool {
+            try CommandRun("send", "--config", path, "--app", "im", "--token", token, "--alert", "hi", "--json")
+        }
+        #expect(run.code == 0 && run.output.contains(#""status":200"#), "\(run.output)\(run.errors)")
+        await world.close()
+    }
+
     @Test func explainAndUserReadRedisAndExplainPrintsOneObjectPerDevice() async throws {
         let world = try await LocalCluster()
         let path = try world.writeConfiguration()

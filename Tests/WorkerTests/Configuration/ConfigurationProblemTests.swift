@@ -178,6 +178,14 @@ struct ConfigurationProblemTests {
 
     static let others: [Row] = [
         top("results: some", "results must be one of all, failures, none"),
+        top(
+            "http: {hosts: ['a:80']}",
+            "http.hosts must hold names alone, such as carillon.internal, without scheme and port"),
+        top("http: {token_file: /dev/null}", "/dev/null: empty"),
+        top(
+            "waivers: [plain]",
+            "no waiver is called \"plain\"; there are plain_redis, plain_sasl, unverified_kafka, unnamed_kafka, "
+                + "kafka_plugins, unsigned_jwt"),
         top("http: {listen: 9464}", "http.listen must be host:port, such as 127.0.0.1:9464"),
         top("http: {listen: ':80'}", "http.listen must name its host; 0.0.0.0 for all addresses"),
         top("shards: -1", "shards must be a whole number from 0 to 1024"),
@@ -210,7 +218,7 @@ struct ConfigurationProblemTests {
     }
 
     @Test func allProblemsAreToldTogetherInOrder() {
-        let yaml = "kafka:\n  brokers: a\n  x1: 1\nredis: {url: \"redis://r\"}\napps: 7\nresults: no\nx2: 1\n"
+        let yaml = "kafka:\n  brokers: a\n  x1: 1\nredis: {url: \"redis://localhost\"}\napps: 7\nresults: no\nx2: 1\n"
         #expect(problems(yaml).map { $0.prefix(4) } == ["f:3:", "f:5:", "f:6:", "f:7:"])
     }
 

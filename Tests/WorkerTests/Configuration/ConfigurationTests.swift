@@ -94,7 +94,7 @@ struct ConfigurationTests {
         results: failures
         state_results: true
         trace: {sample: 0.25, ttl_h: 24}
-        http: {listen: "[::1]:0"}
+        http: {listen: "[::1]:0", hosts: [One.internal, two]}
         shards: 3
         log: {level: debug}
         window: {records: 5, bytes: 1048576}
@@ -117,6 +117,7 @@ struct ConfigurationTests {
         #expect(configuration.results == .failures)
         #expect(configuration.trace.sample == 0.25 && configuration.trace.ttlHours == 24)
         #expect(configuration.http.host == "::1" && configuration.http.port == 0)
+        #expect(configuration.http.access.hosts == ["one.internal", "two"] && configuration.http.access.token == nil)
         #expect(configuration.shards == 3 && configuration.logLevel == .debug)
         #expect(configuration.window.records == 5 && configuration.window.bytes == 1_048_576)
         #expect(configuration.drainSeconds == 0.5)
@@ -173,7 +174,8 @@ struct ConfigurationTests {
             ConfigurationProblemTests.good,
             [
                 "CARILLON__KAFKA__BROKERS": "k:1", "CARILLON__KAFKA__OPTIONS__SOCKET_TIMEOUT_MS": "7000",
-                "CARILLON__KAFKA__OPTIONS__SASL_PASSWORD": "hush", "CARILLON__REDIS__URL": "redis://:hush@h:1/2",
+                "CARILLON__KAFKA__OPTIONS__SASL_PASSWORD": "hush",
+                "CARILLON__REDIS__URL": "redis://:hush@localhost:1/2",
                 "CARILLON__APPS__0__LIMITS__RATE": "500", "CARILLON__APPS__1": "{id: b, topic: t}",
                 "CARILLON__APPS__1__CREDENTIALS": "{key_file: k, key_id: ABC123DEFG, team_id: DEF123GHIJ}",
                 "CARILLON__SHARDS": "2", "CARILLONX": "ignored", "HOME": "/",

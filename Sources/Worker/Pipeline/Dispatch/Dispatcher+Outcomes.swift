@@ -104,6 +104,14 @@ extension Dispatcher {
     }
 }
 
+/// Stands in `push.results` where APNs gave no reason, written as Apple writes its own.
+enum NoAnswer: String, CaseIterable {
+    /// APNs provably never looked at it, and no further try was allowed.
+    case unprocessed = "Unprocessed"
+    /// Sent as often as allowed, and no answer came: it may have arrived.
+    case unanswered = "Unanswered"
+}
+
 /// APNs' outcome in the words of `push.results`.
 struct Ending {
     var verdict: Verdict
@@ -139,10 +147,10 @@ struct Ending {
         case .superseded:
             self.init(.suppressed, Reason.coalesced.rawValue)
         case .unprocessed:
-            self.init(.rejected, "Unprocessed")
+            self.init(.rejected, NoAnswer.unprocessed.rawValue)
         case .unknown(_, let id):
             // Tried again as often as allowed, with the same apns-id: it may have arrived or not.
-            self.init(.rejected, "Unanswered")
+            self.init(.rejected, NoAnswer.unanswered.rawValue)
             apnsID = id
         }
     }

@@ -224,7 +224,7 @@ final class Recorder {
 }
 
 /// Reasons that only a trace has.
-enum TraceWait: String {
+enum TraceWait: String, CaseIterable {
     /// Delivered by a connection that did not acknowledge in time; the decision was taken again.
     case noAck = "no_ack"
     /// The user's desktop comes first.

@@ -1,0 +1,165 @@
+/// A request line and the fields that mean something to this server.
+struct HTTPRequestHead: Equatable {
+    /// Why a head cannot be understood.
+    struct Refusal: Error, Equatable {
+        let status: Int
+        let words: String
+    }
+
+    let method: [UInt8]
+    let path: String
+    /// What stood after `?`, still percent-encoded; nil without one.
+    let query: String?
+    /// The name that the client asked for, in lower case, without its port.
+    let host: String
+    /// The `Authorization` field as it was sent; nil without one.
+    let authorization: [UInt8]?
+    /// The client may send another request on this connection.
+    let keepsAlive: Bool
+
+    /// Reads the bytes of a head, its empty last line included; also how many bytes of body follow.
+    static func read(_ bytes: ArraySlice<UInt8>) throws(Refusal) -> (head: HTTPRequestHead, bodyBytes: Int) {
+        var lines = lines(of: bytes)[...]
+        guard let first = lines.popFirst() else { throw Refusal(status: 400, words: "no request line\n") }
+        let words = first.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+        guard words.count == 3, !words[0].isEmpty, words[0].allSatisfy(isTokenByte),
+            words[1].allSatisfy({ (0x21...0x7E).contains($0) })
+        else { throw Refusal(status: 400, words: "no request line\n") }
+        let isNew = words[2].elementsEqual("HTTP/1.1".utf8)
+        guard isNew || words[2].elementsEqual("HTTP/1.0".utf8) else {
+            throw Refusal(status: 505, words: "HTTP/1.1 is spoken here\n")
+        }
+        let fields = try Fields(lines)
+        guard let field = fields.host, let named = hostName(field) else {
+            throw Refusal(status: 400, words: "one Host is wanted\n")
+        }
+        let (target, authority) = try split(words[1])
+        let parts = target.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
+        let head = HTTPRequestHead(
+            method: Array(words[0]), path: String(decoding: parts.first ?? [], as: UTF8.self),
+            query: parts.count > 1 ? String(decoding: parts[1], as: UTF8.self) : nil, host: authority ?? named,
+            authorization: fields.authorization.map(Array.init),
+            keepsAlive: isNew ? !fields.wantsClose : fields.wantsKeepAlive)
+        return (head, fields.contentLength)
+    }
+
+    /// Path with query, and the name where the target is a whole URL (RFC 9112 section 3.2.2: it overrules `Host`).
+    private static func split(_ target: ArraySlice<UInt8>) throws(Refusal) -> (ArraySlice<UInt8>, String?) {
+        if target.first == UInt8(ascii: "/") { return (target, nil) }
+        let scheme = Array("http://".utf8)
+        guard target.starts(with: scheme) else { throw Refusal(status: 400, words: "no path\n") }
+        let rest = target.dropFirst(scheme.count)
+        let slash = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
+        guard let name = hostName(rest[..<slash]) else { throw Refusal(status: 400, words: "no path\n") }
+        return (slash == rest.endIndex ? Array("/".utf8)[...] : rest[slash...], name)
+    }
+
+    /// The name of `name`, `name:port` or `[address]:port`, in lower case; nil where it is none of these.
+    static func hostName(_ field: ArraySlice<UInt8>) -> String? {
+        var name = field
+        if field.first == UInt8(ascii: "[") {
+            guard let close = field.firstIndex(of: UInt8(ascii: "]")) else { return nil }
+            guard isPort(field[field.index(after: close)...]) else { return nil }
+            name = field[field.index(after: field.startIndex)..<close]
+        } else if let colon = field.firstIndex(of: UInt8(ascii: ":")) {
+            guard isPort(field[colon...]) else { return nil }
+            name = field[..<colon]
+        }
+        let isName =
+            !name.isEmpty && name.count <= 255 && name.allSatisfy { isTokenByte($0) || $0 == UInt8(ascii: ":") }
+        return isName ? String(decoding: name.map(lowered), as: UTF8.self) : nil
+    }
+
+    /// Nothing, or a colon with digits.
+    private static func isPort(_ bytes: ArraySlice<UInt8>) -> Bool {
+        guard let first = bytes.first else { return true }
+        return first == UInt8(ascii: ":") && bytes.count <= 6
+            && bytes.dropFirst().allSatisfy { (0x30...0x39).contains($0) }
+    }
+
+    /// The lines before the empty one. A CR or LF that stands alone stays in its line, which is refused for it.
+    private static func lines(of bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
+        var lines: [ArraySlice<UInt8>] = []
+        var start = bytes.startIndex
+        var index = start
+        while index + 1 < bytes.endIndex {
+            guard bytes[index] == 0x0D, bytes[index + 1] == 0x0A else {
+                index += 1
+                continue
+            }
+            if index > start { lines.append(bytes[start..<index]) }
+            index += 2
+            start = index
+        }
+        return lines
+    }
+
+    /// RFC 9110 section 5.6.2.
+    static func isTokenByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+
+    static func lowered(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
+}
+
+extension HTTPRequestHead {
+    /// The fields of a head that this server looks at; a repeated one is refused, as is what announces no plain body.
+    private struct Fields {
+        var host: ArraySlice<UInt8>?
+        var authorization: ArraySlice<UInt8>?
+        var contentLength = 0
+        var wantsClose = false
+        var wantsKeepAlive = false
+
+        init(_ lines: ArraySlice<ArraySlice<UInt8>>) throws(Refusal) {
+            var hasLength = false
+            for line in lines {
+                let (name, value) = try Self.parts(line)
+                if name.elementsEqual("host".utf8) {
+                    guard host == nil else { throw Refusal(status: 400, words: "one Host is wanted\n") }
+                    host = value
+                } else if name.elementsEqual("authorization".utf8) {
+                    guard authorization == nil else { throw Refusal(status: 400, words: "two of Authorization\n") }
+                    authorization = value
+                } else if name.elementsEqual("content-length".utf8) {
+                    guard !hasLength, let length = Self.length(value) else {
+                        throw Refusal(status: 400, words: "no such Content-Length\n")
+                    }
+                    hasLength = true
+                    contentLength = length
+                } else if name.elementsEqual("transfer-encoding".utf8) {
+                    throw Refusal(status: 501, words: "no transfer coding is taken\n")
+                } else if name.elementsEqual("connection".utf8) {
+                    let words = value.map(HTTPRequestHead.lowered)
+                    for word in words.split(whereSeparator: { $0 == UInt8(ascii: ",") || $0 == 0x20 || $0 == 0x09 }) {
+                        if word.elementsEqual("close".utf8) { wantsClose = true }
+                        if word.elementsEqual("keep-alive".utf8) { wantsKeepAlive = true }
+                    }
+                }
+            }
+        }
+
+        /// The name in lower case, and the value without blanks around it.
+        private static func parts(_ line: ArraySlice<UInt8>) throws(Refusal) -> ([UInt8], ArraySlice<UInt8>) {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
+                line[..<colon].allSatisfy(HTTPRequestHead.isTokenByte)
+            else { throw Refusal(status: 400, words: "a header without a name\n") }
+            var value = line[line.index(after: colon)...]
+            while value.first == 0x20 || value.first == 0x09 { value.removeFirst() }
+            while value.last == 0x20 || value.last == 0x09 { value.removeLast() }
+            guard value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+                throw Refusal(status: 400, words: "a control character in a header\n")
+            }
+            return (line[..<colon].map(HTTPRequestHead.lowered), value)
+        }
+
+        /// Up to nine digits; nil for anything else.
+        private static func length(_ value: ArraySlice<UInt8>) -> Int? {
+            guard (1...9).contains(value.count), value.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+            return value.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import CLibevent
+import Glibc
+
+/// What a process that holds secrets and many connections asks of the system, before it has either.
+public enum ProcessLimits {
+    /// More connections than any shard count needs; systems that allow a thousand million are not taken at their word.
+    private static let descriptorsWanted: rlim_t = 65_536
+
+    /// Raises the soft limit of descriptors to the hard one, at most 65 536; the limit that holds then.
+    @discardableResult
+    public static func raiseDescriptors() -> Int {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
+        let wanted = min(limit.rlim_max, descriptorsWanted)
+        if limit.rlim_cur < wanted {
+            var raised = limit
+            raised.rlim_cur = wanted
+            if setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &raised) == 0 { limit = raised }
+        }
+        return Int(clamping: limit.rlim_cur)
+    }
+
+    /// No core file, and nobody but root may look into this process's memory: keys and tokens lie there.
+    ///
+    /// From here on `/proc/self` belongs to root: what is wanted of it by path (`environ`) is read before. The sanitizers'
+    /// leak check sets the flag for its own time.
+    public static func forbidDumps() {
+        var none = rlimit(rlim_cur: 0, rlim_max: 0)
+        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        forbid_memory_access()
+    }
+
+    /// Whether the system agreed to both.
+    public static var dumpsAreForbidden: Bool {
+        var limit = rlimit()
+        return getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit) == 0 && limit.rlim_max == 0
+            && memory_access_is_forbidden() != 0
+    }
+}

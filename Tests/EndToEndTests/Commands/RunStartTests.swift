@@ -1,0 +1,140 @@
+import Crypto
+import Foundation
+import Glibc
+import JSON
+import Processes
+import Support
+import Testing
+
+/// How `run` begins: what it asks of the system, what it tells systemd, and what it refuses.
+@Suite(.timeLimit(.minutes(5))) struct RunStartTests {
+    /// A configuration whose servers are all away, with a key that can be read.
+    private static func configuration(_ folder: TemporaryFolder, port: UInt16, _ more: String = "") throws -> String {
+        let key = try PrivateKey.generate().pem()
+        let keyFile = try folder.write(key, to: "key.p8")
+        chmod(keyFile, 0o600)
+        let text = """
+            kafka: {brokers: "127.0.0.1:9"}
+            redis: {url: "redis://127.0.0.1:9"}
+            apps:
+              - id: im
+                topic: com.example.im
+                endpoint: https://127.0.0.1:9
+                credentials: {key_file: \(keyFile), key_id: ABC123DEFG, team_id: DEF123GHIJ}
+            http: {listen: "127.0.0.1:\(port)"}
+            shards: 2
+            drain_s: 5
+            \(more)
+            """
+        return try folder.write(Array(text.utf8), to: "c.yaml")
+    }
+
+    /// With shards already at work it ended by a trap as often as not.
+    @Test func aTakenPortIsTriedAgain() async throws {
+        let folder = try TemporaryFolder()
+        let taken = try Ports.silentListener(backlog: 1)
+        defer { close(taken.fd) }
+        let path = try Self.configuration(folder, port: taken.port)
+        for _ in 0..<4 {
+            let run = try await offPool { try CommandRun("run", "--config", path) }
+            #expect(run.code == 75 && run.errors.contains("in use"), "\(run.errors)")
+        }
+    }
+
+    @Test func systemdHearsOfStartLifeAndEnd() async throws {
+        let folder = try TemporaryFolder()
+        let path = try Self.configuration(folder, port: 0)
+        let fd = try Self.notifySocket(folder.file("notify"))
+        defer { close(fd) }
+        let words = [
+            "NOTIFY_SOCKET=" + folder.file("notify"), "WATCHDOG_USEC=200000", CommandRun.binary.path, "run", "--config",
+            path,
+        ]
+        let process = try await offPool { try ServerProcess("env", words, readyLine: "\"started\"") }
+        #expect(try await Self.next(fd).hasPrefix("READY=1\n"))
+        for _ in 0..<3 { #expect(try await Self.next(fd) == "WATCHDOG=1") }
+        process.send(SIGTERM)
+        var last = ""
+        repeat { last = try await Self.next(fd) } while last == "WATCHDOG=1"
+        #expect(last.hasPrefix("STOPPING=1\n"))
+        // A second signal would end it at once.
+        try await until("the process has ended") { !process.isRunning }
+        #expect(try await offPool { process.stop(graceMs: 20_000) })
+    }
+
+    @Test func theProcessIsClosedAndHasDescriptors() async throws {
+        let folder = try TemporaryFolder()
+        let path = try Self.configuration(folder, port: 0)
+        let process = try await offPool {
+            try ServerProcess(
+                "sh", ["-c", "ulimit -Sn 200; exec \(CommandRun.binary.path) run --config \(path)"],
+                readyLine: "\"started\"")
+        }
+        let limits = try String(contentsOfFile: "/proc/\(process.pid)/limits", encoding: .utf8)
+        func soft(_ name: String) -> String? {
+            let line = limits.split(separator: "\n").first { $0.hasPrefix(name) }
+            return line?.dropFirst(name.count).split(separator: " ").first.map(String.init)
+        }
+        #expect(soft("Max core file size") == "0")
+        #expect(try #require(soft("Max open files").flatMap { Int($0) }) > 200)
+        #expect(process.takeOutput().contains("\"dumps_forbidden\":true"))
+        #expect(try await offPool { process.stop(graceMs: 20_000) })
+    }
+
+    @Test func aWeakLinkWithoutItsWaiverIsRefusedByRunAndCheck() async throws {
+        let folder = try TemporaryFolder()
+        let plain = try Self.configuration(folder, port: 0)
+        var text = try String(contentsOfFile: plain, encoding: .utf8)
+        text = text.replacingOccurrences(of: "redis://127.0.0.1:9", with: "redis://192.0.2.1:9")
+        let path = try folder.write(Array(text.utf8), to: "weak.yaml")
+        for words in [["run"], ["check", "--offline"]] {
+            let run = try await offPool { try CommandRun(words: words + ["--config", path]) }
+            #expect(run.code == 78)
+            #expect((run.output + run.errors).contains("weak.yaml:2"))
+            #expect((run.output + run.errors).contains("waivers: [plain_redis]"))
+        }
+        let waived = try folder.write(Array((text + "\nwaivers: [plain_redis]\n").utf8), to: "waived.yaml")
+        let check = try await offPool {
+            try CommandRun("check", "--offline", "--strict", "--json", "--config", waived)
+        }
+        #expect(check.code == 0)
+        let findings = try check.lines.map { try JSONTree(parsing: Array($0.utf8)) }
+        #expect(findings.contains { $0["grade"]?.string == "waived" && $0["place"]?.string == "plain_redis" })
+    }
+
+    @Test func aKeyThatOthersCanReadIsAWarningAndStrictlyAProblem() async throws {
+        let folder = try TemporaryFolder()
+        let path = try Self.configuration(folder, port: 0)
+        chmod(folder.file("key.p8"), 0o644)
+        for (words, code) in [([], 0), (["--strict"], 1)] as [([String], Int32)] {
+            let run = try await offPool { try CommandRun(words: ["check", "--offline", "--config", path] + words) }
+            #expect(run.code == code)
+            #expect(run.output.contains("key.p8 can be opened by everybody"))
+        }
+    }
+
+    private static func notifySocket(_ path: String) throws -> Int32 {
+        let fd = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        let code = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(fd, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        try #require(code == 0)
+        return fd
+    }
+
+    private static func next(_ fd: Int32) async throws -> String {
+        try await offPool {
+            var block = [UInt8](repeating: 0, count: 256)
+            let count = recv(fd, &block, block.count, 0)
+            try #require(count > 0, "no word within 20 s")
+            return String(decoding: block[..<count], as: UTF8.self)
+        }
+    }
+}
