@@ -1,3 +1,5 @@
+import Digits
+
 /// A device token with all that was said of it when it was bound (contract section 2, `bind`).
 public struct TokenRecord: Sendable, Equatable {
     // Texts first: see the initialiser of `PushOptions`.
@@ -64,7 +66,7 @@ public final class BoundToken: Sendable, Equatable {
     }
 
     public static func == (one: BoundToken, other: BoundToken) -> Bool {
-        one.device == other.device && one.record == other.record && one.version == other.version
+        one.device.isSame(as: other.device) && one.record == other.record && one.version == other.version
     }
 }
 

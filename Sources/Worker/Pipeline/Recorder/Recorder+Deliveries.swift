@@ -1,3 +1,4 @@
+import Digits
 import EventLoop
 import JSON
 import Kafka
@@ -6,12 +7,16 @@ import Telemetry
 
 /// Records of `im.deliveries`: one per (event, gateway).
 extension Recorder {
+    /// Gateways whose targets are gathered at once: they are searched one by one. What more there are send the first one's.
+    private static let gatewaysMax = 256
+
     func deliver(_ target: DeliveryTarget, gateway: String, of job: RecipientJob) {
         job.flags.insert(.hasDelivery)
         let event = job.event
         let index =
-            event.deliveries.firstIndex { $0.gateway.utf8.elementsEqual(gateway.utf8) }
+            event.deliveries.firstIndex { $0.gateway.isSame(as: gateway) }
             ?? {
+                if event.deliveries.count >= Self.gatewaysMax { produce(event.deliveries.removeFirst(), of: event) }
                 event.deliveries.append(EventJob.GatewayBatch(gateway: gateway, targets: []))
                 return event.deliveries.count - 1
             }()
