@@ -10,8 +10,8 @@ enum StateFuzz {
     /// The texts of a reply stand one after the other, parted by a byte that no UTF-8 has.
     static func run(_ bytes: UnsafeRawBufferPointer) -> [String] {
         let texts = bytes.split(separator: 0xFF, omittingEmptySubsequences: false).map { Array($0) }
-        guard let reader = try? ReplyReader(replyBytesMax: 64 << 20) else { return ["no reader"] }
-        feed(texts, to: reader)
+        guard var reader = try? ReplyReader(replyBytesMax: 64 << 20) else { return ["no reader"] }
+        feed(texts, to: &reader)
         guard reader.next() == .reply else { return ["no reply of \(texts.count) texts"] }
         let reply = RedisReply(reader.arena, 0)
         var recipient = Recipient(uid: "u")
@@ -53,7 +53,7 @@ enum StateFuzz {
             ? [] : ["\(token) is read again as \(again)"]
     }
 
-    private static func feed(_ texts: [[UInt8]], to reader: borrowing ReplyReader) {
+    private static func feed(_ texts: [[UInt8]], to reader: inout ReplyReader) {
         var wire = Array("*\(texts.count)\r\n".utf8)
         for text in texts { wire += Array("$\(text.count)\r\n".utf8) + text + [0x0D, 0x0A] }
         var rest = wire[...]

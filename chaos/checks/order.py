@@ -45,7 +45,8 @@ def order(facts: Facts) -> Iterator[Finding]:
             continue
         key = (push.token, event.conv)
         before = newest.get(key)
-        if before is None or event.offset > before[0].offset:
+        # The same message once more is no disorder: the phone may have gone from one member of the group to another.
+        if before is None or event.offset >= before[0].offset:
             newest[key] = (event, push)
             continue
         # A resend, a fallback from the long connection and what an incident made to be read again may come later.

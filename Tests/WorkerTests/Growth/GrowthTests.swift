@@ -99,7 +99,7 @@ import YAML
     }
 
     private static func reply(_ texts: [String]) throws -> ReplyReader {
-        let reader = try ReplyReader(replyBytesMax: 64 << 20)
+        var reader = try ReplyReader(replyBytesMax: 64 << 20)
         var rest = Array(("*\(texts.count)\r\n" + texts.map { "$\($0.utf8.count)\r\n\($0)\r\n" }.joined()).utf8)[...]
         while !rest.isEmpty {
             let part = rest.prefix(4096)
@@ -110,7 +110,7 @@ import YAML
     }
 
     private final class Held {
-        let reader: ReplyReader
+        var reader: ReplyReader
         init(_ texts: [String]) throws {
             reader = try GrowthTests.reply(texts)
             #expect(reader.next() == .reply)

@@ -8,7 +8,7 @@ import Testing
 struct HostileStateTests {
     /// What `body` makes of a reply of these texts: one alone, several as an array.
     private static func read<Value>(_ texts: [String], _ body: (borrowing RedisReply) -> Value) throws -> Value {
-        let reader = try ReplyReader(replyBytesMax: 64 << 20)
+        var reader = try ReplyReader(replyBytesMax: 64 << 20)
         var wire = texts.count == 1 ? "" : "*\(texts.count)\r\n"
         for text in texts { wire += "$\(text.utf8.count)\r\n\(text)\r\n" }
         let bytes = Array(wire.utf8)
