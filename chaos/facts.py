@@ -13,6 +13,8 @@ from chaos.evidence import EVENTS, FINAL_VERDICTS, USER_STATE, Evidence, Instant
 GRACE_MS = 1000
 # A worker that was stopped between its last look and its write sends one thing when it goes on.
 THAW_MS = 150
+# What a bind needs to be applied, and a push to be corrected after it.
+BIND_MS = 3000
 # How long after an incident user state may still be late.
 DISTURBANCE_MS = 20_000
 # Faults after which answers on the connection may be lost.
@@ -234,11 +236,20 @@ class Facts:
         return bool(pushes) and not pushes[0].msg_id
 
     def owner_of(self, push: Push) -> str:
-        """Whom a push is for; one that names nobody is for whoever had bound the token last."""
+        """Whom a push is for; one that names nobody is for whoever had bound the token last, empty where that is open."""
         if push.uid:
             return push.uid
         binds = [bind for bind in self.binds_of_token.get(push.token, []) if bind.at_ms <= push.at_ms]
-        return max(binds, key=lambda bind: bind.version).uid if binds else ""
+        last = max(binds, key=lambda bind: bind.version).uid if binds else ""
+        return "" if self.is_contested(push.token, push.at_ms) else last
+
+    def is_contested(self, token: str, at_ms: int) -> bool:
+        """Whether the token went from one user to another about then: until the bind is applied, either may own it."""
+        binds = self.binds_of_token.get(token, [])
+        before = [bind for bind in binds if (bind.settled_ms or bind.at_ms) < at_ms - BIND_MS]
+        around = [bind for bind in binds if bind not in before and bind.at_ms <= at_ms + BIND_MS]
+        owner = [max(before, key=lambda bind: bind.version)] if before else []
+        return len({bind.uid for bind in owner + around}) > 1
 
     def device_of(self, push: Push) -> str:
         binds = self.binds_of_token.get(push.token, [])

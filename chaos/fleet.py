@@ -120,9 +120,19 @@ class Fleet:
     def terminate_all(self) -> None:
         running = [worker for worker in self if worker.runs]
         for worker in running:
+            self._keep_page(worker, "statusz")
+            self._keep_page(worker, "metrics")
             worker.terminate(last=True)
         for worker in running:
             self.await_end(worker)
+
+    def _keep_page(self, worker: Worker, page: str) -> None:
+        """What a worker has in hand when all is done: whoever does not end can be asked what it waited for."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{worker.port}/{page}", timeout=2) as answer:
+                (self._settings.folder / f"{worker.name}.{page}").write_bytes(answer.read())
+        except OSError as why:
+            self._say(f"{worker.name} gave no {page}: {why}")
 
     def rebalances(self) -> list[Instant]:
         """When partitions were given up, as the workers' logs tell to the millisecond."""

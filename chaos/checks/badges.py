@@ -151,7 +151,8 @@ def last_badges(facts: Facts, of_user: dict[str, list[Event]]) -> Iterator[Findi
             continue
         highest = max(pushes, key=lambda push: push.badge or 0)
         last = pushes[-1]
-        if (last.badge or 0) < (highest.badge or 0):
+        # A token that went to another user gets no correction any more.
+        if (last.badge or 0) < (highest.badge or 0) and not facts.is_contested(last.token, last.at_ms):
             yield Finding(
                 "old-badge",
                 f"its last push says {last.badge}, an earlier one said {highest.badge}",

@@ -38,7 +38,11 @@ public actor RedisDesk {
             replies.onConnected = { continuation.resume(returning: $0) }
             made.start()
         }
-        if let fault { throw fault }
+        if let fault {
+            // Whoever opened it in vain may let go of it anywhere, but what belongs to the loop may go on the loop only.
+            closeClient()
+            throw fault
+        }
         store = StateStore(made)
     }
 

@@ -28,7 +28,7 @@ struct ExplainerTests {
 
     private static let configuration = """
         kafka: {brokers: "k:9092"}
-        redis: {url: "redis://r"}
+        redis: {url: "redis://localhost"}
         apps:
           - {id: im, topic: com.example.im, credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}}
         """
