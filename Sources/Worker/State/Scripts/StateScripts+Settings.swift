@@ -38,30 +38,34 @@ extension StateScripts {
         return 1
         """)
 
-    /// Bounds the conversations that are remembered of one user: beyond 2048 read marks and mutes together, each kind is
-    /// cut to its newest 768; mutes that say nothing any more go first. Cut so deep, it happens once in hundreds.
+    /// Bounds the conversations that are remembered of one user: beyond 2048 read marks and mutes together, 64 of a quarter of
+    /// them, drawn at random, go. Mutes that say nothing any more go first, then the oldest of the kind that has more: of the
+    /// newer half none. To look at all of them would take longer than a script may.
     static let prune = """
         \(inHundreds)
         local function prune(now)
           if redis.call('HLEN', KEYS[1]) <= 2048 then return end
-          local all, reads, mutes = redis.call('HGETALL', KEYS[1]), {}, {}
-          for i = 1, #all, 2 do
-            local letter, at = string.sub(all[i], 1, 1), tonumber(string.match(all[i + 1], '(%d+)$')) or 0
+          local drawn, going, reads, mutes = redis.call('HRANDFIELD', KEYS[1], 512, 'WITHVALUES'), {}, {}, {}
+          for i = 1, #drawn, 2 do
+            local letter = string.sub(drawn[i], 1, 1)
+            -- A time has sixteen digits at most; looked for in a long history it would cost the square of its length.
+            local at = tonumber(string.match(string.sub(drawn[i + 1], -16), '(%d+)$')) or 0
             if letter == 'r' then
-              reads[#reads + 1] = {all[i], at}
+              reads[#reads + 1] = {drawn[i], at}
             elseif letter == 'm' then
-              local level, till = string.match(all[i + 1], '^(%S+) (%S+)')
+              local level, till = string.match(drawn[i + 1], '^(%S+) (%S+)')
               till = tonumber(till)
-              if level == '0' or (till and till <= now) then at = at - 9007199254740992 end
-              mutes[#mutes + 1] = {all[i], at}
+              if level ~= '0' and not (till and till <= now) then
+                mutes[#mutes + 1] = {drawn[i], at}
+              elseif #going < 64 then
+                going[#going + 1] = drawn[i]
+              end
             end
           end
-          for _, list in ipairs({reads, mutes}) do
-            table.sort(list, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
-            local oldest = {}
-            for i = 1, #list - 768 do oldest[i] = list[i][1] end
-            inHundreds(oldest, function(...) redis.call('HDEL', KEYS[1], ...) end)
-          end
+          local list = #reads < #mutes and mutes or reads
+          table.sort(list, function(a, b) return a[2] < b[2] or (a[2] == b[2] and a[1] < b[1]) end)
+          for i = 1, math.min(#list, 64 - #going) do going[#going + 1] = list[i][1] end
+          inHundreds(going, function(...) redis.call('HDEL', KEYS[1], ...) end)
         end
         """
 }
