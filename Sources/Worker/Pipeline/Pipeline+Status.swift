@@ -46,6 +46,25 @@ extension Pipeline {
         }
     }
 
+    /// What the drain's time was too short for: it comes again to the next owner.
+    func logLeft() {
+        var phases: [String: Int] = [:]
+        work.recipients.forEach { job in
+            phases["\(job.machine.phase)", default: 0] += 1
+            for device in job.devices where device.machine.isOpen {
+                phases["device \(device.machine.phase)", default: 0] += 1
+            }
+        }
+        let recipients = phases.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+        shard.log.warning(
+            "the drain's time is over before all is done",
+            [
+                "events": .int(work.events.count), "recipients": .string(recipients),
+                "changes": .int(userStates.count), "badge_updates": .int(work.badgeUpdates.count),
+                "badge_checks": .int(newestBadges.count), "unwritten_records": .int(recorder.outbox.pendingCount),
+            ])
+    }
+
     /// Records that retention took before they were read are lost for good: somebody must know (ops: K10).
     private func tellGaps() {
         let skipped = events.skippedOffsets &+ userState.skippedOffsets

@@ -116,6 +116,7 @@ final class ShardRuntime: PipelineOwner {
         let isOver = loop.nowNanos >= endingDeadline
         switch ending {
         case .settling where pipeline.pendingCount == 0 || isOver:
+            if pipeline.pendingCount > 0 { pipeline.logLeft() }
             ending = .committing
             endingDeadline = loop.nowNanos &+ Self.commitNanos
             pipeline.commitStored()
