@@ -55,11 +55,15 @@ extension Pipeline {
                 phases["device \(device.machine.phase)", default: 0] += 1
             }
         }
+        var events: [String: Int] = [:]
+        work.events.forEach { event in
+            events["\(event.fanOutPhase), parts \(event.openParts), unacked \(event.unackedDeliveries)", default: 0] += 1
+        }
         let recipients = phases.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
         shard.log.warning(
             "the drain's time is over before all is done",
             [
-                "events": .int(work.events.count), "recipients": .string(recipients),
+                "events": .string("\(events)"), "recipients": .string(recipients),
                 "changes": .int(userStates.count), "badge_updates": .int(work.badgeUpdates.count),
                 "badge_checks": .int(newestBadges.count), "unwritten_records": .int(recorder.outbox.pendingCount),
             ])

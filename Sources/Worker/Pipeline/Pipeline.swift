@@ -86,6 +86,7 @@ final class Pipeline {
     func stopIntake() {
         for intake in [events, userState] { intake.close() }
         handBack { _ in true }
+        userStates.handBack()
     }
 
     /// Leaves the group with what is settled by now; `pipelineDidClose` tells when it is done.
@@ -219,7 +220,8 @@ final class Pipeline {
 
     /// The recipient has ended: its place is free for another.
     private func end(_ job: RecipientJob) {
-        if job.flags.contains(.owesClaim) { claims.rememberUnmarked(job) }
+        // What is left to the partition's next owner may come back here.
+        if job.flags.contains(.owesClaim), job.machine.isMarked { claims.rememberUnmarked(job) }
         for twin in claims.releaseKey(job) { dispatcher.twinEnded(twin) }
         lookup.passed(job)
         bursts.leave(job)

@@ -340,9 +340,9 @@ final class Claims {
         return keys.release(job.dedupKey)
     }
 
-    /// What ended here uncounted has no mark in Redis.
+    /// What ended here and owes its claim has no mark in Redis until that is paid, even where Redis takes writes again.
     func recallUnmarked(_ job: RecipientJob, _ candidate: Candidate) {
-        if candidate.isUnclaimed, unmarked.contains(job.dedupKey) { candidate.claim?.state = .finished }
+        if unmarked.contains(job.dedupKey) { candidate.claim?.state = .finished }
     }
 
     func rememberUnmarked(_ job: RecipientJob) { unmarked.insert(job.dedupKey) }

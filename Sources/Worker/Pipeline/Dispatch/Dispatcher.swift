@@ -155,7 +155,12 @@ final class Dispatcher {
         let decision = taken.withoutAlerts(isRead: claim?.isRead ?? false, isRevoked: claim?.isRevoked ?? false)
         noteDecided(job)
         job.facts = candidate.facts
-        if candidate.owesClaim { job.flags.insert(.owesClaim) }
+        if candidate.owesClaim {
+            job.flags.insert(.owesClaim)
+        } else if claim != nil, !candidate.isUnclaimed {
+            // What an earlier round owed is paid by this one's claim.
+            job.flags.remove(.owesClaim)
+        }
         if decision.alert == .deny(.expired) { return expire(job) }
         for index in job.devices.indices where job.devices[index].machine.isHeld { replace(job, index) }
         recordAccepted(job, candidate)

@@ -15,6 +15,8 @@ final class UserStates {
     private let shard: ShardContext
     private let results: (outbox: Outbox, topic: OutTopic)?
     private var changes: SlotTable<ChangeJob>
+    /// The process ends: what Redis does not take now is left to the partitions' next owner.
+    private var isHandedBack = false
 
     /// - Parameter results: where each applied record is told of (`state_results`); nil: nowhere.
     init(_ shard: ShardContext, results: (outbox: Outbox, topic: OutTopic)?) {
@@ -159,7 +161,21 @@ final class UserStates {
         if !job.isWaitingForRetry { retryLater(job) }
     }
 
+    /// Leaves unsettled what waits for Redis; what was sent goes on to its answer.
+    func handBack() {
+        isHandedBack = true
+        var waiting: [ChangeJob] = []
+        changes.forEach { if $0.isWaitingForRetry { waiting.append($0) } }
+        for job in waiting { leave(job) }
+    }
+
+    private func leave(_ job: ChangeJob) {
+        if case .owed = job.task { owedCount -= 1 }
+        changes.remove(job.ref)
+    }
+
     private func retryLater(_ job: ChangeJob) {
+        if isHandedBack { return leave(job) }
         job.isWaitingForRetry = true
         job.failures += 1
         // A new generation: replies to the abandoned try must not be taken for those of the next.
