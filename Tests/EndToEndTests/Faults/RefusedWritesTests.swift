@@ -68,6 +68,42 @@ import Worker
         try await until("/readyz is well again") { try await stage.page("/readyz").status == 200 }
     }
 
+    /// Redis takes writes again, and the claim that is owed lies with the broker still: nothing in Redis tells of what ended.
+    @Test func aRepeatBeforeTheOwedClaimIsPaidPushesNothing() async throws {
+        try await Stage.with { stage in
+            try await stage.play(state: [.bind("f9")])
+            // Its ack is missing after four seconds.
+            try await stage.redis([
+                Gateway.lease("gw-f9"),
+                Gateway.presence("f9", "phone", state: "bg", gateway: "gw-f9", flags: "l", since: nowMs),
+                "CONFIG SET maxmemory 1",
+            ])
+            try await stage.writeEvents([.message("f9-1", to: ["f9"], seq: 1)])
+            try await until("the message is delivered, and its claim was refused") {
+                try await stage.look().targets(of: "f9-1").count == 1
+            }
+            try await stage.redis(["CONFIG SET maxmemory 0"])
+            // The repeat waits for the end of the first, which the push brings.
+            var seen = try await stage.play(events: [.message("f9-1", to: ["f9"], seq: 1, event: "f9-1-again")])
+            seen = try await stage.play(events: [.message("f9-1", to: ["f9"], seq: 1, event: "f9-1-once-more")])
+            #expect(seen.outcomes(of: "f9-1") == ["f9/phone accepted ok 1"])
+            #expect(seen.targets(of: "f9-1").count == 1, "delivered once")
+        }
+    }
+
+    /// The drain waits for nothing that Redis may never take.
+    @Test func aWorkerEndsInTimeWhileChangesWaitForAFullRedis() async throws {
+        try await Stage.with { stage in
+            try await stage.play(state: [.bind("f10")], events: [.message("f10-0", to: ["f10"], seq: 1)])
+            try await stage.redis(["CONFIG SET maxmemory 1"])
+            try await stage.writeState((1...50).map { .read("f10-\($0)", #""up_to_seq":\($0)"#) })
+            try await until("they wait") {
+                await (try stage.worker).status().shards.contains { $0.pendingRecords > 10 }
+            }
+            #expect(await stage.stop(try stage.worker), "drained")
+        }
+    }
+
     /// Thousands of reads wait for a full Redis: their topic is paused, and messages go on.
     @Test func changesThatWaitHoldUpNoMessage() async throws {
         var settings = LocalCluster.Settings()
