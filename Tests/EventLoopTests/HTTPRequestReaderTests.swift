@@ -90,4 +90,11 @@ struct HTTPRequestReaderTests {
     func aHostIsReadWithoutItsPort(field: String, name: String?) {
         #expect(HTTPRequestHead.hostName(Array(field.utf8)[...]) == name)
     }
+
+    @Test(arguments: [
+        ("::ffff:10.0.0.1", "10.0.0.1"), ("::ffff:1", "::ffff:1"), ("::1", "::1"), ("10.0.0.1", "10.0.0.1"),
+    ])
+    func anAddressIsKnownByItsOwnForm(host: String, plain: String) {
+        #expect(HTTPConnection.plain(host) == plain)
+    }
 }

@@ -199,7 +199,8 @@ struct HTTPServerGuardTests {
         var limits = HTTPServer.Limits()
         limits.keptDescriptors = .max / 2
         try await serving(limits: limits) { port, count in
-            let answer = try Ports.exchange(port: port, send: [])
+            let answer = try Ports.exchange(
+                port: port, send: Array("GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8))
             #expect(answer.isEmpty)
             #expect(await count() == 0)
         }

@@ -33,8 +33,10 @@ struct SecretWipeTests {
         return path
     }
 
-    /// How often the unmasked bytes stand in the writable memory of this process.
-    private static func places(of masked: [UInt8]) throws -> Int {
+    /// How often the unmasked second half stands in the writable memory of this process: the first bytes of freed memory are
+    /// the allocator's.
+    private static func places(of secret: [UInt8]) throws -> Int {
+        let masked = Array(secret.suffix(32))
         guard case .bytes(let maps) = SmallFile.read("/proc/self/maps", limit: 16 << 20) else {
             Issue.record("no map of the memory")
             return 0

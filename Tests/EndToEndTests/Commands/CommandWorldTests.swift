@@ -127,7 +127,8 @@ struct CommandWorldTests {
     @Test func sendWaitsForTheAnswerAfterAGoAway() async throws {
         let world = try await LocalCluster()
         let path = try world.writeConfiguration()
-        await world.simulator.setScenario(try Scenario(json: Array(#"{"goaway_after_requests": 1}"#.utf8)))
+        let scenario = #"{"goaway_after_requests": 1, "rules": [{"answer": {"status": 200, "delay_ms": 300}}]}"#
+        await world.simulator.setScenario(try Scenario(json: Array(scenario.utf8)))
         let token = String(repeating: "ab", count: 32)
         let run = try await offPool {
             try CommandRun("send", "--config", path, "--app", "im", "--token", token, "--alert", "hi", "--json")
