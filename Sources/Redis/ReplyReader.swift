@@ -23,8 +23,8 @@ struct ReplyReader: ~Copyable {
 
     /// The longest line (a status, an error): Redis cuts its own far below.
     private static let lineBytesMax = 65_536
-    /// The longest length of a string, in digits.
-    private static let lengthBytesMax = 20
+    /// The longest length of a string, in digits, with its line's end.
+    private static let lengthBytesMax = 22
     /// Strings up to this length are left to hiredis, whatever the limit.
     private static let smallBulkBytes: Int64 = 4096
     /// What is said to be longer is no RESP2 (`proto-max-bulk-len` ends far below).
@@ -93,17 +93,21 @@ struct ReplyReader: ~Copyable {
         guard count > 0, let start = raw.pointee.buf else { return .needsBytes }
         let bytes = UnsafeRawBufferPointer(start: start + raw.pointee.pos, count: count)
         guard carillonReaderAwaitsBulk(raw) != 0 else { return count > Self.lineBytesMax ? .broken : .needsBytes }
-        guard let lineEnd = bytes.prefix(Self.lengthBytesMax).firstIndex(of: UInt8(ascii: "\r")) else {
+        guard let lineEnd = Self.lineEnd(bytes.prefix(Self.lengthBytesMax)) else {
             return count > Self.lengthBytesMax ? .broken : .needsBytes
         }
-        // hiredis has taken the length for one where its whole line has come.
-        guard lineEnd + 2 <= count, let length = Decimal.signed(UnsafeRawBufferPointer(rebasing: bytes[..<lineEnd]))
-        else { return .needsBytes }
+        // hiredis has refused what is no number.
+        guard let length = Decimal.signed(UnsafeRawBufferPointer(rebasing: bytes[..<lineEnd])) else { return .broken }
         guard length <= Self.bulkBytesMax else { return .broken }
         guard length > Self.smallBulkBytes, arena.pointee.isOverLimit || !arena.pointee.hasRoom(for: Int(length)) else {
             return .needsBytes
         }
         return .bulkOverLimit(head: lineEnd + 2, length: Int(length))
+    }
+
+    /// Where the line's `\r\n` begins: a `\r` alone ends none.
+    private static func lineEnd(_ bytes: Slice<UnsafeRawBufferPointer>) -> Int? {
+        bytes.indices.dropLast().first { bytes[$0] == UInt8(ascii: "\r") && bytes[$0 + 1] == UInt8(ascii: "\n") }
     }
 
     /// hiredis keeps a string until it is whole. Of one over the limit it is given a null in place of what has come, and what

@@ -137,6 +137,13 @@ struct ReplyReaderTests {
         #expect(out.last?.hasPrefix("broken: ") == true, "\(out)")
     }
 
+    @Test func aCarriageReturnAloneEndsNoLength() throws {
+        let bytes = Array("$2143884764\rxyz\r\n".utf8)
+        for pieces in [[bytes], bytes.map { [$0] }] {
+            #expect(try read(pieces).last?.hasPrefix("broken: ") == true)
+        }
+    }
+
     @Test func aStringThatIsSaidToBeLongerThanAnyIsAFault() throws {
         #expect(try read([Array("$9000000000000\r\nabc".utf8)]).last?.hasPrefix("broken: ") == true)
     }
