@@ -27,6 +27,8 @@ public actor LocalCluster {
     public struct Settings: Sendable {
         public var app = "im"
         public var topic = "com.example.im"
+        /// Further bundle ids of the app: its configuration then has a list.
+        public var moreTopics: [String] = []
         /// Of the topics that workers read.
         public var partitions = 4
         public var brokers = 1
@@ -37,6 +39,8 @@ public actor LocalCluster {
         public var credentialNames: [String] = []
         /// YAML lines added to the app's entry, each with its own indentation of four spaces.
         public var appLines = ""
+        /// Further apps beside `app`.
+        public var tenants: [Tenant] = []
         /// After how long without a heartbeat the group gives a member's partitions away. The mock waits as long for those
         /// who do not come back when a group changes, so worlds whose members come and go want less; the others want more
         /// than a busy machine may starve a thread for.
@@ -62,6 +66,23 @@ public actor LocalCluster {
         public init() {}
     }
 
+    /// Another app of the world.
+    public struct Tenant: Sendable {
+        public var id: String
+        public var topic: String
+        /// YAML lines added to its entry, each with its own indentation of four spaces.
+        public var lines = ""
+        /// Its own provider key, which the simulator does not know; nil: that of the world.
+        public var keyPEM: [UInt8]?
+        /// In place of the simulator.
+        public var endpoint: String?
+
+        public init(id: String, topic: String) {
+            self.id = id
+            self.topic = topic
+        }
+    }
+
     /// Starts the three servers. Nothing is written to them yet, and no worker runs.
     public init(_ settings: Settings = Settings()) async throws {
         self.settings = settings
@@ -74,13 +95,16 @@ public actor LocalCluster {
             try broker.createTopic(topic.name, partitions: isRead ? settings.partitions : min(settings.partitions, 16))
         }
         credentials = try DemoCredentials(folder: folder.file("secrets"))
+        for tenant in settings.tenants {
+            if let pem = tenant.keyPEM { try folder.write(pem, to: "key-\(tenant.id).p8") }
+        }
         simulatorLoop = try Loop(name: settings.simulatorThread)
         simulatorLoop.start()
         simulator = SimulatorService(loop: simulatorLoop)
         var configuration = SimulatorConfiguration()
         configuration.certificate = credentials.certificate
         configuration.keys = [credentials.providerKey]
-        configuration.topics = [settings.topic]
+        configuration.topics = [settings.topic] + settings.moreTopics + settings.tenants.map(\.topic)
         configuration.scenario = settings.scenario
         configuration.ledger = settings.ledger
         simulatorPort = try await simulator.start(configuration)
@@ -112,12 +136,12 @@ public actor LocalCluster {
               url: \(settings.usesRedisSocket ? redis.socketURL : redis.url)
             \(settings.redisLines)apps:
               - id: \(settings.app)
-                topic: \(settings.topic)
+                topic: \(topicText)
                 environment: production
                 endpoint: https://localhost:\(simulatorPort)
                 ca_file: \(credentials.authorityFile)
                 credentials:
-            \(credentialLines)\(templates)\(settings.appLines)http:
+            \(credentialLines)\(templates)\(settings.appLines)\(tenantLines)http:
               listen: 127.0.0.1:0
             shards: \(settings.shards)
             log:
@@ -125,6 +149,29 @@ public actor LocalCluster {
             drain_s: \(settings.drainSeconds)
             \(settings.lines)
             """
+    }
+
+    private nonisolated var topicText: String {
+        settings.moreTopics.isEmpty
+            ? settings.topic : "[" + ([settings.topic] + settings.moreTopics).joined(separator: ", ") + "]"
+    }
+
+    private nonisolated var tenantLines: String {
+        settings.tenants.map { tenant in
+            let keyFile = tenant.keyPEM == nil ? credentials.keyFile : folder.file("key-\(tenant.id).p8")
+            return """
+                  - id: \(tenant.id)
+                    topic: \(tenant.topic)
+                    environment: production
+                    endpoint: \(tenant.endpoint ?? "https://localhost:\(simulatorPort)")
+                    ca_file: \(credentials.authorityFile)
+                    credentials:
+                      key_file: \(keyFile)
+                      key_id: \(DemoCredentials.keyID)
+                      team_id: \(DemoCredentials.teamID)
+                \(tenant.lines)
+                """
+        }.joined(separator: "\n") + (settings.tenants.isEmpty ? "" : "\n")
     }
 
     /// One set without a name, or several of the same key.

@@ -16,6 +16,7 @@ struct Main {
             CommandEntry(SendCommand.self),
             CommandEntry(ChannelCommand.self),
             CommandEntry(UserCommand.self),
+            CommandEntry(TokensCommand.self),
             CommandEntry(RecordCommand.self),
             CommandEntry(ReplayCommand.self),
             CommandEntry(BenchCommand.self),

@@ -5,7 +5,10 @@ import Support
 
 /// Everything that came out so far: the output topics and the simulator's ledger.
 struct Seen: Sendable {
+    /// Final ones.
     var results: [JSONTree] = []
+    /// Results of what was put off, which are not final.
+    var parked: [JSONTree] = []
     var deliveries: [JSONTree] = []
     var feedback: [JSONTree] = []
     var sms: [JSONTree] = []

@@ -132,7 +132,8 @@ actor Stage {
             for worker in workers where await worker.status().shards.contains(where: { $0.pendingRecords > 0 }) {
                 return false
             }
-            return true
+            // What was put off has come back.
+            return try await metric("carillon_parked_total") <= metric("carillon_parked_settled_total")
         }
     }
 
@@ -182,8 +183,11 @@ actor Stage {
         async let feedback = offPool { try Self.values(world, topics.feedback) }
         async let sms = offPool { try Self.values(world, topics.sms) }
         async let letters = offPool { try world.records(of: topics.deadLetter) }
+        let all = try await results
         return Seen(
-            results: try await results, deliveries: try await deliveries, feedback: try await feedback,
+            results: all.filter { $0["verdict"]?.string != "parked" },
+            parked: all.filter { $0["verdict"]?.string == "parked" }, deliveries: try await deliveries,
+            feedback: try await feedback,
             sms: try await sms, letters: try await letters, pushes: await world.simulator.entries)
     }
 

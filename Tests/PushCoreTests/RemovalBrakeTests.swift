@@ -37,6 +37,28 @@ import Testing
         #expect(last == row.last)
     }
 
+    /// 1 338 of 1 376 tokens went before it held, since thousands had been accepted in the minutes before.
+    @Test func manyGoodAnswersBeforeDoNotHideASpike() {
+        var brake = RemovalBrake()
+        for _ in 0..<20_000 { brake.answered(nowMs: 1000) }
+        var removed = 0
+        for _ in 0..<1376 { if brake.refused(.badDeviceToken, nowMs: 2000) == .remove { removed += 1 } }
+        #expect(removed == 59, "a share of 0.3 of the last 200")
+    }
+
+    @Test func aFewDeadTokensAmongOthersAreNoSpike() {
+        var brake = RemovalBrake()
+        for step in 0..<20_000 {
+            // One in four, never together.
+            if step.isMultiple(of: 4) {
+                let answer = brake.refused(.gone, nowMs: Int64(step))
+                #expect(answer == .remove)
+            } else {
+                brake.answered(nowMs: Int64(step))
+            }
+        }
+    }
+
     @Test func eachCauseHasItsOwn() {
         var brake = RemovalBrake(Self.limits)
         for _ in 0..<4 { _ = brake.refused(.gone, nowMs: 0) }

@@ -24,6 +24,7 @@ struct ReasonDocsTests {
     private static let rows: [(String, [String])] = [
         ("Results", Reason.allCases.map(\.rawValue) + NoAnswer.allCases.map(\.rawValue)),
         ("Waits", TraceWait.allCases.map(\.rawValue)),
+        ("Parked", ParkCause.allCases.map(\.rawValue)),
         ("APNs", Array(Set(AnswerTable.rules.map(\.reason)))),
         ("Removed tokens", RemovalBrake.Cause.allCases.map(\.label)),
         ("SMS", SMSRecord.Reason.allCases.map(\.rawValue)),

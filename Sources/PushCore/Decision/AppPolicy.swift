@@ -1,8 +1,12 @@
+import Digits
+
 /// The part of an app's configuration that decisions depend on (contract section 8).
 public struct AppPolicy: Sendable {
     public var id: String
-    /// The bundle id that pushes go to; a token bound to another topic keeps its own.
+    /// The bundle id that pushes go to; a token bound to another topic keeps its own. The first, where there is a list.
     public var topic: String
+    /// The bundle ids that tokens may be bound to; nil: any, since the configuration gives no list.
+    public var allowedTopics: [String]?
     public var profile = PayloadProfile.nim
     public var strategy = Strategy.connectionElseAPNs
     /// The last link of the mute chain; what is absent here lets everything through.
@@ -39,6 +43,12 @@ public struct AppPolicy: Sendable {
 
     /// The longest bundle id, in bytes: it becomes a header of every push.
     public static var topicBytesMax: Int { 255 }
+
+    /// Whether a token may be bound to the topic.
+    public func allows(topic: String) -> Bool {
+        guard let allowedTopics else { return true }
+        return allowedTopics.contains { $0.isSame(as: topic) }
+    }
 
     /// Whether a text may be a bundle id, and so a header: letters, digits, dots, hyphens, underscores.
     public static func isTopic(_ text: String) -> Bool {

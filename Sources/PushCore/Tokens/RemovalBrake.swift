@@ -1,4 +1,5 @@
-/// Stops removing tokens when one cause takes too large a share of an app's pushes.
+/// Stops removing tokens when one cause takes too large a share of an app's pushes: of all answers within a window, or of the
+/// last 200 of them, so that many good answers before the spike do not hide it.
 ///
 /// A wrong topic, environment or key of ours looks exactly like dead tokens: without the brake one bad deployment would
 /// delete every token of the app (contract section 5, Outcomes). A machine without a clock: `nowMs` comes from outside
@@ -7,7 +8,8 @@ public struct RemovalBrake: Sendable {
     public struct Limits: Sendable, Equatable {
         /// How far back answers count.
         public var windowMs: Int64 = 300_000
-        /// Fewer removals of one cause within the window never engage it: a small app has bad luck too.
+        /// Fewer removals of one cause within the window, or among the last 200 answers, never engage it: a small app has bad
+        /// luck too. Above 200 the last answers alone never do.
         public var minimum = 50
         /// Removals of one cause among all answers, 0-1, that engage it; above 1 nothing ever does.
         public var share = 0.3
@@ -41,6 +43,8 @@ public struct RemovalBrake: Sendable {
     }
 
     private static let slicesMax = 10
+    /// How many of the newest answers are judged by themselves.
+    private static let lastMax = 200
 
     private struct Slice {
         var index: Int64 = .min
@@ -51,6 +55,9 @@ public struct RemovalBrake: Sendable {
     private let limits: Limits
     private let sliceMs: Int64
     private var slices: [Slice]
+    /// A ring of the newest answers; `cause` nil: the token lives.
+    private var last: [(atMs: Int64, cause: Cause?)] = []
+    private var nextLast = 0
     private var engagedUntilMs: InlineArray<3, Int64> = .init(repeating: .min)
 
     public init(_ limits: Limits = Limits()) {
@@ -62,6 +69,29 @@ public struct RemovalBrake: Sendable {
     /// APNs answered a push without a reason to remove its token.
     public mutating func answered(nowMs: Int64) {
         slices[slice(nowMs)].answers += 1
+        note(nil, nowMs)
+    }
+
+    private mutating func note(_ cause: Cause?, _ nowMs: Int64) {
+        guard last.count == Self.lastMax else { return last.append((nowMs, cause)) }
+        last[nextLast] = (nowMs, cause)
+        nextLast = (nextLast + 1) % Self.lastMax
+    }
+
+    /// Whether the cause has its share of the newest answers that are no older than the window.
+    private func isSpike(_ cause: Cause, nowMs: Int64) -> Bool {
+        let sinceMs = nowMs &- limits.windowMs
+        var answers = 0
+        var removals = 0
+        for answer in last where answer.atMs > sinceMs {
+            answers += 1
+            if answer.cause == cause { removals += 1 }
+        }
+        return isEnough(removals, of: answers)
+    }
+
+    private func isEnough(_ removals: Int, of answers: Int) -> Bool {
+        removals >= max(1, limits.minimum) && Double(removals) >= limits.share * Double(answers)
     }
 
     /// APNs gave a reason to remove a token.
@@ -69,6 +99,7 @@ public struct RemovalBrake: Sendable {
         let slice = slice(nowMs)
         slices[slice].answers += 1
         slices[slice].removals[cause.rawValue] += 1
+        note(cause, nowMs)
         let wasEngaged = isEngaged(cause)
         var answers = 0
         var removals = 0
@@ -77,7 +108,7 @@ public struct RemovalBrake: Sendable {
             answers += slice.answers
             removals += slice.removals[cause.rawValue]
         }
-        if removals >= max(1, limits.minimum), Double(removals) >= limits.share * Double(answers) {
+        if isEnough(removals, of: answers) || isSpike(cause, nowMs: nowMs) {
             engagedUntilMs[cause.rawValue] = nowMs &+ limits.coolDownMs
         }
         return isEngaged(cause) ? .withhold(isFirst: !wasEngaged) : .remove

@@ -55,8 +55,8 @@ struct ConfigurationReader {
     let secrets: SecretFileList
 
     static let keys = [
-        "kafka", "redis", "apps", "results", "state_results", "trace", "http", "shards", "log", "window", "drain_s",
-        "waivers",
+        "kafka", "redis", "apps", "results", "state_results", "token_loss", "trace", "http", "shards", "log", "window",
+        "drain_s", "waivers",
     ]
 
     /// Nil where a required part is missing; the problem is in the list then.
@@ -72,6 +72,9 @@ struct ConfigurationReader {
             configuration.results = results
         }
         if let writes = section.bool("state_results") { configuration.stateResults = writes }
+        if let loss = section.word("token_loss", ["stop", "alarm"], Configuration.TokenLoss.self) {
+            configuration.stopsAtTokenLoss = loss == .stop
+        }
         if let shards = section.int("shards", in: 0...1024) { configuration.shards = shards }
         trace(section, &configuration.trace)
         http(section, &configuration.http)

@@ -18,6 +18,8 @@ public struct Configuration: Sendable {
     public var results = Results.all
     /// What became of each record of user state goes to `kafka.topics.state_results`.
     public var stateResults = false
+    /// `token_loss`: reading stops where Redis seems to have lost its tokens; else it is only told.
+    public var stopsAtTokenLoss = true
     public var trace = Trace()
     public var http = HTTPSection()
     /// What the operator takes upon himself; see ``WeakLink``.
@@ -115,6 +117,11 @@ public struct Configuration: Sendable {
         case all, failures, none
     }
 
+    /// What follows where Redis seems to have lost its tokens.
+    enum TokenLoss: String {
+        case stop, alarm
+    }
+
     /// What is kept for `carillon trace`.
     public struct Trace: Sendable, Equatable {
         /// The share of users of whom all is kept, 0-1; 0: nothing of anybody.
@@ -203,6 +210,8 @@ public struct Configuration: Sendable {
         public var answerSeconds: Double = 5
         /// Resends of a push whose fate is unknown.
         public var unknownTries = 2
+        /// Of the work in hand, 0-1, that the app may have where there are several; what is over it is parked.
+        public var share = 0.5
         /// When a spike of dead tokens stops their removal, per shard.
         public var removals = RemovalBrake.Limits()
         /// Whose pushes travel on a connection of their own.
@@ -219,6 +228,7 @@ public struct Configuration: Sendable {
             limits.answerNanos = UInt64(answerSeconds * 1_000_000_000)
             limits.unknownTries = unknownTries
             limits.checkAfterNanos = Sender.checkAfterNanos
+            limits.holdNanos = Sender.holdNanos
             return limits
         }
     }

@@ -1,4 +1,5 @@
 import APNs
+import Digits
 import EventLoop
 import Payload
 import PushCore
@@ -35,7 +36,8 @@ extension ConfigurationReader {
 
     private func app(_ section: Section, _ templates: TemplatesReader) -> Configuration.App? {
         let id = section.requiredString("id")
-        let topic = section.requiredString("topic")
+        let topics = topics(section)
+        let topic = topics.first
         let credentials = credentials(section)
         if let id, id.utf8.count > EventReader.Limit.id {
             problems.add(
@@ -48,14 +50,9 @@ extension ConfigurationReader {
                 section["id"]?.mark ?? section.mark,
                 "\(section.name("id")) must not hold ':', '{' or '}': they divide the parts of Redis keys")
         }
-        if let topic, !AppPolicy.isTopic(topic) {
-            problems.add(
-                section["topic"]?.mark ?? section.mark,
-                "\(section.name("topic")) must be a bundle id: letters, digits, dots and hyphens, at most \(AppPolicy.topicBytesMax)"
-            )
-        }
         var app = Configuration.App(
             policy: policy(section, AppPolicy(id: id ?? "", topic: topic ?? "")), credentials: credentials)
+        if case .sequence? = section["topic"]?.value { app.policy.allowedTopics = topics }
         if let environment = section.word("environment", ["production", "sandbox"], APNsEnvironment.self) {
             app.environment = environment
         }
@@ -71,6 +68,36 @@ extension ConfigurationReader {
         }
         app.templates.defaultLanguage = app.policy.defaultLanguage
         return id == nil || topic == nil ? nil : app
+    }
+
+    /// The bundle id, or the list of them.
+    private func topics(_ section: Section) -> [String] {
+        guard case .sequence(let nodes)? = section["topic"]?.value else {
+            let topic = section.requiredString("topic")
+            if let topic, !AppPolicy.isTopic(topic) {
+                problems.add(
+                    section["topic"]?.mark ?? section.mark,
+                    "\(section.name("topic")) must be a bundle id: letters, digits, dots and hyphens, at most \(AppPolicy.topicBytesMax)"
+                )
+            }
+            return topic.map { [$0] } ?? []
+        }
+        if nodes.isEmpty {
+            problems.add(section["topic"]?.mark ?? section.mark, "\(section.name("topic")) names no bundle id")
+        }
+        var topics: [String] = []
+        for entry in section.strings("topic") {
+            if !AppPolicy.isTopic(entry.text) {
+                problems.add(
+                    entry.mark,
+                    "\(section.name("topic")) must hold bundle ids: letters, digits, dots and hyphens, at most \(AppPolicy.topicBytesMax)"
+                )
+            } else if topics.containsSame(entry.text) {
+                problems.add(entry.mark, "\(section.name("topic")) names \"\(entry.text)\" twice")
+            }
+            topics.append(entry.text)
+        }
+        return topics
     }
 
     private func policy(_ section: Section, _ start: AppPolicy) -> AppPolicy {
@@ -230,12 +257,14 @@ extension ConfigurationReader {
 
     private func limits(_ app: Section, _ limits: inout Configuration.Limits) {
         let section = app.optionalSection(
-            "limits", keys: ["rate", "in_flight", "connections", "answer_s", "unknown_tries", "removals", "suspects"])
+            "limits",
+            keys: ["rate", "in_flight", "connections", "answer_s", "unknown_tries", "share", "removals", "suspects"])
         if let rate = section.int("rate", in: 0...10_000_000) { limits.rate = rate }
         if let count = section.int("in_flight", in: 1...1_000_000) { limits.inFlight = count }
         if let count = section.int("connections", in: 1...256) { limits.connections = count }
         if let seconds = section.seconds("answer_s", in: 0.1...300) { limits.answerSeconds = seconds }
         if let tries = section.int("unknown_tries", in: 0...10) { limits.unknownTries = tries }
+        if let share = section.number("share", in: 0...1) { limits.share = max(0.01, share) }
         removals(section, &limits.removals)
         suspects(section, &limits.suspects)
     }

@@ -1,7 +1,7 @@
 public import EventLoop
 public import Redis
 
-/// Reads of Carillon's state for commands: each is awaited, and none changes anything.
+/// Carillon's state for commands: reads, each of them awaited, and the few changes that an operator orders.
 ///
 /// An actor on a loop of its own, which owns the client and its store. Bounded by the client's own limits: an answer
 /// comes, or a fault within `RedisLimits.commandTimeoutNanos`. End it with `close()`.

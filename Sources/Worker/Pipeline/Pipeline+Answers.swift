@@ -13,6 +13,7 @@ extension Pipeline: RedisClientDelegate {
         case .lease: lookup.didReadLease(tag.ref, epoch: reply.isNull ? nil : reply.int64)
         case .members: fanOut.didReadMembers(tag.ref, reply)
         case .original: fanOut.didReadOriginal(tag.ref, collapseID: StateStore.keptCollapseID(reply))
+        case .parkedBefore: fanOut.didReadParked(tag.ref, dueMs: StateStore.parkedMs(reply))
         case .claim, .owner, .claims, .owners: claims.didReply(tag, reply)
         case .acks where claims.isClaiming(tag.ref): claims.didReply(tag, reply)
         case .acks: dispatcher.didReadAcks(tag.ref, StateStore.devices(reply))
@@ -28,8 +29,10 @@ extension Pipeline: RedisClientDelegate {
         case .digest: digests.didTake(tag.ref, count: reply[0].int64, oldestMs: reply[1].int64 ?? 0)
         case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didReply(tag, reply)
         case .newestBase, .newestSize: newestBadges.didReply(tag, reply)
+        case .keyCount: didCountKeys(reply.int64)
+        case .lossAccepted: didReadAcceptance(reply.string.flatMap { Int64($0) })
         case .note, .push, .updatePush: break
-        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult: break
+        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent: break
         }
     }
 
@@ -40,6 +43,7 @@ extension Pipeline: RedisClientDelegate {
         case .lease: lookup.didFailLease(tag.ref, fault)
         case .members: fanOut.didFailMembers(tag.ref, fault)
         case .original: fanOut.didFailOriginal(tag.ref, isAbsent: shard.countsAsAbsent(fault))
+        case .parkedBefore: fanOut.didFailParked(tag.ref, isAbsent: shard.countsAsBroken(fault))
         case .claim, .owner, .claims, .owners: claims.didFail(tag, fault)
         case .acks where claims.isClaiming(tag.ref): claims.didFail(tag, fault)
         case .acks: dispatcher.didFailAcks(tag.ref, fault)
@@ -51,8 +55,10 @@ extension Pipeline: RedisClientDelegate {
         case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didFail(tag, fault)
         case .newestBase, .newestSize: newestBadges.didFail(tag)
         case .due: digests.didFailDue(fault)
+        case .keyCount: if fault.isLasting { didCountKeys(nil) }
+        case .lossAccepted: break
         case .note, .push, .updatePush: break
-        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult: break
+        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent: break
         }
         shard.requestTurn()
     }
@@ -65,6 +71,7 @@ extension Pipeline: RedisClientDelegate {
         if client.server.isReplica ?? false {
             shard.writes.refused(RedisFault(.readOnly), nowNanos: shard.nowNanos)
         }
+        lookAtServer()
         lookup.readPostponed(evenIfEarly: true)
         shard.requestTurn()
     }
@@ -79,16 +86,27 @@ extension Pipeline {
     func didSettleRecord(_ bits: UInt64) {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .record: recorder.didSettleRecord(tag.ref)
+        case .record, .park: recorder.didSettleRecord(tag.ref)
         case .delivery:
             guard let event = work.event(tag.ref) else { return }
             for waiting in recorder.didSettleDelivery(event) { dispatcher.conclude(waiting) }
             release(event)
         case .updateRecord: badgeUpdates.didSettleRecord(tag.ref)
         case .parked: recorder.didPark(tag.ref)
+        case .parkedEvent: parking.didSettle(tag.ref)
         case .deadLetter, .stateResult: userStates.didSettle(tag.ref)
         default: return
         }
         shard.requestTurn()
+    }
+
+    /// The broker will never take a record. What was to be parked stays in memory; anything else is over with that.
+    func didGiveUpRecord(_ bits: UInt64) {
+        guard let tag = Tag(bits) else { return }
+        switch tag.stage {
+        case .park: dispatcher.stay(tag.ref)
+        case .parkedEvent: parking.didGiveUp(tag.ref)
+        default: didSettleRecord(bits)
+        }
     }
 }

@@ -7,13 +7,17 @@ extension Pipeline: IntakeOwner {
     func intakeIsReadable(_ intake: Intake) { intake.poll(hasRoom: hasRoom(intake)) }
 
     func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool) {
-        if intake === events { handBack { $0.isOf(partitions) } }
+        if intake === events { return handBack { $0.parked == nil && $0.isOf(partitions) } }
+        parking.handBack(partitions.contains)
+        handBack { $0.parked != nil && $0.isOf(partitions) }
     }
 
     func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
-        guard intake === events else { return userStates.count + badgeUpdates.holdingCount > 0 }
+        if parking.hasWork(of: partitions, intake) { return true }
+        let isEvents = intake === events
+        if !isEvents, userStates.count + badgeUpdates.holdingCount > 0 { return true }
         var hasWork = false
-        work.events.forEach { if $0.isOf(partitions) { hasWork = true } }
+        work.events.forEach { if ($0.parked == nil) == isEvents, $0.isOf(partitions) { hasWork = true } }
         return hasWork
     }
 

@@ -10,7 +10,7 @@ extension Pipeline {
     ///
     /// What would only wait here is better left in Kafka: it costs memory and falls out of the processor's caches.
     var hasRoom: Bool {
-        hasSlots && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
+        hasSlots && parking.hasRoom && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
             && sender.pushesAhead < shard.limits.pushesAheadMax
     }
 
@@ -57,9 +57,12 @@ extension Pipeline {
         // Live devices do not wait until APNs has room for the rest of a giant group.
         fanOut.forEachOpen { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
         expand()
+        parkWhatWaits()
+        parking.tick()
         dispatcher.releaseBrakes(of: apps.values)
         if hasRoom, !events.isClosing { digests.poll() }
         holdStateIfRefused()
+        askKeys()
         sample()
         owner?.pipelineDidTick()
         tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
@@ -75,6 +78,7 @@ extension Pipeline {
                 events.block(.stateFirst, false)
             }
         }
+        lookAtParked()
         stateTimer?.arm(afterNanos: StateWatch.lookNanos)
     }
 

@@ -8,6 +8,9 @@ extension Pipeline {
     var assignedCount: Int { events.assignedCount + userState.assignedCount }
     var pausedCount: Int { events.consumer.paused.count + userState.consumer.paused.count }
 
+    /// Of whom what comes more is parked, by id.
+    var appsOverShare: [String] { apps.values.filter { $0.inHand.isFull(shard.limits) }.map(\.id).sorted() }
+
     /// Asks both consumers for a commit of what is settled.
     func commitStored() {
         for intake in [events, userState] { intake.consumer.commitStored() }

@@ -23,12 +23,19 @@ final class Pipeline {
     let recorder: Recorder
     let bursts: Bursts
     let digests: Digests
+    let parking: Parking
     let userStates: UserStates
     let badgeUpdates: BadgeUpdates
     let stateWatch: StateWatch
     /// Events wait for the user state that stood there at assignment: since when (monotonic); nil: they do not.
     var stateFirstNanos: UInt64?
     let newestBadges: NewestBadges
+    var tokenLoss = TokenLoss()
+    let stopsAtTokenLoss: Bool
+    /// The server process of the last link (`RedisClient.serverGeneration`).
+    var seenServer: UInt32 = 0
+    /// When it stopped, Unix ms; nil: it did not.
+    var lossSinceMs: Int64?
     let apps: [String: AppContext]
     /// Members who get nothing: routed once all of this turn are decided about, and their marks put together after that.
     private let denied = Tray<RecipientJob>()
@@ -40,6 +47,7 @@ final class Pipeline {
 
     init(_ parts: PipelineParts) {
         shard = ShardContext(parts)
+        stopsAtTokenLoss = parts.stopsAtTokenLoss
         work = WorkTable(capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax)
         apps = Dictionary(parts.apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         events = Intake(shard, consumer: parts.events, classes: [.events])
@@ -48,11 +56,14 @@ final class Pipeline {
         lookup = Lookup(shard, work)
         decider = Decider(shard)
         claims = Claims(shard, work)
-        sender = Sender(shard, work, apps: parts.apps, occupancy: parts.shared.occupancy)
+        parking = Parking(shard, outbox: parts.outbox, topic: parts.topics.parked, intake: userState)
+        sender = Sender(
+            shard, work, apps: parts.apps, occupancy: parts.shared.occupancy, parked: parking.devices)
         recorder = Recorder(shard, work, topics: parts.topics, outbox: parts.outbox, results: parts.results)
         bursts = Bursts(shard, work)
         dispatcher = Dispatcher(
-            shard, work, claims: claims, sender: sender, recorder: recorder, bursts: bursts)
+            shard, work, claims: claims, sender: sender, recorder: recorder, bursts: bursts,
+            parking: parking)
         digests = Digests(shard, apps: apps)
         userStates = UserStates(
             shard, results: parts.stateResults ? (outbox: parts.outbox, topic: parts.topics.stateResults) : nil)
@@ -71,6 +82,7 @@ final class Pipeline {
         try recorder.outbox.start(
             didSettle: { [unowned self] in didSettleRecord($0) },
             didTakeReports: { [unowned self] in shard.requestTurn() },
+            didGiveUp: { [unowned self] in didGiveUpRecord($0) },
             didFail: { [unowned self] in owner?.pipelineDidMeetFatalError() })
         tickTimer = LoopTimer(loop: shard.loop) { [unowned self] in tick() }
         tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
@@ -85,6 +97,7 @@ final class Pipeline {
     /// Reads no more, and leaves to the next owner all that is not in flight; what is goes on to its end.
     func stopIntake() {
         for intake in [events, userState] { intake.close() }
+        parking.handBack { _ in true }
         handBack { _ in true }
         userStates.handBack()
     }
@@ -107,7 +120,9 @@ final class Pipeline {
     }
 
     /// Work in hand: records read whose offsets are not settled, and what they wait for.
-    var pendingCount: Int { work.events.count + userStates.count + work.badgeUpdates.count + newestBadges.count }
+    var pendingCount: Int {
+        work.events.count + userStates.count + work.badgeUpdates.count + newestBadges.count + parking.count
+    }
 
     // MARK: A turn
 
@@ -135,6 +150,7 @@ final class Pipeline {
         userState.received.takeAll { accept($0, userState) }
         events.received.takeAll { accept($0, events) }
         for intake in [events, userState] { intake.rejected.takeAll { reject($0, intake) } }
+        takeParked()
         if events.isClosing { digests.events.removeAll { _ in true } }
         digests.events.takeAll(fanOut.begin)
         expand()
@@ -154,9 +170,12 @@ final class Pipeline {
     /// All of a candidate is read: the decision, and the claim that makes it this worker's.
     private func decide(_ job: RecipientJob) {
         guard let candidate = job.candidate, !lookup.mustWait(job) else { return }
+        if dispatcher.parksWhole(job, candidate) { return lookup.passed(job) }
         if candidate.phase == .readingDenied { return deny(job, candidate) }
         lookup.voidPresence(of: job, candidate)
-        if decider.decide(job, candidate) { claims.claim(job) } else { dispatcher.leaveUndone(job) }
+        guard decider.decide(job, candidate) else { return dispatcher.leaveUndone(job) }
+        if waitsForTokens(job, candidate) { return lookup.postpone(job) }
+        claims.claim(job)
     }
 
     /// A likely denial, which holds unless something that was read turns it.
@@ -213,7 +232,7 @@ final class Pipeline {
         userStates.lowered.takeAll(badgeUpdates.begin)
         dispatcher.lowered.takeAll(badgeUpdates.begin)
         for tray in [userStates.done, badgeUpdates.done] {
-            tray.takeAll { $0.intake.settle($0.place, isCounted: !$0.isOwed) }
+            tray.takeAll { $0.intake.settle($0.place) }
         }
         badgeUpdates.doneEvents.takeAll(release)
     }
@@ -233,6 +252,10 @@ final class Pipeline {
     /// One part less of the event is open; with the last one its offset is settled, unless it was handed back.
     func release(_ event: EventJob) {
         guard work.release(event) else { return }
+        if let parked = event.parked {
+            if event.isHandedBack { parking.drop(parked) } else { parking.end(parked) }
+            return userState.completeRevocationIfOver()
+        }
         if let origin = event.origin, !event.isHandedBack { events.settle(origin.place) }
         if let digest = event.digest, !event.isHandedBack { digests.end(digest) }
         events.completeRevocationIfOver()
@@ -243,16 +266,22 @@ final class Pipeline {
     private func accept(_ record: consuming ReceivedRecord, _ intake: Intake) {
         let origin = record.origin
         guard case .event(let event, let raw) = record.content else {
-            if case .owed(let owed) = record.content { userStates.pay(owed, intake, origin.place) }
+            switch record.content {
+            case .owed(let owed): userStates.pay(owed, intake, origin.place)
+            case .parked(let parked): parking.read(parked, origin)
+            case .event: break
+            }
             return
         }
         guard let app = app(event.app) else { return intake.settle(origin.place) }
         switch event.body {
         case .userState(let state): userStates.apply(state, of: event, app: app, intake, origin.place)
         case .message(let message):
+            if parks(record, event, raw, app) { return }
             if TestBreak.isOn(.commitEarly) { intake.settle(origin.place) }
             fanOut.begin(EventJob(message, of: event, app: app, raw: raw, origin: origin))
         case .liveActivity(let activity):
+            if parks(record, event, raw, app) { return }
             fanOut.begin(EventJob(activity, of: event, app: app, raw: raw, origin: origin))
         }
     }
@@ -265,7 +294,7 @@ final class Pipeline {
     }
 
     /// Bad records go to the dead-letter topic with reason and place; the next record goes on (contract section 0).
-    private func reject(_ record: RejectedRecord, _ intake: Intake) {
+    func reject(_ record: RejectedRecord, _ intake: Intake) {
         shard.metrics.deadLetter(record.why.rule)
         shard.log.warning(
             "a record went to the dead-letter topic",
@@ -289,6 +318,7 @@ final class Pipeline {
             if device.isBadgeUpdate { badgeUpdates.check(device) } else { sender.retryCheck(device) }
         case .retryMembers(let ref): fanOut.retryMembers(ref)
         case .retryOriginal(let ref): fanOut.retryOriginal(ref)
+        case .retryParked(let ref): fanOut.retryParked(ref)
         case .retryChange(let ref): userStates.retry(ref)
         }
     }

@@ -18,6 +18,8 @@ struct PipelineParts {
     var results: Configuration.Results
     /// Whether records of user state are told of in `push.state-results`.
     var stateResults: Bool
+    /// `token_loss: stop`.
+    var stopsAtTokenLoss = true
     var traces: TracePlan
     /// What the shards of the process share.
     var shared: ProcessShared

@@ -24,12 +24,18 @@ public struct ProcessSnapshot: Sendable {
 
     /// In words, what keeps the process from doing its work; empty: it is ready.
     ///
-    /// Ready is: some partition is assigned, Redis answers every shard, and each app has a usable connection somewhere.
+    /// Ready is: some partition is assigned, Redis answers every shard, and some app has a connection somewhere. One app's
+    /// trouble is among `notes`: the others go on.
     public var missing: [String] {
         guard !shards.isEmpty else { return ["starting"] }
         var missing: [String] = []
         if shards.allSatisfy({ $0.assignedPartitions == 0 }) { missing.append("no Kafka partition is assigned") }
         for shard in shards {
+            if shard.hasLostTokens {
+                missing.append(
+                    "shard \(shard.index): Redis lost its tokens, reading has stopped; to go on without them: "
+                        + "carillon tokens accept")
+            }
             if !shard.isRedisReady {
                 let why = shard.redisFault.map { ": \($0)" } ?? ""
                 missing.append("shard \(shard.index): no connection to Redis\(why)")
@@ -37,22 +43,34 @@ public struct ProcessSnapshot: Sendable {
                 missing.append("shard \(shard.index): Redis takes no writes: \(why)")
             }
         }
+        let troubles = troubles
+        if troubles.count == Set(shards.flatMap(\.clients).map(\.app)).count, troubles.allSatisfy({ !$0.isPaused }) {
+            for trouble in troubles { missing.append("app \(trouble.app): \(trouble.why)") }
+        }
+        return missing
+    }
+
+    /// Apps that cannot push anywhere.
+    private var troubles: [(app: String, why: String, isPaused: Bool)] {
         var usable: [String: Bool] = [:]
         var paused: [String: String] = [:]
         for client in shards.flatMap(\.clients) {
             usable[client.app, default: false] = usable[client.app, default: false] || client.isUsable
             if let why = client.pausedBecause { paused[client.app] = why }
         }
-        for (app, isUsable) in usable.sorted(by: { $0.key < $1.key }) where !isUsable {
+        return usable.filter { !$0.value }.map(\.key).sorted().map { app in
             let why = paused[app].map { "APNs refuses the credential: \($0)" } ?? "no connection to APNs"
-            missing.append("app \(app): \(why)")
+            return (app, why, paused[app] != nil)
         }
-        return missing
     }
 
     /// What somebody should look at although the process does its work.
     public var notes: [String] {
         var notes: [String] = []
+        for trouble in troubles { notes.append("app \(trouble.app): degraded: \(trouble.why)") }
+        for app in Set(shards.flatMap(\.overShare)).sorted() {
+            notes.append("app \(app): degraded: over its share of the work in hand, what comes more is parked")
+        }
         for brake in shards.flatMap(\.brakes) {
             let note = "app \(brake.app): dead tokens are kept, too many by one cause: \(brake.cause)"
             if !notes.contains(note) { notes.append(note) }

@@ -35,12 +35,14 @@ struct ShardParts {
             outbox: Outbox(producers: producers, loop: loop, log: log, metrics: metrics.outbox),
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
             results: configuration.results, stateResults: configuration.stateResults,
-            traces: TracePlan(configuration.trace), shared: shared, shardIndex: index)
+            stopsAtTokenLoss: configuration.stopsAtTokenLoss, traces: TracePlan(configuration.trace), shared: shared,
+            shardIndex: index)
     }
 
     private var limits: PipelineLimits {
         var limits = PipelineLimits()
         limits.window = OffsetLedger.Limits(records: configuration.window.records, bytes: configuration.window.bytes)
+        limits.isShared = configuration.apps.count > 1
         limits.recipientsMax = max(limits.recipientsMax, configuration.window.records)
         return limits
     }
@@ -90,7 +92,7 @@ struct ShardParts {
                     metrics: AppMetrics(registry, app: app.policy.id),
                     rate: Double(app.limits.rate) / Double(configuration.shardCount),
                     coalesceNanos: app.coalesceNanos, sendsDigest: app.sendsDigest,
-                    removals: app.limits.removals, suspects: app.limits.suspects,
+                    removals: app.limits.removals, suspects: app.limits.suspects, share: app.limits.share,
                     clients: clients))
         }
         return contexts

@@ -72,7 +72,9 @@ final class ShardRuntime: PipelineOwner {
             redisFault: pipeline.shard.store.client.lastFault?.publicText,
             redisRefusal: pipeline.shard.writes.refusal?.code,
             owedClaims: pipeline.recorder.owedCount + pipeline.userStates.owedCount,
-            pendingRecords: pipeline.pendingCount, pendingRecipients: pipeline.work.recipients.count,
+            hasLostTokens: pipeline.isStoppedByLoss, pendingRecords: pipeline.pendingCount,
+            pendingRecipients: pipeline.work.recipients.count,
+            parkedRecords: pipeline.parking.count, overShare: pipeline.appsOverShare,
             settledRecords: pipeline.shard.metrics.recordsSettled.value, clients: clients,
             apps: pipeline.apps.values.map { app in
                 ShardStatus.App(id: app.id, accepted: app.metrics.accepted, opened: app.metrics.opens.value)

@@ -13,8 +13,14 @@ public struct ShardStatus: Sendable {
     public var redisRefusal: String?
     /// Recipients that wait for it to take them.
     public var owedClaims: Int
+    /// It has stopped reading, since Redis seems to have lost its tokens.
+    public var hasLostTokens: Bool
     public var pendingRecords: Int
     public var pendingRecipients: Int
+    /// Records of `carillon.parked` in hand that wait for their time.
+    public var parkedRecords: Int
+    /// Apps that are over their share of the work in hand.
+    public var overShare: [String]
     /// Records whose every outcome is recorded, since the start.
     public var settledRecords: UInt64
     public var clients: [Client]
@@ -79,8 +85,10 @@ public struct ShardStatus: Sendable {
         writer.member("redis_fault", ifPresent: redisFault)
         writer.member("redis_refuses_writes", ifPresent: redisRefusal)
         writer.member("owed_claims", Int64(owedClaims))
+        writer.member("lost_tokens", hasLostTokens)
         writer.member("pending_records", Int64(pendingRecords))
         writer.member("pending_recipients", Int64(pendingRecipients))
+        writer.member("parked_records", Int64(parkedRecords))
         writer.member("settled_records", Int64(clamping: settledRecords))
         writer.key("removal_brakes")
         writer.beginArray()

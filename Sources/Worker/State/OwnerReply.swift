@@ -6,6 +6,8 @@ public struct OwnerReply: Sendable, Equatable {
     public var uid: String
     public var version: Int64
     public var isBound: Bool
+    /// It was removed because of APNs' answer.
+    public var isDead = false
 
     /// Reads the reply of `StateStore.owner`; nil where nobody owns the token or the record cannot be read.
     public init?(_ reply: borrowing RedisReply) {
@@ -13,7 +15,7 @@ public struct OwnerReply: Sendable, Equatable {
         var text = CompactText(reply.bytes)
         guard text.skip("1 "), let version = StateKeys.version(of: text.word()) else { return nil }
         isBound = text.skip("b ")
-        if !isBound { _ = text.word() }
+        if !isBound { isDead = text.word().elementsEqual("d".utf8) }
         guard let count = text.number(), let uid = text.string(count, atMost: EventReader.Limit.user)
         else { return nil }
         self.uid = uid
@@ -36,7 +38,8 @@ public struct OwnerReply: Sendable, Equatable {
         guard text.skip("1 ") else { return .moved }
         let version = StateKeys.version(of: text.word())
         let isBound = text.skip("b ")
-        guard isBound || text.skip("u "), let count = text.number(), text.skip(count, ifTheyAre: uid), let version
+        guard isBound || text.skip("u ") || text.skip("d "), let count = text.number(),
+            text.skip(count, ifTheyAre: uid), let version
         else { return .moved }
         return isBound && version == token.version ? .owned : .rebound
     }

@@ -17,6 +17,7 @@ public enum RecipientReplies {
 
     /// Settings and tokens.
     public static func user(_ reply: borrowing RedisReply, into recipient: inout Recipient) {
+        recipient.parked.removeAll()
         var settings = SettingsText()
         var tokens: [BoundToken] = []
         reply.forEachPair { field, value in
@@ -24,6 +25,13 @@ public enum RecipientReplies {
                 if tokens.count < devicesMax, let token = TokenText.token(field: field.bytes, record: value.bytes) {
                     tokens.append(token)
                 }
+            } else if field.bytes.first == UInt8(ascii: "y") {
+                var text = CompactText(value.bytes)
+                guard recipient.parked.count < devicesMax, field.bytes.count <= EventReader.Limit.user + 1,
+                    let dueMs = text.number()
+                else { return }
+                let device = UnsafeRawBufferPointer(rebasing: field.bytes.dropFirst())
+                recipient.parked.append((String(decoding: device, as: UTF8.self), dueMs))
             } else {
                 settings.take(field: field.bytes, value: value.bytes)
             }

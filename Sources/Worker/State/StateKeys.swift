@@ -6,7 +6,7 @@ import Redis
 ///
 /// | key | type | content | life |
 /// |---|---|---|---|
-/// | `c:u:{app:uid}` | hash | settings (`dn ds de dz dl sd pd ho la ph`) and tokens (`t` + kind + device) | none |
+/// | `c:u:{app:uid}` | hash | settings (`dn ds de dz dl sd pd ho la ph`) and tokens (`t` + kind + device); what is parked of a device (`y` + device) | none |
 /// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `w` a lower badge is still to be told, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
 /// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30-40 d, ≤ 1000 |
 /// | `c:x:{app:uid}` | zset | what a read or recall took off the ledger, by when | 24 h, ≤ 1000 |
@@ -19,6 +19,9 @@ import Redis
 /// | `c:v:{app:activity}` | zset | who bound a Live Activity, in the order of their bytes | 13 h after the last bind, ≤ 10 000 |
 /// | `c:o:{app:token}` | string | the token's owner and version | none; 30 d once unbound |
 /// | `c:i:{app:msg}` | string | the collapse id that a message's sender chose | as the mark |
+/// | `c:z:{app:z<n>}` | zset | tokens removed because of APNs' answer (`Tombstone`), by when | 7 d |
+/// | `c:y:{app:conv}` | string | an event of the conversation is parked with all its recipients | until it ends, 2 d |
+/// | `c:w:{accepted}` | string | when an operator accepted that tokens are lost, Unix ms | 24 h |
 /// | `c:n:{app:token}` | hash | unbinds that came before their bind | 24 h |
 /// | `c:g:{app:uid}`, `c:h:…` | set | ledger members that quiet hours held back, and those of a digest in hand | 48 h, ≤ 1000 |
 /// | `c:q:{q<n>}` | zset | users whose digest is due, by when; under a lease, by its end | until done |

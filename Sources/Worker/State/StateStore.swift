@@ -309,7 +309,8 @@ public final class StateStore {
     ) throws(RedisFault) {
         try dropToken(
             app: app, uid: uid, token: token.record.hex, upTo: token.version, boundMs: token.record.boundMs, tag: tag)
-        try retireOwner(app: app, uid: uid, token: token.record.hex, version: token.version, tag: ownerTag)
+        try retireOwner(
+            app: app, uid: uid, token: token.record.hex, version: token.version, isDead: true, tag: ownerTag)
     }
 
     /// Remembers when a Live Activity was started by push; the first word of it stands. Two replies to the same tag.
@@ -383,12 +384,13 @@ public final class StateStore {
     }
 
     func retireOwner(
-        app: String, uid: String, token: String, version: Int64, tag: UInt64
+        app: String, uid: String, token: String, version: Int64, isDead: Bool = false, tag: UInt64
     ) throws(RedisFault) {
         try change(tag, StateScripts.retireOwner, keyCount: 1) { command in
             command.key("c:o", app, token)
             command.arg(StateKeys.version(version))
             command.arg(uid)
+            command.arg(word: isDead ? "d" : "u")
         }
     }
 }

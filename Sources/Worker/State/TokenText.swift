@@ -36,6 +36,15 @@ enum TokenText {
         return text
     }
 
+    /// The whole record as it stands in the hash.
+    static func record(_ token: BoundToken) -> String {
+        var text = head(token.record, version: token.version)
+        for word in [token.record.credential, token.record.contentKey, token.record.language, token.record.zone] {
+            CompactText.append(word, to: &text)
+        }
+        return text
+    }
+
     /// Credential, content key, language and zone as a bind says them; `=` for what stays as the token had it.
     static func words(_ record: TokenRecord) -> [String] {
         [record.credential, record.contentKey, record.language, record.zone].map { word in

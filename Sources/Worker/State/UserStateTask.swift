@@ -22,6 +22,8 @@ public enum StateOutcome: Sendable, Equatable {
         case stale
         /// An unbind of another owner's token or of another version.
         case notOwner = "not_owner"
+        /// A bind to a bundle id that is none of the app's.
+        case otherTopic = "other_topic"
         /// The bind's own unbind came before it.
         case unbound
         /// An unbind that came before its bind and is kept for it.

@@ -40,6 +40,18 @@ struct TraceBytes {
         }
     }
 
+    /// What an earlier try wrote; nil: nothing that can be read.
+    init?(resuming bytes: [UInt8]) {
+        let atMs = bytes.withUnsafeBytes { bytes -> Int64? in
+            var reader = TraceReader(rest: bytes[...])
+            guard reader.byte() == Self.version, reader.byte() != nil else { return nil }
+            return reader.number()
+        }
+        guard let atMs else { return nil }
+        self.atMs = atMs
+        self.bytes = bytes
+    }
+
     mutating func append(_ outcome: OutcomeRecord, nowMs: Int64) {
         let texts = outcome.reason.utf8.count + (outcome.device?.utf8.count ?? 0)
         let sinceMs = nowMs &- atMs

@@ -45,6 +45,11 @@ struct ConfigurationProblemTests {
         Row(yaml: "apps:\n  - id: im", problem: "f:2: apps[0].credentials is missing"),
         Row(
             yaml: "\(String(repeating: "k", count: 257)): 1", problem: "f:1: a key is longer than 256 bytes"),
+        Row(
+            yaml: "apps:\n  - id: im\n    topic: [a.b, a b]",
+            problem: "f:3: apps[0].topic must hold bundle ids: letters, digits, dots and hyphens, at most 255"),
+        Row(yaml: "apps:\n  - id: im\n    topic: [a.b, a.b]", problem: "f:3: apps[0].topic names \"a.b\" twice"),
+        Row(yaml: "apps:\n  - id: im\n    topic: []", problem: "f:3: apps[0].topic names no bundle id"),
         Row(yaml: "x: *a", problem: "f:1: aliases (*name) are not supported"),
     ]
 
@@ -52,6 +57,8 @@ struct ConfigurationProblemTests {
         app(
             "coalesce: {window_s: -1}", "apps[0].coalesce.window_s must be 0 or a number of seconds from 0.1 to 600"),
         app("coalesce: 10", "apps[0].coalesce must be a mapping of keys to values"),
+        app("limits: {share: 2}", "apps[0].limits.share must be a number from 0 to 1"),
+        top("token_loss: go", "token_loss must be one of stop, alarm"),
         app("badge: client", "apps[0].badge must be one of server, none"),
         app("communication: 1", "apps[0].communication must be true or false"),
         top("state_results: all", "state_results must be true or false"),

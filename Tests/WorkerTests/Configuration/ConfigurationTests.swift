@@ -156,6 +156,16 @@ struct ConfigurationTests {
         #expect(app.limits.rate == 7 && app.limits.unknownTries == 0)
     }
 
+    @Test func anAppsTopicMayBeAList() throws {
+        let one = ConfigurationProblemTests.good
+        let app = try read(one).apps[0].policy
+        #expect(app.topic == "com.example.im" && app.allows(topic: "com.example.other"))
+        let two = one.replacing("topic: com.example.im", with: "topic: [a.b, c.d]")
+        let list = try read(two).apps[0].policy
+        #expect(list.topic == "a.b" && list.allows(topic: "c.d") && !list.allows(topic: "c.de"))
+        #expect(!list.allows(topic: ""))
+    }
+
     @Test func whereTheClientCountsNobodyIsToldALowerBadge() throws {
         let configuration = try read(ConfigurationProblemTests.good + "    badge: none\n    clear_on_read: true\n")
         let policy = try #require(configuration.apps.first?.policy)

@@ -19,6 +19,8 @@ struct DeviceMachine: Equatable {
         case awaitingAck(dueNanos: UInt64)
         /// The user's desktop comes first.
         case held
+        /// It waits to be parked, with all else of its recipient.
+        case parked
         /// A later round of the decision has another route for the device, or the partition's next owner takes over.
         case replaced
         case ended
@@ -39,11 +41,13 @@ struct DeviceMachine: Equatable {
 
     var isMerging: Bool { phase == .merging }
     var isHeld: Bool { phase == .held }
+    var isParked: Bool { phase == .parked }
+    var isQueued: Bool { phase == .queued }
 
     /// Nothing is out and nothing is queued: an ack, a desktop or the end of a burst is waited for.
     var isWaiting: Bool {
         switch phase {
-        case .chosen, .awaitingAck, .held, .merging: true
+        case .chosen, .awaitingAck, .held, .parked, .merging: true
         case .queued, .due, .sent, .backingOff, .replaced, .ended: false
         }
     }
@@ -61,6 +65,9 @@ struct DeviceMachine: Equatable {
     mutating func hold() { if phase == .chosen { phase = .held } }
 
     mutating func deliver(ackDueNanos: UInt64) { if phase == .chosen { phase = .awaitingAck(dueNanos: ackDueNanos) } }
+
+    /// It is to wait outside of memory, wherever it waits now.
+    mutating func park() -> Left { phase == .parked ? .nothing : close(.parked) }
 
     mutating func enqueue() { if phase == .chosen || phase == .merging { phase = .queued } }
 

@@ -61,6 +61,7 @@ extension Dispatcher {
         case .check(.decideAgain):
             return decideAgainForRebound(job, index)
         case .check(.send), .check(.askAgain): return
+        case .park(let cause, let dueMs, let client): park(job, index, cause, dueMs: dueMs, client: client)
         case .unfit(let fault):
             // Ours to prevent, so it is told.
             shard.log.error(
@@ -80,7 +81,10 @@ extension Dispatcher {
 
     /// All devices ended, all records with the broker, the deliveries too: then the mark that stops a redelivery.
     func conclude(_ job: RecipientJob) {
-        if job.machine.phase == .open, job.machine.openDevices == 0 { recorder.offerSMSIfAllFailed(job) }
+        if job.parking != nil { parkIfAllWaits(job) }
+        if job.machine.phase == .open, job.machine.openDevices == 0, job.machine.isMarked {
+            recorder.offerSMSIfAllFailed(job)
+        }
         let areSettled = !job.flags.contains(.hasDelivery) || job.event.areDeliveriesSettled
         switch job.machine.next(areDeliveriesSettled: areSettled) {
         case .nothing: break

@@ -9,6 +9,10 @@ extension Dispatcher {
         guard let job = work.recipient(push.tag.ref) else { return }
         let index = Int(push.tag.index)
         guard job.isPushing(index), let bound = job.devices[index].token else { return }
+        if case .deferred(_, _, let retryAfterMs) = push.outcome, job.mayPark {
+            park(job, index, .retryAfter, dueMs: shard.nowMs &+ retryAfterMs)
+            return conclude(job)
+        }
         let latency = shard.nowNanos &- job.devices[index].startedNanos
         let ending = Ending(push.outcome, token: bound, isForced: job.isForced)
         let isAccepted = ending.verdict == .accepted
@@ -78,6 +82,8 @@ extension Dispatcher {
         }
         guard case .withhold(let isFirst) = app.brake.refused(cause, nowMs: nowMs) else {
             app.metrics.tokenRemoved(ending.label)
+            try? shard.store.buryToken(
+                app: app.id, uid: job.uid, token: token, cause: cause, nowMs: shard.nowMs, tag: job.tag(.note))
             // Lost with the connection, the token is refused and removed with the next push.
             try? shard.store.removeToken(
                 app: app.id, uid: job.uid, token: token, tag: job.tag(.note), ownerTag: job.tag(.note))

@@ -126,14 +126,30 @@ extension Dispatcher {
     /// The phone waits for the user's desktop (contract section 5, routes).
     func hold(_ job: RecipientJob, _ index: Int, _ candidate: Candidate, token: Int, holdMs: Int64?) {
         if job.flags.contains(.holdOver) { return startPush(job, index, candidate, token: token) }
+        if let holdMs, parksHold(job, index, holdMs) { return }
         job.devices[index].machine.hold()
         recorder.traceWait(job, index, .desktopFirst)
         guard let holdMs, !job.flags.contains(.holdArmed) else { return }
         job.flags.insert(.holdArmed)
+        let leftMs = UInt64(leftOfHold(job, holdMs))
+        shard.timers.schedule(.hold(job.ref), dueNanos: shard.nowNanos &+ leftMs &* 1_000_000)
+    }
+
+    private func leftOfHold(_ job: RecipientJob, _ holdMs: Int64) -> Int64 {
+        if let untilMs = job.parking?.holdUntilMs { return max(0, untilMs &- shard.nowMs) }
         // A try before this one, of this worker or another, has waited since the record came.
         let waitedMs = job.flags.contains(.resumed) ? max(0, shard.nowMs &- (job.event.origin?.kafkaMs ?? .max)) : 0
-        let leftMs = max(0, holdMs &- waitedMs)
-        shard.timers.schedule(.hold(job.ref), dueNanos: shard.nowNanos &+ UInt64(leftMs) &* 1_000_000)
+        return max(0, holdMs &- waitedMs)
+    }
+
+    /// A long hold waits outside of memory, as soon as the desktop has acknowledged or failed to. False: it is short.
+    private func parksHold(_ job: RecipientJob, _ index: Int, _ holdMs: Int64) -> Bool {
+        let leftMs = leftOfHold(job, holdMs)
+        guard job.mayPark, leftMs > shard.limits.holdMs else { return false }
+        let untilMs = shard.nowMs &+ leftMs
+        park(job, index, .desktopFirst, dueMs: untilMs)
+        job.parking?.holdUntilMs = untilMs
+        return true
     }
 
     /// The hold is over: all is read anew, and the phones are pushed unless the message was read by then.

@@ -22,14 +22,17 @@ final class Dispatcher {
     let sender: Sender
     let recorder: Recorder
     let bursts: Bursts
+    let parking: Parking
 
     /// A device's index travels in a byte of its tags; nobody has so many devices.
     private static let devicesMax = 255
     static let reboundRoundsMax = 8
 
     init(
-        _ shard: ShardContext, _ work: WorkTable, claims: Claims, sender: Sender, recorder: Recorder, bursts: Bursts
+        _ shard: ShardContext, _ work: WorkTable, claims: Claims, sender: Sender, recorder: Recorder, bursts: Bursts,
+        parking: Parking
     ) {
+        self.parking = parking
         self.shard = shard
         self.work = work
         self.claims = claims
@@ -162,7 +165,10 @@ final class Dispatcher {
             job.flags.remove(.owesClaim)
         }
         if decision.alert == .deny(.expired) { return expire(job) }
-        for index in job.devices.indices where job.devices[index].machine.isHeld { replace(job, index) }
+        for index in job.devices.indices where job.devices[index].machine.isHeld || job.devices[index].machine.isParked
+        {
+            replace(job, index)
+        }
         recordAccepted(job, candidate)
         keepWordsForSMS(job, candidate)
         if let reason = decision.finalReason { recordWithoutDevice(job, reason) }
@@ -176,6 +182,7 @@ final class Dispatcher {
         }
         endRebound(job)
         endHoldsWithoutDesktop(job)
+        if job.parking != nil { endReturnedWithoutRoute(job) }
         job.candidate = nil
         scheduleAckLook(job)
         recorder.flushDeliveries(of: job.event)
@@ -188,6 +195,7 @@ final class Dispatcher {
         let first = job.devices.count
         for route in decision.routes where job.devices.count < Self.devicesMax && !job.hasRoute(to: route.device) {
             if candidate.claim?.acceptedDevices.containsSame(route.device) ?? false { continue }
+            if let parking = job.parking, parking.done.containsSame(route.device) { continue }
             var device = DeviceWork(route: route)
             if let turn = turns.firstIndex(where: { $0.device.isSame(as: route.device) }) {
                 device.queueKey = turns.remove(at: turn).key
@@ -223,7 +231,7 @@ final class Dispatcher {
     /// Where an earlier try, before a crash, pushed a device with success, its record may not have been written.
     private func recordAccepted(_ job: RecipientJob, _ candidate: Candidate) {
         guard job.flags.contains(.resumed), job.devices.isEmpty, let claim = candidate.claim else { return }
-        for device in claim.acceptedDevices {
+        for device in claim.acceptedDevices where !(job.parking?.done.containsSame(device) ?? false) {
             var record = OutcomeRecord(
                 uid: job.uid, device: device, verdict: .accepted, reason: job.isForced ? .forced : .ok)
             let token = candidate.recipient.tokens.last {
@@ -240,7 +248,7 @@ final class Dispatcher {
     /// In a later round, each device that still waited expires, and each that was let go of for it; else the user does, once.
     private func expire(_ job: RecipientJob) {
         recorder.flushDeliveries(of: job.event)
-        if job.devices.isEmpty {
+        if job.devices.isEmpty, !endReturned(job, .expired, .expired) {
             recorder.write(OutcomeRecord(uid: job.uid, verdict: .expired, reason: .expired), of: job)
         }
         job.candidate = nil
@@ -260,7 +268,9 @@ final class Dispatcher {
     private func recordWithoutDevice(_ job: RecipientJob, _ reason: Reason) {
         guard !job.flags.contains(.recordedWithoutDevice), job.rebound.isEmpty else { return }
         job.flags.insert(.recordedWithoutDevice)
-        recorder.write(OutcomeRecord(uid: job.uid, verdict: .suppressed, reason: reason), of: job)
+        if !endReturned(job, .suppressed, reason) {
+            recorder.write(OutcomeRecord(uid: job.uid, verdict: .suppressed, reason: reason), of: job)
+        }
         if reason == .noToken, !job.uid.isEmpty { recorder.offerSMS(job, .noToken) }
     }
 
@@ -324,6 +334,9 @@ final class Dispatcher {
         if let reason = facts.reason(expireAtMs: job.event.expiresAtMs, now: shard.nowMs) {
             end(job, index, reason == .expired ? .expired : .suppressed, reason.rawValue)
             return leaveToConnection(job, index, reason)
+        }
+        if let dueMs = parkedDueMs(job, device: bound.device, candidate) {
+            return park(job, index, .behind, dueMs: dueMs)
         }
         if job.event.app.coalesceNanos > 0, bursts.joins(job, index, bound) {
             return recorder.traceWait(job, index, .burst)

@@ -40,6 +40,10 @@ final class RecipientJob {
     /// Answers that the marking waits for.
     var awaitedMarks = 0
     var hasMarkFailed = false
+    /// What it has to do with `carillon.parked`; nil: nothing.
+    var parking: RecipientParking?
+    /// When the last round was read, monotonic.
+    var readNanos: UInt64 = 0
     private var usesContent = true
     /// Rounds that were begun because a token was bound anew.
     var reboundRounds = 0
@@ -80,6 +84,11 @@ final class RecipientJob {
         static let loweredBadge = Flags(rawValue: 32768)
         /// Its recall's lower number is on the way to the devices.
         static let clearsBadge = Flags(rawValue: 65536)
+        /// It cannot be parked: its record is too large for the topic.
+        static let staysInMemory = Flags(rawValue: 131_072)
+
+        /// What a parked record carries.
+        static let keptWhileParked: Flags = [.recordedWithoutDevice, .accepted, .failed, .offeredSMS, .clearsBadge]
     }
 
     struct Suspect {

@@ -94,6 +94,9 @@ struct RecipientMachine: Equatable {
     /// No mark will be written: what is done is marked by another, or nothing was done.
     mutating func leaveUnmarked() { isMarked = false }
 
+    /// It was to be parked and stays here after all: its end is marked.
+    mutating func unpark() { if !hasEnded { isMarked = true } }
+
     /// Its partition goes to another owner: what is not out is left to that one. What is out ends here.
     mutating func handBack() {
         switch phase {

@@ -14,6 +14,8 @@ final class EventJob {
     let subject: ClaimSubject
     /// Nil of a digest, which no record brought, and of what is only explained.
     let origin: Origin?
+    /// The record of `carillon.parked` that it came back with; nil: it came from the events topic.
+    let parked: ParkedWork?
     /// What a digest tells of; nil of an ordinary event.
     let digest: DigestJob?
     /// `msg_id` of the records written about it.
@@ -47,6 +49,8 @@ final class EventJob {
     var audience: Audience
     /// Its members, or the rest of them, can never be read: its record for nobody says `no_token`, not `expired`.
     var areMembersLost = false
+    /// It has many recipients, and not all of them were started.
+    var isExpanding = false
     /// What its fan-out waits for.
     var fanOutPhase = FanOutPhase.ready
     /// Failed steps of its fan-out in a row; spaces the retries.
@@ -64,7 +68,7 @@ final class EventJob {
 
     init(
         _ message: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?,
-        digest: DigestJob? = nil
+        digest: DigestJob? = nil, parked: ParkedWork? = nil
     ) {
         let (sentMs, clearsOnRead) = (event.sentMs, app.policy.clearOnRead)
         let traits = message.read { Traits($0, sentMs: sentMs, clearsOnRead: clearsOnRead) }
@@ -72,6 +76,7 @@ final class EventJob {
         self.app = app
         self.origin = origin
         self.digest = digest
+        self.parked = parked
         msgID = traits.msgID
         subject = traits.subject
         wantsSMS = traits.wantsSMS
@@ -81,7 +86,7 @@ final class EventJob {
         hasMembers = traits.hasMembers
         begunActivityID = nil
         updatedActivityID = nil
-        audience = traits.audience
+        audience = parked?.record.uid.map { Audience(uids: [$0]) } ?? traits.audience
         content = EventContent(message, app: app)
         self.raw = raw
         ownLane = traits.lane
@@ -112,11 +117,15 @@ final class EventJob {
         }
     }
 
-    init(_ activity: LiveActivity, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?) {
+    init(
+        _ activity: LiveActivity, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?,
+        parked: ParkedWork? = nil
+    ) {
         id = event.id
         self.app = app
         self.origin = origin
         digest = nil
+        self.parked = parked
         msgID = activity.msgID ?? ""
         subject = ClaimSubject(activity, eventID: event.id, sentMs: event.sentMs)
         wantsSMS = false
@@ -127,6 +136,7 @@ final class EventJob {
         begunActivityID = activity.action == .start ? activity.activityID : nil
         updatedActivityID = activity.action == .start ? nil : activity.activityID
         audience = activity.isForAllBound ? Audience(activity: activity.activityID) : Audience(uids: activity.uids)
+        if let uid = parked?.record.uid { audience = Audience(uids: [uid]) }
         content = EventContent(activity, sentMs: event.sentMs, app: app)
         self.raw = raw
         ownLane = .direct
@@ -135,7 +145,7 @@ final class EventJob {
     /// Where the record stands in Kafka, and its place in the ledger.
     struct Origin {
         var partition: TopicPartition
-        var place: OffsetLedger.Slot
+        var place: RecordPlace
         /// The broker's timestamp, Unix ms; 0 where it gave none.
         var kafkaMs: Int64
     }
@@ -146,6 +156,8 @@ final class EventJob {
         case readingOriginal
         /// A page of the group's members, or of the activity's users, is read.
         case readingPage
+        /// Whether an earlier event of the conversation is parked is read.
+        case readingParked
     }
 
     /// Deliveries for one gateway, sent as one record.

@@ -10,6 +10,8 @@ import Telemetry
 final class FanOut {
     let candidates = Tray<RecipientJob>()
     let finished = Tray<EventJob>()
+    /// Events that are parked behind an earlier one of their conversation, with its time.
+    let behind = Tray<(event: EventJob, dueMs: Int64)>()
     private let shard: ShardContext
     private let work: WorkTable
     /// Events whose audience is not started whole, in order of arrival.
@@ -34,6 +36,10 @@ final class FanOut {
     /// Begins with an event that was just read.
     func begin(_ event: EventJob) {
         work.insert(event)
+        if event.hasManyRecipients {
+            event.isExpanding = true
+            event.app.inHand.expanding += 1
+        }
         if event.isRecall {
             readOriginal(of: event)
         } else if let collapseID = event.content?.givenCollapseID {
@@ -41,6 +47,9 @@ final class FanOut {
             try? shard.store.keepCollapseID(
                 app: event.app.id, msgID: event.msgID, collapseID, expireAtMs: event.expiresAtMs, nowMs: shard.nowMs,
                 tag: event.tag(.note))
+        }
+        if shard.limits.isShared, event.hasManyRecipients, event.parked == nil, event.fanOutPhase == .ready {
+            readParked(event)
         }
         open.append(event)
     }
@@ -72,11 +81,13 @@ final class FanOut {
         guard event.fanOutPhase == .ready else { return false }
         if event.isForNobody(nowMs: shard.nowMs) {
             startForNobody(event)
-        } else if event.audience.group != nil, !event.audience.isPageDone, !room.isAPNsFree {
+        } else if event.audience.group != nil, !event.audience.isPageDone,
+            !room.isAPNsFree || event.app.inHand.blockedNanos != nil
+        {
             return false
         }
         while !event.audience.isPageDone {
-            guard room.recipients > 0 else { return false }
+            guard room.recipients > 0, event.app.inHand.hasRoom(shard.limits) else { return false }
             guard let member = event.audience.pop(), isWanted(member.uid, by: event) else { continue }
             room.recipients -= 1
             start(event, uid: member.uid, level: member.level)
@@ -85,14 +96,23 @@ final class FanOut {
             readPage(of: event)
             return false
         }
-        finished.append(event)
+        finish(event)
         return true
+    }
+
+    private func finish(_ event: EventJob) {
+        if event.isExpanding {
+            event.isExpanding = false
+            event.app.inHand.expanding -= 1
+        }
+        finished.append(event)
     }
 
     private func start(_ event: EventJob, uid: String, level: MuteLevel?) {
         let candidate = Candidate(uid: uid, groupLevel: level, order: nextOrder)
         nextOrder &+= 1
         let job = RecipientJob(event: event, uid: uid, candidate: candidate)
+        if let record = event.parked?.record { job.goOn(from: record, nowMs: shard.nowMs) }
         work.insert(job)
         event.undecided += 1
         event.useContent()
@@ -118,7 +138,7 @@ final class FanOut {
         for event in gone {
             event.isHandedBack = true
             event.audience.abandon()
-            finished.append(event)
+            finish(event)
         }
     }
 
@@ -176,6 +196,42 @@ final class FanOut {
     private func retryLater(_ item: DueItem, _ event: EventJob) {
         event.failures += 1
         shard.timers.schedule(item, dueNanos: shard.retryNanos(failures: event.failures))
+    }
+
+    // MARK: Parked conversations
+
+    /// Whether an earlier event of the conversation is parked with all its recipients.
+    private func readParked(_ event: EventJob) {
+        event.fanOutPhase = .readingParked
+        do throws(RedisFault) {
+            try shard.store.readParked(
+                app: event.app.id, conversation: event.conversationID, tag: event.tag(.parkedBefore))
+        } catch {
+            retryLater(.retryParked(event.ref), event)
+        }
+    }
+
+    func didReadParked(_ ref: WorkRef, dueMs: Int64?) {
+        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return }
+        event.failures = 0
+        event.fanOutPhase = .ready
+        guard let dueMs, event.raw.count <= ParkedRecord.rawMax, open.contains(where: { $0 === event }) else { return }
+        open.removeAll { $0 === event }
+        // It is settled once the broker has it parked.
+        event.isHandedBack = true
+        event.audience.abandon()
+        finish(event)
+        behind.append((event, dueMs))
+    }
+
+    func didFailParked(_ ref: WorkRef, isAbsent: Bool) {
+        if isAbsent { return didReadParked(ref, dueMs: nil) }
+        guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return }
+        retryLater(.retryParked(ref), event)
+    }
+
+    func retryParked(_ ref: WorkRef) {
+        if let event = work.event(ref), event.fanOutPhase == .readingParked { readParked(event) }
     }
 
     // MARK: Recalls

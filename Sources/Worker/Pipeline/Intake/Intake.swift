@@ -15,6 +15,8 @@ final class Intake {
     private let classes: [InputClass]
     private let shard: ShardContext
     private var ledger: OffsetLedger
+    /// Of `carillon.parked`, whose records wait for long and must not fill the window of the others.
+    private var parkedLedger: OffsetLedger
     private var gate = ReadingGate()
     /// Partitions whose window is full.
     private(set) var fullPartitions: Set<TopicPartition> = []
@@ -34,6 +36,8 @@ final class Intake {
         case redisRefusesWrites
         /// User state that stood there at assignment comes first.
         case stateFirst
+        /// Redis seems to have lost its tokens.
+        case tokenLoss
     }
 
     /// Partitions that the group wants back, and until when what is in flight of them may end.
@@ -47,6 +51,9 @@ final class Intake {
         self.consumer = consumer
         self.classes = classes
         ledger = OffsetLedger(limits: shard.limits.window)
+        var limits = shard.limits.window
+        limits.bytes /= 2
+        parkedLedger = OffsetLedger(limits: limits)
     }
 
     func start(owner: any IntakeOwner) throws(LoopFault) {
@@ -61,6 +68,14 @@ final class Intake {
 
     /// Partitions of the input topics that it has; those of `carillon.parked` are nobody's concern.
     var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic] == .parked ? $0 : $0 + 1 } }
+
+    private func isParked(_ partition: TopicPartition) -> Bool { classes[partition.topic] == .parked }
+
+    /// Partitions of `carillon.parked` whose window is full.
+    var fullParkedPartitions: Set<TopicPartition> { fullPartitions.filter(isParked) }
+
+    /// Where the input topics' partitions end now; nil where the broker has not said.
+    func knownEnds() -> [TopicPartition: Int64]? { consumer.knownEnds()?.filter { !isParked($0.key) } }
 
     /// Partitions that the process's share counts as this shard's.
     private var sharedCount = 0
@@ -168,11 +183,13 @@ final class Intake {
             }
     }
 
-    /// - Parameter isCounted: false of this worker's own records, which are no records of an input topic.
-    func settle(_ place: OffsetLedger.Slot, isCounted: Bool = true) {
-        let settlement = ledger.settle(place)
-        // From before a revocation: its next owner settles it, and one record counts once.
-        if settlement != .stale, isCounted { shard.metrics.recordsSettled.add() }
+    func settle(_ place: RecordPlace) {
+        let settlement = place.isParked ? parkedLedger.settle(place.slot) : ledger.settle(place.slot)
+        // From before a revocation: its next owner settles it, and one record counts once. This worker's own records are
+        // none of an input topic.
+        if settlement != .stale {
+            if place.isParked { shard.metrics.parkedSettled.add() } else { shard.metrics.recordsSettled.add() }
+        }
         guard case .advanced(let partition, let next) = settlement else { return }
         consumer.storeOffset(partition, next: next)
         relieve(partition)
@@ -180,7 +197,11 @@ final class Intake {
 
     /// A partition whose window is full is read no further until half of it is settled.
     private func relieve(_ partition: TopicPartition) {
-        switch ledger.pressure(on: partition, nowNanos: shard.nowNanos) {
+        let pressure =
+            isParked(partition)
+            ? parkedLedger.pressure(on: partition, nowNanos: shard.nowNanos)
+            : ledger.pressure(on: partition, nowNanos: shard.nowNanos)
+        switch pressure {
         case .unchanged: return
         case .pause: fullPartitions.insert(partition)
         case .resume: fullPartitions.remove(partition)
@@ -220,12 +241,25 @@ enum InputClass {
     case parked
 }
 
+/// Where a record stands in its intake's ledgers.
+struct RecordPlace {
+    fileprivate let slot: OffsetLedger.Slot
+    /// In that of `carillon.parked`.
+    fileprivate let isParked: Bool
+
+    init(_ slot: OffsetLedger.Slot, isParked: Bool) {
+        self.slot = slot
+        self.isParked = isParked
+    }
+}
+
 /// A record that was read.
 struct ReceivedRecord {
     enum Content {
         /// With the record's bytes; empty for a change of a user's state, which nobody reads again.
         case event(Event, raw: [UInt8])
         case owed(OwedClaim)
+        case parked(ParkedRecord)
     }
 
     let content: Content
@@ -246,10 +280,16 @@ extension Intake: KafkaConsumerDelegate {
     func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord) {
         // Left over from before the end began: its next owner reads it again.
         if isClosing { return }
-        let receipt = ledger.receive(
-            record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
-        guard case .tracked(let place) = receipt else { return }
-        if classes[record.partition.topic] != .parked { shard.metrics.recordsConsumed.add() }
+        let isParked = isParked(record.partition)
+        let receipt =
+            isParked
+            ? parkedLedger.receive(
+                record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
+            : ledger.receive(
+                record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
+        guard case .tracked(let slot) = receipt else { return }
+        let place = RecordPlace(slot, isParked: isParked)
+        if !isParked { shard.metrics.recordsConsumed.add() }
         relieve(record.partition)
         let origin = EventJob.Origin(partition: record.partition, place: place, kafkaMs: record.timestampMs ?? 0)
         do throws(BadRecord) {
@@ -268,6 +308,7 @@ extension Intake: KafkaConsumerDelegate {
         case .events: return .event(try shard.reader.read(value, of: .events), raw: Array(value))
         case .userState: return .event(try shard.reader.read(value, of: .userState), raw: [])
         case .parked:
+            if let parked = ParkedRecord(value) { return .parked(parked) }
             guard let owed = OwedClaim(value, nowMs: shard.nowMs) else {
                 throw BadRecord(.unknownKind, "no parked record of this version")
             }
@@ -299,14 +340,18 @@ extension Intake: KafkaConsumerDelegate {
     }
 
     func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset]) {
-        for one in offsets { ledger.noteCommitted(one.partition, offset: one.offset) }
+        for one in offsets where !isParked(one.partition) {
+            ledger.noteCommitted(one.partition, offset: one.offset)
+        }
     }
 
     func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent) {
         switch event {
         case .assigned(let partitions):
             isAssigned = true
-            for partition in partitions { ledger.assign(partition) }
+            for partition in partitions {
+                if isParked(partition) { parkedLedger.assign(partition) } else { ledger.assign(partition) }
+            }
             applyPauses()
             owner?.intakeDidAssign(self)
             shard.log.info(
@@ -314,7 +359,7 @@ extension Intake: KafkaConsumerDelegate {
         case .revoked(let partitions, let lost):
             revocation = nil
             for partition in partitions {
-                ledger.revoke(partition)
+                if isParked(partition) { parkedLedger.revoke(partition) } else { ledger.revoke(partition) }
                 fullPartitions.remove(partition)
             }
             owner?.intakeDidAssign(self)

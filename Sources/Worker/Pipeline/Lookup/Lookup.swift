@@ -42,6 +42,7 @@ final class Lookup {
 
     private func readAll(_ job: RecipientJob, _ candidate: Candidate) {
         candidate.beginReading(.reading)
+        job.readNanos = shard.nowNanos
         let event = job.event
         let app = event.app.id
         let uid = job.uid

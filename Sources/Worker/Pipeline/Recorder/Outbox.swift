@@ -13,6 +13,8 @@ import Telemetry
 final class Outbox {
     /// Called once per record that the broker has (or that was given up), with the record's tag.
     private var didSettle: (UInt64) -> Void = { _ in }
+    /// Called in place of `didSettle` with a record that no broker will ever take.
+    private var didGiveUp: (UInt64) -> Void = { _ in }
     /// Called after reports were taken, once per turn of a producer.
     private var didTakeReports: () -> Void = {}
     /// Called once, when a dead producer cannot be replaced: nothing leaves this shard any more.
@@ -70,12 +72,14 @@ final class Outbox {
     /// - Parameters:
     ///   - didSettle: one record is with the broker, or was given up; its tag.
     ///   - didTakeReports: reports were taken, so there may be room for more.
+    ///   - didGiveUp: a record is over the topic's limit; nil: `didSettle` is told.
     ///   - didFail: a dead producer could not be replaced; the process should exit with 70.
     func start(
         didSettle: @escaping (UInt64) -> Void, didTakeReports: @escaping () -> Void = {},
-        didFail: @escaping () -> Void = {}
+        didGiveUp: ((UInt64) -> Void)? = nil, didFail: @escaping () -> Void = {}
     ) throws(LoopFault) {
         self.didSettle = didSettle
+        self.didGiveUp = didGiveUp ?? didSettle
         self.didTakeReports = didTakeReports
         self.didFail = didFail
         for role in OutProducers.Role.allCases { watchers[role] = try watch(producers[role], role) }
@@ -265,7 +269,7 @@ final class Outbox {
                 ? "a dead letter goes without its bytes: they are over the topic's max.message.bytes"
                 : "a record was given up: it is over the topic's max.message.bytes",
             producers.name(of: record.topic), bytes: record.value?.count ?? 0)
-        guard isCut else { return didSettle(record.tag) }
+        guard isCut else { return didGiveUp(record.tag) }
         var record = record
         record.value = nil
         submit(record)

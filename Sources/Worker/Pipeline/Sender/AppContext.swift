@@ -17,6 +17,7 @@ final class AppContext {
     /// `dnd_digest`.
     let sendsDigest: Bool
     private(set) var clients: [Client] = []
+    var inHand: AppInHand
     var rate: RateBucket
     var brake: RemovalBrake
     /// Whose pushes travel on a connection of their own.
@@ -37,6 +38,31 @@ final class AppContext {
         let usesProviderKey: Bool
         /// Devices whose push was refused for want of room, oldest first.
         var stalled: [DeviceRef] = []
+        /// Since when nothing but probes goes while pushes wait, monotonic; nil: all is well.
+        var heldUpNanos: UInt64?
+        /// Parked pushes that were begun for it since the last look, to find out whether its trouble is over.
+        var probesBegun = 0
+
+        /// As parked records name it.
+        var name: String { "\(environment.rawValue)/\(credential)" }
+
+        /// Once a second.
+        func look(nowNanos: UInt64) {
+            if !apns.isHeldUp {
+                heldUpNanos = nil
+            } else if heldUpNanos == nil, apns.queued > 0 {
+                heldUpNanos = nowNanos
+            }
+        }
+
+        /// For so long that its pushes are parked.
+        func isInTrouble(_ limits: PipelineLimits, nowNanos: UInt64) -> Bool {
+            guard let heldUpNanos, apns.isHeldUp else { return false }
+            return nowNanos &- heldUpNanos >= limits.troubleNanos
+        }
+
+        /// Why its pushes are parked.
+        var trouble: ParkCause { apns.credentialPause == nil ? .unavailable : .credential }
 
         init(
             environment: APNsEnvironment, credential: String, apns: APNsClient, isDefault: Bool, usesProviderKey: Bool
@@ -49,11 +75,15 @@ final class AppContext {
         }
     }
 
-    /// - Parameter rate: pushes per second of this shard; 0: no limit.
+    /// - Parameters:
+    ///   - rate: pushes per second of this shard; 0: no limit.
+    ///   - share: `limits.share`.
     init(
         policy: AppPolicy, templates: Templates, metrics: AppMetrics, rate: Double, coalesceNanos: UInt64,
-        sendsDigest: Bool, removals: RemovalBrake.Limits, suspects: SuspectRule = SuspectRule(), clients: [Client]
+        sendsDigest: Bool, removals: RemovalBrake.Limits, suspects: SuspectRule = SuspectRule(), share: Double = 0.5,
+        clients: [Client]
     ) {
+        inHand = AppInHand(share: share)
         self.rate = RateBucket(perSecond: rate)
         brake = RemovalBrake(removals)
         self.suspects = suspects
@@ -86,6 +116,16 @@ final class AppContext {
         }
         if pushTopics.count < 64 { pushTopics.append((bundleID, value)) }
         return value
+    }
+
+    /// The client of that `Client.name`.
+    func client(named name: String) -> Client? { clients.first { $0.name == name } }
+
+    /// Pushes that wait for streams. A client in trouble does not count: its pushes wait in their slots, and the others go on.
+    var pushesAhead: Int {
+        var count = 0
+        for client in clients where !client.apns.isHeldUp { count += client.apns.waiting }
+        return count
     }
 
     /// The client for a token: of its environment, with the credential set that is chosen for it.

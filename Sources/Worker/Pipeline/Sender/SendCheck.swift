@@ -51,5 +51,7 @@ struct UnsentPush {
         case check(SendCheck.Verdict)
         /// It could never be sent; the APNs client says why.
         case unfit(PushFault)
+        /// It waits outside of memory.
+        case park(ParkCause, dueMs: Int64, client: String?)
     }
 }

@@ -17,12 +17,22 @@ final class Sender {
     let work: WorkTable
     private let apps: [AppContext]
     private var queues: DeviceQueues<DeviceRef>
+    /// What this shard has parked lately.
+    private let parked: ParkedDevices
 
     /// How old the last check may be; shorter than anyone can move a phone from one account to another.
     static let checkAfterNanos: UInt64 = 100_000_000
+    /// What APNs wants left alone for longer is parked.
+    static let holdNanos: UInt64 = 10_000_000_000
 
-    /// - Parameter occupancy: which devices the process's shards have a push out for; nil: there is one shard only.
-    init(_ shard: ShardContext, _ work: WorkTable, apps: [AppContext], occupancy: DeviceOccupancy?) {
+    /// - Parameters:
+    ///   - occupancy: which devices the process's shards have a push out for; nil: there is one shard only.
+    ///   - parked: what this shard has parked lately.
+    init(
+        _ shard: ShardContext, _ work: WorkTable, apps: [AppContext], occupancy: DeviceOccupancy?,
+        parked: ParkedDevices
+    ) {
+        self.parked = parked
         queues = DeviceQueues(sharing: occupancy)
         self.shard = shard
         self.work = work
@@ -43,19 +53,16 @@ final class Sender {
         queues.close()
     }
 
-    /// Pushes that wait for streams. An app whose APNs is away or refuses its credential does not count: its pushes wait
-    /// in their slots, and the other apps go on.
+    /// Pushes that wait for streams, without those of an app that is over its share: what comes more of it is parked.
     var pushesAhead: Int {
         var count = 0
-        for app in apps {
-            for client in app.clients where client.apns.isUsable { count += client.apns.waiting }
-        }
+        for app in apps where app.inHand.blockedNanos == nil { count += app.pushesAhead }
         return count
     }
 
     /// Pushes wait for an APNs that is away or refuses the credential.
     var waitsForAPNs: Bool {
-        apps.contains { $0.clients.contains { !$0.apns.isUsable && $0.apns.waiting > 0 } }
+        apps.contains { $0.clients.contains { $0.apns.isHeldUp && $0.apns.waiting > 0 } }
     }
 
     /// Pushes that wait for another one of their device.
@@ -180,6 +187,7 @@ final class Sender {
         else { return }
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
+        if let cause = parks(job, index, token) { return drop(device, cause) }
         if shard.nowNanos &- job.devices[index].checkedNanos > Self.checkAfterNanos, !TestBreak.isOn(.noRecheck) {
             return check(job, index, ticket: nil)
         }
@@ -197,6 +205,68 @@ final class Sender {
         case .closed: break
         case .unfit(let fault): drop(device, .unfit(fault))
         }
+    }
+
+    /// Why the push is parked rather than sent; nil: it goes.
+    private func parks(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> UnsentPush.Cause? {
+        guard job.mayPark else { return nil }
+        if !parked.isEmpty, let dueMs = parked.dueMs(job.devices[index].queueKey, readNanos: job.readNanos) {
+            return .park(.behind, dueMs: dueMs, client: nil)
+        }
+        guard let client = job.event.app.client(for: token), client.heldUpNanos != nil,
+            client.apns.queued >= shard.limits.probesMax,
+            client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)
+        else { return nil }
+        return .park(client.trouble, dueMs: shard.nowMs, client: client.name)
+    }
+
+    /// Once a second: what has waited for too long in a client in trouble, or for `limits.rate`, is parked.
+    ///
+    /// - Parameter isFull: whether the event lies in a partition whose window is full while several apps have records in it;
+    ///   what waits of it is parked at once.
+    func parkWhatWaits(_ isFull: (EventJob) -> Bool) {
+        let now = shard.nowNanos
+        for app in apps {
+            for client in app.clients {
+                client.look(nowNanos: now)
+                let isInTrouble = client.isInTrouble(shard.limits, nowNanos: now)
+                // Of a client that is only slow: where other apps wait behind its records.
+                let patience = shard.limits.patienceNanos * (isInTrouble ? 1 : 2)
+                if isInTrouble || (shard.limits.isShared && client.apns.queued > 0) {
+                    park(withdraw(from: client) { isOverdue($0, patience, isFull) }, of: client, isInTrouble)
+                }
+                guard isInTrouble else { continue }
+                let stalled = client.stalled
+                client.stalled = []
+                park(stalled, of: client, true)
+            }
+            parkPaced(app, isFull)
+        }
+    }
+
+    private func parkPaced(_ app: AppContext, _ isFull: (EventJob) -> Bool) {
+        let patience = 2 * shard.limits.patienceNanos
+        app.paced.removeAll { device in
+            guard isOverdue(device, patience, isFull) else { return false }
+            drop(device, .park(.rate, dueMs: shard.nowMs, client: nil))
+            return true
+        }
+    }
+
+    private func park(_ devices: [DeviceRef], of client: AppContext.Client, _ isInTrouble: Bool) {
+        let order = devices.sorted { (work.recipient($0.work)?.order ?? 0) < (work.recipient($1.work)?.order ?? 0) }
+        for device in order {
+            drop(device, .park(isInTrouble ? client.trouble : .share, dueMs: shard.nowMs, client: client.name))
+        }
+    }
+
+    private func isOverdue(
+        _ device: DeviceRef, _ patienceNanos: UInt64, _ isFull: (EventJob) -> Bool
+    ) -> Bool {
+        guard !device.isBadgeUpdate, let job = work.recipient(device.work), job.mayPark,
+            device.device < job.devices.count, !job.devices[device.device].machine.isParked
+        else { return false }
+        return shard.nowNanos &- job.devices[device.device].startedNanos > patienceNanos || isFull(job.event)
     }
 
     func drop(_ device: DeviceRef, _ cause: UnsentPush.Cause) {
@@ -233,18 +303,19 @@ final class Sender {
     func withdraw(_ isGoing: (WorkRef) -> Bool) -> [DeviceRef] {
         var withdrawn: [DeviceRef] = []
         for app in apps {
-            for client in app.clients {
-                let pushes = client.apns.withdrawUnsent { bits in
-                    guard let tag = Tag(bits), tag.stage == .push else { return false }
-                    return isGoing(tag.ref)
-                }
-                for push in pushes {
-                    guard let tag = Tag(push.tag) else { continue }
-                    withdrawn.append(DeviceRef(work: tag.ref, device: Int(tag.index)))
-                }
-            }
+            for client in app.clients { withdrawn += withdraw(from: client) { isGoing($0.work) } }
         }
         return withdrawn
+    }
+
+    private func withdraw(from client: AppContext.Client, _ isGoing: (DeviceRef) -> Bool) -> [DeviceRef] {
+        let pushes = client.apns.withdrawUnsent { bits in
+            guard let tag = Tag(bits), tag.stage == .push else { return false }
+            return isGoing(DeviceRef(work: tag.ref, device: Int(tag.index)))
+        }
+        return pushes.compactMap { push in
+            Tag(push.tag).map { DeviceRef(work: $0.ref, device: Int($0.index)) }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ final class ChangeJob {
 
     /// Which intake it came by, and its place in that one's ledger.
     let intake: Intake
-    let place: OffsetLedger.Slot
+    let place: RecordPlace
     /// Nil of a bad record.
     let app: AppContext?
     let eventID: String
@@ -26,18 +26,12 @@ final class ChangeJob {
     /// It lowered a badge that is to be told to devices.
     var owesClear = false
 
-    init(_ intake: Intake, _ place: OffsetLedger.Slot, _ task: Task, app: AppContext? = nil, eventID: String = "") {
+    init(_ intake: Intake, _ place: RecordPlace, _ task: Task, app: AppContext? = nil, eventID: String = "") {
         self.intake = intake
         self.place = place
         self.task = task
         self.app = app
         self.eventID = eventID
-    }
-
-    /// It came from `carillon.parked`.
-    var isOwed: Bool {
-        if case .owed = task { return true }
-        return false
     }
 
     /// Whose state it changes.

@@ -27,7 +27,7 @@ final class StateWatch {
             progress.advance(shard: shardIndex, toNanos: noted.nanos)
             self.noted = nil
         }
-        guard intake.isAssigned, let ends = intake.consumer.knownEnds() else { return }
+        guard intake.isAssigned, let ends = intake.knownEnds() else { return }
         noted = (nowNanos, ends)
     }
 }

@@ -34,16 +34,21 @@ final class UserStates {
     var hasRoom: Bool { changes.count < shard.limits.changesMax - shard.limits.pollBatch }
 
     func apply(
-        _ state: UserState, of event: borrowing Event, app: AppContext, _ intake: Intake, _ place: OffsetLedger.Slot
+        _ state: UserState, of event: borrowing Event, app: AppContext, _ intake: Intake, _ place: RecordPlace
     ) {
         let task = UserStateTask(
             app: event.app, sentMs: event.sentMs, nowMs: shard.nowMs, state: state,
             clearsOnRead: app.policy.clearOnRead)
-        begin(ChangeJob(intake, place, .state(task), app: app, eventID: event.id), isEmpty: task.isEmpty)
+        let job = ChangeJob(intake, place, .state(task), app: app, eventID: event.id)
+        if case .bind(let binding) = state.change, !app.policy.allows(topic: binding.token.topic) {
+            job.ref = changes.insert(job)
+            return conclude(job, .ignored(.otherTopic))
+        }
+        begin(job, isEmpty: task.isEmpty)
     }
 
     /// A claim that Redis refused when its recipient was pushed.
-    func pay(_ owed: OwedClaim, _ intake: Intake, _ place: OffsetLedger.Slot) {
+    func pay(_ owed: OwedClaim, _ intake: Intake, _ place: RecordPlace) {
         owedCount += 1
         begin(ChangeJob(intake, place, .owed(owed, isClaimed: false)), isEmpty: false)
     }
@@ -54,7 +59,7 @@ final class UserStates {
     }
 
     /// A bad record; `didSettle` follows once the dead-letter topic has it. Returns the tag for that.
-    func begin(rejected place: OffsetLedger.Slot, _ intake: Intake) -> UInt64 {
+    func begin(rejected place: RecordPlace, _ intake: Intake) -> UInt64 {
         let job = ChangeJob(intake, place, .rejected)
         job.ref = changes.insert(job)
         return job.tag(.deadLetter)

@@ -10,6 +10,10 @@ final class PipelineMetrics {
     let redisRetries: Counter
     let unclaimed: Counter
     let parked: Counter
+    let parkedWork: Counter
+    let parkedSettled: Counter
+    let tokenLoss: Gauge
+    let redisKeys: Gauge
     let rebalances: Counter
     let assignmentsLost: Counter
     let commits: Counter
@@ -48,12 +52,18 @@ final class PipelineMetrics {
             "redis_unclaimed_total", "Recipients decided while Redis took no writes: pushed without a badge.")
         parked = counter(
             "redis_owed_claims_total", "Claims that Redis refused, kept in carillon.parked until it takes them.")
+        parkedWork = counter("parked_total", "Records written to carillon.parked for work that is put off.")
+        parkedSettled = counter(
+            "parked_settled_total", "Records of carillon.parked that ended: worked on, paid, or written again.")
         rebalances = counter("kafka_rebalances_total", "Revocations of partitions.")
         assignmentsLost = counter("kafka_assignment_lost_total", "Partitions lost without notice.")
         commits = counter("kafka_commits_total", "Offset commits.", [("result", "ok")])
         commitFailures = counter("kafka_commits_total", "Offset commits.", [("result", "failed")])
         gaps = counter("kafka_gap_records_total", "Offsets passed over: retention was faster than this worker.")
         assignedPartitions = gauge("kafka_assigned_partitions", "Partitions of this process.")
+        redisKeys = gauge("redis_keys", "Keys of the database at the last look.", .max)
+        tokenLoss = gauge(
+            "token_loss", "1: Redis seems to have lost its tokens, and nobody ends as no_token.", .max)
         pausedPartitions = gauge("kafka_paused_partitions", "Partitions not being read for want of room.")
         lag = gauge("kafka_lag_records", "Records between what was read and the ends of the partitions.")
         pendingEvents = gauge("pending_events", "Records read whose offsets are not settled.")

@@ -92,4 +92,16 @@ struct PipelineLimits {
     /// How long events wait at most for the user state that stood there at assignment.
     var stateFirstNanos: UInt64 = 30_000_000_000
     var window = OffsetLedger.Limits()
+    /// A hold for a desktop that is longer is parked.
+    var holdMs: Int64 = 3_000
+    /// How long APNs must be away, or refuse the credential, until pushes are parked for it.
+    var troubleNanos: UInt64 = 3_000_000_000
+    /// How long a push waits in the client meanwhile, and for `limits.rate` ever.
+    var patienceNanos: UInt64 = 5_000_000_000
+    /// Pushes that wait in a client in trouble, to find out when it is over.
+    var probesMax = 32
+    /// Parked records that begin at a tenth of a second at most.
+    var parkedPerLook = 256
+    /// Several apps share the work in hand.
+    var isShared = false
 }

@@ -31,8 +31,12 @@ struct Tag: Equatable {
         case newestBase, newestSize
         // Pushes at APNs.
         case push, updatePush
-        // Records at the broker.
-        case record, delivery, deadLetter, parked, updateRecord, stateResult
+        // Records at the broker; `park` and `parkedEvent` are of work that is put off, `parked` of claims that are owed.
+        case record, delivery, deadLetter, parked, updateRecord, stateResult, park, parkedEvent
+        // FanOut: whether an earlier event of the conversation is parked.
+        case parkedBefore
+        // Pipeline: how many keys Redis has, and when an operator said that its loss is accepted.
+        case keyCount, lossAccepted
     }
 
     var ref: WorkRef

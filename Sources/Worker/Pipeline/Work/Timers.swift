@@ -55,6 +55,7 @@ enum DueItem {
     case pace(AppContext)
     case retryMembers(WorkRef)
     case retryOriginal(WorkRef)
+    case retryParked(WorkRef)
     case retryChange(WorkRef)
     /// A lowered badge has waited for others of its user, or is asked for again.
     case badgeUpdate(WorkRef)

@@ -18,21 +18,31 @@ final class WorkTable {
     func insert(_ update: BadgeUpdate) { update.ref = badgeUpdates.insert(update) }
     func remove(_ update: BadgeUpdate) { badgeUpdates.remove(update.ref) }
 
-    func insert(_ event: EventJob) { event.ref = events.insert(event) }
+    func insert(_ event: EventJob) {
+        event.ref = events.insert(event)
+        event.app.inHand.events += 1
+        event.app.inHand.bytes += event.raw.count
+    }
 
     /// A recipient of the event; the event is kept until the recipient is removed.
     func insert(_ job: RecipientJob) {
         job.ref = recipients.insert(job)
         job.event.openParts += 1
+        job.event.app.inHand.recipients += 1
     }
 
-    func remove(_ job: RecipientJob) { recipients.remove(job.ref) }
+    func remove(_ job: RecipientJob) {
+        recipients.remove(job.ref)
+        job.event.app.inHand.recipients -= 1
+    }
 
     /// One part less of the event is open. True: nothing of it is left to be done, and it is removed.
     func release(_ event: EventJob) -> Bool {
         event.openParts -= 1
         guard event.openParts == 0 else { return false }
         events.remove(event.ref)
+        event.app.inHand.events -= 1
+        event.app.inHand.bytes -= event.raw.count
         return true
     }
 }

@@ -3,7 +3,8 @@ import Redis
 /// A bind crosses slots: the owner of the token first, then the users. Whatever is left half done is refused by whoever
 /// compares a token with its owner before sending; so a push may be lost, none reaches a former owner.
 ///
-/// Owner record: `1 <version> <b|u> <length of uid> <uid><former owners, each as length:uid>`; `u`: unbound.
+/// Owner record: `1 <version> <b|u|d> <length of uid> <uid><former owners, each as length:uid>`; `u`: unbound, `d`: removed
+/// because of APNs' answer.
 extension StateScripts {
     /// KEYS owner, early unbinds. ARGV 1 version; 2 uid.
     /// Answer: `{0 stale | 1 owner | 2 was unbound before it came, former owners…}`.
@@ -27,8 +28,8 @@ extension StateScripts {
         if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then state = 'u' end
         local own = '1 ' .. ARGV[1] .. ' ' .. state .. ' ' .. #ARGV[2] .. ' ' .. ARGV[2] .. former
         redis.call('SET', KEYS[1], own)
-        if state == 'u' then redis.call('EXPIRE', KEYS[1], 2592000) end
-        local answer, at = {state == 'u' and 2 or 1}, 1
+        if state ~= 'b' then redis.call('EXPIRE', KEYS[1], 2592000) end
+        local answer, at = {state ~= 'b' and 2 or 1}, 1
         while at <= #former do
           local len, from = string.match(former, '^(%d+):()', at)
           if not len then break end
@@ -76,7 +77,7 @@ extension StateScripts {
 
     /// A token that its device replaced, or that APNs refused: unbound unless it was bound anew meanwhile.
     ///
-    /// KEYS owner. ARGV 1 version; 2 uid. Answer: 1 retired, 0 not its owner.
+    /// KEYS owner. ARGV 1 version; 2 uid; 3 `u` or `d`. Answer: 1 retired, 0 not its owner.
     static let retireOwner = RedisScript(
         """
         #!lua
@@ -84,7 +85,8 @@ extension StateScripts {
         if not cur then return 0 end
         local v, st, len, at = string.match(cur, '^1 (%d+) (%a) (%d+) ()')
         if v ~= ARGV[1] or string.sub(cur, at, at + len - 1) ~= ARGV[2] then return 0 end
-        redis.call('SET', KEYS[1], '1 ' .. v .. ' u ' .. len .. ' ' .. string.sub(cur, at), 'EX', 2592000)
+        if st == 'u' then return 1 end
+        redis.call('SET', KEYS[1], '1 ' .. v .. ' ' .. ARGV[3] .. ' ' .. len .. ' ' .. string.sub(cur, at), 'EX', 2592000)
         return 1
         """)
 

@@ -1,0 +1,146 @@
+/// Whether users have no tokens because Redis lost them: then nothing is decided of them, and reading stops.
+///
+/// Two signs are judged. The number of keys fell by half from one look to the next, over a restart of Redis or not: from then
+/// on nobody ends as `no_token` before it is explained. And the share of `no_token` among the newest decisions is far above
+/// that of the hour before: then Redis is looked at first. It is explained where the server is the one it was (`run_id`) and
+/// has its keys, once they are back, or by an operator. A machine without clock and server; one per shard.
+struct TokenLoss {
+    /// What a recipient without a token is to do.
+    enum Answer: Equatable {
+        case decide
+        /// It waits; Redis is asked for its keys now.
+        case ask
+        case wait
+    }
+
+    enum State: Equatable {
+        case calm
+        /// Redis is asked for its keys: it was restarted, or the share of `no_token` rose.
+        case asking(isSpike: Bool)
+        /// The keys are gone; nobody without a token was met yet.
+        case suspect
+        /// Nothing is read.
+        case stopped
+    }
+
+    private(set) var state = State.calm
+    /// Keys at the last look while all was well; nil: not looked yet.
+    private var keys: Int64?
+    /// Keys that must be back.
+    private var lostFrom: Int64 = 0
+    private var calmUntilMs: Int64 = .min
+    private var newest: [Bool] = []
+    private var nextNewest = 0
+    private var minutes: [Minute] = []
+
+    private struct Minute {
+        var number: Int64
+        var decided = 0
+        var without = 0
+    }
+
+    private static let newestMax = 100
+    private static let newestMin = 40
+    /// Decisions of the hour before without which nothing can be said of it.
+    private static let hourMin = 200
+    private static let shareMin = 0.5
+    private static let times = 4.0
+    /// Fewer keys say nothing.
+    private static let keysMin: Int64 = 50
+    private static let hourMs: Int64 = 3_600_000
+    private static let calmMs: Int64 = 600_000
+
+    /// What is logged and shown; nil: all is well.
+    var isStopped: Bool { state == .stopped }
+
+    // MARK: Decisions
+
+    /// A recipient was decided about whom an alert would reach.
+    mutating func decided(hasToken: Bool, nowMs: Int64) -> Answer {
+        if hasToken {
+            note(false, nowMs)
+            return .decide
+        }
+        switch state {
+        case .stopped, .asking: return .wait
+        case .suspect:
+            state = .stopped
+            return .ask
+        case .calm:
+            note(true, nowMs)
+            guard nowMs >= calmUntilMs, isSpike(nowMs) else { return .decide }
+            state = .asking(isSpike: true)
+            return .ask
+        }
+    }
+
+    private mutating func note(_ isWithout: Bool, _ nowMs: Int64) {
+        if newest.count < Self.newestMax {
+            newest.append(isWithout)
+        } else {
+            newest[nextNewest] = isWithout
+            nextNewest = (nextNewest + 1) % Self.newestMax
+        }
+        let number = nowMs / 60_000
+        if minutes.last?.number != number {
+            minutes.append(Minute(number: number))
+            minutes.removeAll { $0.number <= number - 60 }
+        }
+        let last = minutes.count - 1
+        minutes[last].decided += 1
+        if isWithout { minutes[last].without += 1 }
+    }
+
+    private func isSpike(_ nowMs: Int64) -> Bool {
+        guard newest.count >= Self.newestMin else { return false }
+        let recent = newest.count { $0 }
+        // The newest are among the hour's last; they are taken out of it.
+        let decided = minutes.reduce(0) { $0 + $1.decided } - newest.count
+        let without = minutes.reduce(0) { $0 + $1.without } - recent
+        guard decided >= Self.hourMin else { return false }
+        let share = Double(recent) / Double(newest.count)
+        return share >= Self.shareMin && share >= Self.times * Double(max(0, without)) / Double(decided)
+    }
+
+    // MARK: Keys
+
+    /// The link leads to another server process than before, by its `run_id`: what it has is to be seen first.
+    mutating func serverChanged() { if state == .calm { state = .asking(isSpike: false) } }
+
+    /// Redis was looked at: once a second, and whenever it is asked for.
+    mutating func looked(keys found: Int64, nowMs: Int64) {
+        switch state {
+        case .suspect, .stopped:
+            if found >= lostFrom / 5 * 4 { goOn(keys: found, nowMs) }
+        case .calm, .asking:
+            if let keys, keys >= Self.keysMin, found < keys / 2 {
+                lostFrom = keys
+                state = state == .asking(isSpike: true) ? .stopped : .suspect
+                return
+            }
+            keys = found
+            switch state {
+            case .asking(isSpike: true): goOn(keys: found, nowMs)
+            case .asking(isSpike: false): state = .calm
+            case .calm, .suspect, .stopped: break
+            }
+        }
+    }
+
+    /// Redis does not tell how many keys it has: a spike is then for an operator to explain.
+    mutating func couldNotLook() {
+        guard case .asking(let isSpike) = state else { return }
+        lostFrom = .max
+        state = isSpike ? .stopped : .calm
+    }
+
+    /// An operator says that it is well, or it was explained: what is without a token ends so.
+    mutating func goOn(keys found: Int64?, _ nowMs: Int64) {
+        state = .calm
+        keys = found
+        newest = []
+        nextNewest = 0
+        minutes = []
+        calmUntilMs = nowMs &+ Self.calmMs
+    }
+}

@@ -1,0 +1,163 @@
+import Digits
+import EventLoop
+import PushCore
+import Telemetry
+
+/// What waits for longer than memory should hold it: its device is parked, and the recipient as soon as nothing else of him is
+/// in hand.
+extension Dispatcher {
+    /// The device's push waits outside of memory from now on. What waits behind it in its queue is parked in its turn.
+    func park(_ job: RecipientJob, _ index: Int, _ cause: ParkCause, dueMs: Int64, client: String? = nil) {
+        let left = job.devices[index].machine.park()
+        guard left != .nothing else { return }
+        job.devices[index].check = nil
+        let parking = job.parking ?? RecipientParking()
+        job.parking = parking
+        parking.waits.removeAll { $0.device == index }
+        parking.waits.append(
+            RecipientParking.Wait(
+                device: index, cause: cause, dueMs: min(dueMs, job.event.expiresAtMs), client: client))
+        if cause != .desktopFirst {
+            let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: job.devices[index].route.device)
+            self.parking.devices.note(key, dueMs: dueMs, nowNanos: shard.nowNanos)
+        }
+        let merged = job.devices[index].merged.take()
+        if let merged { follow(merged, .parked) }
+        if left == .openAndDeviceFree { sender.leaveQueue(job.devices[index].queueKey) }
+    }
+
+    /// A partition's window is full, and several apps have records in it: what only waits for its device is parked.
+    func parkQueued(_ isFull: (EventJob) -> Bool) {
+        work.recipients.forEach { job in
+            guard job.event.parked == nil, isFull(job.event), job.mayPark, job.machine.phase == .open else { return }
+            var hasParked = false
+            for index in job.devices.indices where job.devices[index].machine.isQueued {
+                park(job, index, .share, dueMs: shard.nowMs)
+                hasParked = true
+            }
+            if hasParked { conclude(job) }
+        }
+    }
+
+    /// An earlier push of the device is parked: this one must not overtake it. Nil: none is.
+    func parkedDueMs(_ job: RecipientJob, device: String, _ candidate: Candidate) -> Int64? {
+        guard job.mayPark else { return nil }
+        if job.event.parked == nil,
+            let noted = candidate.recipient.parked.first(where: { $0.device.isSame(as: device) })
+        {
+            return max(noted.dueMs, shard.nowMs)
+        }
+        if parking.devices.isEmpty { return nil }
+        let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device)
+        return parking.devices.dueMs(key, readNanos: job.readNanos)
+    }
+
+    /// An earlier event of the user was parked whole: so is this one, before it is decided about. False: none was.
+    func parksWhole(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
+        guard !job.flags.contains(.decided), job.event.digest == nil,
+            let dueMs = parkedDueMs(job, device: "", candidate), job.machine.decided()
+        else { return false }
+        noteDecided(job)
+        job.candidate = nil
+        write(job, waits: [RecipientParking.Wait(device: -1, cause: .behind, dueMs: dueMs)])
+        return true
+    }
+
+    /// All that is open of the recipient waits to be parked: now it is.
+    func parkIfAllWaits(_ job: RecipientJob) {
+        guard let parking = job.parking, job.machine.phase == .open, job.machine.openDevices > 0 else { return }
+        guard job.devices.allSatisfy({ $0.machine.isParked || !$0.machine.isOpen }) else { return }
+        let waits = parking.waits.filter { job.devices[$0.device].machine.isParked }
+        if waits.isEmpty { return }
+        for wait in waits {
+            let device = job.devices[wait.device].route.device
+            // Told once, however often it parks again.
+            if !parking.returned.containsSame(device) {
+                var record = OutcomeRecord(
+                    uid: job.uid, device: device, verdict: .parked, reason: wait.cause.rawValue)
+                record.pushID = job.devices[wait.device].pushID
+                recorder.write(record, of: job)
+            }
+        }
+        write(job, waits: waits)
+    }
+
+    private func write(_ job: RecipientJob, waits: [RecipientParking.Wait]) {
+        let event = job.event
+        job.machine.leaveUnmarked()
+        job.flags.remove(.owesClaim)
+        var record = parkedRecord(of: job, waits)
+        // After `devices` were read: from now on they are another's.
+        for wait in waits where wait.device >= 0 { _ = job.devices[wait.device].machine.replace() }
+        for wait in waits where wait.device >= 0 { job.machine.deviceEnded() }
+        // Nothing more is done about him here: who reads the record may be faster than the broker's answer.
+        for twin in claims.releaseKey(job) { twinEnded(twin) }
+        defer { conclude(job) }
+        // A digest is told anew at the end of its lease.
+        guard event.digest == nil else { return event.isHandedBack = true }
+        guard let work = event.parked, work.record.uid != nil else {
+            job.machine.recordSent()
+            return parking.park(record, tag: job.tag(.park))
+        }
+        // It came from the topic: it goes back to its place in the wheel, with what has changed.
+        record.writtenMs = work.record.writtenMs
+        work.record = record
+        work.parksAgain = true
+        parking.noteDevices(of: record, isAgain: true)
+    }
+
+    private func parkedRecord(of job: RecipientJob, _ waits: [RecipientParking.Wait]) -> ParkedRecord {
+        let event = job.event
+        let first = waits.min { $0.dueMs < $1.dueMs }
+        var record = ParkedRecord(
+            app: event.app.id, uid: job.uid, raw: event.raw, cause: first?.cause ?? .behind,
+            dueMs: first?.dueMs ?? shard.nowMs, writtenMs: shard.nowMs,
+            id: event.subject.kind.rawValue + event.subject.id)
+        record.kafkaMs = event.origin?.kafkaMs ?? 0
+        record.client = first?.client
+        record.devices = waits.compactMap { $0.device < 0 ? nil : job.devices[$0.device].route.device }
+        record.done = job.parking?.done ?? []
+        for device in job.devices where device.machine.phase == .ended && !record.done.containsSame(device.route.device)
+        {
+            record.done.append(device.route.device)
+        }
+        record.holdUntilMs = job.parking?.holdUntilMs
+        record.flags = job.flags.intersection(.keptWhileParked).rawValue
+        record.suspects = job.suspects.map {
+            ParkedRecord.Suspect(device: $0.device, epoch: $0.connectionEpoch)
+        }
+        record.trace = job.trace?.bytes ?? []
+        return record
+    }
+
+    /// The broker will never take the record: the recipient stays in memory, and all is read anew.
+    func stay(_ ref: WorkRef) {
+        guard let job = work.recipient(ref) else { return }
+        _ = job.machine.recordAcknowledged()
+        job.machine.unpark()
+        job.flags.insert(.staysInMemory)
+        decideAgain(job)
+    }
+
+    /// Devices that came back from the topic and have no way any more: each gets its end.
+    func endReturnedWithoutRoute(_ job: RecipientJob) {
+        guard let parking = job.parking, !parking.returned.isEmpty else { return }
+        for device in parking.returned where !job.hasRoute(to: device) && !parking.done.containsSame(device) {
+            endReturned(job, device, .suppressed, .tokenMoved)
+        }
+    }
+
+    /// One verdict for each device that came back; false: none did, so that the verdict is the user's.
+    func endReturned(_ job: RecipientJob, _ verdict: Verdict, _ reason: Reason) -> Bool {
+        guard let parking = job.parking, !parking.returned.isEmpty else { return false }
+        for device in parking.returned where !parking.done.containsSame(device) {
+            endReturned(job, device, verdict, reason)
+        }
+        return true
+    }
+
+    private func endReturned(_ job: RecipientJob, _ device: String, _ verdict: Verdict, _ reason: Reason) {
+        job.parking?.done.append(device)
+        recorder.write(OutcomeRecord(uid: job.uid, device: device, verdict: verdict, reason: reason), of: job)
+    }
+}

@@ -1,0 +1,25 @@
+/// Why work is put off to `carillon.parked`; also the reason of its `parked` record in `push.results`.
+enum ParkCause: String, Sendable, CaseIterable {
+    /// APNs refuses the credential.
+    case credential
+    /// APNs cannot be reached, or says that it is unavailable.
+    case unavailable
+    /// APNs asked for more patience than memory should hold (Retry-After, 429, 500, 503).
+    case retryAfter = "retry_after"
+    /// The user's desktop comes first.
+    case desktopFirst = "desktop_first"
+    /// The app's pushes per second (`limits.rate`).
+    case rate
+    /// The app's part of the work in hand (`limits.share`).
+    case share
+    /// An earlier push of the device, or an earlier event of the user or conversation, is parked.
+    case behind
+
+    /// It is over when a state of this worker is: the time in the record is when to look first.
+    var isStateOfApp: Bool {
+        switch self {
+        case .credential, .unavailable, .rate, .share: true
+        case .retryAfter, .desktopFirst, .behind: false
+        }
+    }
+}

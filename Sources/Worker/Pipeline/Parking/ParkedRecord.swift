@@ -1,0 +1,134 @@
+import Digits
+import JSON
+import PushCore
+
+/// One record of `carillon.parked` that is to be worked on later: an event, or what one recipient of it has still open.
+///
+/// A line of JSON, and after it the bytes of the event as they came. The format is this worker's own. Whoever reads it goes
+/// on as after a crash: the claim says what was counted and accepted, `done` which devices have their record.
+struct ParkedRecord: Sendable, Equatable {
+    var app: String
+    /// Whose push it is; nil: the event with all its recipients.
+    var uid: String?
+    /// The event as it was read from its topic.
+    var raw: [UInt8]
+    var cause: ParkCause
+    /// It is looked at again then, Unix ms.
+    var dueMs: Int64
+    /// When it was written, Unix ms.
+    var writtenMs: Int64
+    /// The broker's timestamp of the event, Unix ms; 0: it gave none.
+    var kafkaMs: Int64 = 0
+    /// What tells it from the user's other records: kind and id of what is deduplicated.
+    var id: String
+    /// With `uid` nil, the conversation.
+    var conversation = ""
+    /// The APNs client whose trouble it waits out, as `AppContext.Client.name`; nil: it waits for something else.
+    var client: String?
+    /// Devices that wait; empty: nothing was decided yet.
+    var devices: [String] = []
+    /// Devices that have their final record.
+    var done: [String] = []
+    /// The end of the hold for a desktop, Unix ms; nil: none is held.
+    var holdUntilMs: Int64?
+    /// `RecipientJob.Flags` that hold for later rounds.
+    var flags: UInt32 = 0
+    var suspects: [Suspect] = []
+    /// What the trace holds so far (`TraceBytes`).
+    var trace: [UInt8] = []
+    /// Of a record that was written again for want of room: by whom, so that this one knows it when it reads it.
+    var mover: String?
+
+    struct Suspect: Sendable, Equatable {
+        var device: String
+        var epoch: Int64
+    }
+
+    /// Larger events stay in memory: with the line before it the record might be over the broker's limit.
+    static let rawMax = 900_000
+    private static let headMax = 1 << 20
+
+    /// What records of one user, or of one conversation, have in common.
+    var key: String { app + (uid ?? conversation) }
+
+    var bytes: [UInt8] {
+        var writer = JSONWriter(reservingCapacity: 512 + raw.count)
+        writer.beginObject()
+        writer.member("v", 1)
+        writer.member("park", cause.rawValue)
+        writer.member("app", app)
+        writer.member("uid", ifPresent: uid)
+        writer.member("id", id)
+        if uid == nil { writer.member("conv", conversation) }
+        writer.member("due_ms", dueMs)
+        writer.member("at_ms", writtenMs)
+        if kafkaMs > 0 { writer.member("kafka_ms", kafkaMs) }
+        writer.member("client", ifPresent: client)
+        writer.texts("devices", devices)
+        writer.texts("done", done)
+        if let holdUntilMs { writer.member("hold_ms", holdUntilMs) }
+        if flags != 0 { writer.member("flags", Int64(flags)) }
+        if !suspects.isEmpty {
+            writer.key("suspects")
+            writer.beginObject()
+            for suspect in suspects {
+                writer.key(escaping: suspect.device)
+                writer.int(suspect.epoch)
+            }
+            writer.endObject()
+        }
+        if !trace.isEmpty { writer.member("trace", Hex.string(trace)) }
+        writer.member("mover", ifPresent: mover)
+        writer.endObject()
+        return writer.bytes + [UInt8(ascii: "\n")] + raw
+    }
+
+    init(
+        app: String, uid: String?, raw: [UInt8], cause: ParkCause, dueMs: Int64, writtenMs: Int64, id: String
+    ) {
+        self.app = app
+        self.uid = uid
+        self.raw = raw
+        self.cause = cause
+        self.dueMs = dueMs
+        self.writtenMs = writtenMs
+        self.id = id
+    }
+
+    /// Nil: no record of this format.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
+            let tree = try? JSONTree(
+                parsing: UnsafeRawBufferPointer(rebasing: bytes[..<end]), maxBytes: Self.headMax, maxDepth: 4),
+            tree["v"]?.int == 1, let cause = tree["park"]?.string.flatMap(ParkCause.init(rawValue:)),
+            let app = tree["app"]?.string, let id = tree["id"]?.string, let dueMs = tree["due_ms"]?.int,
+            let writtenMs = tree["at_ms"]?.int
+        else { return nil }
+        self.init(
+            app: app, uid: tree["uid"]?.string, raw: Array(bytes[bytes.index(after: end)...]), cause: cause,
+            dueMs: dueMs, writtenMs: writtenMs, id: id)
+        conversation = tree["conv"]?.string ?? ""
+        kafkaMs = tree["kafka_ms"]?.int ?? 0
+        client = tree["client"]?.string
+        devices = tree["devices"]?.array?.compactMap(\.string) ?? []
+        done = tree["done"]?.array?.compactMap(\.string) ?? []
+        holdUntilMs = tree["hold_ms"]?.int
+        flags = UInt32(truncatingIfNeeded: tree["flags"]?.int ?? 0)
+        suspects =
+            tree["suspects"]?.members?.compactMap { member in
+                member.value.int.map { Suspect(device: member.key, epoch: $0) }
+            } ?? []
+        trace = tree["trace"]?.string.flatMap { Hex.bytes($0.utf8) } ?? []
+        mover = tree["mover"]?.string
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func texts(_ name: StaticString, _ texts: [String]) {
+        if texts.isEmpty { return }
+        key(name)
+        beginArray()
+        for text in texts { string(text) }
+        endArray()
+    }
+}

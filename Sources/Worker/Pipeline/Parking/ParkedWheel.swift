@@ -1,0 +1,181 @@
+import Kafka
+import PushCore
+
+/// What was read from `carillon.parked` and waits for its time, or for the end of its app's trouble.
+///
+/// A machine without clock and server. Records of one user, or of one conversation, begin in the order of their events: an
+/// event that was parked as it came may lie in the topic before an earlier one that was parked on its way. Held ones stand apart, since a message that comes when the desktop is gone does not wait for them. Bounded by the
+/// ledger of the topic: what is in the wheel is unsettled.
+struct ParkedWheel {
+    /// App and user, or app and conversation, hashed: two that share one would only wait for each other.
+    typealias Key = UInt64
+
+    private struct Line {
+        /// Those that wait, in the order of their events, of one time in that in which they were read.
+        var waiting: [ParkedWork] = []
+        /// Those that were begun and have not ended.
+        var begun = 0
+        /// When it is looked at next, Unix ms; nil: nothing of it waits.
+        var plannedMs: Int64?
+    }
+
+    private var lines: [Key: Line] = [:]
+    private var due = DueQueue<Key>()
+    private var nextNumber: UInt64 = 0
+    private(set) var count = 0
+    /// Lines that were written again for want of room, by the mark of their first record: what is read of them before it comes
+    /// after it.
+    private var moved: [Key: String] = [:]
+
+    static func key(_ record: ParkedRecord) -> Key {
+        var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x7061_726b_6564_3031)
+        hash.update(lengthThen: record.app)
+        hash.update(lengthThen: record.uid ?? record.conversation)
+        hash.update(word: (record.uid == nil ? 2 : 0) | (record.cause == .desktopFirst ? 1 : 0))
+        return hash.finish().0
+    }
+
+    /// Unix ms of the next look; nil: nothing waits.
+    var nextMs: Int64? { due.earliest.map { Int64(clamping: $0) } }
+
+    /// A record was read. False: records before it were written again, so it must be as well.
+    mutating func read(_ work: ParkedWork) -> Bool {
+        let key = Self.key(work.record)
+        if let mark = moved[key] {
+            guard work.record.mover == mark else { return false }
+            moved[key] = nil
+        }
+        work.number = nextNumber
+        nextNumber &+= 1
+        insert(work, key)
+        return true
+    }
+
+    /// A record that was begun parks again: it keeps its place.
+    mutating func putBack(_ work: ParkedWork) {
+        let key = Self.key(work.record)
+        // Its cause may be another one than when it was begun.
+        leave(work.line)
+        insert(work, key)
+    }
+
+    /// A record that was begun has ended.
+    mutating func ended(_ work: ParkedWork) { leave(work.line) }
+
+    private mutating func leave(_ key: Key) {
+        lines[key]?.begun -= 1
+        drop(key)
+    }
+
+    private mutating func drop(_ key: Key) {
+        if let line = lines[key], line.waiting.isEmpty, line.begun <= 0 { lines[key] = nil }
+    }
+
+    private mutating func insert(_ work: ParkedWork, _ key: Key) {
+        work.line = key
+        var line = lines[key] ?? Line()
+        let place = line.waiting.firstIndex { work.isBefore($0) } ?? line.waiting.count
+        line.waiting.insert(work, at: place)
+        lines[key] = line
+        count += 1
+        plan(key)
+    }
+
+    private mutating func plan(_ key: Key, notBefore floorMs: Int64 = 0) {
+        guard let line = lines[key], let first = line.waiting.first else { return }
+        let dueMs = max(0, first.record.dueMs, floorMs)
+        if let plannedMs = line.plannedMs, plannedMs <= dueMs { return }
+        lines[key]?.plannedMs = dueMs
+        due.insert(key, dueNanos: UInt64(dueMs))
+    }
+
+    /// The next record whose time has come. One that its app's state still holds up is looked at again a second later.
+    ///
+    /// - Parameter mayBegin: asked once for each record that is due.
+    mutating func next(nowMs: Int64, mayBegin: (ParkedRecord) -> Bool) -> ParkedWork? {
+        while let key = due.popDue(nowNanos: UInt64(max(0, nowMs))) {
+            lines[key]?.plannedMs = nil
+            guard let work = lines[key]?.waiting.first else {
+                drop(key)
+                continue
+            }
+            guard work.record.dueMs <= nowMs else {
+                plan(key)
+                continue
+            }
+            guard mayBegin(work.record) else {
+                plan(key, notBefore: nowMs &+ Self.lookMs)
+                continue
+            }
+            lines[key]?.waiting.removeFirst()
+            lines[key]?.begun += 1
+            count -= 1
+            plan(key)
+            return work
+        }
+        return nil
+    }
+
+    private static let lookMs: Int64 = 1000
+    /// A record is written again at most once in so long.
+    static let moveAfterMs: Int64 = 30_000
+
+    /// Takes out whole lines of these partitions, oldest first, that are to be written again behind what came since: nothing of
+    /// them is begun, and all of them lie in the topic for long enough.
+    ///
+    /// - Parameter mark: names this call among all of all workers.
+    mutating func move(
+        from partitions: Set<TopicPartition>, atMost limit: Int, nowMs: Int64, mark: String
+    ) -> [ParkedWork] {
+        let old = lines.filter { _, line in
+            guard line.begun == 0, let first = line.waiting.first, partitions.contains(first.partition) else {
+                return false
+            }
+            return line.waiting.allSatisfy { nowMs &- $0.record.writtenMs >= Self.moveAfterMs }
+        }
+        let order = old.sorted { ($0.value.waiting.first?.number ?? 0) < ($1.value.waiting.first?.number ?? 0) }
+        var taken: [ParkedWork] = []
+        for (key, line) in order where taken.count < limit {
+            lines[key]?.waiting = []
+            drop(key)
+            count -= line.waiting.count
+            for work in line.waiting { work.record.mover = nil }
+            line.waiting.first?.record.mover = mark
+            moved[key] = mark
+            taken += line.waiting
+        }
+        return taken
+    }
+
+    /// These partitions go to another owner, who reads from what is committed.
+    mutating func forget(_ partitions: (TopicPartition) -> Bool) {
+        for (key, line) in lines where line.waiting.contains(where: { partitions($0.partition) }) {
+            let before = line.waiting.count
+            lines[key]?.waiting.removeAll { partitions($0.partition) }
+            count -= before - (lines[key]?.waiting.count ?? 0)
+            drop(key)
+        }
+    }
+}
+
+/// A record of `carillon.parked` in hand, from its reading to the settling of its offset.
+final class ParkedWork {
+    var record: ParkedRecord
+    let partition: TopicPartition
+    let place: RecordPlace
+    /// Place among all that this shard read from the topic.
+    var number: UInt64 = 0
+    var line: ParkedWheel.Key = 0
+    /// What was begun of it parks again.
+    var parksAgain = false
+
+    func isBefore(_ other: ParkedWork) -> Bool {
+        (record.kafkaMs, number) < (other.record.kafkaMs, other.number)
+    }
+
+    init(_ record: ParkedRecord, partition: TopicPartition, place: RecordPlace) {
+        self.record = record
+        self.partition = partition
+        self.place = place
+    }
+}

@@ -1,0 +1,203 @@
+import EventLoop
+import Kafka
+import PushCore
+import Telemetry
+
+/// Work put off to `carillon.parked`, past its time in memory: an app whose APNs is away, refuses the credential or asks for
+/// patience, long holds for a desktop, and what an app has over its share of the work in hand.
+///
+/// A record is settled where it came from once the broker has it parked. Whoever reads it keeps it in a wheel until its time
+/// has come and its app's trouble is over, and goes on as after a crash: the claim and the record tell what was done.
+/// Records that begin lie in `due`, those that the broker would not take in `refused`.
+final class Parking {
+    let due = Tray<ParkedWork>()
+    /// Events that stay in memory after all.
+    let refused = Tray<ReceivedRecord>()
+    let devices = ParkedDevices()
+    private let shard: ShardContext
+    private let outbox: Outbox
+    private let topic: OutTopic
+    private let intake: Intake
+    private var wheel = ParkedWheel()
+    private var pending: SlotTable<Pending>
+    private var moves: UInt64 = 0
+    private let mark = UInt64.random(in: 0 ... .max)
+
+    /// A record on its way to the broker, whose offset is settled once it is there.
+    private final class Pending {
+        let intake: Intake
+        let place: RecordPlace
+        let partition: TopicPartition
+        /// What is begun after all where the broker does not take it.
+        let record: ReceivedRecord?
+        let work: ParkedWork?
+
+        init(_ intake: Intake, _ origin: EventJob.Origin, record: ReceivedRecord) {
+            self.intake = intake
+            place = origin.place
+            partition = origin.partition
+            self.record = record
+            work = nil
+        }
+
+        init(_ intake: Intake, _ work: ParkedWork) {
+            self.intake = intake
+            place = work.place
+            partition = work.partition
+            record = nil
+            self.work = work
+        }
+    }
+
+    private static let pendingMax = 4_096
+    private static let movedPerTick = 2_000
+
+    /// - Parameter intake: that reads the topic.
+    init(_ shard: ShardContext, outbox: Outbox, topic: OutTopic, intake: Intake) {
+        self.shard = shard
+        self.outbox = outbox
+        self.topic = topic
+        self.intake = intake
+        pending = SlotTable(capacity: 1 << 20)
+    }
+
+    /// Records in hand that wait for their time, or for the broker.
+    var count: Int { wheel.count + pending.count }
+
+    /// The broker keeps up.
+    var hasRoom: Bool { pending.count < Self.pendingMax }
+
+    // MARK: Out
+
+    /// An event is parked before anything was done about it; `didSettle` follows.
+    func park(_ record: ReceivedRecord, as parked: ParkedRecord, _ intake: Intake) {
+        let waiting = Pending(intake, record.origin, record: record)
+        send(parked, tag: Tag(pending.insert(waiting), .parkedEvent).bits)
+        note(parked, of: "")
+    }
+
+    /// A recipient is parked with the devices that wait; the tag is his.
+    func park(_ record: ParkedRecord, tag: UInt64) {
+        send(record, tag: tag)
+        noteDevices(of: record, isAgain: false)
+    }
+
+    private func send(_ record: ParkedRecord, tag: UInt64) {
+        shard.metrics.parkedWork.add()
+        outbox.sendRaw(topic, key: Array(record.key.utf8), value: record.bytes, headers: [], tag: tag)
+    }
+
+    /// Later ones of the device, user or conversation see that this one is before them. Best effort: where Redis takes it not,
+    /// only the order is lost.
+    func noteDevices(of record: ParkedRecord, isAgain: Bool) {
+        if record.cause == .desktopFirst { return }
+        for device in record.devices { note(record, of: device, isAgain: isAgain) }
+        if record.devices.isEmpty { note(record, of: "", isAgain: isAgain) }
+    }
+
+    private func note(_ record: ParkedRecord, of device: String, isAgain: Bool = false) {
+        guard let uid = record.uid else {
+            try? shard.store.noteParked(
+                app: record.app, conversation: record.conversation, dueMs: record.dueMs, id: record.id,
+                tag: Tag.noteBits)
+            return
+        }
+        devices.note(
+            DeviceKey.make(app: record.app, uid: uid, device: device), dueMs: record.dueMs, nowNanos: shard.nowNanos)
+        try? shard.store.noteParked(
+            app: record.app, uid: uid, device: device, dueMs: record.dueMs, id: record.id, isAgain: isAgain,
+            tag: Tag.noteBits)
+    }
+
+    /// The broker has the record.
+    func didSettle(_ ref: WorkRef) {
+        guard let waiting = pending.find(ref) else { return }
+        pending.remove(ref)
+        waiting.intake.settle(waiting.place)
+        waiting.intake.completeRevocationIfOver()
+    }
+
+    /// The broker will never take the record.
+    func didGiveUp(_ ref: WorkRef) {
+        guard let waiting = pending.find(ref) else { return }
+        pending.remove(ref)
+        if let work = waiting.work { return wheel.putBack(work) }
+        if let record = waiting.record { refused.append(record) }
+        shard.requestTurn()
+    }
+
+    // MARK: In
+
+    /// A parked record was read.
+    func read(_ record: ParkedRecord, _ origin: EventJob.Origin) {
+        let work = ParkedWork(record, partition: origin.partition, place: origin.place)
+        if !wheel.read(work) { moveBehind(work) }
+    }
+
+    private func moveBehind(_ work: ParkedWork) {
+        work.record.writtenMs = shard.nowMs
+        send(work.record, tag: Tag(pending.insert(Pending(intake, work)), .parkedEvent).bits)
+    }
+
+    /// Begins what is due, as far as there is room and its app's state lets it.
+    func look(atMost limit: Int, mayBegin: (ParkedRecord) -> Bool) {
+        var left = limit
+        while left > 0, let work = wheel.next(nowMs: shard.nowMs, mayBegin: mayBegin) {
+            left -= 1
+            due.append(work)
+        }
+        if !due.isEmpty { shard.requestTurn() }
+    }
+
+    /// What was begun of the record has ended, or parks again.
+    func end(_ work: ParkedWork) {
+        if work.parksAgain {
+            work.parksAgain = false
+            return wheel.putBack(work)
+        }
+        wheel.ended(work)
+        forget(work.record)
+        intake.settle(work.place)
+    }
+
+    /// The record is another owner's, or goes to the dead-letter topic, which settles it.
+    func drop(_ work: ParkedWork) { wheel.ended(work) }
+
+    private func forget(_ record: ParkedRecord) {
+        guard let uid = record.uid else {
+            try? shard.store.forgetParked(
+                app: record.app, conversation: record.conversation, id: record.id, tag: Tag.noteBits)
+            return
+        }
+        if record.cause == .desktopFirst { return }
+        for device in record.devices.isEmpty ? [""] : record.devices {
+            try? shard.store.forgetParked(app: record.app, uid: uid, device: device, id: record.id, tag: Tag.noteBits)
+        }
+    }
+
+    /// Once a second: where a partition's window is full, what has waited for long is written again behind the others, so that
+    /// they come to their turn.
+    func tick() {
+        devices.sweep(nowNanos: shard.nowNanos)
+        let full = intake.fullParkedPartitions
+        guard !full.isEmpty, hasRoom else { return }
+        moves &+= 1
+        let works = wheel.move(
+            from: full, atMost: Self.movedPerTick, nowMs: shard.nowMs, mark: "\(mark)-\(moves)")
+        for work in works { moveBehind(work) }
+    }
+
+    // MARK: Rebalances
+
+    /// These partitions go to another owner.
+    func handBack(_ isGoing: (TopicPartition) -> Bool) { wheel.forget(isGoing) }
+
+    /// Records of these partitions are on their way to the broker.
+    func hasWork(of partitions: Set<TopicPartition>, _ intake: Intake) -> Bool {
+        var hasWork = false
+        if pending.count > 0 {
+            pending.forEach { if $0.intake === intake, partitions.contains($0.partition) { hasWork = true } }
+        }
+        return hasWork
+    }
+}

@@ -1,0 +1,115 @@
+import APNs
+import EventLoop
+import Kafka
+import PushCore
+import Telemetry
+
+/// What is parked as it comes, and what comes back.
+extension Pipeline {
+    /// Of an app that has its share of the work in hand, more is parked. False: the event begins.
+    func parks(_ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ app: AppContext) -> Bool {
+        guard app.inHand.isFull(shard.limits), raw.count <= ParkedRecord.rawMax else { return false }
+        return park(record, event, raw, .share, dueMs: shard.nowMs)
+    }
+
+    private func park(
+        _ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ cause: ParkCause, dueMs: Int64
+    ) -> Bool {
+        var parked = ParkedRecord(
+            app: event.app, uid: nil, raw: raw, cause: cause, dueMs: dueMs, writtenMs: shard.nowMs, id: "")
+        parked.kafkaMs = record.origin.kafkaMs
+        switch event.body {
+        case .userState: return false
+        case .message(let message):
+            let kind: PairKind = message.value.kind == .revoke ? .revoke : .message
+            parked.id = kind.rawValue + message.value.msgID
+            parked.conversation = message.value.conversation.id
+            parked.uid = message.value.to.uids.flatMap { $0.count == 1 ? $0.first : nil }
+        case .liveActivity(let activity):
+            parked.id = PairKind.liveActivity.rawValue + event.id
+            parked.uid = !activity.isForAllBound && activity.uids.count == 1 ? activity.uids.first : nil
+        }
+        parking.park(record, as: parked, events)
+        return true
+    }
+
+    /// Events that follow a parked one of their conversation, and those that the broker would not take.
+    func takeParked() {
+        fanOut.behind.takeAll { event, dueMs in
+            guard let origin = event.origin, let read = try? shard.reader.read(event.raw, of: .events) else { return }
+            let record = ReceivedRecord(content: .event(read, raw: event.raw), origin: origin)
+            _ = park(record, read, event.raw, .behind, dueMs: max(dueMs, shard.nowMs))
+        }
+        parking.refused.takeAll { record in
+            if case .event(let event, let raw) = record.content { begin(event, raw, record.origin) }
+        }
+        parking.due.takeAll(begin)
+    }
+
+    /// A parked record's time has come.
+    private func begin(_ work: ParkedWork) {
+        let origin = EventJob.Origin(
+            partition: work.partition, place: work.place, kafkaMs: work.record.kafkaMs)
+        do throws(BadRecord) {
+            let event = try shard.reader.read(work.record.raw, of: .events)
+            guard begin(event, work.record.raw, origin, parked: work) else {
+                throw BadRecord(.unknownKind, "no parked record of this version")
+            }
+        } catch {
+            // Its app is served no more, for example.
+            parking.drop(work)
+            reject(
+                RejectedRecord(
+                    why: error, origin: origin, topic: userState.consumer.topics[work.partition.topic], offset: -1,
+                    key: Array(work.record.key.utf8), value: work.record.raw), userState)
+        }
+    }
+
+    @discardableResult
+    private func begin(
+        _ event: Event, _ raw: [UInt8], _ origin: EventJob.Origin, parked: ParkedWork? = nil
+    ) -> Bool {
+        guard let app = apps[event.app] else { return false }
+        switch event.body {
+        case .userState: return false
+        case .message(let message):
+            fanOut.begin(EventJob(message, of: event, app: app, raw: raw, origin: origin, parked: parked))
+        case .liveActivity(let activity):
+            fanOut.begin(EventJob(activity, of: event, app: app, raw: raw, origin: origin, parked: parked))
+        }
+        return true
+    }
+
+    /// Once a second: what waits for longer than memory should hold it is parked.
+    func parkWhatWaits() {
+        let full = shard.limits.isShared ? events.fullPartitions : []
+        // Who has most of the work in hand; the others' goes on.
+        let most = full.isEmpty ? nil : apps.values.max { $0.inHand.events < $1.inHand.events }
+        sender.parkWhatWaits { event in event.app === most && event.parked == nil && event.isOf(full) }
+        if let most { dispatcher.parkQueued { $0.app === most && $0.isOf(full) } }
+    }
+
+    /// Ten times a second: what is due begins, where there is room and its app's state lets it.
+    func lookAtParked() {
+        let now = shard.nowNanos
+        let hasRoom = hasRoom
+        let isHeld = events.isHeld && !hasRoom
+        for app in apps.values {
+            app.inHand.look(pushesAhead: app.pushesAhead, isHeld: isHeld, shard.limits, nowNanos: now)
+            for client in app.clients { client.probesBegun = 0 }
+        }
+        guard hasRoom, stateFirstNanos == nil, !events.isClosing, !isStoppedByLoss else { return }
+        parking.look(atMost: shard.limits.parkedPerLook) { record in mayBegin(record) }
+    }
+
+    private func mayBegin(_ record: ParkedRecord) -> Bool {
+        guard let app = apps[record.app] else { return true }
+        guard app.inHand.hasRoomAgain(shard.limits) else { return false }
+        if record.cause == .rate, app.paced.count > shard.limits.parkedPerLook { return false }
+        guard let client = record.client.flatMap(app.client(named:)),
+            client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)
+        else { return true }
+        client.probesBegun += 1
+        return client.apns.queued + client.probesBegun <= shard.limits.probesMax
+    }
+}

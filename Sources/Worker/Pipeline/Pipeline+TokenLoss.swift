@@ -1,0 +1,68 @@
+import EventLoop
+import PushCore
+import Redis
+import Telemetry
+
+/// Redis that lost its tokens: who has none waits, and nothing is read until that is explained or accepted.
+extension Pipeline {
+    var isStoppedByLoss: Bool { tokenLoss.isStopped && stopsAtTokenLoss }
+
+    /// Whether nobody may be decided to be without a token now. In later rounds, and where no alert is due, nothing is judged.
+    func waitsForTokens(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
+        guard let decision = candidate.decision, case .allow = decision.alert, !job.flags.contains(.decided),
+            !job.uid.isEmpty, job.event.digest == nil
+        else { return false }
+        let answer = tokenLoss.decided(hasToken: !decision.reachesNobody, nowMs: shard.nowMs)
+        if answer == .decide { return false }
+        if answer == .ask { askKeys() }
+        tellLoss()
+        return stopsAtTokenLoss
+    }
+
+    /// Asks how many keys there are; while it is stopped, also for an operator's word.
+    func askKeys() {
+        guard shard.store.client.isReady else { return }
+        try? shard.store.keyCount(tag: Tag(.none, .keyCount).bits)
+        if lossSinceMs != nil { try? shard.store.lossAccepted(tag: Tag(.none, .lossAccepted).bits) }
+    }
+
+    /// A link is ready, perhaps to another server.
+    func lookAtServer() {
+        let generation = shard.store.client.serverGeneration
+        if seenServer != 0, generation != seenServer { tokenLoss.serverChanged() }
+        seenServer = generation
+        askKeys()
+    }
+
+    /// - Parameter count: nil: Redis does not tell.
+    func didCountKeys(_ count: Int64?) {
+        if let count { shard.metrics.redisKeys.set(Double(count)) }
+        if let count { tokenLoss.looked(keys: count, nowMs: shard.nowMs) } else { tokenLoss.couldNotLook() }
+        tellLoss()
+    }
+
+    /// - Parameter atMs: when an operator said that what is lost is lost, Unix ms; nil: nobody did.
+    func didReadAcceptance(_ atMs: Int64?) {
+        guard let atMs, let lossSinceMs, atMs >= lossSinceMs else { return }
+        tokenLoss.goOn(keys: nil, shard.nowMs)
+        tellLoss()
+    }
+
+    /// Stops or goes on, and says so once.
+    private func tellLoss() {
+        let isStopped = tokenLoss.isStopped
+        guard isStopped != (lossSinceMs != nil) else { return }
+        lossSinceMs = isStopped ? shard.nowMs : nil
+        shard.metrics.tokenLoss.set(isStopped ? 1 : 0)
+        events.block(.tokenLoss, isStoppedByLoss)
+        if isStopped {
+            shard.log.error(
+                "users have no tokens, and Redis lost keys: they wait until it has them or `tokens accept` is said",
+                ["reading": .string(stopsAtTokenLoss ? "stopped" : "goes on")])
+        } else {
+            lookup.readPostponed(evenIfEarly: true)
+            shard.log.warning("tokens are there again, or their loss is accepted: reading goes on")
+        }
+        shard.requestTurn()
+    }
+}

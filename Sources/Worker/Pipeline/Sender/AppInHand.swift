@@ -1,0 +1,64 @@
+import Kafka
+
+/// What an app has of the work in hand of its shard, and whether it has its share of it (`limits.share`).
+///
+/// Counted by `WorkTable`. Where one app is served alone nothing is shared, and what is too much waits in Kafka.
+struct AppInHand {
+    var recipients = 0
+    var events = 0
+    /// Of the events' records.
+    var bytes = 0
+    /// Events of many recipients whose audience is not started whole.
+    var expanding = 0
+    /// Its pushes kept the others waiting: since when it is over its share of APNs' queues, monotonic; nil: it is not.
+    var blockedNanos: UInt64?
+    /// When it last was; it is found at once when it is again within a minute.
+    var lastBlockedNanos: UInt64?
+
+    /// Of each bound of a shard, 0-1.
+    let share: Double
+
+    init(share: Double) { self.share = share }
+
+    /// What comes more is parked.
+    func isFull(_ limits: PipelineLimits) -> Bool {
+        guard limits.isShared else { return false }
+        return blockedNanos != nil || Double(recipients) >= share * Double(limits.recipientsMax)
+            || Double(events) >= share * Double(limits.recipientsMax)
+            || Double(bytes) >= share * Double(limits.window.bytes)
+            || Double(expanding) >= share * Double(limits.expandingMax)
+    }
+
+    /// Another recipient may start.
+    func hasRoom(_ limits: PipelineLimits) -> Bool {
+        !limits.isShared || Double(recipients) < share * Double(limits.recipientsMax)
+    }
+
+    /// What was parked may come back: half of the share is free.
+    func hasRoomAgain(_ limits: PipelineLimits) -> Bool {
+        guard limits.isShared else { return true }
+        return blockedNanos == nil && Double(recipients) * 2 < share * Double(limits.recipientsMax)
+            && Double(bytes) * 2 < share * Double(limits.window.bytes)
+            && Double(expanding) * 2 < share * Double(limits.expandingMax)
+    }
+
+    private static let rememberedNanos: UInt64 = 60_000_000_000
+
+    /// Looked at several times a second.
+    ///
+    /// - Parameters:
+    ///   - pushesAhead: of the app, waiting for streams.
+    ///   - isHeld: reading has rested for want of room for a while.
+    mutating func look(pushesAhead: Int, isHeld: Bool, _ limits: PipelineLimits, nowNanos: UInt64) {
+        guard limits.isShared else { return }
+        let mine = share * Double(limits.pushesAheadMax)
+        if blockedNanos != nil {
+            if Double(pushesAhead) * 4 < mine { blockedNanos = nil } else { lastBlockedNanos = nowNanos }
+            return
+        }
+        let wasLately = lastBlockedNanos.map { nowNanos &- $0 < Self.rememberedNanos } ?? false
+        guard Double(pushesAhead) >= mine, isHeld || wasLately else { return }
+        blockedNanos = nowNanos
+        lastBlockedNanos = nowNanos
+    }
+}

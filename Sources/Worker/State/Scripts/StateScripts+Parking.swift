@@ -1,0 +1,32 @@
+import Redis
+
+/// Notes of what is parked (`StateStore+Parking`).
+extension StateScripts {
+    /// KEYS user. ARGV 1 field; 2 due; 3 id; 4 `1` where it was parked before: then the id of one behind it stays.
+    static let noteParked = RedisScript(
+        """
+        #!lua
+        local id, cur = ARGV[3], redis.call('HGET', KEYS[1], ARGV[1])
+        if cur and ARGV[4] then id = string.match(cur, '^%d+ (.*)$') or id end
+        redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. id)
+        return 1
+        """)
+
+    /// KEYS user. ARGV 1 field; 2 id. Answer: 1 gone, 0 another one stands there.
+    static let forgetParked = RedisScript(
+        """
+        #!lua
+        local cur = redis.call('HGET', KEYS[1], ARGV[1])
+        if not cur or (string.match(cur, '^%d+ (.*)$') or ARGV[2]) ~= ARGV[2] then return 0 end
+        return redis.call('HDEL', KEYS[1], ARGV[1])
+        """)
+
+    /// KEYS note of a conversation. ARGV 1 id. Answer: as `forgetParked`.
+    static let forgetParkedConversation = RedisScript(
+        """
+        #!lua
+        local cur = redis.call('GET', KEYS[1])
+        if not cur or (string.match(cur, '^%d+ (.*)$') or ARGV[1]) ~= ARGV[1] then return 0 end
+        return redis.call('DEL', KEYS[1])
+        """)
+}

@@ -1,0 +1,123 @@
+import Console
+import EventLoop
+import JSON
+import Processes
+import PushCore
+import Redis
+import Worker
+
+/// `carillon tokens`: brings back tokens that were removed by mistake.
+struct TokensCommand: Command {
+    static let spec = CommandSpec(
+        name: "tokens",
+        summary: "restore, accept: tokens that were removed because of APNs' answer, or that Redis lost",
+        details: """
+            restore  tokens of the app that were removed for --cause since --since and are not bound anew: neither the
+                     token by anybody nor its device with another one. What a user unbound himself stays away. They are
+                     kept for seven days. With --dry-run nothing is changed. Wants --app, --cause and --since.
+            accept   Redis lost tokens, and that is known: workers that stopped reading for it go on within seconds, and
+                     users without a token end as no_token.
+
+            causes: 410, BadDeviceToken, DeviceTokenNotForTopic (the reasons of carillon_tokens_invalidated_total;
+            Unregistered and ExpiredToken are 410).
+
+            exit codes: 0 done, 1 Redis is away, 64 bad usage, 78 bad configuration
+            """,
+        verbs: ["restore", "accept"],
+        options: [
+            CommandSpec.config,
+            .value("app", "APP", "the app's id (restore)"),
+            .value("cause", "CAUSE", "what they were removed for (restore)"),
+            .value("since", "TIME", "2026-11-22T14:05:00Z (or +08:00, or a date), or Unix milliseconds (restore)"),
+            .flag("dry-run", "only counts"),
+            CommandSpec.json,
+        ])
+
+    private let path: String
+    /// Nil: `accept`.
+    private let restoring: Restoring?
+    private let isDryRun: Bool
+    private let isJSON: Bool
+
+    private struct Restoring {
+        var app: String
+        var cause: RemovalBrake.Cause
+        var sinceMs: Int64
+    }
+
+    init(_ arguments: Arguments) throws(Arguments.UsageError) {
+        path = arguments.string("config") ?? ""
+        isDryRun = arguments.has("dry-run")
+        isJSON = arguments.has("json")
+        restoring = arguments.verb == "accept" ? nil : try Self.restoring(arguments)
+    }
+
+    private static func restoring(_ arguments: Arguments) throws(Arguments.UsageError) -> Restoring {
+        guard let app = arguments.string("app") else { throw Arguments.UsageError(message: "--app is required") }
+        let word = arguments.string("cause") ?? ""
+        let label = ["Unregistered", "ExpiredToken"].contains(word) ? RemovalBrake.Cause.gone.label : word
+        guard let cause = RemovalBrake.Cause.allCases.first(where: { $0.label == label }) else {
+            let known = RemovalBrake.Cause.allCases.map(\.label).joined(separator: ", ")
+            throw Arguments.UsageError(message: "--cause wants one of \(known); not \"\(word)\"")
+        }
+        let text = arguments.string("since") ?? ""
+        guard let sinceMs = InstantText.milliseconds(text) else {
+            throw Arguments.UsageError(
+                message: "--since wants a time like 2026-11-22T14:05:00Z, or Unix milliseconds; not \"\(text)\"")
+        }
+        return Restoring(app: app, cause: cause, sinceMs: sinceMs)
+    }
+
+    func run() async -> ExitCode {
+        guard let configuration = ConfigurationLoading.load(path, checkingFiles: false) else { return .configuration }
+        if let restoring, AppChoice.find(restoring.app, in: configuration, for: "tokens") == nil { return .usage }
+        guard let desk = await RedisOpening.open(configuration, for: "tokens") else { return .failed }
+        let code: ExitCode
+        do throws(RedisFault) {
+            if let restoring {
+                report(
+                    try await desk.restoreTokens(
+                        app: restoring.app, cause: restoring.cause, sinceMs: restoring.sinceMs, isDryRun: isDryRun),
+                    restoring)
+            } else {
+                try await desk.acceptLoss()
+                if isJSON {
+                    Terminal.out(json: "{\"accepted\":true}\n")
+                } else {
+                    Terminal.out("workers that stopped for lost tokens go on\n")
+                }
+            }
+            code = .done
+        } catch {
+            Terminal.err("carillon tokens: Redis: \(error)\n")
+            code = .failed
+        }
+        await desk.close()
+        return code
+    }
+
+    private func report(_ counts: TokensRestored, _ restoring: Restoring) {
+        guard isJSON else {
+            return Terminal.out(
+                """
+                \(counts.found) tokens were removed for \(restoring.cause.label) since then
+                \(counts.restored) \(isDryRun ? "would be restored" : "restored")
+                \(counts.boundAnew) not: the device or the token was bound anew
+                \(counts.unbound) not: the user unbound it
+
+                """)
+        }
+        var writer = JSONWriter(reservingCapacity: 256)
+        writer.beginObject()
+        writer.member("app", restoring.app)
+        writer.member("cause", restoring.cause.label)
+        writer.member("since_ms", restoring.sinceMs)
+        writer.member("dry_run", isDryRun)
+        writer.member("found", Int64(counts.found))
+        writer.member("restored", Int64(counts.restored))
+        writer.member("bound_anew", Int64(counts.boundAnew))
+        writer.member("unbound", Int64(counts.unbound))
+        writer.endObject()
+        Terminal.out(json: String(decoding: writer.bytes, as: UTF8.self) + "\n")
+    }
+}

@@ -1,0 +1,286 @@
+import Crypto
+import JSON
+import LocalServers
+import Simulator
+import Support
+import Testing
+import Worker
+
+extension Rows {
+    /// Two apps in one worker: whatever becomes of the one, the other's pushes arrive.
+    @Suite(.serialized)
+    struct TenantTests {
+        /// Contract 0 and 8, `limits.share`: no tenant stops another's.
+        @Test(arguments: Hostility.allCases)
+        func aHostileAppDoesNotStopTheOther(_ way: Hostility) async throws {
+            try await Stage.with(try way.settings()) { stage in
+                let crowd = Crowd(name: "good", count: 60)
+                try await stage.play(state: crowd.binds)
+                try await way.prepare(stage)
+                try await stage.writeEvents(way.events)
+                // In between and behind, into the same partitions.
+                try await stage.writeEvents(crowd.messages)
+                let seen = try await stage.look(
+                    until: "every push of the good app has its result", within: .seconds(60)
+                ) {
+                    let ended = Set($0.results.compactMap { $0["uid"]?.string })
+                    return (0..<crowd.count).allSatisfy { ended.contains(crowd.uid($0)) }
+                }
+                crowd.expectOnceEach(seen, "\(way)")
+                #expect(try await stage.page("/readyz").status == 200, "one app's trouble is not the process's")
+                #expect(try await stage.metric("carillon_decisions_total", #"app="im""#) == crowd.count)
+            }
+        }
+
+        /// Contract 5, outcomes: 403 parks the pushes; they come back when the credential is good, once each and in order.
+        @Test func whatABadKeyHeldUpArrivesOnceWhenTheKeyIsGood() async throws {
+            let way = Hostility.badKey
+            try await Stage.with(try way.settings()) { stage in
+                try await way.prepare(stage)
+                let uids = (0..<100).map { "hostile-\($0)" }
+                for turn in 0..<3 {
+                    try await stage.writeEvents(
+                        uids.map {
+                            .message("\($0)-\(turn)", to: [$0], seq: Int64(turn), push: #""content":"t\#(turn)""#).of(
+                                "bad")
+                        })
+                }
+                try await until("pushes are parked") { try await stage.metric("carillon_parked_total") >= 250 }
+                _ = try stage.world.folder.write(try stage.world.credentials.key.pem(), to: "key-bad.p8")
+                try await stage.settle()
+                let seen = try await stage.look()
+                for uid in uids {
+                    let bodies = seen.accepted(token(uid, "phone")).map {
+                        $0.json["aps"]?["alert"]?["body"]?.string ?? ""
+                    }
+                    #expect(bodies == ["Nick: t0", "Nick: t1", "Nick: t2"], "\(uid)")
+                    let badges = (0..<3).map { seen.result(of: "\(uid)-\($0)")?["badge"]?.int ?? 0 }
+                    #expect(badges == badges.sorted() && badges.last == 3, "each counted once: \(badges)")
+                    for turn in 0..<3 {
+                        let outcomes = seen.outcomes(of: "\(uid)-\(turn)")
+                        #expect(outcomes.count == 1 && outcomes[0].hasPrefix("\(uid)/phone accepted ok"), "\(outcomes)")
+                    }
+                }
+                #expect(seen.doubled.isEmpty)
+                #expect(!seen.parked.isEmpty && seen.parked.allSatisfy { $0["reason"]?.string != nil })
+            }
+        }
+
+        /// What is parked comes back after a restart, and no claim counts twice.
+        @Test func whatIsParkedComesBackAfterARestart() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            try await Stage.with(settings) { stage in
+                let crowd = Crowd(name: "again", count: 100)
+                try await stage.play(state: crowd.binds)
+                let gone = await stage.world.takeSimulatorDown()
+                try await stage.writeEvents(crowd.messages)
+                try await until("every event is settled, its push parked") {
+                    try await stage.metric("carillon_events_settled_total") >= 2 * crowd.count
+                }
+                let first = try await stage.worker
+                #expect(await stage.stop(first))
+                try await stage.startWorker(waits: false)
+                try await stage.world.bringSimulatorUp()
+                var seen = try await stage.look(until: "every push is accepted") {
+                    crowd.accepted($0.pushes).allSatisfy { $0 > 0 }
+                }
+                try await stage.settle()
+                seen = try await stage.look()
+                seen.pushes = gone + seen.pushes
+                crowd.expectOnceEach(seen, "parked before a restart")
+            }
+        }
+
+        /// Contract 8, `topic`: of a list a bind's topic must be one, else it is ignored.
+        @Test func aBindToATopicThatIsNoneOfTheAppsIsIgnoredAndCounted() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.moreTopics = ["com.example.two"]
+            settings.lines = "state_results: true\n"
+            try await Stage.with(settings) { stage in
+                let seen = try await stage.play(
+                    state: [
+                        .bind("t1"), .bind("t2", "phone", #","topic":"com.example.two""#),
+                        .bind("t3", "phone", #","topic":"com.example.three""#),
+                    ], events: ["t1", "t2", "t3"].map { .message("\($0)-1", to: [$0]) })
+                #expect(seen.outcomes(of: "t1-1") == ["t1/phone accepted ok 1"])
+                #expect(seen.outcomes(of: "t2-1") == ["t2/phone accepted ok 1"])
+                #expect(seen.pushes(to: token("t2", "phone")).map { $0.headers["apns-topic"] } == ["com.example.two"])
+                #expect(seen.outcomes(of: "t3-1") == ["t3 suppressed no_token"])
+                #expect(try await stage.metric("carillon_user_state_total", #"outcome="other_topic""#) == 1)
+                let told = try stage.world.records(of: Configuration.Topics().stateResults).compactMap {
+                    try $0.value.map { try JSONTree(parsing: $0) }
+                }
+                let ignored = told.filter { $0["outcome"]?.string == "ignored" }
+                #expect(ignored.map { $0["uid"]?.string } == ["t3"] && ignored[0]["reason"]?.string == "other_topic")
+            }
+        }
+
+        /// A worker that sees Redis come back empty decides of nobody that he has no token, and goes on by an operator's word.
+        @Test func anEmptiedRedisStopsReadingUntilItIsAcceptedOrFilledAgain() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            try await Stage.with(settings) { stage in
+                let crowd = Crowd(name: "lost", count: 60)
+                try await stage.play(state: crowd.binds, events: [.message("before", to: [crowd.uid(0)])])
+                // It has looked at the keys by then.
+                try await until("the keys were counted") { try await stage.metric("carillon_redis_keys") >= 120 }
+                try await stage.redis(["FLUSHALL"])
+                try await stage.writeEvents(crowd.messages)
+                try await until("it is told") {
+                    let page = try await stage.page("/readyz")
+                    return page.status == 503 && page.text.contains("Redis lost its tokens")
+                }
+                #expect(try await stage.metric("carillon_token_loss") == 1)
+                #expect(try await stage.look().results.allSatisfy { $0["reason"]?.string != "no_token" })
+                try await stage.writeState(crowd.binds)
+                let path = try stage.world.writeConfiguration()
+                let accepted = try await offPool { try CommandRun("tokens", "accept", "--config", path, "--json") }
+                #expect(accepted.code == 0)
+                try await stage.settle()
+                let seen = try await stage.look()
+                #expect(crowd.accepted(seen.pushes).allSatisfy { $0 >= 1 }, "bound anew before it was accepted")
+                #expect(try await stage.page("/readyz").status == 200)
+            }
+        }
+
+        /// Contract 5, routes: a long hold waits outside of memory, and the offset does not wait for it.
+        @Test func aLongHoldDoesNotHoldTheOffset() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            try await Stage.with(settings) { stage in
+                try await stage.redis([
+                    Gateway.lease("gw-h"), Gateway.presence("h1", "pc", platform: "pc", gateway: "gw-h"),
+                ])
+                try await stage.play(state: [
+                    .bind("h1"), .ack("h1", "pc", ["h1-1"]),
+                    .state("settings", "h1", #""push_when_desktop_online":false,"hold_s":8"#),
+                ])
+                let beganMs = nowMs
+                try await stage.writeEvents([.message("h1-1", to: ["h1"])])
+                let phone = token("h1", "phone")
+                try await until("the event is settled while the phone waits") {
+                    try await stage.metric("carillon_events_settled_total") >= 4
+                }
+                #expect(try await stage.look().accepted(phone).isEmpty)
+                let seen = try await stage.look(until: "the phone is pushed") { !$0.accepted(phone).isEmpty }
+                #expect(nowMs - beganMs >= 8_000)
+                #expect(seen.accepted(phone).count == 1)
+                try await stage.settle()
+                let outcomes = try await stage.look().outcomes(of: "h1-1")
+                #expect(outcomes == ["h1/pc online acked", "h1/phone accepted ok 1"])
+            }
+        }
+    }
+}
+
+/// In which way an app makes trouble.
+enum Hostility: String, CaseIterable, Sendable {
+    /// APNs refuses its credential.
+    case badKey
+    /// Its endpoint refuses connections.
+    case away
+    /// Its APNs answers late.
+    case slow
+    /// Its APNs says 503 to everything.
+    case unavailable
+    /// Its APNs says 429 to everything, and to come back in a minute.
+    case tooMany
+    /// Its APNs answers nothing.
+    case silent
+    /// Its users hold every push for a minute.
+    case holds
+    /// It may send one push in a second, and sends a thousand.
+    case overRate
+    /// All its tokens are dead.
+    case deadTokens
+    /// Its messages go to thousands.
+    case crowds
+
+    static let users = 300
+    static let messages = 1200
+
+    private var tenant: LocalCluster.Tenant {
+        get throws {
+            var tenant = LocalCluster.Tenant(id: "bad", topic: "com.example.bad")
+            if self == .badKey { tenant.keyPEM = try PrivateKey.generate().pem() }
+            if self == .away { tenant.endpoint = "https://127.0.0.1:1" }
+            if self == .overRate { tenant.lines = "    limits: {rate: 1}\n" }
+            return tenant
+        }
+    }
+
+    func settings() throws -> LocalCluster.Settings {
+        var settings = LocalCluster.Settings()
+        settings.shards = 1
+        // Small enough that what is stuck would be felt.
+        settings.partitions = 2
+        settings.lines = "window: {records: 400}\n"
+        settings.tenants = [try tenant]
+        if let action {
+            var match = ScenarioRule.Match()
+            match.topic = Array("com.example.bad".utf8)
+            settings.scenario = Scenario(rules: [ScenarioRule(match, action)])
+        }
+        return settings
+    }
+
+    private var action: ScenarioAction? {
+        switch self {
+        case .badKey, .away, .holds, .overRate: nil
+        case .slow: .answer(.late(3000))
+        case .unavailable: .answer(.unavailable)
+        case .tooMany:
+            .answer(
+                {
+                    var answer = ScenarioAnswer.tooMany
+                    answer.retryAfterSeconds = 60
+                    return answer
+                }())
+        case .silent: .freezeStream
+        case .deadTokens: .answer(ScenarioAnswer(410, "Unregistered"))
+        case .crowds: .answer(.late(500))
+        }
+    }
+
+    func prepare(_ stage: Stage) async throws {
+        var state: [Line] = (0..<Self.users).map { .bind("hostile-\($0)") }
+        if self == .holds {
+            state += (0..<Self.users).map {
+                .state("settings", "hostile-\($0)", #""push_when_desktop_online":false,"hold_s":60"#)
+            }
+            try await stage.redis(
+                [Gateway.lease("gw-x")]
+                    + (0..<Self.users).map {
+                        Gateway.presence("hostile-\($0)", "pc", platform: "pc", gateway: "gw-x")
+                            .replacing("p:{im:", with: "p:{bad:")
+                    })
+        }
+        try await stage.play(state: state.map { $0.of("bad") })
+    }
+
+    var events: [Line] {
+        let lines: [Line] =
+            self == .crowds
+            ? (0..<20).map { turn in
+                .message(
+                    "crowd-\(turn)", to: (0..<Self.users).map { "hostile-\($0)" }, conv: "crowd-\(turn % 4)",
+                    type: "group")
+            }
+            : (0..<Self.messages).map { .message("bad-\($0)", to: ["hostile-\($0 % Self.users)"]) }
+        return lines.map { $0.of("bad") }
+    }
+}
+
+extension Line {
+    /// The same of another app, whose topic has its name.
+    func of(_ app: String) -> Line {
+        var line = self
+        line.value = Array(
+            text.replacing(#""app":"im""#, with: "\"app\":\"\(app)\"")
+                .replacing("com.example.im", with: "com.example.\(app)").utf8)
+        return line
+    }
+}

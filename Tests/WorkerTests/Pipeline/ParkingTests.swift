@@ -1,0 +1,244 @@
+import Kafka
+import PushCore
+import Support
+import Testing
+
+@testable import Worker
+
+@Suite(.timeLimit(.minutes(10))) struct ParkingTests {
+    @Test func aParkedRecordIsReadAsItWasWritten() throws {
+        var record = ParkedRecord(
+            app: "im", uid: "名\n\"前", raw: Array("{\"v\":1}\n\n".utf8), cause: .retryAfter, dueMs: 17, writtenMs: 5,
+            id: "mabc")
+        record.client = "production/default"
+        record.kafkaMs = 3
+        record.devices = ["phone", "p\"ad"]
+        record.done = ["pc"]
+        record.holdUntilMs = 99
+        record.flags = 512
+        record.suspects = [ParkedRecord.Suspect(device: "w\"eb", epoch: -4)]
+        record.trace = [0, 255, 10]
+        record.mover = "1-2"
+        #expect(record.bytes.withUnsafeBytes { ParkedRecord($0) } == record)
+        record.uid = nil
+        record.conversation = "c"
+        #expect(record.bytes.withUnsafeBytes { ParkedRecord($0) } == record)
+    }
+
+    @Test func whatIsNoParkedRecordIsNone() {
+        for text in [
+            "", "\n", "{}\n{}", "{\"v\":1,\"owed\":\"m\"}", "{\"v\":2,\"park\":\"share\"}\n", "[[[[[[\n", "null\nnull",
+        ] {
+            #expect(Array(text.utf8).withUnsafeBytes { ParkedRecord($0) } == nil, "\(text)")
+        }
+    }
+
+    private static let place: RecordPlace = {
+        var ledger = OffsetLedger()
+        let partition = TopicPartition(topic: 1, partition: 0)
+        ledger.assign(partition)
+        guard case .tracked(let slot) = ledger.receive(partition, offset: 0, bytes: 1, nowNanos: 0) else {
+            preconditionFailure("a ledger that takes no record")
+        }
+        return RecordPlace(slot, isParked: true)
+    }()
+
+    private static func work(
+        _ id: String, uid: String = "u", dueMs: Int64, writtenMs: Int64 = 0, cause: ParkCause = .unavailable,
+        partition: Int32 = 0
+    ) -> ParkedWork {
+        ParkedWork(
+            ParkedRecord(
+                app: "im", uid: uid, raw: [], cause: cause, dueMs: dueMs, writtenMs: writtenMs, id: id),
+            partition: TopicPartition(topic: 1, partition: partition), place: place)
+    }
+
+    private static func read(_ wheel: inout ParkedWheel, _ works: [ParkedWork]) -> Bool {
+        var areRead = true
+        for work in works where !wheel.read(work) { areRead = false }
+        return areRead
+    }
+
+    private static func taken(_ wheel: inout ParkedWheel, nowMs: Int64) -> [ParkedWork] {
+        var taken: [ParkedWork] = []
+        while let work = wheel.next(nowMs: nowMs, mayBegin: { _ in true }) { taken.append(work) }
+        return taken
+    }
+
+    @Test func recordsOfOneUserBeginInTheirOrderAndOthersDoNotWait() {
+        var wheel = ParkedWheel()
+        let areRead = Self.read(
+            &wheel,
+            [
+                Self.work("1", dueMs: 50), Self.work("2", dueMs: 10), Self.work("a", uid: "other", dueMs: 20),
+                Self.work("held", dueMs: 600, cause: .desktopFirst),
+            ])
+        #expect(areRead)
+        #expect(Self.taken(&wheel, nowMs: 9).isEmpty)
+        #expect(Self.taken(&wheel, nowMs: 20).map(\.record.id) == ["a"])
+        #expect(Self.taken(&wheel, nowMs: 60).map(\.record.id) == ["1", "2"])
+        #expect(Self.taken(&wheel, nowMs: 600).map(\.record.id) == ["held"])
+        #expect(wheel.count == 0)
+    }
+
+    @Test func whatParksAgainKeepsItsPlaceBeforeWhatCameLater() {
+        var wheel = ParkedWheel()
+        _ = Self.read(&wheel, ["1", "2", "3"].map { Self.work($0, dueMs: 1) })
+        let first = wheel.next(nowMs: 1) { _ in true }
+        let second = wheel.next(nowMs: 1) { _ in true }
+        for work in [second, first] {
+            guard let work else { continue }
+            work.record.dueMs = 30
+            wheel.putBack(work)
+        }
+        #expect(Self.taken(&wheel, nowMs: 2000).map(\.record.id) == ["1", "2", "3"])
+    }
+
+    @Test func anEventThatWasParkedAsItCameWaitsForTheEarlierOneThatWasParkedOnItsWay() {
+        var wheel = ParkedWheel()
+        for (id, kafkaMs) in [("2", 20), ("1", 10)] as [(String, Int64)] {
+            let work = Self.work(id, dueMs: 1)
+            work.record.kafkaMs = kafkaMs
+            _ = wheel.read(work)
+        }
+        #expect(Self.taken(&wheel, nowMs: 1).map(\.record.id) == ["1", "2"])
+    }
+
+    @Test func whatItsAppHoldsUpIsAskedAboutOnceASecond() {
+        var wheel = ParkedWheel()
+        _ = Self.read(&wheel, (0..<100).map { Self.work("x", uid: "u\($0)", dueMs: 0) })
+        var asked = 0
+        for nowMs in stride(from: Int64(0), through: 2999, by: 100) {
+            let next = wheel.next(nowMs: nowMs) { _ in
+                asked += 1
+                return false
+            }
+            #expect(next == nil)
+        }
+        #expect(asked == 300)
+    }
+
+    @Test func aFullPartitionsOldLinesAreWrittenAgainWhole() {
+        var wheel = ParkedWheel()
+        _ = Self.read(
+            &wheel,
+            [
+                Self.work("1", dueMs: 900_000), Self.work("2", dueMs: 900_000, writtenMs: 20_000),
+                Self.work("a", uid: "old", dueMs: 900_000), Self.work("b", uid: "else", dueMs: 900_000, partition: 7),
+            ])
+        let full: Set = [TopicPartition(topic: 1, partition: 0)]
+        for (nowMs, mark, ids) in [(29_999, "m", []), (30_000, "m", ["a"]), (50_000, "n", ["1", "2"])]
+            as [(Int64, String, [String])]
+        {
+            let moved = wheel.move(from: full, atMost: 9, nowMs: nowMs, mark: mark)
+            #expect(moved.map(\.record.id) == ids)
+        }
+        #expect(wheel.count == 1)
+        // What lay behind them in the topic must not come before them.
+        let isRead = Self.read(&wheel, [Self.work("3", dueMs: 0)])
+        #expect(!isRead)
+        let back = Self.work("1", dueMs: 0)
+        back.record.mover = "n"
+        let areRead = Self.read(&wheel, [back, Self.work("2", dueMs: 0), Self.work("3", dueMs: 0)])
+        #expect(areRead)
+        #expect(Self.taken(&wheel, nowMs: 0).map(\.record.id) == ["1", "2", "3"])
+    }
+
+    @Test func whatGoesToAnotherOwnerIsForgotten() {
+        var wheel = ParkedWheel()
+        _ = Self.read(&wheel, [Self.work("1", dueMs: 0), Self.work("2", uid: "v", dueMs: 0, partition: 3)])
+        wheel.forget { $0.partition == 3 }
+        #expect(wheel.count == 1)
+        #expect(Self.taken(&wheel, nowMs: 0).map(\.record.id) == ["1"])
+    }
+
+    /// Any order of reads, begins, ends, returns and moves: each record begins, those of a user in their order.
+    @Test func noRecordIsLostOrOvertakesItsUsers() throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        print("seed \(seed)")
+        var random = SeededGenerator(seed: seed)
+        var wheel = ParkedWheel()
+        var topic: [ParkedWork] = (0..<300).map {
+            Self.work(
+                "\($0)", uid: "u\(Int.random(in: 0..<8, using: &random))", dueMs: .random(in: 0...5000, using: &random))
+        }
+        var begun: [ParkedWork] = []
+        var ended: [String: [Int]] = [:]
+        var nowMs: Int64 = 0
+        var moves = 0
+        while !topic.isEmpty || wheel.count > 0 || !begun.isEmpty {
+            nowMs += 100
+            for _ in 0..<min(topic.count, 7) {
+                let work = topic.removeFirst()
+                if !wheel.read(work) { topic.append(work) }
+            }
+            for _ in 0..<5 {
+                if let work = wheel.next(nowMs: nowMs, mayBegin: { _ in true }) { begun.append(work) }
+            }
+            while let place = begun.indices.randomElement(using: &random), Bool.random(using: &random) {
+                // Of one user the first that was begun ends first, as the device's queue has it.
+                let user = begun[place].record.uid
+                guard let first = begun.firstIndex(where: { $0.record.uid == user }) else { break }
+                let work = begun.remove(at: first)
+                if nowMs < 8000, Int.random(in: 0..<4, using: &random) == 0 {
+                    work.record.dueMs = nowMs + 500
+                    wheel.putBack(work)
+                    for other in begun where other.record.uid == user {
+                        other.record.dueMs = nowMs + 500
+                        wheel.putBack(other)
+                    }
+                    begun.removeAll { $0.record.uid == user }
+                } else {
+                    wheel.ended(work)
+                    ended[user ?? "", default: []].append(try #require(Int(work.record.id)))
+                }
+            }
+            if nowMs.isMultiple(of: 1000), nowMs < 20_000 {
+                moves += 1
+                for work in wheel.move(
+                    from: [TopicPartition(topic: 1, partition: 0)], atMost: 20, nowMs: nowMs + 60_000, mark: "\(moves)")
+                {
+                    work.record.writtenMs = nowMs
+                    topic.append(work)
+                }
+            }
+        }
+        #expect(ended.values.reduce(0) { $0 + $1.count } == 300)
+        for (user, ids) in ended { #expect(ids == ids.sorted(), "\(user)") }
+    }
+
+    @Test func oneAppMayHaveItsShareAndAloneAllOfIt() {
+        var limits = PipelineLimits()
+        limits.recipientsMax = 100
+        limits.expandingMax = 10
+        var app = AppInHand(share: 0.5)
+        app.recipients = 50
+        #expect(!app.isFull(limits) && app.hasRoom(limits))
+        limits.isShared = true
+        #expect(app.isFull(limits) && !app.hasRoom(limits) && !app.hasRoomAgain(limits))
+        app.recipients = 24
+        #expect(!app.isFull(limits) && app.hasRoomAgain(limits))
+        app.bytes = limits.window.bytes / 2
+        #expect(app.isFull(limits))
+        app.bytes = 0
+        app.expanding = 5
+        #expect(app.isFull(limits))
+    }
+
+    @Test func whoKeepsOthersWaitingIsFoundAndFoundSoonerAgain() {
+        var limits = PipelineLimits()
+        limits.isShared = true
+        limits.pushesAheadMax = 100
+        var app = AppInHand(share: 0.5)
+        app.look(pushesAhead: 80, isHeld: false, limits, nowNanos: 1)
+        #expect(app.blockedNanos == nil, "nobody waits for it")
+        app.look(pushesAhead: 80, isHeld: true, limits, nowNanos: 2)
+        #expect(app.blockedNanos == 2)
+        app.look(pushesAhead: 13, isHeld: false, limits, nowNanos: 3)
+        #expect(app.blockedNanos == 2)
+        app.look(pushesAhead: 12, isHeld: false, limits, nowNanos: 4)
+        #expect(app.blockedNanos == nil)
+        app.look(pushesAhead: 50, isHeld: false, limits, nowNanos: 1_000_000_000)
+        #expect(app.blockedNanos == 1_000_000_000)
+    }
+}

@@ -1,0 +1,86 @@
+import Testing
+
+@testable import Worker
+
+@Suite struct TokenLossTests {
+    /// An hour in which one in ten has no token.
+    private static func afterAnHour(keys: Int64 = 1000) -> TokenLoss {
+        var loss = TokenLoss()
+        for step in 0..<600 as Range<Int64> {
+            loss.looked(keys: keys, nowMs: step * 5000)
+            _ = loss.decided(hasToken: !step.isMultiple(of: 10), nowMs: step * 5000)
+        }
+        return loss
+    }
+
+    private static let nowMs: Int64 = 600 * 5000
+
+    private func expect(
+        _ loss: inout TokenLoss, hasToken: Bool, _ wanted: TokenLoss.Answer,
+        at place: SourceLocation = #_sourceLocation
+    ) {
+        let answer = loss.decided(hasToken: hasToken, nowMs: Self.nowMs)
+        #expect(answer == wanted, sourceLocation: place)
+    }
+
+    @Test func whoIsWithoutATokenIsDecidedWhileAllIsWell() {
+        var loss = Self.afterAnHour()
+        let answer = loss.decided(hasToken: false, nowMs: Self.nowMs)
+        #expect(answer == .decide && !loss.isStopped)
+    }
+
+    @Test func keysThatFellByHalfStopTheFirstWithoutAToken() {
+        var loss = Self.afterAnHour()
+        loss.looked(keys: 499, nowMs: Self.nowMs)
+        expect(&loss, hasToken: true, .decide)
+        expect(&loss, hasToken: false, .ask)
+        #expect(loss.isStopped)
+        expect(&loss, hasToken: false, .wait)
+        loss.looked(keys: 700, nowMs: Self.nowMs)
+        #expect(loss.isStopped)
+        loss.looked(keys: 800, nowMs: Self.nowMs)
+        #expect(!loss.isStopped)
+        expect(&loss, hasToken: false, .decide)
+    }
+
+    @Test func anotherServerIsLookedAtBeforeAnybodyIsDecided() {
+        var loss = Self.afterAnHour()
+        loss.serverChanged()
+        expect(&loss, hasToken: false, .wait)
+        loss.looked(keys: 3, nowMs: Self.nowMs)
+        expect(&loss, hasToken: false, .ask)
+        #expect(loss.isStopped)
+        loss.goOn(keys: nil, Self.nowMs)
+        #expect(!loss.isStopped)
+        expect(&loss, hasToken: false, .decide)
+
+        var whole = Self.afterAnHour()
+        whole.serverChanged()
+        whole.looked(keys: 990, nowMs: Self.nowMs)
+        expect(&whole, hasToken: false, .decide)
+    }
+
+    @Test func aSuddenShareIsExplainedByTheKeysOrStops() {
+        for (keys, isStopped) in [(1000, false), (400, true), (nil, true)] as [(Int64?, Bool)] {
+            var loss = Self.afterAnHour()
+            var asked = 0
+            for step in 0..<200 as Range<Int64> where asked == 0 {
+                if loss.decided(hasToken: false, nowMs: Self.nowMs + step) == .ask { asked = Int(step) }
+            }
+            #expect((40...100).contains(asked), "\(asked)")
+            expect(&loss, hasToken: false, .wait)
+            if let keys { loss.looked(keys: keys, nowMs: Self.nowMs) } else { loss.couldNotLook() }
+            #expect(loss.isStopped == isStopped)
+            expect(&loss, hasToken: false, (isStopped ? .wait : .decide))
+        }
+    }
+
+    @Test func withoutAnHourBeforeAShareSaysNothing() {
+        var loss = TokenLoss()
+        for step in 0..<1000 as Range<Int64> {
+            loss.looked(keys: 10 + step, nowMs: step)
+            let answer = loss.decided(hasToken: false, nowMs: step)
+            #expect(answer == .decide)
+        }
+    }
+}
