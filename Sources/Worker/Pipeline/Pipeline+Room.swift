@@ -30,7 +30,16 @@ extension Pipeline {
     /// Starts recipients as far as there is room: slots, and a Redis that keeps up. Below the depth at which reading from
     /// Kafka rests, so that records go on between a giant group's members.
     func expand() {
-        if fanOut.openCount == 0 { return }
+        if fanOut.openCount > 0 { startRecipients() }
+        // Those of events that were handed back are there too, though nothing is open any more.
+        fanOut.finished.takeAll { event in
+            recorder.flushDeliveries(of: event)
+            event.dropContentIfUnused()
+            release(event)
+        }
+    }
+
+    private func startRecipients() {
         let limits = shard.limits
         let depth = limits.redisDepthMax * 3 / 4 - shard.store.client.pipelineDepth
         let slots = limits.recipientsMax - work.recipients.count
@@ -39,11 +48,6 @@ extension Pipeline {
                 isAPNsFree: sender.pushesAhead < limits.pushesAheadMax,
                 recipients: min(slots, (max(0, depth) + 2) / 3)))
         fanOut.candidates.takeAll(begin)
-        fanOut.finished.takeAll { event in
-            recorder.flushDeliveries(of: event)
-            event.dropContentIfUnused()
-            release(event)
-        }
     }
 
     func pollIfReady() {

@@ -62,6 +62,22 @@ extension Rows {
             }
         }
 
+        /// A group whose members are being begun, while APNs has no room for more.
+        @Test func aGroupThatWaitsForRoomDoesNotHoldUpTheEnd() async throws {
+            try await Stage.with(Self.oneShard) { stage in
+                let crowd = Crowd(name: "room", count: 1500)
+                try await stage.play(state: crowd.binds)
+                let members = (0..<crowd.count).map { "\(crowd.uid($0)) 0" }.joined(separator: " ")
+                try await stage.redis(["HSET g:{im:group-room} \(members)"])
+                await stage.answerPushes(.unavailable)
+                try await stage.writeEvents([.message("room-1", to: nil, conv: "group-room", type: "group")])
+                try await until("some of them wait for APNs") {
+                    try await stage.metric("carillon_pending_recipients") >= 500
+                }
+                #expect(await stage.stop(try stage.worker), "drained")
+            }
+        }
+
         /// A worker process that has settled these changes.
         private static func worker(_ stage: Stage, after changes: [Line]) async throws -> WorkerRun {
             try await stage.writeState(changes)
