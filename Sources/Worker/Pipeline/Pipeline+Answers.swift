@@ -55,7 +55,7 @@ extension Pipeline: RedisClientDelegate {
         case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didFail(tag, fault)
         case .newestBase, .newestSize: newestBadges.didFail(tag)
         case .due: digests.didFailDue(fault)
-        case .keyCount: if fault.isLasting { didCountKeys(nil) }
+        case .keyCount: didFailToCount(fault)
         case .lossAccepted: break
         case .note, .push, .updatePush: break
         case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent: break

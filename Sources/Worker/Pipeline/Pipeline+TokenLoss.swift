@@ -12,17 +12,31 @@ extension Pipeline {
         guard let decision = candidate.decision, case .allow = decision.alert, !job.flags.contains(.decided),
             !job.uid.isEmpty, job.event.digest == nil
         else { return false }
+        if decision.reachesNobody, keysLookedNanos < job.readNanos {
+            // His tokens may have gone just before they were read: the keys are counted first.
+            lookup.stepOut(job)
+            unconfirmed.append(job)
+            askKeys()
+            return true
+        }
         let answer = tokenLoss.decided(hasToken: !decision.reachesNobody, nowMs: shard.nowMs)
         if answer == .decide { return false }
         if answer == .ask { askKeys() }
         tellLoss()
-        return stopsAtTokenLoss
+        guard stopsAtTokenLoss else { return false }
+        lookup.postpone(job)
+        return true
     }
 
     /// Asks how many keys there are; while it is stopped, also for an operator's word.
     func askKeys() {
-        guard shard.store.client.isReady else { return }
-        try? shard.store.keyCount(tag: Tag(.none, .keyCount).bits)
+        guard shard.store.client.isReady, keysAskedNanos == nil else { return }
+        keysAskedNanos = shard.nowNanos
+        do throws(RedisFault) {
+            try shard.store.keyCount(tag: Tag(.none, .keyCount).bits)
+        } catch {
+            return didFailToCount(error)
+        }
         if lossSinceMs != nil { try? shard.store.lossAccepted(tag: Tag(.none, .lossAccepted).bits) }
     }
 
@@ -34,8 +48,34 @@ extension Pipeline {
         askKeys()
     }
 
+    /// A server that will never tell has no say; where it cannot just now, who waits for it is read anew.
+    func didFailToCount(_ fault: RedisFault) {
+        switch fault.code {
+        case .noPermission, .refused, .unsupported, .wrongType, .scriptFailed: return didCountKeys(nil)
+        default: break
+        }
+        keysAskedNanos = nil
+        let jobs = unconfirmed
+        unconfirmed = []
+        for job in jobs where work.recipient(job.ref) === job { lookup.postpone(job) }
+    }
+
+    /// Those who were read before the keys were counted are decided about; for the others they are counted again.
+    private func decideConfirmed() {
+        let jobs = unconfirmed
+        unconfirmed = []
+        for job in jobs where work.recipient(job.ref) === job && job.candidate?.phase == .postponed {
+            if keysLookedNanos >= job.readNanos { lookup.known.append(job) } else { unconfirmed.append(job) }
+        }
+        if !unconfirmed.isEmpty { askKeys() }
+        shard.requestTurn()
+    }
+
     /// - Parameter count: nil: Redis does not tell.
     func didCountKeys(_ count: Int64?) {
+        keysLookedNanos = keysAskedNanos ?? shard.nowNanos
+        keysAskedNanos = nil
+        defer { decideConfirmed() }
         if let count { shard.metrics.redisKeys.set(Double(count)) }
         if let count { tokenLoss.looked(keys: count, nowMs: shard.nowMs) } else { tokenLoss.couldNotLook() }
         tellLoss()

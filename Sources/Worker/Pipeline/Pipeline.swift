@@ -32,6 +32,12 @@ final class Pipeline {
     let newestBadges: NewestBadges
     var tokenLoss = TokenLoss()
     let stopsAtTokenLoss: Bool
+    /// Recipients without a token who wait until the keys are counted.
+    var unconfirmed: [RecipientJob] = []
+    /// When the keys were asked for, monotonic; nil: no answer is due.
+    var keysAskedNanos: UInt64?
+    /// When those were asked for that were counted last.
+    var keysLookedNanos: UInt64 = 0
     /// The server process of the last link (`RedisClient.serverGeneration`).
     var seenServer: UInt32 = 0
     /// When it stopped, Unix ms; nil: it did not.
@@ -174,7 +180,7 @@ final class Pipeline {
         if candidate.phase == .readingDenied { return deny(job, candidate) }
         lookup.voidPresence(of: job, candidate)
         guard decider.decide(job, candidate) else { return dispatcher.leaveUndone(job) }
-        if waitsForTokens(job, candidate) { return lookup.postpone(job) }
+        if waitsForTokens(job, candidate) { return }
         claims.claim(job)
     }
 

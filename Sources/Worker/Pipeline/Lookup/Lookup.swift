@@ -257,6 +257,13 @@ final class Lookup {
         shard.timers.schedule(.postponedCandidates, dueNanos: dueNanos)
     }
 
+    /// Its decision waits for something else; later ones of its user and conversation wait behind it.
+    func stepOut(_ job: RecipientJob) {
+        guard let candidate = job.candidate else { return }
+        candidate.phase = .postponed
+        order.stepOut(job.ref, order: candidate.order, key: job.orderKey)
+    }
+
     /// A token changed between read and claim: it is read a second time, and later ones of its conversation wait.
     func readAgain(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
