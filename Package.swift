@@ -69,7 +69,7 @@ let package = Package(
         module("JSON", ["CSimdjson", "Digits"]),
         module("YAML", ["CYaml"]),
         module("EventLoop", ["CLibevent", "COpenSSL", "Telemetry"]),
-        module("Kafka", ["CRdkafka", "Telemetry"]),
+        module("Kafka", ["CRdkafka", "Crypto", "Telemetry"]),
         module("Redis", ["CHiredis", "COpenSSL", "Digits", "EventLoop", "Telemetry"]),
         module("HTTP2", ["CNghttp2"]),
 

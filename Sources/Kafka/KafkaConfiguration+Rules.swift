@@ -37,6 +37,8 @@ extension KafkaConfiguration {
             Self.set(conf, "bootstrap.servers", brokers, &problems)
         }
         if role == .consumer {
+            // The commits of `KafkaConsumer+Commits` are the only ones, whatever the options say.
+            Self.set(conf, "enable.auto.commit", "false", &problems)
             if group.isEmpty || group.contains("\0") {
                 problems.append(KafkaConfigurationProblem(key: "group", why: "needs a name"))
             } else {
@@ -58,11 +60,7 @@ extension KafkaConfiguration {
         ]
         switch role {
         case .consumer:
-            // V9: stored offsets reach the broker at unassign and close only with auto commit on; what is stored is
-            // decided by the ledger alone, so auto store is off.
             return common + [
-                ("enable.auto.commit", "true"),
-                ("auto.commit.interval.ms", "1000"),
                 ("enable.auto.offset.store", "false"),
                 ("auto.offset.reset", offsetReset.rawValue),
                 ("partition.assignment.strategy", assignment.rawValue),
@@ -101,7 +99,8 @@ extension KafkaConfiguration {
         case "bootstrap.servers", "metadata.broker.list": return "set kafka.brokers in its place"
         case "group.id": return "set kafka.group in its place"
         case "enable.auto.commit" where value != "true":
-            return "must stay true: settled offsets are committed by it, also at revocation and close"
+            return "must stay true: what is settled is committed each second, at revocation and at the end"
+        case "auto.commit.interval.ms": return "is fixed: what is settled is committed each second"
         case "enable.partition.eof" where value != "true":
             return "must stay true: what is read to its end is known by it"
         case "enable.auto.offset.store", "auto.commit.enable":

@@ -1,23 +1,6 @@
 import CRdkafka
 
 extension KafkaConsumer {
-    /// Marks everything of `partition` below `next` as done; the next commit (each second, at revoke, at close) carries it.
-    ///
-    /// `next` is what `OffsetLedger.settle` returned. False when the partition is not ours any more: the record will be
-    /// delivered again to its new owner. No I/O.
-    @discardableResult
-    public func storeOffset(_ partition: TopicPartition, next: Int64) -> Bool {
-        guard next > 0, topicHandles.indices.contains(partition.topic) else { return false }
-        // The call takes the offset of the last record done and commits the one after it.
-        return rd_kafka_offset_store(topicHandles[partition.topic], partition.partition, next - 1)
-            == RD_KAFKA_RESP_ERR_NO_ERROR
-    }
-
-    /// Asks for a commit of what is stored now; the outcome comes as `committed`.
-    public func commitStored() {
-        rd_kafka_commit(raw, nil, 1)
-    }
-
     /// Stops fetching; what was prefetched is thrown away and fetched again later, so do not flap (V6).
     ///
     /// Only transitions reach the library. Records already queued may still arrive.
@@ -25,7 +8,8 @@ extension KafkaConsumer {
         let fresh = Set(partitions).intersection(assignment).subtracting(paused)
         if fresh.isEmpty { return }
         paused.formUnion(fresh)
-        _ = withNativeList(fresh) { rd_kafka_pause_partitions(raw, $0) }
+        let reading = fresh.subtracting(unanswered)
+        if !reading.isEmpty { _ = withNativeList(reading) { rd_kafka_pause_partitions(raw, $0) } }
     }
 
     /// Fetches again what `pause` held; others are left alone, since resuming a running one may rewind it (V4).
@@ -33,7 +17,8 @@ extension KafkaConsumer {
         let held = Set(partitions).intersection(paused)
         if held.isEmpty { return }
         paused.subtract(held)
-        _ = withNativeList(held) { rd_kafka_resume_partitions(raw, $0) }
+        let reading = held.subtracting(unanswered)
+        if !reading.isEmpty { _ = withNativeList(reading) { rd_kafka_resume_partitions(raw, $0) } }
     }
 
     /// Offsets between where reading stands and the partition's end, from what the last fetch told; nil before the first

@@ -1,7 +1,7 @@
 import CRdkafka
 
 extension KafkaConsumer {
-    /// Lets the deferred partitions go; the committer takes what was stored. Harmless when nothing is pending.
+    /// Lets the deferred partitions go; what is settled is committed. Harmless when nothing is pending.
     ///
     /// Where the group lost patience meanwhile, the broker refuses the commit (`committed` with an error), and the
     /// records are read again by the next owner.
@@ -12,7 +12,7 @@ extension KafkaConsumer {
         release(partitions, lost: isAssignmentLost)
     }
 
-    /// Whether the group took the partitions away already (session timeout, fencing): storing is in vain.
+    /// Whether the group took the partitions away already (session timeout, fencing): committing is in vain.
     ///
     /// 2.0.2 does not raise this during a revocation that is already under way.
     public var isAssignmentLost: Bool { rd_kafka_assignment_lost(raw) == 1 }
@@ -49,8 +49,28 @@ extension KafkaConsumer {
         assignment.formUnion(partitions)
         assignmentRound &+= 1
         for partition in partitions { readings.assign(partition, round: assignmentRound) }
+        questionTries = 0
+        askCommitted(partitions)
         tell(.assigned(partitions))
-        if let list { committedQuery.ask(list, round: assignmentRound) }
+    }
+
+    /// Nothing of them is read before the answer, since what is settled beyond the committed offset stands in it. A broker
+    /// that does not answer this does not tell the library either where to begin.
+    private func askCommitted(_ partitions: [TopicPartition]) {
+        questionTries += 1
+        let isAsked = withNativeList(partitions) { committedQuery.ask($0, round: assignmentRound) } ?? false
+        guard isAsked else { return letRead(unanswered.intersection(partitions)) }
+        let fresh = Set(partitions).subtracting(unanswered)
+        unanswered.formUnion(fresh)
+        let reading = fresh.subtracting(paused)
+        if !reading.isEmpty { _ = withNativeList(reading) { rd_kafka_pause_partitions(raw, $0) } }
+    }
+
+    /// Ends the waiting for an answer.
+    private func letRead(_ partitions: Set<TopicPartition>) {
+        unanswered.subtract(partitions)
+        let reading = partitions.subtracting(paused)
+        if !reading.isEmpty { _ = withNativeList(reading) { rd_kafka_resume_partitions(raw, $0) } }
     }
 
     private func giveUp(_ partitions: [TopicPartition]) {
@@ -66,8 +86,10 @@ extension KafkaConsumer {
     }
 
     private func release(_ partitions: [TopicPartition], lost: Bool) {
+        if !lost { commit(partitions) }
         // V5: unassign forgets only the library's own pause; ours would silence the partition when it comes back.
         resume(paused.filter(partitions.contains))
+        letRead(unanswered.intersection(partitions))
         if isCooperative {
             withNativeList(partitions) { list in
                 if let error = rd_kafka_incremental_unassign(raw, list) { fail(error) }
@@ -78,42 +100,45 @@ extension KafkaConsumer {
         }
         assignment.subtract(partitions)
         paused.subtract(partitions)
-        for partition in partitions { readings.revoke(partition) }
+        for partition in partitions {
+            readings.revoke(partition)
+            commits.forget(partition)
+        }
         tell(.revoked(partitions, lost: lost))
     }
 
-    /// Tells what the group had committed when partitions were assigned.
+    /// Tells what the group had committed when partitions were assigned, and lets them be read.
     func takeCommitted() {
         committedQuery.takeAnswers { list, round in
+            let waiting = unanswered.filter { readings[$0]?.round == round }
+            guard let list else {
+                if waiting.isEmpty { return }
+                return questionTries < 3 && round == assignmentRound
+                    ? askCommitted(Array(waiting)) : letRead(waiting)
+            }
             var offsets: [PartitionOffset] = []
             forEach(in: UnsafeMutablePointer(mutating: list)) { item, partition in
                 guard item.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
                 let offset = item.offset >= 0 ? item.offset : nil
                 guard readings.noteCommitted(partition, offset, round: round) else { return }
-                offsets.append(PartitionOffset(partition: partition, offset: offset))
+                offsets.append(
+                    PartitionOffset(partition: partition, offset: offset, settled: settled(in: item)))
             }
+            for offset in offsets { commits.noteCommitted(offset) }
             if !offsets.isEmpty { delegate?.kafka(self, didLearnCommitted: offsets) }
+            letRead(waiting)
         }
+    }
+
+    private func settled(in item: rd_kafka_topic_partition_t) -> SettledOffsets? {
+        guard let text = item.metadata, item.metadata_size > 0 else { return nil }
+        return SettledOffsets(
+            metadata: UnsafeRawBufferPointer(start: text, count: item.metadata_size), committed: item.offset)
     }
 
     private func fail(_ error: OpaquePointer) {
         record(KafkaError(rd_kafka_error_code(error)), partition: nil)
         rd_kafka_error_destroy(error)
-    }
-
-    fileprivate func commitEnded(
-        _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
-    ) {
-        // Nothing was new since the last commit.
-        if code == RD_KAFKA_RESP_ERR__NO_OFFSET { return }
-        var error = code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code)
-        var offsets: [PartitionOffset] = []
-        forEach(in: list) { item, partition in
-            if item.err != RD_KAFKA_RESP_ERR_NO_ERROR, error == nil { error = KafkaError(item.err) }
-            offsets.append(PartitionOffset(partition: partition, offset: item.offset >= 0 ? item.offset : nil))
-        }
-        if let error { errorCounts[error.code, default: 0] &+= 1 }
-        tell(.committed(offsets, error))
     }
 
     // MARK: - Lists
@@ -155,14 +180,6 @@ let rebalanceCallback:
         UnsafeMutableRawPointer?
     ) -> Void = { _, code, list, opaque in
         CallbackContext.from(opaque)?.consumer?.rebalance(code, list)
-    }
-
-let commitCallback:
-    @convention(c) (
-        OpaquePointer?, rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?,
-        UnsafeMutableRawPointer?
-    ) -> Void = { _, code, list, opaque in
-        CallbackContext.from(opaque)?.consumer?.commitEnded(code, list)
     }
 
 let errorCallback: @convention(c) (OpaquePointer?, Int32, UnsafePointer<CChar>?, UnsafeMutableRawPointer?) -> Void = {

@@ -14,6 +14,11 @@ public final class KafkaConsumer {
     public internal(set) var assignment: Set<TopicPartition> = []
     /// What `pause` holds; a subset of `assignment`.
     public internal(set) var paused: Set<TopicPartition> = []
+    /// Assigned, and what the group committed of them is not told yet: they are not read before. A subset of `assignment`.
+    var unanswered: Set<TopicPartition> = []
+    /// How often the present question for them was asked.
+    var questionTries = 0
+    var commits = CommitTable()
     /// Set while a deferred revocation waits for `completeRevocation()`.
     public internal(set) var pendingRevocation: [TopicPartition] = []
     /// Errors met so far by librdkafka's code, for counters; at most as many as there are codes.
@@ -108,7 +113,7 @@ public final class KafkaConsumer {
 
     /// Starts leaving the group without blocking; keep polling until `closed` arrives.
     ///
-    /// The usual revocation comes on the way, so what is settled can still be stored; one that is pending already is
+    /// The usual revocation comes on the way, so what is settled can still be committed; one that is pending already is
     /// completed. Put a deadline on closing (it has been seen to hang, #4187) and release the consumer when it passes.
     public func beginClose() {
         if isClosing { return }
@@ -182,7 +187,7 @@ public final class KafkaConsumer {
             return
         }
         guard let partition else { return }
-        // Left over from before the revocation: its next owner reads it again, since nothing was stored for it.
+        // Left over from before the revocation: its next owner reads it again, since nothing was committed of it.
         if !pendingRevocation.isEmpty, pendingRevocation.contains(partition) { return }
         readings.move(partition, to: message.pointee.offset &+ 1)
         receiver?.kafka(self, didReceive: KafkaRecord(message, partition: partition))

@@ -5,12 +5,16 @@ public protocol KafkaConsumerDelegate: AnyObject {
     /// One record, lent for the call. Partitions keep their order.
     func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord)
 
-    /// Partitions are about to be taken away: the last chance to store what is settled.
+    /// What may be committed of a partition now; nil where there is nothing to commit. Asked at each commit, and before a
+    /// partition is let go.
+    func kafka(_ consumer: KafkaConsumer, progressOf partition: TopicPartition) -> PartitionOffset?
+
+    /// Partitions are about to be taken away: the last chance to settle what is done.
     ///
     /// Answer `.complete` to let them go on return, or `.deferred` to drain first: `poll` goes on, nothing of these
-    /// partitions arrives any more, `storeOffset` still counts, and the group waits until `completeRevocation()` (at
+    /// partitions arrives any more, what is settled still counts, and the group waits until `completeRevocation()` (at
     /// most `max.poll.interval.ms`, so put a deadline of seconds on it). With `lost` the partitions may already have
-    /// another owner: nothing can be stored and the answer is not asked (K6).
+    /// another owner: nothing can be committed and the answer is not asked (K6).
     func kafka(
         _ consumer: KafkaConsumer, willRevoke partitions: [TopicPartition], lost: Bool
     ) -> KafkaRevocation
@@ -19,7 +23,7 @@ public protocol KafkaConsumerDelegate: AnyObject {
 
     /// What the group had committed when these partitions were assigned; nil offsets where it had nothing.
     ///
-    /// Comes once after each assignment, before or after the first records; not at all where the broker did not answer.
+    /// Comes once after each assignment, before the first records; not at all where the broker did not answer.
     func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset])
 
     /// librdkafka's statistics as JSON, each `statistics.interval.ms`; lent for the call.
@@ -41,7 +45,7 @@ public enum KafkaRevocation: Sendable {
 public enum KafkaConsumerEvent: Sendable {
     /// These are ours now; reading starts at the committed offsets.
     case assigned([TopicPartition])
-    /// These are no longer ours; what was stored has been handed to the committer unless they were lost.
+    /// These are no longer ours; what was settled has been handed to the committer unless they were lost.
     case revoked([TopicPartition], lost: Bool)
     /// A commit's outcome per partition; a failed one is repeated by a later commit of the same or a higher offset.
     case committed([PartitionOffset], KafkaError?)

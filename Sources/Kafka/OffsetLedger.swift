@@ -1,8 +1,7 @@
 /// Knows which records are in work, and up to which offset each partition is settled without a hole.
 ///
 /// Pure: no clock, no Kafka. `receive` each record, `settle` its slot when all that follows from it is done (in any
-/// order), store the offset that `settle` returns. Records of a partition that was revoked meanwhile settle into
-/// nothing. A record costs constant time and no allocation; the memory is 24 bytes per record in the window.
+/// order), commit `progress`. Records of a partition that was revoked meanwhile settle into nothing. A record costs constant time and no allocation; the memory is 24 bytes per record in the window.
 public struct OffsetLedger: ~Copyable {
     /// How much may be in work before reading should pause.
     public struct Limits: Equatable, Sendable {
@@ -38,6 +37,8 @@ public struct OffsetLedger: ~Copyable {
     public enum Receipt: Equatable, Sendable {
         /// Process it, then settle.
         case tracked(Slot)
+        /// The owner before settled it, by what `noteCommitted` told: nothing to do.
+        case settledBefore
         /// Seen before in this assignment (a rewind): in work or done, so skip it.
         case repeated
         /// Not ours (any more): skip it, its owner gets it.
@@ -45,7 +46,7 @@ public struct OffsetLedger: ~Copyable {
     }
 
     public enum Settlement: Equatable, Sendable {
-        /// Everything below `next` is settled: store it.
+        /// Everything below `next` is settled.
         case advanced(TopicPartition, next: Int64)
         /// Settled, but an older record is still in work.
         case waiting
@@ -93,11 +94,20 @@ public struct OffsetLedger: ~Copyable {
 
     /// Tells where the group stood when the partition was assigned; nil when it had committed nothing.
     ///
-    /// May come before or after the first record. An offset above that record says nothing about a gap: a rewind, or a
-    /// commit of our own that was faster than the answer.
-    public mutating func noteCommitted(_ partition: TopicPartition, offset: Int64?) {
+    /// May come before or after the first record; what was settled beyond the offset holds for records that come after it.
+    /// An offset above the first record says nothing about a gap: a rewind, or a commit of our own that was faster than the
+    /// answer.
+    public mutating func noteCommitted(_ partition: TopicPartition, offset: Int64?, settled: SettledOffsets? = nil) {
         guard let offset, offset >= 0, let index = index(of: partition), windows[index].isAssigned else { return }
-        windows[index].noteCommitted(offset)
+        windows[index].noteCommitted(offset, settled: settled)
+    }
+
+    /// What may be committed of a partition: the offset below which everything is settled, and what is settled beyond it.
+    /// Nil where there is nothing to tell yet.
+    public func progress(of partition: TopicPartition) -> PartitionOffset? {
+        index(of: partition).flatMap { windows[$0].progress }.map {
+            PartitionOffset(partition: partition, offset: $0.offset, settled: $0.settled)
+        }
     }
 
     /// Ends the epoch; returns the last storable offset, nil when nothing was settled or it is not assigned.
@@ -118,12 +128,14 @@ public struct OffsetLedger: ~Copyable {
             return .unassigned
         }
         let before = windows[index].unsettledBytes
-        guard let sequence = windows[index].append(offset: offset, bytes: bytes, nowNanos: nowNanos) else {
-            return .repeated
+        switch windows[index].append(offset: offset, bytes: bytes, nowNanos: nowNanos) {
+        case .repeated: return .repeated
+        case .settledBefore: return .settledBefore
+        case .tracked(let sequence):
+            unsettledCount += 1
+            unsettledBytes += windows[index].unsettledBytes - before
+            return .tracked(Slot(window: UInt32(index), epoch: windows[index].epoch, sequence: sequence))
         }
-        unsettledCount += 1
-        unsettledBytes += windows[index].unsettledBytes - before
-        return .tracked(Slot(window: UInt32(index), epoch: windows[index].epoch, sequence: sequence))
     }
 
     /// All that follows from the record is done.

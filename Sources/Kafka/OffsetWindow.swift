@@ -30,6 +30,8 @@ struct OffsetWindow {
     /// The first received offset of this assignment, and the group's offset at its begin; nil until they are known.
     private var first: Int64?
     private var committed: Int64?
+    /// What the owner before had settled beyond the committed offset; nil once reading came past it.
+    private var settledBefore: SettledOffsets?
 
     init(partition: TopicPartition) { self.partition = partition }
 
@@ -56,16 +58,25 @@ struct OffsetWindow {
         newest = -1
         first = nil
         committed = nil
+        settledBefore = nil
         next = nil
         unsettledCount = 0
         unsettledBytes = 0
         pausedAtNanos = nil
     }
 
-    /// Takes an offset above all earlier ones; nil when it was seen already.
-    mutating func append(offset: Int64, bytes: Int, nowNanos: UInt64) -> UInt64? {
+    enum Admission: Equatable {
+        case tracked(sequence: UInt64)
+        /// The owner before settled it.
+        case settledBefore
+        /// It was seen in this assignment already.
+        case repeated
+    }
+
+    /// Takes an offset above all earlier ones.
+    mutating func append(offset: Int64, bytes: Int, nowNanos: UInt64) -> Admission {
         // A rewind (V4) delivers again what is in work or done here.
-        if offset <= newest { return nil }
+        if offset <= newest { return .repeated }
         if newest >= 0 {
             skipped &+= UInt64(offset - newest - 1)
         } else {
@@ -76,18 +87,52 @@ struct OffsetWindow {
         if count == ring.count { grow() }
         let sequence = tail
         let size = UInt32(clamping: bytes)
-        ring[place(sequence)] = Entry(offset: offset, receivedNanos: nowNanos, bytes: size, isSettled: false)
+        let isSettled = takeSettledBefore(offset)
+        ring[place(sequence)] = Entry(offset: offset, receivedNanos: nowNanos, bytes: size, isSettled: isSettled)
         tail &+= 1
+        if isSettled {
+            if sequence == head { advance() }
+            return .settledBefore
+        }
         unsettledCount += 1
         unsettledBytes += Int(size)
-        return sequence
+        return .tracked(sequence: sequence)
     }
 
-    /// Where the group stood; counts once for each assignment.
-    mutating func noteCommitted(_ offset: Int64) {
+    private mutating func takeSettledBefore(_ offset: Int64) -> Bool {
+        guard let before = settledBefore else { return false }
+        if offset &+ 1 >= before.end { settledBefore = nil }
+        return before.contains(offset)
+    }
+
+    /// Where the group stood, and what was settled beyond; counts once for each assignment.
+    mutating func noteCommitted(_ offset: Int64, settled: SettledOffsets?) {
         guard committed == nil else { return }
         committed = offset
+        settledBefore = settled
         countBefore()
+    }
+
+    /// The offset that may be committed, and what is settled beyond it; nil while that says nothing new to a group
+    /// without offsets. Takes a step per record in the window.
+    var progress: (offset: Int64, settled: SettledOffsets?)? {
+        guard let offset = next ?? first else { return nil }
+        var settled = SettledOffsets(base: offset)
+        var sequence = unsettledCount < count ? head : tail
+        while sequence < tail, ring[place(sequence)].offset &- offset < SettledOffsets.capacity {
+            if ring[place(sequence)].isSettled { settled.insert(ring[place(sequence)].offset) }
+            sequence &+= 1
+        }
+        // What was not read again yet is not forgotten.
+        if let before = settledBefore {
+            var later = max(newest &+ 1, offset)
+            while later < before.end, later &- offset < SettledOffsets.capacity {
+                if before.contains(later) { settled.insert(later) }
+                later &+= 1
+            }
+        }
+        if next == nil, settled.isEmpty { return nil }
+        return (offset, settled.isEmpty ? nil : settled)
     }
 
     private mutating func countBefore() {
@@ -106,7 +151,13 @@ struct OffsetWindow {
         unsettledCount -= 1
         unsettledBytes -= Int(ring[index].bytes)
         if sequence != head { return .waiting }
-        var last = ring[index].offset
+        return .advanced(next: advance())
+    }
+
+    /// Forgets the settled records at the front, of which there is at least one; gives the offset to go on from.
+    @discardableResult
+    private mutating func advance() -> Int64 {
+        var last = ring[place(head)].offset
         while head < tail, ring[place(head)].isSettled {
             last = ring[place(head)].offset
             head &+= 1
@@ -114,7 +165,7 @@ struct OffsetWindow {
         // Offsets between two received records exist for nobody (compaction, transaction markers, K15): the one after
         // the last settled record is a fit place to go on from.
         next = last + 1
-        return .advanced(next: last + 1)
+        return last + 1
     }
 
     private func place(_ sequence: UInt64) -> Int {

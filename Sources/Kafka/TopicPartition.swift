@@ -15,13 +15,16 @@ public struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// A partition with the offset of the next record to be read from it.
-public struct PartitionOffset: Hashable, Sendable {
+public struct PartitionOffset: Equatable, Sendable {
     public let partition: TopicPartition
     /// The next offset to read, as Kafka counts commits; nil where the group has none yet.
     public let offset: Int64?
+    /// What is settled beyond that offset; nil where nothing is, or nothing is known.
+    public let settled: SettledOffsets?
 
-    public init(partition: TopicPartition, offset: Int64?) {
+    public init(partition: TopicPartition, offset: Int64?, settled: SettledOffsets? = nil) {
         self.partition = partition
         self.offset = offset
+        self.settled = settled
     }
 }

@@ -26,6 +26,7 @@ struct ConfigurationTests {
 
     @Test(arguments: [
         ("auto.offset.reset", "latest"), ("auto.offset.reset", "largest"), ("enable.auto.commit", "false"),
+        ("auto.commit.interval.ms", "5000"),
         ("enable.auto.offset.store", "true"), ("bootstrap.servers", "x:1"), ("acks", "0"),
         ("partition.assignment.strategy", "cooperative-sticky"), ("client.rack", "a\0b"),
         ("enable.partition.eof", "false"),

@@ -24,7 +24,7 @@ struct GroupTests {
             try write(producer, "events", (0..<40).map { (nil, "b\($0)", Int32($0 % 4)) })
             let waited = !pump([one, two], seconds: 1) { !two.consumer.assignment.isEmpty || one.seen.count > 200 }
             let stored = (0..<4).allSatisfy {
-                one.consumer.storeOffset(TopicPartition(topic: 0, partition: $0), next: 50)
+                one.store(TopicPartition(topic: 0, partition: $0), next: 50)
             }
             one.storesAll = true
             // The group may be rebalanced once more, and then nobody would end a drain.
@@ -65,7 +65,7 @@ struct GroupTests {
             // 25: UNKNOWN_MEMBER_ID, what a member hears that the group gave up on.
             broker.pushErrors(api: .heartbeat, [25])
             let lost = pump([member]) { member.revocations.contains { $0.lost } }
-            let stored = member.consumer.storeOffset(TopicPartition(topic: 0, partition: 0), next: 1)
+            let stored = member.store(TopicPartition(topic: 0, partition: 0), next: 1)
             let again = pump([member]) { member.assignments == 2 }
             let reread = pump([member]) { member.seen.count == 2 }
             return Outcome(lost: lost, again: again, stored: stored, reread: reread)
@@ -121,13 +121,12 @@ struct GroupTests {
             try broker.createTopic("events", partitions: 1)
             let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
             try write(producer, "events", (0..<5).map { (nil, "v\($0)", 0) })
-            let one = try Member(
-                broker.bootstrap, group: "g", topics: ["events"], options: ["auto.commit.interval.ms": "600000"])
+            let one = try Member(broker.bootstrap, group: "g", topics: ["events"])
             one.revocationAnswer = .deferred
             _ = pump([one]) { one.seen.count == 5 }
             one.consumer.beginClose()
             _ = pump([one]) { one.willRevoke == 1 }
-            one.consumer.storeOffset(TopicPartition(topic: 0, partition: 0), next: 3)
+            one.store(TopicPartition(topic: 0, partition: 0), next: 3)
             let silent = !one.isClosed
             one.consumer.completeRevocation()
             let closed = pump([one]) { one.isClosed }

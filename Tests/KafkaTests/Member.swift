@@ -1,7 +1,7 @@
 import Glibc
 import Kafka
 
-/// A group member for tests: notes what it hears, and stores offsets as the test says.
+/// A group member for tests: notes what it hears, and commits what the test says.
 final class Member: KafkaConsumerDelegate {
     struct Seen: Equatable, Sendable {
         var partition: TopicPartition
@@ -20,8 +20,14 @@ final class Member: KafkaConsumerDelegate {
     var revocations: [(partitions: [TopicPartition], lost: Bool)] = []
     var isClosed = false
     var statistics = 0
-    /// Stores each offset at once, as if every record were settled in order.
+    /// Every record counts as settled at once.
     var storesAll = false
+    /// What its next commit says.
+    var stored: [TopicPartition: PartitionOffset] = [:]
+    /// Offsets that the owner before had settled.
+    var settledBefore: [Int64] = []
+    /// Records that came before it was told what is committed of their partition.
+    var early = 0
     var revocationAnswer = KafkaRevocation.complete
     var willRevoke = 0
     var onRecord: ((Seen) -> Void)?
@@ -55,9 +61,26 @@ final class Member: KafkaConsumerDelegate {
             value: record.value.map { String(decoding: $0, as: UTF8.self) }, headers: headers,
             hasTime: record.timestampMs != nil)
         seen.append(one)
-        _ = ledger.receive(record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: 0)
-        if storesAll { consumer.storeOffset(record.partition, next: record.offset + 1) }
+        if !committedAtStart.contains(where: { $0.partition == record.partition }) { early += 1 }
+        let receipt = ledger.receive(record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: 0)
+        if receipt == .settledBefore { settledBefore.append(record.offset) }
+        if storesAll { store(record.partition, next: record.offset + 1) }
         onRecord?(one)
+    }
+
+    /// False where the partition is not its own.
+    @discardableResult
+    func store(_ partition: TopicPartition, next: Int64, settled: [Int64] = []) -> Bool {
+        guard consumer.assignment.contains(partition) else { return false }
+        var beyond = SettledOffsets(base: next)
+        for offset in settled { beyond.insert(offset) }
+        stored[partition] = PartitionOffset(
+            partition: partition, offset: next, settled: beyond.isEmpty ? nil : beyond)
+        return true
+    }
+
+    func kafka(_ consumer: KafkaConsumer, progressOf partition: TopicPartition) -> PartitionOffset? {
+        stored[partition] ?? ledger.progress(of: partition)
     }
 
     func kafka(_ consumer: KafkaConsumer, willRevoke partitions: [TopicPartition], lost: Bool) -> KafkaRevocation {
@@ -70,7 +93,9 @@ final class Member: KafkaConsumerDelegate {
         case .assigned(let partitions):
             assignments += 1
             for partition in partitions { ledger.assign(partition) }
-        case .revoked(let partitions, let lost): revocations.append((partitions, lost))
+        case .revoked(let partitions, let lost):
+            revocations.append((partitions, lost))
+            for partition in partitions { stored[partition] = nil }
         case .committed(let offsets, let error): commits.append((offsets, error))
         case .failed(let error, _), .fatal(let error): failures.append(error)
         case .endReached: break
@@ -80,7 +105,7 @@ final class Member: KafkaConsumerDelegate {
 
     func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset]) {
         committedAtStart += offsets
-        for one in offsets { ledger.noteCommitted(one.partition, offset: one.offset) }
+        for one in offsets { ledger.noteCommitted(one.partition, offset: one.offset, settled: one.settled) }
     }
 
     func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer) { statistics += 1 }
@@ -90,7 +115,8 @@ final class Member: KafkaConsumerDelegate {
     }
 }
 
-/// Polls all members by their wake descriptors until `condition` holds; false when `seconds` passed first.
+/// Polls all members by their wake descriptors, and has them commit, until `condition` holds; false when `seconds`
+/// passed first.
 func pump(_ members: [Member], seconds: Double = 25, until condition: () -> Bool) -> Bool {
     let end = now() + seconds
     while !condition() {
@@ -100,6 +126,7 @@ func pump(_ members: [Member], seconds: Double = 25, until condition: () -> Bool
         poll(&items, UInt(items.count), Int32(min(left * 1000, 1000)) + 1)
         // Only those that asked: a missed wake-up shows as a test that times out.
         for (item, member) in zip(items, members) where item.revents != 0 { member.consumer.poll(max: 100) }
+        for member in members { member.consumer.commitChanges() }
     }
     return true
 }

@@ -1,5 +1,6 @@
-import Kafka
 import Testing
+
+@testable import Kafka
 
 @Suite("Offset ledger")
 struct OffsetLedgerTests {
@@ -176,6 +177,100 @@ struct OffsetLedgerTests {
         #expect(ledger.skippedOffsets == 0)
     }
 
+    // MARK: - What is settled beyond the watermark
+
+    @Test func whatIsSettledBehindAnOpenRecordIsToldAndNotDoneAgain() throws {
+        let ledger = Ledger()
+        ledger.assign(one)
+        #expect(ledger.progress(of: one) == nil)
+        let slots = try (10..<15).map { try slot(ledger.receive(one, offset: $0, bytes: 1, nowNanos: 0)) }
+        #expect(ledger.progress(of: one) == nil, "nothing is settled")
+        _ = ledger.settle(slots[2])
+        _ = ledger.settle(slots[4])
+        #expect(ledger.progress(of: one) == told(10, [12, 14]))
+        _ = ledger.settle(slots[0])
+        let committed = try #require(ledger.progress(of: one))
+        #expect(committed == told(11, [12, 14]))
+        // The next owner reads from there.
+        ledger.assign(one)
+        ledger.noteCommitted(one, offset: committed.offset, settled: committed.settled)
+        #expect(ledger.progress(of: one) == nil, "nothing was read yet")
+        let eleven = try slot(ledger.receive(one, offset: 11, bytes: 1, nowNanos: 0))
+        #expect(ledger.progress(of: one) == committed, "what was not read again is not forgotten")
+        #expect(ledger.receive(one, offset: 12, bytes: 1, nowNanos: 0) == .settledBefore)
+        let thirteen = try slot(ledger.receive(one, offset: 13, bytes: 1, nowNanos: 0))
+        #expect(ledger.unsettledCount == 2)
+        #expect(ledger.settle(eleven) == .advanced(one, next: 13))
+        #expect(ledger.progress(of: one) == told(13, [14]))
+        #expect(ledger.receive(one, offset: 14, bytes: 1, nowNanos: 0) == .settledBefore)
+        #expect(ledger.settle(thirteen) == .advanced(one, next: 15))
+        #expect(ledger.progress(of: one) == told(15, []))
+        #expect(ledger.receive(one, offset: 15, bytes: 1, nowNanos: 0) != .settledBefore)
+    }
+
+    @Test func aSettledRecordAtTheFrontMovesTheWatermark() throws {
+        let ledger = Ledger()
+        ledger.assign(one)
+        ledger.noteCommitted(one, offset: 3, settled: told(3, [4, 5]).settled)
+        // Offset 3 is no record: a transaction's marker, or compacted.
+        #expect(ledger.receive(one, offset: 4, bytes: 1, nowNanos: 0) == .settledBefore)
+        #expect(ledger.next(one) == 5)
+        #expect(ledger.receive(one, offset: 5, bytes: 1, nowNanos: 0) == .settledBefore)
+        #expect(ledger.progress(of: one) == told(6, []))
+        #expect(ledger.unsettledCount == 0 && ledger.windowUsed(one) == 0)
+    }
+
+    /// Owners come and go; each reads from what the one before had committed last.
+    @Test(arguments: [11, 12, 13, 14] as [UInt64]) func noOwnerDoesAgainWhatWasCommittedAsSettled(seed: UInt64) {
+        var random = SplitMix(state: seed)
+        let end: Int64 = 2000
+        var exists = Set<Int64>()
+        for offset in 0..<end where random.next() % 8 != 0 { exists.insert(offset) }
+        var committed = PartitionOffset(partition: one, offset: 0)
+        var done = Set<Int64>()
+        for owner in 0..<60 {
+            let ledger = Ledger()
+            ledger.assign(one)
+            ledger.noteCommitted(one, offset: committed.offset, settled: committed.settled)
+            let begin = committed.offset ?? 0
+            var open: [(OffsetLedger.Slot, Int64)] = []
+            var settled = Set(exists.filter { $0 < begin || committed.settled?.contains($0) ?? false })
+            #expect(settled == done, "seed \(seed) owner \(owner)")
+            for offset in begin..<min(end, begin + Int64(random.next() % 400)) where exists.contains(offset) {
+                switch ledger.receive(one, offset: offset, bytes: 1, nowNanos: 0) {
+                case .settledBefore:
+                    #expect(done.contains(offset), "seed \(seed) owner \(owner) offset \(offset)")
+                case .tracked(let slot):
+                    #expect(!done.contains(offset), "seed \(seed) owner \(owner) offset \(offset)")
+                    open.append((slot, offset))
+                case .repeated, .unassigned: Issue.record("seed \(seed) owner \(owner) offset \(offset)")
+                }
+                while !open.isEmpty, random.next() % 3 == 0 {
+                    // The oldest waits long.
+                    let index =
+                        open.count > 1 && random.next() % 16 != 0 ? 1 + Int(random.next() % UInt64(open.count - 1)) : 0
+                    let (slot, offset) = open.remove(at: index)
+                    _ = ledger.settle(slot)
+                    settled.insert(offset)
+                }
+            }
+            guard let progress = ledger.progress(of: one) else { continue }
+            // Through the text, as the next owner gets it.
+            let text = progress.settled?.metadata() ?? []
+            committed = PartitionOffset(
+                partition: one, offset: progress.offset,
+                settled: text.withUnsafeBytes { SettledOffsets(metadata: $0, committed: progress.offset ?? -1) })
+            #expect(committed == progress, "seed \(seed) owner \(owner)")
+            done = settled
+        }
+    }
+
+    private func told(_ offset: Int64, _ beyond: [Int64]) -> PartitionOffset {
+        var settled = SettledOffsets(base: offset)
+        for offset in beyond { settled.insert(offset) }
+        return PartitionOffset(partition: one, offset: offset, settled: beyond.isEmpty ? nil : settled)
+    }
+
     @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64]) func agreesWithANaiveModel(seed: UInt64) {
         var random = SplitMix(state: seed)
         var model = NaiveLedger()
@@ -300,7 +395,10 @@ private final class Ledger {
 
     @discardableResult func assign(_ partition: TopicPartition) -> Bool { inner.assign(partition) }
     @discardableResult func revoke(_ partition: TopicPartition) -> Int64? { inner.revoke(partition) }
-    func noteCommitted(_ partition: TopicPartition, offset: Int64?) { inner.noteCommitted(partition, offset: offset) }
+    func noteCommitted(_ partition: TopicPartition, offset: Int64?, settled: SettledOffsets? = nil) {
+        inner.noteCommitted(partition, offset: offset, settled: settled)
+    }
+    func progress(of partition: TopicPartition) -> PartitionOffset? { inner.progress(of: partition) }
     func receive(_ partition: TopicPartition, offset: Int64, bytes: Int, nowNanos: UInt64) -> OffsetLedger.Receipt {
         inner.receive(partition, offset: offset, bytes: bytes, nowNanos: nowNanos)
     }

@@ -59,7 +59,7 @@ struct RoundTripTests {
             let first = try Member(broker.bootstrap, group: "g", topics: ["events"])
             let read = pump([first]) { first.seen.count == 20 }
             // Of partition 0 the records 0…3 are settled; of partition 1 none is.
-            first.consumer.storeOffset(one, next: 4)
+            first.store(one, next: 4)
             _ = first.consumer.close(timeoutMs: 15_000)
 
             let second = try Member(broker.bootstrap, group: "g", topics: ["events"])

@@ -11,10 +11,13 @@ extension Pipeline {
     /// Of whom what comes more is parked, by id.
     var appsOverShare: [String] { apps.values.filter { $0.inHand.isFull(shard.limits) }.map(\.id).sorted() }
 
-    /// Asks both consumers for a commit of what is settled.
-    func commitStored() {
-        for intake in [events, userState] { intake.consumer.commitStored() }
+    /// Commits what is settled, of both consumers.
+    func commitNow() {
+        for intake in [events, userState] { intake.consumer.commitNow() }
     }
+
+    /// A commit has no outcome yet.
+    var isCommitting: Bool { events.consumer.isCommitting || userState.consumer.isCommitting }
 
     func sample() {
         let metrics = shard.metrics

@@ -121,8 +121,8 @@ final class ShardRuntime: PipelineOwner {
             if pipeline.pendingCount > 0 { pipeline.logLeft() }
             ending = .committing
             endingDeadline = loop.nowNanos &+ Self.commitNanos
-            pipeline.commitStored()
-        case .committing where isOver: return finish(pipeline.pendingCount == 0)
+            pipeline.commitNow()
+        case .committing where isOver || !pipeline.isCommitting: return finish(pipeline.pendingCount == 0)
         case .leaving where isOver: return finish(false)
         case .settling, .committing, .leaving: break
         case nil: return
@@ -149,7 +149,7 @@ final class ShardRuntime: PipelineOwner {
     func pipelineDidTick() { beat.mark() }
 
     func pipelineDidCommit() {
-        if ending == .committing { finish(pipeline.pendingCount == 0) }
+        if ending == .committing, !pipeline.isCommitting { finish(pipeline.pendingCount == 0) }
     }
 
     func pipelineDidClose() {

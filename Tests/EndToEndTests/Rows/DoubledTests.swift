@@ -83,6 +83,58 @@ extension Rows {
             }
         }
 
+        /// Design 5, G2: the same of what was done behind a record that waits, which keeps the committed offset.
+        @Test func aCrashDoublesNothingBehindARecordThatWaitsWhileRedisTakesNoWrites() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            var slow = ScenarioRule.Match()
+            slow.tokenPrefix = Array(TokenPrefix.slow.utf8)
+            settings.scenario = Scenario(rules: [ScenarioRule(slow, .answer(.late(600_000)))])
+            settings.appLines = "    limits: {answer_s: 300}\n"
+            settings.drainSeconds = 300
+            try await Stage.bare(settings) { stage in
+                let crowd = Crowd(name: "behind", count: 200)
+                let waiting = "behind-waits"
+                try await stage.writeState(
+                    crowd.binds + [.bind(waiting, as: token(waiting, "phone", TokenPrefix.slow))])
+                let first = try await WorkerRun(stage)
+                try await until("all is bound") {
+                    try await first.metrics().sum("carillon_events_settled_total") >= Double(crowd.count + 1)
+                }
+                // APNs takes a single push on a connection before its first answer.
+                try await stage.writeEvents([.message("before", to: [crowd.uid(0)])])
+                _ = try await stage.look(until: "a push was answered") { !$0.outcomes(of: "before").isEmpty }
+                try await stage.redis(["CONFIG SET maxmemory 1"])
+                // One conversation is one partition.
+                try await stage.writeEvents(
+                    [.message("waits", to: [waiting], conv: "c-behind")]
+                        + (0..<crowd.count).map { .message("done-\($0)", to: [crowd.uid($0)], conv: "c-behind") })
+                let pushed = try await stage.look(until: "everyone behind it has a result") { seen in
+                    seen.results.count { $0["msg_id"]?.string?.hasPrefix("done-") ?? false } == crowd.count
+                }
+                #expect(pushed.doubled.count == 0)
+                // What went out in the last second may go out again; a commit follows within another.
+                try await stage.wait(untilMs: nowMs + 2500)
+                await first.kill()
+                await stage.world.simulator.setScenario(Scenario())
+                let second = try await WorkerRun(stage)
+                try await stage.writeEvents([.message("after", to: [waiting], conv: "c-behind")])
+                _ = try await stage.look(until: "what waited and what came after have results") { seen in
+                    let waited = seen.results.filter { $0["uid"]?.string == waiting }
+                    return Set(waited.compactMap { $0["msg_id"]?.string }) == ["waits", "after"]
+                }
+                try await until("nothing is in work") {
+                    try await second.metrics().sum("carillon_pending_recipients") == 0
+                }
+                let seen = try await stage.look()
+                #expect(seen.doubled.count == 0, "of \(crowd.count) that went out before")
+                #expect(try await second.metrics().sum("carillon_events_settled_before_total") == Double(crowd.count))
+                try await stage.redis(["CONFIG SET maxmemory 0"])
+                #expect(try await second.drain() == 0)
+            }
+        }
+
         /// Contract 5, step 5: finished means nothing more, whatever step 2 says.
         @Test func aRepeatOfAFinishedMessageAfterItsExpiryWritesNothing() async throws {
             try await Stage.with { stage in

@@ -117,6 +117,7 @@ final class Intake {
     func tick(hasRoom: Bool) {
         perform(gate.tick(hasRoom: hasRoom, nowNanos: shard.nowNanos), hasRoom)
         for partition in fullPartitions { relieve(partition) }
+        consumer.commitChanges()
         completeRevocationIfOver()
     }
 
@@ -190,9 +191,7 @@ final class Intake {
         if settlement != .stale {
             if place.isParked { shard.metrics.parkedSettled.add() } else { shard.metrics.recordsSettled.add() }
         }
-        guard case .advanced(let partition, let next) = settlement else { return }
-        consumer.storeOffset(partition, next: next)
-        relieve(partition)
+        if case .advanced(let partition, _) = settlement { relieve(partition) }
     }
 
     /// A partition whose window is full is read no further until half of it is settled.
@@ -287,6 +286,11 @@ extension Intake: KafkaConsumerDelegate {
                 record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
             : ledger.receive(
                 record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
+        if receipt == .settledBefore {
+            shard.metrics.settledBefore.add()
+            // It takes a place in the window behind an older record.
+            relieve(record.partition)
+        }
         guard case .tracked(let slot) = receipt else { return }
         let place = RecordPlace(slot, isParked: isParked)
         if !isParked { shard.metrics.recordsConsumed.add() }
@@ -323,6 +327,10 @@ extension Intake: KafkaConsumerDelegate {
                 key: record.key.map { Array($0) }, value: record.value.map { Array($0) }))
     }
 
+    func kafka(_ consumer: KafkaConsumer, progressOf partition: TopicPartition) -> PartitionOffset? {
+        isParked(partition) ? parkedLedger.progress(of: partition) : ledger.progress(of: partition)
+    }
+
     func kafka(
         _ consumer: KafkaConsumer, willRevoke partitions: [TopicPartition], lost: Bool
     ) -> KafkaRevocation {
@@ -340,8 +348,12 @@ extension Intake: KafkaConsumerDelegate {
     }
 
     func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset]) {
-        for one in offsets where !isParked(one.partition) {
-            ledger.noteCommitted(one.partition, offset: one.offset)
+        for one in offsets {
+            if isParked(one.partition) {
+                parkedLedger.noteCommitted(one.partition, offset: one.offset, settled: one.settled)
+            } else {
+                ledger.noteCommitted(one.partition, offset: one.offset, settled: one.settled)
+            }
         }
     }
 

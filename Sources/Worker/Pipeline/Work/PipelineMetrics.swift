@@ -5,6 +5,7 @@ import Telemetry
 final class PipelineMetrics {
     let recordsConsumed: Counter
     let recordsSettled: Counter
+    let settledBefore: Counter
     let duplicates: Counter
     let outbox: OutboxMetrics
     let redisRetries: Counter
@@ -44,6 +45,8 @@ final class PipelineMetrics {
         }
         recordsConsumed = counter("events_consumed_total", "Records read from the input topics.")
         recordsSettled = counter("events_settled_total", "Records whose every outcome is recorded.")
+        settledBefore = counter(
+            "events_settled_before_total", "Records read again and skipped: an earlier owner had settled them.")
         self.registry = registry
         duplicates = counter("duplicates_suppressed_total", "Recipients finished by an earlier delivery of the event.")
         outbox = OutboxMetrics(registry)

@@ -1,0 +1,84 @@
+import CRdkafka
+import Glibc
+
+/// Commits of what is settled. librdkafka's own committer is off: it knows no metadata in 2.0 (V8), and what it commits at
+/// an unassignment would replace ours by none.
+extension KafkaConsumer {
+    /// Commits what changed since the last commit; for the owner's timer, once a second.
+    ///
+    /// Nothing happens while the last one has no outcome yet, or nothing changed. The outcome comes as `committed`.
+    public func commitChanges() {
+        if commits.isIdle(nowMs: monotonicMs()) { commitNow() }
+    }
+
+    /// The same whatever is under way: before an end.
+    public func commitNow() {
+        if !isAssignmentLost { commit(assignment) }
+    }
+
+    /// A commit has no outcome yet.
+    public var isCommitting: Bool { !commits.isIdle(nowMs: monotonicMs()) }
+
+    /// Only what changed goes out. The library sends commits and all that follows in the order of the calls, and ends an
+    /// unassignment only after their outcomes.
+    func commit(_ partitions: some Sequence<TopicPartition>) {
+        guard let delegate else { return }
+        var changed: [PartitionOffset] = []
+        for partition in partitions {
+            guard let progress = delegate.kafka(self, progressOf: partition), commits.isNew(progress) else { continue }
+            changed.append(progress)
+        }
+        if changed.isEmpty { return }
+        guard let list = rd_kafka_topic_partition_list_new(Int32(clamping: changed.count)) else { return }
+        defer { rd_kafka_topic_partition_list_destroy(list) }
+        for progress in changed { add(progress, to: list) }
+        let code = rd_kafka_commit(raw, list, 1)
+        if code == RD_KAFKA_RESP_ERR_NO_ERROR {
+            commits.noteSent(changed, nowMs: monotonicMs())
+        } else {
+            record(KafkaError(code), partition: nil)
+        }
+    }
+
+    private func add(_ progress: PartitionOffset, to list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
+        guard let offset = progress.offset, topics.indices.contains(progress.partition.topic) else { return }
+        let item = rd_kafka_topic_partition_list_add(
+            list, topics[progress.partition.topic], progress.partition.partition)
+        item?.pointee.offset = offset
+        guard let text = progress.settled?.metadata(maxCharacters: commits.maxMetadata), !text.isEmpty,
+            let copy = malloc(text.count)
+        else { return }
+        // The list frees it.
+        copy.copyMemory(from: text, byteCount: text.count)
+        item?.pointee.metadata = copy
+        item?.pointee.metadata_size = text.count
+    }
+
+    fileprivate func commitEnded(
+        _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?
+    ) {
+        commits.noteEnded()
+        var error = code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code)
+        var isMetadataTooLarge = code == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE
+        var offsets: [PartitionOffset] = []
+        forEach(in: list) { item, partition in
+            if item.err != RD_KAFKA_RESP_ERR_NO_ERROR, error == nil { error = KafkaError(item.err) }
+            if item.err == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE { isMetadataTooLarge = true }
+            if code != RD_KAFKA_RESP_ERR_NO_ERROR || item.err != RD_KAFKA_RESP_ERR_NO_ERROR {
+                commits.noteFailed(partition)
+            }
+            offsets.append(PartitionOffset(partition: partition, offset: item.offset >= 0 ? item.offset : nil))
+        }
+        if isMetadataTooLarge { commits.lowerMetadataBound() }
+        if let error { errorCounts[error.code, default: 0] &+= 1 }
+        tell(.committed(offsets, error))
+    }
+}
+
+let commitCallback:
+    @convention(c) (
+        OpaquePointer?, rd_kafka_resp_err_t, UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?,
+        UnsafeMutableRawPointer?
+    ) -> Void = { _, code, list, opaque in
+        CallbackContext.from(opaque)?.consumer?.commitEnded(code, list)
+    }

@@ -1,0 +1,78 @@
+import Crypto
+
+/// Which offsets of a partition are settled beyond its committed one.
+///
+/// A record that waits long keeps the committed offset behind it. This goes along with each commit as its metadata, so
+/// that the next owner after a crash does not do again what was done behind such a record. An offset costs one bit.
+public struct SettledOffsets: Equatable, Sendable {
+    /// The committed offset that these go with; bit 0 stands for it.
+    public let base: Int64
+    /// Lowest bit first; the last byte is not zero.
+    private var bytes: [UInt8] = []
+
+    /// Below the 4096 bytes that brokers take at least (`offset.metadata.max.bytes`).
+    public static let maxCharacters = 4000
+    /// As many bytes as base64 has place for behind the longest prefix.
+    private static let maxBytes = (maxCharacters - prefix.count - 20) / 4 * 3
+    /// The version of the text; any other is ignored.
+    private static let prefix = Array("carillon1:".utf8)
+
+    public init(base: Int64) { self.base = max(0, base) }
+
+    public var isEmpty: Bool { bytes.isEmpty }
+
+    /// How many offsets from the base on can be told.
+    static var capacity: Int64 { Int64(maxBytes) * 8 }
+
+    /// The offset after the last one that is settled; the base when none is.
+    var end: Int64 {
+        guard let last = bytes.last else { return base }
+        return base &+ Int64(bytes.count * 8 - last.leadingZeroBitCount)
+    }
+
+    public func contains(_ offset: Int64) -> Bool {
+        guard offset >= base else { return false }
+        let distance = offset &- base
+        guard distance < Int64(bytes.count) * 8 else { return false }
+        return bytes[Int(distance >> 3)] & 1 << UInt8(distance & 7) != 0
+    }
+
+    /// What lies too far from the base is left out: it is done again after a crash.
+    public mutating func insert(_ offset: Int64) {
+        guard offset >= base, offset &- base < Self.capacity else { return }
+        let distance = Int(offset &- base)
+        let missing = distance / 8 + 1 - bytes.count
+        if missing > 0 { bytes.append(contentsOf: repeatElement(0, count: missing)) }
+        bytes[distance / 8] |= 1 << UInt8(distance % 8)
+    }
+
+    // MARK: - As a commit's metadata
+
+    /// `carillon1:<base>:<base64url>` of at most `maxCharacters`, cut at the far end; empty when nothing is settled.
+    func metadata(maxCharacters: Int = Self.maxCharacters) -> [UInt8] {
+        if isEmpty { return [] }
+        var text = Self.prefix + Array("\(base):".utf8)
+        let place = max(0, min(maxCharacters, Self.maxCharacters) - text.count)
+        let told = bytes.prefix(place / 4 * 3)
+        if told.isEmpty { return [] }
+        text += Base64URL.encode(told)
+        return text
+    }
+
+    /// Nil for anything but what `metadata` makes for this committed offset: other programs commit as well, and tools
+    /// that copy groups to another cluster copy metadata to other offsets.
+    init?(metadata: UnsafeRawBufferPointer, committed: Int64) {
+        guard committed >= 0, metadata.count <= Self.maxCharacters, metadata.starts(with: Self.prefix) else {
+            return nil
+        }
+        let expected = Self.prefix + Array("\(committed):".utf8)
+        guard metadata.starts(with: expected),
+            var bytes = Base64URL.decode(metadata.dropFirst(expected.count)), bytes.count <= Self.maxBytes,
+            committed <= .max - Self.capacity
+        else { return nil }
+        while bytes.last == 0 { bytes.removeLast() }
+        if bytes.isEmpty { return nil }
+        base = committed
+        self.bytes = bytes
+    }
+}
