@@ -41,9 +41,10 @@ test-thread: packages ## the tests under the thread sanitizer
 # Each target for so many seconds; what it learns is kept in .build/fuzz/corpus, what fails in .build/fuzz/found. SwiftPM
 # knows one sanitizer at a time, so the compiler is told of both. Sockets and servers have no part in it.
 FUZZ_SECONDS = 60
-FUZZ_TARGETS = answers session client replies records state decisions configuration
+FUZZ_TARGETS = answers session client replies records state decisions configuration requests scenarios zones headers \
+	recordings
 # Where size matters inputs grow to 1 MB, slowly: what is found in a small one is found sooner.
-FUZZ_LONG = replies records state decisions configuration
+FUZZ_LONG = replies records state decisions configuration scenarios headers recordings
 fuzz: export CARILLON_FUZZ = 1
 fuzz: export SWIFT_BACKTRACE = enable=no
 # OpenSSL allocates much in each run of the client.

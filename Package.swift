@@ -27,7 +27,7 @@ func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
 let isFuzzing = Context.environment["CARILLON_FUZZ"] != nil
 let fuzzed: [Target.Dependency] = [
     "APNs", "HTTP2", "EventLoop", "Redis", "JSON", "Payload", "Worker", "PushCore", "Crypto", "Telemetry",
-    "Processes",
+    "Processes", "APNsProtocol", "Console", "Digits", "Kafka", "Simulator",
 ]
 let fuzzTarget: Target =
     isFuzzing
@@ -88,7 +88,7 @@ let package = Package(
         module("LocalServers", ["Processes", "Worker", "Simulator", "Kafka", "EventLoop", "Telemetry"]),
 
         // The executable: the commands, and what several of them share.
-        module("Console", ["Processes", "EventLoop", "JSON", "Telemetry"]),
+        module("Console", ["Processes", "EventLoop", "JSON", "Digits", "Telemetry"]),
         module(
             "Demo", ["Console", "LocalServers", "Processes", "Worker", "Simulator", "EventLoop", "JSON"]),
         module(
@@ -133,7 +133,7 @@ let package = Package(
                 "Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML",
                 "APNs", "Console",
             ]),
-        tests("Console", ["Console"]),
+        tests("Console", ["Console", "JSON"]),
         tests("Bench", ["Bench", "Console", "JSON", "Processes"]),
         tests(
             "EndToEnd",

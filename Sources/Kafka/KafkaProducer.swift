@@ -64,7 +64,7 @@ public final class KafkaProducer: @unchecked Sendable {
         if headers.isEmpty, timestampMs == nil, let value, !value.isEmpty, key.map({ !$0.isEmpty }) ?? true {
             return producePlain(to: topic, key: key, value: value, partition: partition, opaque: opaque)
         }
-        let nativeHeaders = headers.isEmpty ? nil : Self.native(headers)
+        let nativeHeaders = headers.isEmpty ? nil : KafkaHeader.native(headers)
         let error = withUnsafeTemporaryAllocation(of: rd_kafka_vu_t.self, capacity: 8) { fields -> OpaquePointer? in
             var count = 0
             // An empty buffer may have no address, but a null pointer would mean a null key or value.
@@ -195,20 +195,5 @@ public final class KafkaProducer: @unchecked Sendable {
             rd_kafka_flush(handle.raw, 0)
             handle.wake.wait(milliseconds: Int32(clamping: min(left, 50)))
         }
-    }
-
-    private static func native(_ headers: [KafkaHeader]) -> OpaquePointer? {
-        guard let native = rd_kafka_headers_new(headers.count) else { return nil }
-        for header in headers {
-            let code = header.name.withCString { name in
-                (header.value ?? []).withUnsafeBytes { bytes in
-                    rd_kafka_header_add(
-                        native, name, -1,
-                        header.value == nil ? nil : bytes.baseAddress ?? UnsafeRawPointer(name), bytes.count)
-                }
-            }
-            if code != RD_KAFKA_RESP_ERR_NO_ERROR { break }
-        }
-        return native
     }
 }

@@ -39,6 +39,12 @@ public struct KafkaHeader: Equatable, Sendable {
     ) {
         var headers: OpaquePointer?
         guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return }
+        forEach(in: headers, visit)
+    }
+
+    /// The same for a list of librdkafka's.
+    static func forEach(in headers: OpaquePointer, _ visit: (_ name: String, _ value: UnsafeRawBufferPointer?) -> Void)
+    {
         var index = 0
         var name: UnsafePointer<CChar>?
         var value: UnsafeRawPointer?
@@ -48,6 +54,22 @@ public struct KafkaHeader: Equatable, Sendable {
             guard let name else { continue }
             visit(String(cString: name), value.map { UnsafeRawBufferPointer(start: $0, count: size) })
         }
+    }
+
+    /// A list of librdkafka's with copies of these, to be destroyed or given to the library; a name ends at its first NUL.
+    static func native(_ headers: [KafkaHeader]) -> OpaquePointer? {
+        guard let native = rd_kafka_headers_new(headers.count) else { return nil }
+        for header in headers {
+            let code = header.name.withCString { name in
+                (header.value ?? []).withUnsafeBytes { bytes in
+                    rd_kafka_header_add(
+                        native, name, -1,
+                        header.value == nil ? nil : bytes.baseAddress ?? UnsafeRawPointer(name), bytes.count)
+                }
+            }
+            if code != RD_KAFKA_RESP_ERR_NO_ERROR { break }
+        }
+        return native
     }
 
     static func all(of message: UnsafePointer<rd_kafka_message_t>) -> [KafkaHeader] {

@@ -69,6 +69,29 @@ struct HTTPRequestReaderTests {
         }
     }
 
+    @Test func aBodyInSmallPiecesCostsNoSecondReadingOfItsHead() {
+        let head = Array(Self.get("Content-Length: 4000", "X: " + String(repeating: "a", count: 7000)).utf8)
+        let byte: [UInt8] = [0x61]
+        var reader = HTTPRequestReader()
+        var step = HTTPRequestReader.Step.more
+        let first = CountedWork.of {
+            head.withUnsafeBytes { reader.append($0) }
+            step = reader.next()
+        }
+        let rest = CountedWork.of {
+            for _ in 0..<4000 where step == .more {
+                byte.withUnsafeBytes { reader.append($0) }
+                step = reader.next()
+            }
+        }
+        guard case .request(let request) = step else {
+            Issue.record("\(step) is no request")
+            return
+        }
+        #expect(request.host == "a" && reader.heldBytes == 0)
+        #expect(rest.allocations <= first.allocations)
+    }
+
     @Test func requestsComeOneByOne() {
         var reader = HTTPRequestReader()
         let text = Self.get("Content-Length: 2") + "ab" + Self.get("Connection: Keep-Alive, Close")

@@ -20,6 +20,16 @@ enum FuzzTarget: String, CaseIterable, Sendable {
     case decisions
     /// The configuration's text and the environment that is laid over it.
     case configuration
+    /// Requests to the operator's HTTP server, cut in pieces, judged by name and token.
+    case requests
+    /// The simulator's scenario files.
+    case scenarios
+    /// Time zones: TZif files and the names that lead to them.
+    case zones
+    /// Kafka records' headers, and those of a dead letter.
+    case headers
+    /// Lines of what `record` writes and `replay` reads.
+    case recordings
 
     /// Runs one input to its end, on the loop.
     func run(_ bytes: UnsafeRawBufferPointer, on loop: Loop) -> [String] {
@@ -32,6 +42,11 @@ enum FuzzTarget: String, CaseIterable, Sendable {
         case .state: StateFuzz.run(bytes)
         case .decisions: DecisionFuzz.run(bytes)
         case .configuration: ConfigurationFuzz.run(bytes)
+        case .requests: RequestFuzz.run(bytes)
+        case .scenarios: ScenarioFuzz.run(bytes)
+        case .zones: ZoneFuzz.run(bytes)
+        case .headers: HeaderFuzz.run(bytes)
+        case .recordings: RecordingFuzz.run(bytes)
         }
     }
 }

@@ -95,4 +95,29 @@ import Testing
         #expect(problems.count == 8)
         #expect(throws: ScenarioFault.self) { try Self.read("{") }
     }
+
+    @Test(
+        arguments: [
+            (#"{"a\nrules[0]: fine": 1}"#, #"scenario.a\nrules[0]: fine: unknown key"#),
+            (#"{"rules": [{"fault": {"kind": "bytes", "hex": "+1"}}]}"#, "rules[0].fault.hex: "),
+            (#"{"rules": [{"answer": {"delay_ms": 18446744073710}}]}"#, "rules[0].answer.delay_ms: "),
+            (#"{"connection": {"rtt_ms": 9223372036854775807}}"#, "connection.rtt_ms: "),
+            (#"{"rules": [{"fault": {"kind": "drip", "every_ms": 1000000000000}}]}"#, "rules[0].fault.every_ms: "),
+            (
+                #"{"rules": [{"fault": {"kind": "goaway", "reason": "\#(String(repeating: "r", count: 1025))"}}]}"#,
+                "rules[0].fault.reason: "
+            ),
+        ])
+    func whatTheSimulatorCannotDoIsAProblemOfOneLine(text: String, beginning: String) throws {
+        let fault = #expect(throws: ScenarioFault.self) { try Self.read(text) }
+        let problems = try #require(fault?.problems)
+        #expect(problems.count == 1 && problems.allSatisfy { $0.hasPrefix(beginning) }, "\(problems)")
+    }
+
+    @Test func ofManyProblemsAHundredAreTold() throws {
+        let rules = [String](repeating: "0", count: 5000).joined(separator: ",")
+        let fault = #expect(throws: ScenarioFault.self) { try Self.read("{\"rules\": [\(rules)]}") }
+        #expect(fault?.problems.count == 101)
+        #expect(fault?.problems.last == "scenario: 9900 more problems")
+    }
 }

@@ -19,7 +19,12 @@ struct HTTPRequestReader {
     private var held: [UInt8] = []
     /// Up to here no end of a head was found.
     private var searched = 0
+    /// A head that was read and waits for its body, and the bytes of both.
+    private var awaited: (head: HTTPRequestHead, bytes: Int)?
     private var isRefused = false
+
+    /// Bytes that lie here unread.
+    var heldBytes: Int { held.count }
 
     /// Takes what came; of a flood, only so much as makes `next` refuse it.
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
@@ -40,23 +45,31 @@ struct HTTPRequestReader {
 
     private mutating func read() -> Step {
         guard held.count <= Self.heldBytesMax else { return .refused(status: 413, "too much at once\n") }
-        dropEmptyLines()
-        guard let end = headEnd() else {
-            return held.count > Self.headBytesMax ? .refused(status: 431, "more than 8 KB of headers\n") : .more
-        }
-        guard end <= Self.headBytesMax else { return .refused(status: 431, "more than 8 KB of headers\n") }
-        let head: HTTPRequestHead
-        let bodyBytes: Int
         do throws(HTTPRequestHead.Refusal) {
-            (head, bodyBytes) = try HTTPRequestHead.read(held[..<end])
+            if awaited == nil { awaited = try readHead() }
         } catch {
             return .refused(status: error.status, error.words)
         }
-        guard bodyBytes <= Self.bodyBytesMax else { return .refused(status: 413, "more than 4 KB of body\n") }
-        guard held.count - end >= bodyBytes else { return .more }
-        held.removeFirst(end + bodyBytes)
+        guard let (head, bytes) = awaited, held.count >= bytes else { return .more }
+        held.removeFirst(bytes)
         searched = 0
+        awaited = nil
         return .request(head)
+    }
+
+    /// The next head and the bytes of the whole request; nil while the head is not whole.
+    private mutating func readHead() throws(HTTPRequestHead.Refusal) -> (head: HTTPRequestHead, bytes: Int)? {
+        dropEmptyLines()
+        let end = headEnd()
+        guard end ?? held.count <= Self.headBytesMax else {
+            throw HTTPRequestHead.Refusal(status: 431, words: "more than 8 KB of headers\n")
+        }
+        guard let end else { return nil }
+        let (head, bodyBytes) = try HTTPRequestHead.read(held[..<end])
+        guard bodyBytes <= Self.bodyBytesMax else {
+            throw HTTPRequestHead.Refusal(status: 413, words: "more than 4 KB of body\n")
+        }
+        return (head, end + bodyBytes)
     }
 
     /// RFC 9112 section 2.2: a server ignores an empty line before the request line.

@@ -1,4 +1,5 @@
 import APNsProtocol
+import Digits
 import EventLoop
 import HTTP2
 import JSON
@@ -14,14 +15,39 @@ extension Scenario {
         }
         var reader = ScenarioReader()
         let scenario = reader.scenario(tree)
-        guard reader.problems.isEmpty else { throw ScenarioFault(problems: reader.problems) }
+        guard reader.problems.isEmpty else { throw ScenarioFault(problems: reader.report) }
         self = scenario
     }
 }
 
 /// Turns a JSON tree into rules and gathers what is wrong on the way.
 private struct ScenarioReader {
-    var problems: [String] = []
+    private(set) var problems: [String] = []
+    /// Problems that were found beyond those that are kept.
+    private var more = 0
+
+    private static let problemsMax = 100
+    /// Of a GOAWAY's reason: with each byte escaped it still fits into a frame.
+    private static let reasonBytesMax = 1024
+    /// Longer than any simulator runs, as the seconds of ``milliseconds(_:_:_:)``.
+    private static let msEnd: Int64 = 1_000_000_000_000
+
+    /// What was found, for people.
+    var report: [String] { more == 0 ? problems : problems + ["scenario: \(more) more problems"] }
+
+    private mutating func note(_ problem: String) {
+        if problems.count < Self.problemsMax { problems.append(problem) } else { more += 1 }
+    }
+
+    /// A word of the file as a problem's line may show it: its beginning, without controls.
+    private static func shown(_ word: String) -> String {
+        let isLong = word.utf8.count > 64
+        let part = isLong ? String(decoding: word.utf8.prefix(64), as: UTF8.self) : word
+        return part.unicodeScalars.map {
+            $0.properties.generalCategory == .control ? $0.escaped(asASCII: true) : String($0)
+        }
+        .joined() + (isLong ? "…" : "")
+    }
 
     mutating func scenario(_ tree: JSONTree) -> Scenario {
         check(tree, "scenario", "scenario")
@@ -54,10 +80,10 @@ private struct ScenarioReader {
         let place = "connection"
         check(tree, place, "connection")
         var terms = ScenarioConnection()
-        terms.roundTripMs = integer(tree, "rtt_ms", place) ?? 0
+        terms.roundTripMs = wholeMs(tree, "rtt_ms", place) ?? 0
         if let window = integer(tree, "window", place) {
             // A smaller one cannot be announced (RFC 9113 section 6.9.2).
-            if window < 65_535 { problems.append("\(place).window: 65535 or more is wanted") }
+            if window < 65_535 { note("\(place).window: 65535 or more is wanted") }
             terms.windowBytes = Int32(clamping: window)
         }
         terms.returnsWindow = flag(tree, "returns_window", place) ?? true
@@ -72,7 +98,7 @@ private struct ScenarioReader {
     private mutating func throttle(_ tree: JSONTree, _ place: String) -> ScenarioConnection.TokenThrottle {
         check(tree, place, "token_throttle")
         let scope = ScenarioConnection.TokenThrottle.Scope(rawValue: string(tree, "scope", place) ?? "")
-        if scope == nil { problems.append("\(place).scope: connection or key is wanted") }
+        if scope == nil { note("\(place).scope: connection or key is wanted") }
         return ScenarioConnection.TokenThrottle(
             scope ?? .key, minMs: milliseconds(tree, "min_s", place) ?? 1_200_000,
             wedges: flag(tree, "wedge", place) ?? false)
@@ -85,7 +111,7 @@ private struct ScenarioReader {
         case (let answer?, nil): return ScenarioRule(match, .answer(self.answer(answer, place + ".answer")))
         case (nil, let fault?): return ScenarioRule(match, self.fault(fault, place + ".fault"))
         default:
-            problems.append("\(place): one of 'answer' and 'fault' is wanted")
+            note("\(place): one of 'answer' and 'fault' is wanted")
             return ScenarioRule(match, .close)
         }
     }
@@ -94,7 +120,7 @@ private struct ScenarioReader {
         check(tree, place, "on_connect rule")
         let match = tree["match"].map { self.match($0, place + ".match", "on_connect match") } ?? ScenarioRule.Match()
         guard let fault = tree["fault"] else {
-            problems.append("\(place): a 'fault' is wanted")
+            note("\(place): a 'fault' is wanted")
             return ScenarioConnectRule(match, .close)
         }
         return ScenarioConnectRule(match, connectFault(fault, place + ".fault"))
@@ -107,12 +133,12 @@ private struct ScenarioReader {
         match.topic = string(tree, "topic", place).map { Array($0.utf8) }
         if let type = string(tree, "push_type", place) {
             match.pushType = PushType(rawValue: type)
-            if match.pushType == nil { problems.append("\(place).push_type: no push type is called '\(type)'") }
+            if match.pushType == nil { note("\(place).push_type: no push type is called '\(Self.shown(type))'") }
         }
         if let share = tree["share"] {
             match.share = share.double
             if !(match.share.map { (0...1).contains($0) } ?? false) {
-                problems.append("\(place).share: a number from 0 to 1 is wanted")
+                note("\(place).share: a number from 0 to 1 is wanted")
             }
         }
         match.connection = integer(tree, "connection", place).map { Int(clamping: $0) }
@@ -128,15 +154,15 @@ private struct ScenarioReader {
         check(tree, place, "answer")
         var answer = ScenarioAnswer()
         answer.status = Int(clamping: integer(tree, "status", place) ?? 200)
-        if !(200...599).contains(answer.status) { problems.append("\(place).status: 200 to 599 is wanted") }
+        if !(200...599).contains(answer.status) { note("\(place).status: 200 to 599 is wanted") }
         answer.reason = string(tree, "reason", place)
         answer.timestampMs = integer(tree, "timestamp", place)
         answer.retryAfterSeconds = integer(tree, "retry_after", place).map { Int(clamping: $0) }
-        answer.delayMs = integer(tree, "delay_ms", place) ?? 0
+        answer.delayMs = wholeMs(tree, "delay_ms", place) ?? 0
         answer.splitBytes = integer(tree, "split_bytes", place).map { max(1, Int(clamping: $0)) }
         if let bytes = integer(tree, "body_bytes", place) {
             // What a client has to endure may be large, but the simulator holds it whole.
-            if bytes > 64 << 20 { problems.append("\(place).body_bytes: at most 64 MiB are sent") }
+            if bytes > 64 << 20 { note("\(place).body_bytes: at most 64 MiB are sent") }
             answer.body = .padded(Int(clamping: min(bytes, 64 << 20)))
         }
         if let body = string(tree, "body", place) { answer.body = .raw(Array(body.utf8)) }
@@ -152,7 +178,7 @@ private struct ScenarioReader {
             let last = word(tree, "last", place, ["none", "before", "this"], "before")
             return .goAway(
                 last: ScenarioAction.GoAwayLast(rawValue: last) ?? .before, code: code(tree, place) ?? .noError,
-                reason: string(tree, "reason", place), isTwice: flag(tree, "twice", place) ?? false)
+                reason: reason(tree, place), isTwice: flag(tree, "twice", place) ?? false)
         case "close":
             switch word(tree, "how", place, ["clean", "record", "reset"], "clean") {
             case "record": return .breakOff(.midRecord)
@@ -165,7 +191,7 @@ private struct ScenarioReader {
         case "drip":
             return .drip(
                 bytes: max(1, Int(clamping: integer(tree, "bytes", place) ?? 1)),
-                everyMs: max(1, integer(tree, "every_ms", place) ?? 50))
+                everyMs: max(1, wholeMs(tree, "every_ms", place) ?? 50))
         case "flood":
             let frame = word(tree, "frame", place, ["settings", "ping"], "ping")
             return .flood(
@@ -182,7 +208,7 @@ private struct ScenarioReader {
         case "break": return .breakOff
         case "mute": return .mute
         case "goaway":
-            return .goAway(code: (code(tree, place) ?? .noError).rawValue, reason: string(tree, "reason", place))
+            return .goAway(code: (code(tree, place) ?? .noError).rawValue, reason: reason(tree, place))
         default: return .bytes(hex(tree, place))
         }
     }
@@ -194,7 +220,7 @@ private struct ScenarioReader {
             section.title.hasPrefix(title + " ") ? String(section.title.dropFirst(title.count + 1)) : nil
         }
         guard kinds.contains(kind) else {
-            problems.append("\(place).kind: one of \(kinds.joined(separator: ", ")) is wanted")
+            note("\(place).kind: one of \(kinds.joined(separator: ", ")) is wanted")
             return false
         }
         check(tree, place, title + " " + kind)
@@ -206,7 +232,7 @@ private struct ScenarioReader {
         if let number = value.int, let code = UInt32(exactly: number) { return HTTP2ErrorCode(rawValue: code) }
         let known = (0...13).map { HTTP2ErrorCode(rawValue: $0) }
         if let name = value.string, let code = known.first(where: { $0.description == name }) { return code }
-        problems.append("\(place).code: an HTTP/2 error code by name (CANCEL) or number is wanted")
+        note("\(place).code: an HTTP/2 error code by name (CANCEL) or number is wanted")
         return nil
     }
 
@@ -214,12 +240,12 @@ private struct ScenarioReader {
 
     private mutating func check(_ tree: JSONTree, _ place: String, _ title: String) {
         guard let members = tree.members else {
-            problems.append("\(place): an object is wanted")
+            note("\(place): an object is wanted")
             return
         }
         let known = ScenarioManual.names(title)
         for member in members where !known.contains(member.key) {
-            problems.append("\(place).\(member.key): unknown key; known are \(known.joined(separator: ", "))")
+            note("\(place).\(Self.shown(member.key)): unknown key; known are \(known.joined(separator: ", "))")
         }
     }
 
@@ -228,7 +254,7 @@ private struct ScenarioReader {
     ) -> String {
         let word = string(tree, key, place) ?? fallback
         if !words.contains(word) {
-            problems.append("\(place).\(key): one of \(words.joined(separator: ", ")) is wanted")
+            note("\(place).\(key): one of \(words.joined(separator: ", ")) is wanted")
         }
         return word
     }
@@ -236,50 +262,59 @@ private struct ScenarioReader {
     private mutating func flag(_ tree: JSONTree, _ key: String, _ place: String) -> Bool? {
         guard let value = tree[key], value != .null else { return nil }
         if case .bool(let flag) = value { return flag }
-        problems.append("\(place).\(key): true or false is wanted")
+        note("\(place).\(key): true or false is wanted")
         return nil
     }
 
     private mutating func hex(_ tree: JSONTree, _ place: String) -> [UInt8] {
-        let digits = Array((string(tree, "hex", place) ?? "").utf8.filter { $0 != 0x20 })
-        var bytes: [UInt8] = []
-        for place in stride(from: 0, to: digits.count - 1, by: 2) {
-            guard let byte = UInt8(String(decoding: digits[place...(place + 1)], as: UTF8.self), radix: 16) else {
-                break
-            }
-            bytes.append(byte)
-        }
-        if bytes.isEmpty || bytes.count * 2 != digits.count {
-            problems.append("\(place).hex: an even number of hexadecimal digits is wanted")
+        let digits = (string(tree, "hex", place) ?? "").utf8.filter { $0 != 0x20 }
+        guard let bytes = Hex.bytes(digits), !bytes.isEmpty else {
+            note("\(place).hex: an even number of hexadecimal digits is wanted")
+            return []
         }
         return bytes
     }
 
+    /// What a GOAWAY says in its debug bytes.
+    private mutating func reason(_ tree: JSONTree, _ place: String) -> String? {
+        guard let reason = string(tree, "reason", place) else { return nil }
+        if reason.utf8.count > Self.reasonBytesMax {
+            note("\(place).reason: at most \(Self.reasonBytesMax) bytes fit into a GOAWAY")
+        }
+        return reason
+    }
+
     private mutating func array(_ tree: JSONTree, _ key: String, _ place: String) -> [JSONTree] {
         guard let value = tree[key] else { return [] }
-        if value.array == nil { problems.append("\(place).\(key): a list is wanted") }
+        if value.array == nil { note("\(place).\(key): a list is wanted") }
         return value.array ?? []
     }
 
     private mutating func string(_ tree: JSONTree, _ key: String, _ place: String) -> String? {
         guard let value = tree[key], value != .null else { return nil }
-        if value.string == nil { problems.append("\(place).\(key): a string is wanted") }
+        if value.string == nil { note("\(place).\(key): a string is wanted") }
         return value.string
     }
 
     private mutating func integer(_ tree: JSONTree, _ key: String, _ place: String) -> Int64? {
         guard let value = tree[key], value != .null else { return nil }
         guard let number = value.int, number >= 0 else {
-            problems.append("\(place).\(key): a whole number from 0 is wanted")
+            note("\(place).\(key): a whole number from 0 is wanted")
             return nil
         }
+        return number
+    }
+
+    private mutating func wholeMs(_ tree: JSONTree, _ key: String, _ place: String) -> Int64? {
+        guard let number = integer(tree, key, place) else { return nil }
+        if number >= Self.msEnd { note("\(place).\(key): milliseconds below \(Self.msEnd) are wanted") }
         return number
     }
 
     private mutating func milliseconds(_ tree: JSONTree, _ key: String, _ place: String) -> Int64? {
         guard let value = tree[key], value != .null else { return nil }
         guard let seconds = value.double, seconds >= 0, seconds < 1e9 else {
-            problems.append("\(place).\(key): seconds from 0 are wanted")
+            note("\(place).\(key): seconds from 0 are wanted")
             return nil
         }
         return Int64(seconds * 1000)

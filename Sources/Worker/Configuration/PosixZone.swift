@@ -46,7 +46,7 @@ struct PosixZone: Sendable {
     }
 
     func offset(at seconds: Int64) -> Int {
-        guard let daylight, abs(seconds) < 1 << 50 else { return standard }
+        guard let daylight, (-1 << 50..<1 << 50).contains(seconds) else { return standard }
         let year = Calendar.year(of: (seconds + Int64(standard)).flooringDivision(by: 86_400))
         // A change is told in the time that ends with it.
         let start = Self.moment(daylight.start, in: year) - Int64(standard)

@@ -15,7 +15,7 @@ struct ReplaySurvey {
 
     init(path: String, stop: StopFlag) throws(LineReader.Fault) {
         let reader = try LineReader(path: path)
-        let parser = JSONParser(maxBytes: 16 << 20)
+        let parser = JSONParser(maxBytes: RecordLine.bytesMax)
         while !stop.isSet, let line = reader.next() {
             count += 1
             let value = RecordLine(line, parser).map { $0.value ?? [] } ?? line
@@ -41,7 +41,7 @@ final class ReplayRun {
     private let topics: Configuration.Topics
     private let topic: String?
     private let shift: TimeShift?
-    private let parser = JSONParser(maxBytes: 16 << 20)
+    private let parser = JSONParser(maxBytes: RecordLine.bytesMax)
     private var writers: [String: KafkaTopicWriter] = [:]
     private var refused: [String: Int] = [:]
 

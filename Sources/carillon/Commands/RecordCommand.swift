@@ -59,11 +59,14 @@ struct RecordCommand: Command {
                 configuration.kafka.client(id: "carillon-record"), topic: name, from: start)
             let file = try OutputFile(path: out)
             var bar = ProgressBar("recording", total: nil)
-            let parser = JSONParser(maxBytes: 16 << 20)
+            let writer = RecordLineWriter()
             let outcome = try reader.read(
                 silenceMs: untilEnd ? 10_000 : .max, untilEnd: untilEnd, isStopped: { stop.isSet }
             ) { record in
-                try file.write(RecordLine.bytes(of: record, topic: name, parser))
+                let line = RecordLine(
+                    topic: name, key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
+                    timestampMs: record.timestampMs)
+                try file.write(writer.bytes(of: line))
                 bar.advance(to: bar.done + 1)
                 return stop.isSet ? .stop : .goOn
             }

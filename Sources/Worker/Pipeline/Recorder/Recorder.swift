@@ -96,12 +96,8 @@ final class Recorder {
     func writeDeadLetter(_ bad: RejectedRecord, tag: UInt64) {
         outbox.sendRaw(
             topics.deadLetter, key: bad.key, value: bad.value,
-            headers: [
-                KafkaHeader(name: "carillon-error", text: bad.why.header),
-                KafkaHeader(name: "carillon-topic", text: bad.topic),
-                KafkaHeader(name: "carillon-partition", text: String(bad.origin.partition.partition)),
-                KafkaHeader(name: "carillon-offset", text: String(bad.offset)),
-            ], tag: tag)
+            headers: DeadLetter.headers(
+                bad.why, topic: bad.topic, partition: bad.origin.partition.partition, offset: bad.offset), tag: tag)
     }
 
     /// The broker has a record of a recipient (or it was given up by name).
