@@ -63,7 +63,8 @@ extension Pipeline {
         }
         var events: [String: Int] = [:]
         work.events.forEach { event in
-            events["\(event.fanOutPhase), parts \(event.openParts), unacked \(event.unackedDeliveries)", default: 0] += 1
+            let open = "\(event.fanOutPhase), parts \(event.openParts), unacked \(event.unackedDeliveries)"
+            events[open, default: 0] += 1
         }
         let recipients = phases.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
         shard.log.warning(
