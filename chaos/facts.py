@@ -236,7 +236,7 @@ class Facts:
         return bool(pushes) and not pushes[0].msg_id
 
     def owner_of(self, push: Push) -> str:
-        """Whom a push is for; one that names nobody is for whoever had bound the token last, empty where that is open."""
+        """Whom a push is for; one that names nobody is for whoever had bound the token last. Empty: it is open."""
         if push.uid:
             return push.uid
         binds = [bind for bind in self.binds_of_token.get(push.token, []) if bind.at_ms <= push.at_ms]
