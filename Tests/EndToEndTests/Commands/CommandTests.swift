@@ -24,6 +24,9 @@ struct CommandTests {
         ["record", "--config", "c", "--topic", "t", "--out", "o", "--from", "noon"],
         ["replay", "--config", "c", "--in", "f", "--rate", "0"],
         ["send", "--config", "c", "--app", "im", "--token", "xyz", "--alert", "a"],
+        ["tokens", "restore", "--config", "c", "--app", "im", "--cause", "410", "--since", "2026-02-29"],
+        ["tokens", "restore", "--config", "c", "--app", "im", "--cause", "bad", "--since", "2026-02-28"],
+        ["tokens", "restore", "--config", "c", "--cause", "410", "--since", "2026-02-28"],
     ])
     func aWrongValueIsWrongUsageWithItsCure(_ words: [String]) throws {
         let run = try CommandRun(words: words)
@@ -37,7 +40,8 @@ struct CommandTests {
             ["check", "--offline"], ["explain", "--event", "-"], ["user", "--app", "im", "--user", "u"],
             ["trace", "--app", "im", "--user", "u"],
             ["send", "--app", "im", "--token", "ab", "--alert", "a"], ["record", "--topic", "t", "--out", "-"],
-            ["replay", "--in", path],
+            ["replay", "--in", path], ["tokens", "accept"],
+            ["tokens", "restore", "--app", "im", "--cause", "410", "--since", "2026-02-28T10:00:00.5+08:00"],
         ]
         for call in calls {
             let run = try CommandRun(words: call + ["--config", path])

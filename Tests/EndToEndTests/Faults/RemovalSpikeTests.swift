@@ -40,6 +40,22 @@ import Testing
             seen = try await stage.play(events: [.message("last", to: [kept[0]])])
             #expect(seen.outcomes(of: "last") == ["\(kept[0])/phone rejected BadDeviceToken 2"])
             #expect(seen.feedback.count == 10)
+
+            let path = try stage.world.writeConfiguration()
+            func restore(_ more: String...) async throws -> JSONTree {
+                let words = [
+                    "tokens", "restore", "--config", path, "--app", "im", "--cause", "BadDeviceToken", "--json",
+                ]
+                let run = try await offPool { try CommandRun(words: words + more) }
+                #expect(run.code == 0)
+                return try JSONTree(parsing: Array(run.output.utf8))
+            }
+            let dry = try await restore("--since", "2020-01-01T00:00:00+08:00", "--dry-run")
+            #expect(dry["found"]?.int == 10 && dry["restored"]?.int == 10)
+            #expect(try await restore("--since", String(nowMs + 1000))["found"]?.int == 0)
+            #expect(try await restore("--since", "2020-01-01")["restored"]?.int == 10)
+            seen = try await stage.play(events: [.message("again", to: [kept[0]])])
+            #expect(seen.outcomes(of: "again") == ["\(kept[0])/phone rejected BadDeviceToken 3"])
         }
     }
 }
