@@ -50,7 +50,7 @@ import Worker
         try await Stage.with(settings) { stage in
             let users = (1...5).map { "l\($0)" }
             try await stage.play(state: users.map { .bind($0) })
-            let fill = "\"redis.call('HSET', KEYS[1], ARGV[1], string.rep('x', 70000000))\" 1"
+            let fill = "\"redis.call('HSET', KEYS[1], ARGV[1], string.rep('x', 9000000))\" 1"
             try await stage.redis(["EVAL \(fill) p:{im:l1} phone", "EVAL \(fill) c:u:{im:l2} tapad"])
             for round in 1...3 {
                 let seen = try await stage.play(events: users.map { .message("\($0)-\(round)", to: [$0]) })
