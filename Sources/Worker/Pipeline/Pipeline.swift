@@ -232,6 +232,7 @@ final class Pipeline {
     }
 
     private func takeSettled() {
+        dispatcher.mayBeParked.takeAll { dispatcher.parkIfAllWaits($0) }
         recorder.acknowledged.takeAll { dispatcher.conclude($0) }
         recorder.marked.takeAll { if $0.machine.didMark() { end($0) } }
         dispatcher.ended.takeAll(end)

@@ -66,6 +66,43 @@ extension Rows {
             }
         }
 
+        /// Contract 5, order: per device and conversation, for what is parked too. The first message waits in memory for an
+        /// ack of the user's desktop; the second, whose desktop has acknowledged, waits for nothing but the first.
+        @Test func aPushThatWaitsToBeParkedIsNotOvertakenByALaterOne() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            try await Stage.with(settings) { stage in
+                let crowd = Crowd(name: "trouble", count: 100)
+                let probes = Crowd(name: "probe", count: 100)
+                try await stage.play(
+                    state: crowd.binds + probes.binds + [.bind("order"), .ack("order", "pc", ["order-2"])])
+                try await stage.redis([
+                    Gateway.lease("gw-o"), Gateway.presence("order", "pc", platform: "pc", gateway: "gw-o"),
+                ])
+                await stage.answerPushes(.unavailable)
+                try await stage.writeEvents(crowd.messages)
+                try await until("APNs is known to be in trouble") {
+                    try await stage.metric("carillon_parked_total") > 0
+                }
+                // As many as may wait in the client to find out about it, so that more is parked at once.
+                let before = try await stage.metric("carillon_parked_total")
+                try await stage.writeEvents(probes.messages)
+                try await until("the client has its probes") {
+                    try await stage.metric("carillon_parked_total") > before
+                }
+                for (turn, id) in ["order-1", "order-2"].enumerated() {
+                    try await stage.writeEvents([
+                        .message(id, to: ["order"], seq: Int64(turn), push: #""content":"\#(id)""#)
+                    ])
+                    _ = try await stage.look(until: "\(id) is delivered to the desktop") { !$0.targets(of: id).isEmpty }
+                }
+                await stage.answerPushes(nil)
+                try await stage.settle()
+                let pushes = try await stage.look().accepted(token("order", "phone"))
+                #expect(pushes.map { $0.json["aps"]?["alert"]?["body"]?.string } == ["Nick: order-1", "Nick: order-2"])
+            }
+        }
+
         /// What is parked comes back after a restart, and no claim counts twice.
         @Test func whatIsParkedComesBackAfterARestart() async throws {
             var settings = LocalCluster.Settings()

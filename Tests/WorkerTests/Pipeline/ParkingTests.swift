@@ -241,4 +241,16 @@ import Testing
         app.look(pushesAhead: 50, isHeld: false, limits, nowNanos: 1_000_000_000)
         #expect(app.blockedNanos == 1_000_000_000)
     }
+
+    @Test func whatWaitsInMemoryToBeParkedLeavesInTheOrderOfItsBeginning() {
+        let devices = ParkedDevices()
+        let recipients = [3, 1, 2].map { (order: UInt64($0), ref: WorkRef(slot: $0, generation: 1)) }
+        for recipient in recipients { devices.wait(7, recipient.ref, order: recipient.order) }
+        #expect(!devices.hasWaiting(7, before: 1) && devices.hasWaiting(7, before: 2))
+        #expect(!devices.hasWaiting(8, before: 9))
+        #expect(devices.leave(7, order: 2) == nil, "the first is still there")
+        #expect(devices.leave(7, order: 1) == recipients[0].ref)
+        #expect(!devices.hasWaiting(7, before: 3))
+        #expect(devices.leave(7, order: 3) == nil && devices.isEmpty)
+    }
 }

@@ -99,6 +99,8 @@ struct DeviceMachine: Equatable {
         case open
         /// It was open, and the device is free for its next push now.
         case openAndDeviceFree
+        /// It was open and waited to be parked: later ones of the device may have waited for it.
+        case openAndParked
     }
 
     mutating func end() -> Left { close(.ended) }
@@ -107,7 +109,7 @@ struct DeviceMachine: Equatable {
 
     private mutating func close(_ last: Phase) -> Left {
         guard isOpen else { return .nothing }
-        let left = occupiesDevice ? Left.openAndDeviceFree : .open
+        let left = occupiesDevice ? Left.openAndDeviceFree : isParked ? .openAndParked : .open
         phase = last
         return left
     }

@@ -24,6 +24,7 @@ extension Dispatcher {
         let merged = job.devices[index].merged.take()
         if let merged { follow(merged, verdict) }
         if left == .openAndDeviceFree { sender.leaveQueue(job.devices[index].queueKey) }
+        if left == .openAndParked { leaveParkingQueue(job, index) }
     }
 
     /// A route that a later round, or another owner, replaces.
@@ -37,6 +38,7 @@ extension Dispatcher {
         guard left != .nothing else { return false }
         job.machine.deviceEnded()
         job.devices[index].check = nil
+        if left == .openAndParked { leaveParkingQueue(job, index) }
         return left == .openAndDeviceFree
     }
 

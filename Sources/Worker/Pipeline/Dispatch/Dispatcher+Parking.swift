@@ -17,19 +17,36 @@ extension Dispatcher {
         parking.waits.append(
             RecipientParking.Wait(
                 device: index, cause: cause, dueMs: min(dueMs, job.event.expiresAtMs), client: client))
-        if cause != .desktopFirst {
-            let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: job.devices[index].route.device)
-            self.parking.devices.note(key, dueMs: dueMs, nowNanos: shard.nowNanos)
-        }
+        if cause != .desktopFirst { enterParkingQueue(job, index, dueMs: dueMs) }
         let merged = job.devices[index].merged.take()
         if let merged { follow(merged, .parked) }
         if left == .openAndDeviceFree { sender.leaveQueue(job.devices[index].queueKey) }
     }
 
+    /// Later ones of the device are parked behind it from now on. A record that came from the topic keeps its place there,
+    /// whatever is in memory.
+    private func enterParkingQueue(_ job: RecipientJob, _ index: Int, dueMs: Int64) {
+        let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: job.devices[index].route.device)
+        parking.devices.note(key, dueMs: dueMs, nowNanos: shard.nowNanos)
+        if job.event.parked == nil { parking.devices.wait(key, job.ref, order: job.order) }
+    }
+
+    /// The device waits no more to be parked: whoever is next may have waited for it.
+    func leaveParkingQueue(_ job: RecipientJob, _ index: Int) {
+        let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: job.devices[index].route.device)
+        guard let next = parking.devices.leave(key, order: job.order) else { return }
+        mayBeParked.append(next)
+        shard.requestTurn()
+    }
+
     /// A partition's window is full, and several apps have records in it: what only waits for its device is parked.
     func parkQueued(_ isFull: (EventJob) -> Bool) {
+        var jobs: [RecipientJob] = []
         work.recipients.forEach { job in
             guard job.event.parked == nil, isFull(job.event), job.mayPark, job.machine.phase == .open else { return }
+            jobs.append(job)
+        }
+        for job in jobs.sorted(by: { $0.order < $1.order }) {
             var hasParked = false
             for index in job.devices.indices where job.devices[index].machine.isQueued {
                 park(job, index, .share, dueMs: shard.nowMs)
@@ -49,7 +66,7 @@ extension Dispatcher {
         }
         if parking.devices.isEmpty { return nil }
         let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device)
-        return parking.devices.dueMs(key, readNanos: job.readNanos)
+        return parking.devices.dueMs(key, before: job)
     }
 
     /// An earlier event of the user was parked whole: so is this one, before it is decided about. False: none was.
@@ -63,12 +80,17 @@ extension Dispatcher {
         return true
     }
 
-    /// All that is open of the recipient waits to be parked: now it is.
+    /// An earlier one of a device of his has been parked, or is not parked after all.
+    func parkIfAllWaits(_ ref: WorkRef) {
+        if let job = work.recipient(ref) { conclude(job) }
+    }
+
+    /// All that is open of the recipient waits to be parked, and nobody before him on these devices does: now it is.
     func parkIfAllWaits(_ job: RecipientJob) {
         guard let parking = job.parking, job.machine.phase == .open, job.machine.openDevices > 0 else { return }
         guard job.devices.allSatisfy({ $0.machine.isParked || !$0.machine.isOpen }) else { return }
         let waits = parking.waits.filter { job.devices[$0.device].machine.isParked }
-        if waits.isEmpty { return }
+        if waits.isEmpty || waits.contains(where: { waitsForEarlier(job, $0) }) { return }
         for wait in waits {
             let device = job.devices[wait.device].route.device
             // Told once, however often it parks again.
@@ -82,14 +104,21 @@ extension Dispatcher {
         write(job, waits: waits)
     }
 
+    /// An earlier recipient with the same device waits to be parked, so that its record comes first.
+    private func waitsForEarlier(_ job: RecipientJob, _ wait: RecipientParking.Wait) -> Bool {
+        guard wait.cause != .desktopFirst, job.event.parked == nil else { return false }
+        let device = job.devices[wait.device].route.device
+        let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device)
+        return parking.devices.hasWaiting(key, before: job.order)
+    }
+
     private func write(_ job: RecipientJob, waits: [RecipientParking.Wait]) {
         let event = job.event
         job.machine.leaveUnmarked()
         job.flags.remove(.owesClaim)
         var record = parkedRecord(of: job, waits)
         // After `devices` were read: from now on they are another's.
-        for wait in waits where wait.device >= 0 { _ = job.devices[wait.device].machine.replace() }
-        for wait in waits where wait.device >= 0 { job.machine.deviceEnded() }
+        for wait in waits where wait.device >= 0 { replace(job, wait.device) }
         // Nothing more is done about him here: who reads the record may be faster than the broker's answer.
         for twin in claims.releaseKey(job) { twinEnded(twin) }
         defer { conclude(job) }

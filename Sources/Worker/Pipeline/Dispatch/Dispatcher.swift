@@ -12,6 +12,8 @@ final class Dispatcher {
     let ended = Tray<RecipientJob>()
     /// Recipients with a new record, whose mark may be put together once all of this stage have theirs.
     let recorded = Tray<RecipientJob>()
+    /// Recipients whose devices wait to be parked, and who are the first of theirs now.
+    let mayBeParked = Tray<WorkRef>()
     /// Recipients whose recall lowered a badge that is to be told to their devices.
     let lowered = Tray<RecipientJob>()
     /// Numbers that were accepted while other workers may push the same devices.

@@ -8,13 +8,22 @@ final class ParkedDevices {
         var dueMs: Int64
     }
 
+    private struct Waiting {
+        /// `RecipientJob.order`.
+        var order: UInt64
+        var recipient: WorkRef
+    }
+
     private var notes: [UInt64: Note] = [:]
+    /// Recipients in memory that wait to be parked, by device, the earliest first: each is written after those before it, and
+    /// what comes meanwhile waits behind them.
+    private var waiting: [UInt64: [Waiting]] = [:]
     /// What is beyond it is told by Redis alone.
     private static let capacity = 65_536
     /// Nothing that was read before waits longer in memory.
     private static let keptNanos: UInt64 = 120_000_000_000
 
-    var isEmpty: Bool { notes.isEmpty }
+    var isEmpty: Bool { notes.isEmpty && waiting.isEmpty }
 
     /// - Parameter key: `DeviceKey.make`; with an empty device of the whole user.
     func note(_ key: UInt64, dueMs: Int64, nowNanos: UInt64) {
@@ -22,10 +31,37 @@ final class ParkedDevices {
         notes[key] = Note(atNanos: nowNanos, dueMs: max(dueMs, notes[key]?.dueMs ?? .min))
     }
 
-    /// When what is parked of it is due, Unix ms; nil: nothing was parked since the recipient was read.
-    func dueMs(_ key: UInt64, readNanos: UInt64) -> Int64? {
-        guard let note = notes[key], note.atNanos >= readNanos else { return nil }
-        return note.dueMs
+    /// When what is parked of it is due, Unix ms; nil: nothing was parked since the recipient was read, and nothing before
+    /// him waits to be.
+    func dueMs(_ key: UInt64, before job: RecipientJob) -> Int64? {
+        if let note = notes[key], note.atNanos >= job.readNanos { return note.dueMs }
+        if job.event.parked == nil, hasWaiting(key, before: job.order) { return notes[key]?.dueMs ?? 0 }
+        return nil
+    }
+
+    // MARK: Those that wait in memory to be parked
+
+    /// The recipient's device waits to be parked until all else of him has ended.
+    func wait(_ key: UInt64, _ recipient: WorkRef, order: UInt64) {
+        var place = waiting[key]?.count ?? 0
+        while place > 0, let before = waiting[key]?[place - 1], before.order > order { place -= 1 }
+        waiting[key, default: []].insert(Waiting(order: order, recipient: recipient), at: place)
+    }
+
+    func hasWaiting(_ key: UInt64, before order: UInt64) -> Bool {
+        guard let first = waiting[key]?.first else { return false }
+        return first.order < order
+    }
+
+    /// It waits no more; the recipient who is the first now, nil: nobody, or it was not the first.
+    func leave(_ key: UInt64, order: UInt64) -> WorkRef? {
+        guard let place = waiting[key]?.firstIndex(where: { $0.order == order }) else { return nil }
+        waiting[key]?.remove(at: place)
+        guard let first = waiting[key]?.first else {
+            waiting[key] = nil
+            return nil
+        }
+        return place == 0 ? first.recipient : nil
     }
 
     /// Once a second.

@@ -210,7 +210,7 @@ final class Sender {
     /// Why the push is parked rather than sent; nil: it goes.
     private func parks(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> UnsentPush.Cause? {
         guard job.mayPark else { return nil }
-        if !parked.isEmpty, let dueMs = parked.dueMs(job.devices[index].queueKey, readNanos: job.readNanos) {
+        if !parked.isEmpty, let dueMs = parked.dueMs(job.devices[index].queueKey, before: job) {
             return .park(.behind, dueMs: dueMs, client: nil)
         }
         guard let client = job.event.app.client(for: token), client.heldUpNanos != nil,
