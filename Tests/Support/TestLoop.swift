@@ -2,7 +2,7 @@ public import EventLoop
 
 /// An actor on a running loop, so that a test can make and use the loop's objects in place.
 ///
-/// Stop it at the end of the test; what `keep` was given is released on the loop before.
+/// It ends with its last reference; what `keep` was given is released on the loop.
 public actor TestLoop {
     public nonisolated let loop: Loop
     private var kept: [AnyObject] = []
@@ -22,11 +22,12 @@ public actor TestLoop {
     /// Holds an object until `end()`.
     public func keep(_ object: AnyObject) { kept.append(object) }
 
-    /// Releases what was kept, on the loop, and stops the loop.
-    public nonisolated func end() async {
-        await release()
+    /// Runs on the loop, whichever thread lets go last and however the test ended; so the loop ends here and not before.
+    isolated deinit {
+        end()
         loop.stop()
     }
 
-    private func release() { kept.removeAll() }
+    /// Releases what was kept, on the loop.
+    public func end() { kept.removeAll() }
 }

@@ -9,6 +9,16 @@ import Testing
 struct ClaimTests {
     private let base = StateWorld.base
 
+    @Test func aWorldThatATestLeftInTheMiddleEndsWithIt() async throws {
+        weak var left: StateWorld?
+        do {
+            let world = try StateWorld()
+            left = world
+            try await world.connect()
+        }
+        #expect(left == nil, "it is gone, and the process lives")
+    }
+
     @Test func aPairIsClaimedOnceAndResumedUntilItIsFinished() async throws {
         let world = try StateWorld()
         try await world.connect()

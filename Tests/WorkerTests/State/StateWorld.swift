@@ -36,12 +36,14 @@ actor StateWorld {
         stored = StateStore(client)
     }
 
-    nonisolated func end() async {
-        await close()
+    /// Runs on the loop, whichever thread lets go last and however the test ended; so the loop ends here and not before.
+    isolated deinit {
+        end()
         loop.stop()
     }
 
-    private func close() {
+    /// Lets go of the client.
+    func end() {
         client?.close()
         client = nil
         stored = nil
