@@ -94,6 +94,21 @@ import Testing
         #expect(Self.taken(&wheel, nowMs: 2000).map(\.record.id) == ["1", "2", "3"])
     }
 
+    @Test func whatComesWhileEarlierRecordsAreInHandBeginsAfterThem() {
+        var wheel = ParkedWheel()
+        _ = Self.read(&wheel, [Self.work("1", dueMs: 1), Self.work("2", dueMs: 1)])
+        let begun = Self.taken(&wheel, nowMs: 1)
+        #expect(begun.map(\.record.id) == ["1", "2"])
+        _ = Self.read(&wheel, [Self.work("3", dueMs: 1), Self.work("other", uid: "other", dueMs: 1)])
+        #expect(Self.taken(&wheel, nowMs: 100).map(\.record.id) == ["other"])
+        wheel.ended(begun[1])
+        #expect(Self.taken(&wheel, nowMs: 200).isEmpty)
+        begun[0].record.dueMs = 250
+        wheel.putBack(begun[0])
+        #expect(Self.taken(&wheel, nowMs: 249).isEmpty)
+        #expect(Self.taken(&wheel, nowMs: 300).map(\.record.id) == ["1", "3"])
+    }
+
     @Test func anEventThatWasParkedAsItCameWaitsForTheEarlierOneThatWasParkedOnItsWay() {
         var wheel = ParkedWheel()
         for (id, kafkaMs) in [("2", 20), ("1", 10)] as [(String, Int64)] {

@@ -23,12 +23,11 @@ extension Dispatcher {
         if left == .openAndDeviceFree { sender.leaveQueue(job.devices[index].queueKey) }
     }
 
-    /// Later ones of the device are parked behind it from now on. A record that came from the topic keeps its place there,
-    /// whatever is in memory.
+    /// Later ones of the device are parked behind it from now on.
     private func enterParkingQueue(_ job: RecipientJob, _ index: Int, dueMs: Int64) {
         let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: job.devices[index].route.device)
         parking.devices.note(key, dueMs: dueMs, nowNanos: shard.nowNanos)
-        if job.event.parked == nil { parking.devices.wait(key, job.ref, order: job.order) }
+        parking.devices.wait(key, job.ref, order: job.order)
     }
 
     /// The device waits no more to be parked: whoever is next may have waited for it.
@@ -59,7 +58,7 @@ extension Dispatcher {
     /// An earlier push of the device is parked: this one must not overtake it. Nil: none is.
     func parkedDueMs(_ job: RecipientJob, device: String, _ candidate: Candidate) -> Int64? {
         guard job.mayPark else { return nil }
-        if job.event.parked == nil,
+        if !ownsNote(job, of: device),
             let noted = candidate.recipient.parked.first(where: { $0.device.isSame(as: device) })
         {
             return max(noted.dueMs, shard.nowMs)
@@ -67,6 +66,12 @@ extension Dispatcher {
         if parking.devices.isEmpty { return nil }
         let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device)
         return parking.devices.dueMs(key, before: job)
+    }
+
+    /// The note in Redis is of the record itself that brought him back, or of what is behind it.
+    private func ownsNote(_ job: RecipientJob, of device: String) -> Bool {
+        guard let parked = job.event.parked else { return false }
+        return device.isEmpty || parked.record.devices.containsSame(device)
     }
 
     /// An earlier event of the user was parked whole: so is this one, before it is decided about. False: none was.
@@ -106,7 +111,7 @@ extension Dispatcher {
 
     /// An earlier recipient with the same device waits to be parked, so that its record comes first.
     private func waitsForEarlier(_ job: RecipientJob, _ wait: RecipientParking.Wait) -> Bool {
-        guard wait.cause != .desktopFirst, job.event.parked == nil else { return false }
+        if wait.cause == .desktopFirst { return false }
         let device = job.devices[wait.device].route.device
         let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device)
         return parking.devices.hasWaiting(key, before: job.order)
@@ -130,9 +135,9 @@ extension Dispatcher {
         }
         // It came from the topic: it goes back to its place in the wheel, with what has changed.
         record.writtenMs = work.record.writtenMs
+        parking.noteDevices(of: record, noted: work.record.devices)
         work.record = record
         work.parksAgain = true
-        parking.noteDevices(of: record, isAgain: true)
     }
 
     private func parkedRecord(of job: RecipientJob, _ waits: [RecipientParking.Wait]) -> ParkedRecord {

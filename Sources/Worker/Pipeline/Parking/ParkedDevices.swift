@@ -35,8 +35,7 @@ final class ParkedDevices {
     /// him waits to be.
     func dueMs(_ key: UInt64, before job: RecipientJob) -> Int64? {
         if let note = notes[key], note.atNanos >= job.readNanos { return note.dueMs }
-        if job.event.parked == nil, hasWaiting(key, before: job.order) { return notes[key]?.dueMs ?? 0 }
-        return nil
+        return hasWaiting(key, before: job.order) ? notes[key]?.dueMs ?? 0 : nil
     }
 
     // MARK: Those that wait in memory to be parked

@@ -4,8 +4,9 @@ import PushCore
 /// What was read from `carillon.parked` and waits for its time, or for the end of its app's trouble.
 ///
 /// A machine without clock and server. Records of one user, or of one conversation, begin in the order of their events: an
-/// event that was parked as it came may lie in the topic before an earlier one that was parked on its way. Held ones stand apart, since a message that comes when the desktop is gone does not wait for them. Bounded by the
-/// ledger of the topic: what is in the wheel is unsettled.
+/// event that was parked as it came may lie in the topic before an earlier one that was parked on its way. Those of a user that
+/// are due begin together, and what comes later after the end of all of them. Held ones stand apart, since a message that comes
+/// when the desktop is gone does not wait for them. Bounded by the ledger of the topic: what is in the wheel is unsettled.
 struct ParkedWheel {
     /// App and user, or app and conversation, hashed: two that share one would only wait for each other.
     typealias Key = UInt64
@@ -15,6 +16,8 @@ struct ParkedWheel {
         var waiting: [ParkedWork] = []
         /// Those that were begun and have not ended.
         var begun = 0
+        /// When they were begun, Unix ms.
+        var begunMs: Int64 = 0
         /// When it is looked at next, Unix ms; nil: nothing of it waits.
         var plannedMs: Int64?
     }
@@ -64,6 +67,7 @@ struct ParkedWheel {
 
     private mutating func leave(_ key: Key) {
         lines[key]?.begun -= 1
+        if lines[key]?.begun == 0 { plan(key) }
         drop(key)
     }
 
@@ -95,10 +99,12 @@ struct ParkedWheel {
     mutating func next(nowMs: Int64, mayBegin: (ParkedRecord) -> Bool) -> ParkedWork? {
         while let key = due.popDue(nowNanos: UInt64(max(0, nowMs))) {
             lines[key]?.plannedMs = nil
-            guard let work = lines[key]?.waiting.first else {
+            guard let line = lines[key], let work = line.waiting.first else {
                 drop(key)
                 continue
             }
+            // Those that began before may park again, in their place: the next of the user begin when none of them is in hand.
+            if line.begun > 0, line.begunMs != nowMs, work.record.uid != nil { continue }
             guard work.record.dueMs <= nowMs else {
                 plan(key)
                 continue
@@ -109,6 +115,7 @@ struct ParkedWheel {
             }
             lines[key]?.waiting.removeFirst()
             lines[key]?.begun += 1
+            lines[key]?.begunMs = nowMs
             count -= 1
             plan(key)
             return work

@@ -1,3 +1,4 @@
+import Digits
 import EventLoop
 import Kafka
 import PushCore
@@ -79,7 +80,7 @@ final class Parking {
     /// A recipient is parked with the devices that wait; the tag is his.
     func park(_ record: ParkedRecord, tag: UInt64) {
         send(record, tag: tag)
-        noteDevices(of: record, isAgain: false)
+        noteDevices(of: record, noted: [])
     }
 
     private func send(_ record: ParkedRecord, tag: UInt64) {
@@ -89,10 +90,12 @@ final class Parking {
 
     /// Later ones of the device, user or conversation see that this one is before them. Best effort: where Redis takes it not,
     /// only the order is lost.
-    func noteDevices(of record: ParkedRecord, isAgain: Bool) {
+    ///
+    /// - Parameter noted: devices of which it was parked before, so that others may be parked behind it already.
+    func noteDevices(of record: ParkedRecord, noted: [String]) {
         if record.cause == .desktopFirst { return }
-        for device in record.devices { note(record, of: device, isAgain: isAgain) }
-        if record.devices.isEmpty { note(record, of: "", isAgain: isAgain) }
+        for device in record.devices { note(record, of: device, isAgain: noted.containsSame(device)) }
+        if record.devices.isEmpty { note(record, of: "") }
     }
 
     private func note(_ record: ParkedRecord, of device: String, isAgain: Bool = false) {
