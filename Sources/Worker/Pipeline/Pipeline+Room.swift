@@ -58,8 +58,8 @@ extension Pipeline {
     func tick() {
         for intake in [events, userState] { intake.tick(hasRoom: hasRoom(intake)) }
         events.noteShare()
-        // Live devices do not wait until APNs has room for the rest of a giant group.
-        fanOut.forEachOpen { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
+        // Live devices do not wait until APNs has room for the rest of a giant group, or Redis for some of its members.
+        work.events.forEach { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
         expand()
         parkWhatWaits()
         parking.tick()

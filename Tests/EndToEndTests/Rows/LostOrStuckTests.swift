@@ -41,6 +41,24 @@ extension Rows {
             }
         }
 
+        /// A record that comes twice, the second time to one more: his delivery does not wait until the first recipient, who
+        /// does not acknowledge, has ended.
+        @Test func aDeliveryDoesNotWaitForTheEndOfARepeat() async throws {
+            try await Stage.with { stage in
+                try await stage.redis(
+                    [Gateway.lease("gw-t")]
+                        + ["t1", "t2"].map { Gateway.presence($0, "phone", gateway: "gw-t") })
+                try await stage.writeEvents([.message("t-1", to: ["t1"], conv: "c-t")])
+                _ = try await stage.look(until: "the first is delivered") { !$0.targets(of: "t-1").isEmpty }
+                try await stage.writeEvents([.message("t-1", to: ["t1", "t2"], conv: "c-t", event: "t-2")])
+                let seen = try await stage.look(until: "the second is delivered") {
+                    $0.targets(of: "t-1").contains { $0["uid"]?.string == "t2" }
+                }
+                #expect(seen.results.allSatisfy { $0["uid"]?.string != "t1" }, "nobody acknowledged yet")
+                try await stage.settle()
+            }
+        }
+
         // MARK: - Desktops
 
         /// Contract 5, routes: `hold_s` 0 is final at once where the desktop's ack came before.

@@ -102,8 +102,9 @@ final class Dispatcher {
     /// The same key is in work here for an earlier delivery of the event: it is read anew after the end of that one.
     func waitForTwin(_ job: RecipientJob) {
         guard job.machine.waitForTwin() else { return }
-        // The others of this event must not wait for this one.
-        recorder.flushDeliveries(of: job.event, evenIfUndecided: true)
+        // The deliveries of the others of this event do not wait for this one.
+        noteDecided(job)
+        recorder.flushDeliveries(of: job.event)
     }
 
     /// The twin that it waited for has ended.

@@ -71,11 +71,6 @@ final class FanOut {
         open = rest
     }
 
-    /// Live devices do not wait until there is room for the rest of a giant group: their acks are due in seconds.
-    func forEachOpen(_ body: (EventJob) -> Void) {
-        for event in open { body(event) }
-    }
-
     /// True: the event's audience is started whole.
     private func startPage(of event: EventJob, _ room: inout Room) -> Bool {
         guard event.fanOutPhase == .ready else { return false }
