@@ -123,7 +123,10 @@ final class ShardRuntime: PipelineOwner {
             endingDeadline = loop.nowNanos &+ Self.commitNanos
             pipeline.commitNow()
         case .committing where isOver || !pipeline.isCommitting: return finish(pipeline.pendingCount == 0)
-        case .leaving where isOver: return finish(false)
+        case .leaving where isOver:
+            // All is settled and committed: the broker only did not say in time that it knows.
+            pipeline.shard.log.warning("the group did not answer the leaving in time")
+            return pipelineDidClose()
         case .settling, .committing, .leaving: break
         case nil: return
         }

@@ -117,6 +117,28 @@ extension Rows {
             }
         }
 
+        /// A note of what another worker parked for the device: a message of another conversation, whose own earlier messages
+        /// wait here, is parked after them.
+        @Test func whatIsParkedBehindAnothersPushIsParkedAfterItsOwnEarlierOnes() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            try await Stage.with(settings) { stage in
+                try await stage.play(state: [.bind("noted")])
+                await stage.answerPushes(.unavailable)
+                try await stage.writeEvents([.message("noted-1", to: ["noted"])])
+                try await until("the first was refused") {
+                    await stage.world.simulator.entries.contains { $0.token == token("noted", "phone") }
+                }
+                try await stage.redis([#"HSET c:u:{im:noted} yphone "\#(nowMs) mother""#])
+                try await stage.writeEvents([.message("noted-2", to: ["noted"])])
+                let seen = try await stage.look(until: "both are parked") { $0.parked.count == 2 }
+                #expect(seen.parked.map { $0["msg_id"]?.string } == ["noted-1", "noted-2"])
+                await stage.answerPushes(nil)
+                try await stage.settle()
+                #expect(try await stage.look().outcomes(of: "noted-2") == ["noted/phone accepted ok 2"])
+            }
+        }
+
         /// What is parked comes back after a restart, and no claim counts twice.
         @Test func whatIsParkedComesBackAfterARestart() async throws {
             var settings = LocalCluster.Settings()

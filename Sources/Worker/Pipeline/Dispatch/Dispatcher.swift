@@ -339,9 +339,9 @@ final class Dispatcher {
             return leaveToConnection(job, index, reason)
         }
         if let dueMs = parkedDueMs(job, device: bound.device, candidate) {
-            return park(job, index, .behind, dueMs: dueMs)
-        }
-        if job.event.app.coalesceNanos > 0, bursts.joins(job, index, bound) {
+            guard sender.hasPushes(job, device: bound.device) else { return park(job, index, .behind, dueMs: dueMs) }
+            job.devices[index].parksAtItsTurn = true
+        } else if job.event.app.coalesceNanos > 0, bursts.joins(job, index, bound) {
             return recorder.traceWait(job, index, .burst)
         }
         sender.enqueue(

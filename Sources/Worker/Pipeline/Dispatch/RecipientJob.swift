@@ -201,6 +201,8 @@ struct DeviceWork {
     var queueKey: UInt64 = 0
     /// It takes over the device's turn from the push that it replaces.
     var inheritsTurn = false
+    /// An earlier push of the device is parked, and others wait here before this one: it is parked when its turn comes.
+    var parksAtItsTurn = false
     /// The connection that a delivery goes to.
     var connection: LiveConnection?
     /// Set when the push is made; the same for every attempt.

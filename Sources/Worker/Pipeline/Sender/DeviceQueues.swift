@@ -41,6 +41,9 @@ struct DeviceQueues<Item> {
         return queues[key] != nil || (occupancy.map { $0.isTaken($0.cell(of: key)) } ?? false)
     }
 
+    /// A push of the device is out or waits here.
+    func isBusyHere(_ key: Key) -> Bool { queues[key] != nil }
+
     /// A push waits here for the device.
     func hasWaiting(_ key: Key) -> Bool {
         waitingCount > 0 && !(queues[key]?.isEmpty ?? true)

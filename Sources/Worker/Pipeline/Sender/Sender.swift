@@ -71,6 +71,11 @@ final class Sender {
     /// A push of the device is queued or out in this process.
     func isBusy(_ key: UInt64) -> Bool { queues.isBusy(key) }
 
+    /// A push of the device is queued or out in this shard.
+    func hasPushes(_ job: RecipientJob, device: String) -> Bool {
+        queues.isBusyHere(DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device))
+    }
+
     /// Behind the device's push that is out another one of this shard waits.
     func hasWaiting(for key: UInt64) -> Bool { queues.hasWaiting(key) }
 
@@ -210,6 +215,7 @@ final class Sender {
     /// Why the push is parked rather than sent; nil: it goes.
     private func parks(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> UnsentPush.Cause? {
         guard job.mayPark else { return nil }
+        if job.devices[index].parksAtItsTurn { return .park(.behind, dueMs: shard.nowMs, client: nil) }
         if !parked.isEmpty, let dueMs = parked.dueMs(job.devices[index].queueKey, before: job) {
             return .park(.behind, dueMs: dueMs, client: nil)
         }
