@@ -105,8 +105,8 @@ class RedisServer(Process):
         place = folder / "redis"
         place.mkdir()
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(place)]
-        # Without fsync each write reaches the file before its reply, and outlives the process. With `everysec` Redis puts
-        # writes off for up to two seconds while the disk is busy, and a kill would lose what it had acknowledged.
+        # Without fsync each write reaches the file before its reply, and outlives the process. With `everysec` Redis
+        # puts writes off for up to two seconds while the disk is busy: a kill would lose what it had acknowledged.
         command += ["--save", "", "--appendonly", "yes", "--appendfsync", "no", "--daemonize", "no"]
         super().__init__("redis", folder, command)
 
