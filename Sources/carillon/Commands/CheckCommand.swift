@@ -58,7 +58,7 @@ struct CheckCommand: Command {
         }
         findings.append(Checks.clock())
         if let loaded, !isOffline { findings += await online(loaded) }
-        if isJSON { Terminal.out(json: findings.map(\.json).joined()) } else { Terminal.out(Finding.table(findings)) }
+        Terminal.out(asJSON: isJSON, json: findings.map(\.json).joined(), text: Finding.table(findings))
         if isBadConfiguration { return .configuration }
         return findings.contains { $0.grade == .fail || isStrict && $0.grade == .warn } ? .failed : .done
     }

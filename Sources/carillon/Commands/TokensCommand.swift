@@ -81,11 +81,9 @@ struct TokensCommand: Command {
                     restoring)
             } else {
                 try await desk.acceptLoss()
-                if isJSON {
-                    Terminal.out(json: "{\"accepted\":true}\n")
-                } else {
-                    Terminal.out("workers that stopped for lost tokens go on\n")
-                }
+                Terminal.out(
+                    asJSON: isJSON, json: "{\"accepted\":true}\n",
+                    text: "workers that stopped for lost tokens go on\n")
             }
             code = .done
         } catch {

@@ -37,11 +37,9 @@ struct UserCommand: Command {
         let code: ExitCode
         do throws(RedisFault) {
             let facts = try await desk.user(app: app, uid: uid)
-            if isJSON {
-                Terminal.out(json: UserText.json(facts, app: app, uid: uid))
-            } else {
-                Terminal.out(UserText.people(facts, app: app, uid: uid))
-            }
+            Terminal.out(
+                asJSON: isJSON, json: UserText.json(facts, app: app, uid: uid),
+                text: UserText.people(facts, app: app, uid: uid))
             code = .done
         } catch {
             Terminal.err("carillon user: Redis: \(error)\n")
