@@ -187,11 +187,12 @@ final class Sender {
         else { return }
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
-        if let cause = parks(job, index, token) { return drop(device, cause) }
+        let client = job.event.app.client(for: token)
+        if let cause = parks(job, index, client) { return drop(device, cause) }
         if shard.nowNanos &- job.devices[index].checkedNanos > Self.checkAfterNanos, !TestBreak.isOn(.noRecheck) {
             return check(job, index, ticket: nil)
         }
-        guard let client = job.event.app.client(for: token) else { return drop(device, .check(.stop(.noToken))) }
+        guard let client else { return drop(device, .check(.stop(.noToken))) }
         guard let push = push(for: job, index, token) else { return drop(device, .check(.stop(.payloadTooLarge))) }
         switch client.apns.send(push) {
         case .taken:
@@ -207,13 +208,13 @@ final class Sender {
         }
     }
 
-    /// Why the push is parked rather than sent; nil: it goes.
-    private func parks(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> UnsentPush.Cause? {
+    /// Why the push is parked rather than sent by its client; nil: it goes.
+    private func parks(_ job: RecipientJob, _ index: Int, _ client: AppContext.Client?) -> UnsentPush.Cause? {
         guard job.mayPark else { return nil }
         if !parked.isEmpty, let dueMs = parked.dueMs(job.devices[index].queueKey, before: job) {
             return .park(.behind, dueMs: dueMs, client: nil)
         }
-        guard let client = job.event.app.client(for: token), client.heldUpNanos != nil,
+        guard let client, client.heldUpNanos != nil,
             client.apns.queued >= shard.limits.probesMax,
             client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)
         else { return nil }
