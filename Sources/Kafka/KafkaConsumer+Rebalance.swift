@@ -62,15 +62,13 @@ extension KafkaConsumer {
         guard isAsked else { return letRead(unanswered.intersection(partitions)) }
         let fresh = Set(partitions).subtracting(unanswered)
         unanswered.formUnion(fresh)
-        let reading = fresh.subtracting(paused)
-        if !reading.isEmpty { _ = withNativeList(reading) { rd_kafka_pause_partitions(raw, $0) } }
+        stopFetching(fresh.subtracting(paused))
     }
 
     /// Ends the waiting for an answer.
     private func letRead(_ partitions: Set<TopicPartition>) {
         unanswered.subtract(partitions)
-        let reading = partitions.subtracting(paused)
-        if !reading.isEmpty { _ = withNativeList(reading) { rd_kafka_resume_partitions(raw, $0) } }
+        goOnFetching(partitions.subtracting(paused))
     }
 
     private func giveUp(_ partitions: [TopicPartition]) {
