@@ -325,15 +325,16 @@ struct FinishedPush {
     var tag: Tag
     var outcome: PushOutcome
     var attempts: Int
-    /// The name of the credential set that it went with.
+    /// The name of the credential set that it went with; nil: whoever sent it has ended meanwhile.
     var credential: String?
 }
 
 extension Sender: APNsClientDelegate {
     func apns(_ client: APNsClient, didFinish bits: UInt64, outcome: PushOutcome, attempts: Int) {
         guard let tag = Tag(bits) else { return }
+        let app = tag.stage == .updatePush ? work.badgeUpdate(tag.ref)?.app : work.recipient(tag.ref)?.event.app
         outcomes.append(
-            FinishedPush(tag: tag, outcome: outcome, attempts: attempts, credential: credential(of: client)))
+            FinishedPush(tag: tag, outcome: outcome, attempts: attempts, credential: app?.credential(of: client)))
         shard.requestTurn()
     }
 
@@ -372,13 +373,6 @@ extension Sender: APNsClientDelegate {
             return drop(job.deviceRef(Int(tag.index)), .check(.finishedElsewhere))
         }
         if mayTryAgain(job, Int(tag.index), ticket) { check(job, Int(tag.index), ticket: ticket) }
-    }
-
-    private func credential(of client: APNsClient) -> String? {
-        for app in apps {
-            for known in app.clients where known.apns === client { return known.credential }
-        }
-        return nil
     }
 
     /// The client logs its own news.
