@@ -57,9 +57,9 @@ struct ExplainCommand: Command {
             Terminal.err("carillon explain: \(error.message)\n")
             return .failed
         }
-        guard let desk = await RedisOpening.open(configuration, for: "explain") else { return .failed }
-        let code = await explainAll(reader, Explainer(configuration, desk: desk, membersMax: membersMax))
-        await desk.close()
+        guard let store = await RedisOpening.open(configuration, for: "explain") else { return .failed }
+        let code = await explainAll(reader, Explainer(configuration, store: store, membersMax: membersMax))
+        await store.close()
         return code
     }
 

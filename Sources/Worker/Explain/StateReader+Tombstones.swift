@@ -16,7 +16,7 @@ public struct TokensRestored: Sendable, Equatable {
     public init() {}
 }
 
-extension RedisDesk {
+extension StateReader {
     /// Workers that stopped since Redis lost its tokens go on without them.
     public func acceptLoss() async throws(RedisFault) {
         let nowMs = Loop.wallMs()
