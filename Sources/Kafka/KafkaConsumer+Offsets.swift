@@ -47,7 +47,7 @@ extension KafkaConsumer {
     /// The end of a partition as the last fetch told it; nil before the first answer in this assignment, and where ends are
     /// not told before its first record or committed offset. No I/O.
     public func highWatermark(_ partition: TopicPartition) -> Int64? {
-        guard let reading = readings[partition], let next = reading.next ?? (tellsEnds ? nil : reading.committed),
+        guard let reading = readings[partition], let next = reading.next ?? (reportsEnds ? nil : reading.committed),
             topics.indices.contains(partition.topic)
         else { return nil }
         var low: Int64 = 0

@@ -51,7 +51,7 @@ extension KafkaConsumer {
         for partition in partitions { readings.assign(partition, round: assignmentRound) }
         questionTries = 0
         askCommitted(partitions)
-        tell(.assigned(partitions))
+        report(.assigned(partitions))
     }
 
     /// Nothing of them is read before the answer, since what is settled beyond the committed offset stands in it. A broker
@@ -102,7 +102,7 @@ extension KafkaConsumer {
             readings.revoke(partition)
             commits.forget(partition)
         }
-        tell(.revoked(partitions, lost: lost))
+        report(.revoked(partitions, lost: lost))
     }
 
     /// Tells what the group had committed when partitions were assigned, and lets them be read.

@@ -37,7 +37,7 @@ final class Pipeline {
     /// When the keys were asked for, monotonic; nil: no answer is due.
     var keysAskedNanos: UInt64?
     /// When those were asked for that were counted last.
-    var keysLookedNanos: UInt64 = 0
+    var keysCountedNanos: UInt64 = 0
     /// The server process of the last link (`RedisClient.serverGeneration`).
     var seenServer: UInt32 = 0
     /// When it stopped, Unix ms; nil: it did not.
@@ -149,7 +149,7 @@ final class Pipeline {
         takeSettled()
         expand()
         pollIfReady()
-        sender.tellLeft()
+        sender.notifyVacated()
     }
 
     private func takeRecords() {

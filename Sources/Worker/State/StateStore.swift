@@ -195,8 +195,8 @@ public final class StateStore {
         }
     }
 
-    /// The lowered badge was told: a repeated read tells it no more. The reply is an integer.
-    public func badgeTold(app: String, uid: String, tag: UInt64) throws(RedisFault) {
+    /// The lowered badge was sent: a repeated read sends it no more. The reply is an integer.
+    public func loweredBadgeSent(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "HDEL")
             command.key("c:s", app, uid)

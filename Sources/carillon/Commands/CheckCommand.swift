@@ -64,18 +64,18 @@ struct CheckCommand: Command {
     }
 
     private func online(_ configuration: Configuration) async -> [Finding] {
-        func tell(_ what: String) {
+        func showProgress(_ what: String) {
             guard Terminal.isInteractive else { return }
             Terminal.clearLine()
             Terminal.err("asking \(what) …")
         }
         defer { if Terminal.isInteractive { Terminal.clearLine() } }
-        tell("Kafka")
+        showProgress("Kafka")
         var findings = Checks.kafka(configuration)
-        tell("Redis")
+        showProgress("Redis")
         findings += await Checks.redis(configuration)
         for app in configuration.apps {
-            tell("APNs for \(app.policy.id)")
+            showProgress("APNs for \(app.policy.id)")
             findings += await Checks.apns(app)
         }
         return findings

@@ -104,8 +104,8 @@ struct TokenLoss {
     /// The link leads to another server process than before, by its `run_id`: what it has is to be seen first.
     mutating func serverChanged() { if state == .calm { state = .asking(isSpike: false) } }
 
-    /// Redis was looked at: once a second, and whenever it is asked for.
-    mutating func looked(keys found: Int64, nowMs: Int64) {
+    /// Redis counted its keys: once a second, and whenever it is asked for.
+    mutating func counted(keys found: Int64, nowMs: Int64) {
         switch state {
         case .suspect, .stopped:
             if found >= lostFrom / 5 * 4 { goOn(keys: found, nowMs) }
@@ -125,7 +125,7 @@ struct TokenLoss {
     }
 
     /// Redis does not tell how many keys it has: a spike is then for an operator to explain.
-    mutating func couldNotLook() {
+    mutating func couldNotCount() {
         guard case .asking(let isSpike) = state else { return }
         lostFrom = .max
         state = isSpike ? .stopped : .calm

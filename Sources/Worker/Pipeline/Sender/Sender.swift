@@ -168,8 +168,8 @@ final class Sender {
         if queues.vacate(cells) { serveQueues() }
     }
 
-    /// Once per turn: tells all shards of devices that were left here and that somebody awaits.
-    func tellLeft() { queues.tellLeft() }
+    /// Once per turn: notifies all shards of devices that were left here and that somebody awaits.
+    func notifyVacated() { queues.notifyVacated() }
 
     /// Nil: whoever queued has ended meanwhile.
     private func appOfQueued(_ device: DeviceRef) -> AppContext? {
