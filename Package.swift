@@ -65,11 +65,11 @@ let package = Package(
         module("Payload", ["PushCore", "APNsProtocol", "JSON", "Crypto", "Digits"]),
 
         // Thin owners of one outside thing each.
-        module("Telemetry"),
+        module("Telemetry", ["Digits"]),
         module("JSON", ["CSimdjson", "Digits"]),
         module("YAML", ["CYaml"]),
-        module("EventLoop", ["CLibevent", "COpenSSL", "Telemetry"]),
-        module("Kafka", ["CRdkafka", "Crypto", "Telemetry"]),
+        module("EventLoop", ["CLibevent", "COpenSSL", "Digits", "Telemetry"]),
+        module("Kafka", ["CRdkafka", "Digits", "Telemetry"]),
         module("Redis", ["CHiredis", "COpenSSL", "Digits", "EventLoop", "Telemetry"]),
         module("HTTP2", ["CNghttp2"]),
 
@@ -95,7 +95,7 @@ let package = Package(
             "Bench",
             [
                 "Console", "LocalServers", "Processes", "Worker", "Simulator", "APNs", "Payload", "PushCore", "Kafka",
-                "EventLoop", "JSON", "Crypto", "Telemetry",
+                "EventLoop", "JSON", "Crypto", "Digits", "Telemetry",
             ]),
         .executableTarget(
             name: "carillon",
@@ -124,7 +124,7 @@ let package = Package(
         tests("Kafka", ["Kafka", "Telemetry"]),
         tests("Redis", ["Redis", "CHiredis", "Crypto", "EventLoop", "Telemetry"]),
         tests("HTTP2", ["HTTP2"]),
-        tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Simulator", "Telemetry", "JSON"]),
+        tests("APNs", ["APNs", "HTTP2", "EventLoop", "Crypto", "Digits", "Simulator", "Telemetry", "JSON"]),
         tests(
             "Simulator", ["Simulator", "APNsProtocol", "HTTP2", "EventLoop", "Crypto", "Digits", "JSON", "Telemetry"]),
         tests(

@@ -108,11 +108,7 @@ public struct BenchCommand: Command, Sendable {
 
     private func compare(_ bench: PairBench) async throws -> ExitCode {
         let report = try await bench.run(say)
-        if settings.printsJSON {
-            Terminal.out(json: report.json)
-        } else {
-            Terminal.out(TerminalText(lines: report.text))
-        }
+        Terminal.out(asJSON: settings.printsJSON, json: report.json, text: TerminalText(lines: report.text))
         return report.isComplete ? .done : .failed
     }
 
@@ -136,11 +132,7 @@ public struct BenchCommand: Command, Sendable {
             say("holding \(settings.held) pushes …\n")
             report.memory = try await MemoryPhase.run(bench)
         }
-        if settings.printsJSON {
-            Terminal.out(json: report.json)
-        } else {
-            Terminal.out(TerminalText(lines: report.text))
-        }
+        Terminal.out(asJSON: settings.printsJSON, json: report.json, text: TerminalText(lines: report.text))
         if settings.keeps { try await keep(bench) }
         return report.isComplete ? .done : .failed
     }

@@ -24,11 +24,9 @@ struct DecideBench {
         let parts = try Parts(settings)
         let direct = median { measure(parts, parts.direct) }
         let group = median { measure(parts, parts.group) }
-        if settings.printsJSON {
-            Terminal.out(json: json(direct, group))
-        } else {
-            Terminal.out(TerminalText(lines: text(direct, group)))
-        }
+        Terminal.out(
+            asJSON: settings.printsJSON, json: json(direct, group),
+            text: TerminalText(lines: text(direct, group)))
         return .done
     }
 

@@ -9,6 +9,13 @@ public enum Terminal {
     /// For programs (`--json`): as it is.
     public static func out(json: String) { write(json, to: STDOUT_FILENO) }
 
+    /// Says the same to a program (`--json`) or to people.
+    public static func out(
+        asJSON isJSON: Bool, json: @autoclosure () -> String, text: @autoclosure () -> TerminalText
+    ) {
+        if isJSON { out(json: json()) } else { out(text()) }
+    }
+
     /// For programs, where standard output is taken.
     public static func err(json: String) { write(json, to: STDERR_FILENO) }
 

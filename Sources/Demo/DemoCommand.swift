@@ -108,11 +108,7 @@ public struct DemoCommand: Command, Sendable {
         }
         if isInteractive { Terminal.clearLine() }
         for outcome in outcomes {
-            if printsJSON {
-                Terminal.out(json: DemoReport.json(outcome))
-            } else {
-                Terminal.out(DemoReport.text(outcome))
-            }
+            Terminal.out(asJSON: printsJSON, json: DemoReport.json(outcome), text: DemoReport.text(outcome))
         }
         if !printsJSON { Terminal.out(DemoReport.summary(outcomes)) }
         guard keeps else { return true }

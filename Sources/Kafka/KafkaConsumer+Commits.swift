@@ -71,7 +71,7 @@ extension KafkaConsumer {
         }
         if isMetadataTooLarge { commits.lowerMetadataBound() }
         if let error { errorCounts[error.code, default: 0] &+= 1 }
-        tell(.committed(offsets, error))
+        report(.committed(offsets, error))
     }
 }
 

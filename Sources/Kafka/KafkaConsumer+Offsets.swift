@@ -8,8 +8,7 @@ extension KafkaConsumer {
         let fresh = Set(partitions).intersection(assignment).subtracting(paused)
         if fresh.isEmpty { return }
         paused.formUnion(fresh)
-        let reading = fresh.subtracting(unanswered)
-        if !reading.isEmpty { _ = withNativeList(reading) { rd_kafka_pause_partitions(raw, $0) } }
+        stopFetching(fresh.subtracting(unanswered))
     }
 
     /// Fetches again what `pause` held; others are left alone, since resuming a running one may rewind it (V4).
@@ -17,8 +16,16 @@ extension KafkaConsumer {
         let held = Set(partitions).intersection(paused)
         if held.isEmpty { return }
         paused.subtract(held)
-        let reading = held.subtracting(unanswered)
-        if !reading.isEmpty { _ = withNativeList(reading) { rd_kafka_resume_partitions(raw, $0) } }
+        goOnFetching(held.subtracting(unanswered))
+    }
+
+    /// The library's own pause, which both `pause` and a missing answer want.
+    func stopFetching(_ partitions: Set<TopicPartition>) {
+        if !partitions.isEmpty { _ = withNativeList(partitions) { rd_kafka_pause_partitions(raw, $0) } }
+    }
+
+    func goOnFetching(_ partitions: Set<TopicPartition>) {
+        if !partitions.isEmpty { _ = withNativeList(partitions) { rd_kafka_resume_partitions(raw, $0) } }
     }
 
     /// Offsets between where reading stands and the partition's end, from what the last fetch told; nil before the first
@@ -40,7 +47,7 @@ extension KafkaConsumer {
     /// The end of a partition as the last fetch told it; nil before the first answer in this assignment, and where ends are
     /// not told before its first record or committed offset. No I/O.
     public func highWatermark(_ partition: TopicPartition) -> Int64? {
-        guard let reading = readings[partition], let next = reading.next ?? (tellsEnds ? nil : reading.committed),
+        guard let reading = readings[partition], let next = reading.next ?? (reportsEnds ? nil : reading.committed),
             topics.indices.contains(partition.topic)
         else { return nil }
         var low: Int64 = 0

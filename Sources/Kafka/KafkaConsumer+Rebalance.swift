@@ -51,7 +51,7 @@ extension KafkaConsumer {
         for partition in partitions { readings.assign(partition, round: assignmentRound) }
         questionTries = 0
         askCommitted(partitions)
-        tell(.assigned(partitions))
+        report(.assigned(partitions))
     }
 
     /// Nothing of them is read before the answer, since what is settled beyond the committed offset stands in it. A broker
@@ -62,15 +62,13 @@ extension KafkaConsumer {
         guard isAsked else { return letRead(unanswered.intersection(partitions)) }
         let fresh = Set(partitions).subtracting(unanswered)
         unanswered.formUnion(fresh)
-        let reading = fresh.subtracting(paused)
-        if !reading.isEmpty { _ = withNativeList(reading) { rd_kafka_pause_partitions(raw, $0) } }
+        stopFetching(fresh.subtracting(paused))
     }
 
     /// Ends the waiting for an answer.
     private func letRead(_ partitions: Set<TopicPartition>) {
         unanswered.subtract(partitions)
-        let reading = partitions.subtracting(paused)
-        if !reading.isEmpty { _ = withNativeList(reading) { rd_kafka_resume_partitions(raw, $0) } }
+        goOnFetching(partitions.subtracting(paused))
     }
 
     private func giveUp(_ partitions: [TopicPartition]) {
@@ -104,7 +102,7 @@ extension KafkaConsumer {
             readings.revoke(partition)
             commits.forget(partition)
         }
-        tell(.revoked(partitions, lost: lost))
+        report(.revoked(partitions, lost: lost))
     }
 
     /// Tells what the group had committed when partitions were assigned, and lets them be read.

@@ -29,7 +29,7 @@ public final class KafkaConsumer {
     let handle: ClientHandle
     let committedQuery: CommittedQuery
     var readings: ReadingTable
-    let tellsEnds: Bool
+    let reportsEnds: Bool
     /// Assignments so far.
     var assignmentRound: UInt = 0
     /// One per topic, kept alive so that a message's topic is known by pointer.
@@ -44,15 +44,15 @@ public final class KafkaConsumer {
 
     /// Joins the group and subscribes; no broker needs to be reachable yet.
     ///
-    /// - Parameter tellsEnds: whether it hears each time that a partition is read to its end, which `knownEnds` needs. On a
+    /// - Parameter reportsEnds: whether it hears each time that a partition is read to its end, which `knownEnds` needs. On a
     ///   busy topic there are half as many of these as records.
     public init(
-        _ configuration: KafkaConfiguration, topics: [String], tellsEnds: Bool = true
+        _ configuration: KafkaConfiguration, topics: [String], reportsEnds: Bool = true
     ) throws(KafkaFault) {
         try Self.check(topics: topics)
-        self.tellsEnds = tellsEnds
+        self.reportsEnds = reportsEnds
         handle = try ClientHandle(configuration, role: .consumer) { conf in
-            if !tellsEnds { rd_kafka_conf_set(conf, "enable.partition.eof", "false", nil, 0) }
+            if !reportsEnds { rd_kafka_conf_set(conf, "enable.partition.eof", "false", nil, 0) }
             rd_kafka_conf_set_rebalance_cb(conf, rebalanceCallback)
             rd_kafka_conf_set_offset_commit_cb(conf, commitCallback)
             rd_kafka_conf_set_error_cb(conf, errorCallback)
@@ -106,7 +106,7 @@ public final class KafkaConsumer {
         takeCommitted()
         if isClosing, rd_kafka_consumer_closed(raw) == 1 {
             isClosed = true
-            tell(.closed)
+            report(.closed)
         }
         return served
     }
@@ -143,16 +143,16 @@ public final class KafkaConsumer {
         handle.wake.wait(milliseconds: Int32(clamping: timeoutMs))
     }
 
-    func tell(_ event: KafkaConsumerEvent) { delegate?.kafka(self, didMeet: event) }
+    func report(_ event: KafkaConsumerEvent) { delegate?.kafka(self, didMeet: event) }
 
     func record(_ error: KafkaError, partition: TopicPartition?) {
         errorCounts[error.code, default: 0] &+= 1
         if let fatal = handle.fatalError {
             if hasReportedFatal { return }
             hasReportedFatal = true
-            tell(.fatal(fatal))
+            report(.fatal(fatal))
         } else {
-            tell(.failed(error, partition))
+            report(.failed(error, partition))
         }
     }
 
@@ -179,7 +179,7 @@ public final class KafkaConsumer {
         guard error == RD_KAFKA_RESP_ERR_NO_ERROR else {
             if error == RD_KAFKA_RESP_ERR__PARTITION_EOF, let partition {
                 readings.move(partition, to: message.pointee.offset)
-                tell(.endReached(partition, offset: message.pointee.offset))
+                report(.endReached(partition, offset: message.pointee.offset))
             } else {
                 let text = rd_kafka_message_errstr(message).map { String(cString: $0) }
                 record(KafkaError(error, text: text), partition: partition)

@@ -1,7 +1,8 @@
 /// Knows which records are in work, and up to which offset each partition is settled without a hole.
 ///
 /// Pure: no clock, no Kafka. `receive` each record, `settle` its slot when all that follows from it is done (in any
-/// order), commit `progress`. Records of a partition that was revoked meanwhile settle into nothing. A record costs constant time and no allocation; the memory is 24 bytes per record in the window.
+/// order), commit `progress`. Records of a partition that was revoked meanwhile settle into nothing. A record costs
+/// constant time and no allocation; the memory is 24 bytes per record in the window.
 public struct OffsetLedger: ~Copyable {
     /// How much may be in work before reading should pause.
     public struct Limits: Equatable, Sendable {

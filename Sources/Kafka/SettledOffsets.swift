@@ -1,4 +1,4 @@
-import Crypto
+import Digits
 
 /// Which offsets of a partition are settled beyond its committed one.
 ///

@@ -255,26 +255,26 @@ public final class RedisClient {
         if facts.runID == nil || facts.runID != server.runID { serverGeneration &+= 1 }
         server = facts
         lastFault = nil
-        tellReady(facts)
+        logReady(facts)
         change(to: .ready)
     }
 
-    private func tellReady(_ facts: RedisServerFacts) {
+    private func logReady(_ facts: RedisServerFacts) {
         let place = LogValue.string(endpoint.description)
-        if let untold = lines.admit(.ready, nowNanos: loop.nowNanos) {
+        if let suppressed = lines.admit(.ready, nowNanos: loop.nowNanos) {
             log.info(
                 "Redis is ready",
                 [
                     "redis": place, "version": .string(facts.version ?? "unknown"),
-                    "role": .string(facts.roleName), "suppressed": .int(Int(clamping: untold)),
+                    "role": .string(facts.roleName), "suppressed": .int(Int(clamping: suppressed)),
                 ])
         }
         guard let policy = facts.evictionPolicy, policy != RedisServerFacts.safePolicy,
-            let untold = lines.admit(.mayEvict, nowNanos: loop.nowNanos)
+            let suppressed = lines.admit(.mayEvict, nowNanos: loop.nowNanos)
         else { return }
         log.warning(
             "Redis may throw state away: set maxmemory-policy noeviction",
-            ["redis": place, "policy": .string(policy), "suppressed": .int(Int(clamping: untold))])
+            ["redis": place, "policy": .string(policy), "suppressed": .int(Int(clamping: suppressed))])
     }
 
     func observe(_ entry: Pipeline.Entry, nowNanos: UInt64) {
@@ -329,13 +329,13 @@ public final class RedisClient {
         failures += 1
         let wait = backoff.delayNanos(failures: failures, random: &random)
         retryTimer?.arm(afterNanos: wait)
-        if let untold = lines.admit(.away(fault.code), nowNanos: loop.nowNanos) {
+        if let suppressed = lines.admit(.away(fault.code), nowNanos: loop.nowNanos) {
             log.warning(
                 "Redis is away, will connect again",
                 [
                     "redis": .string(endpoint.description), "code": .string(fault.code.name),
                     "why": .string(fault.publicText), "wait_ms": .int(Int(wait / 1_000_000)),
-                    "suppressed": .int(Int(clamping: untold)),
+                    "suppressed": .int(Int(clamping: suppressed)),
                 ])
         }
         change(to: .waiting(fault))

@@ -7,13 +7,13 @@ public protocol RedisClientDelegate: AnyObject {
     func redis(_ client: RedisClient, didReply tag: UInt64, reply: borrowing RedisReply)
     /// The command has no reply, or an error for one.
     func redis(_ client: RedisClient, didFail tag: UInt64, fault: RedisFault)
-    /// All replies that came together are told: the time for what is better done once for all of them.
-    func redisDidTellReplies(_ client: RedisClient)
+    /// All replies that came together are delivered: the time for what is better done once for all of them.
+    func redisDidDeliverReplies(_ client: RedisClient)
     /// The connection's state changed; after a loss, the tags that it took along have been told before.
     func redis(_ client: RedisClient, didChange state: RedisClient.State)
 }
 
 extension RedisClientDelegate {
-    public func redisDidTellReplies(_ client: RedisClient) {}
+    public func redisDidDeliverReplies(_ client: RedisClient) {}
     public func redis(_ client: RedisClient, didChange state: RedisClient.State) {}
 }

@@ -111,7 +111,7 @@ final class RedisConnection: LinkOwner {
                 takeReplies(client, delegate, nowNanos)
             }
             client.observe(depth: pipeline.count)
-            delegate?.redisDidTellReplies(client)
+            delegate?.redisDidDeliverReplies(client)
             if isLive, let endingFault { end(endingFault) }
         }
     }

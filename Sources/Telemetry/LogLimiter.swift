@@ -20,43 +20,45 @@ public struct LogLimiter<Key: Hashable> {
     }
 
     /// Nil: do not write this line, it is counted. Otherwise how many lines were not written since the last one of this
-    /// cause; where a new cause takes the place of forgotten ones, what these had not told yet.
+    /// cause; where a new cause takes the place of forgotten ones, what these had not reported yet.
     public mutating func admit(_ key: Key, nowNanos: UInt64) -> UInt64? {
-        guard places[key] == nil else { return Self.admit(&places[key], untold: 0, nowNanos, intervalNanos) }
-        var untold: UInt64 = 0
-        if places.count >= keysMax { untold = forget(nowNanos: nowNanos) }
-        guard places.count < keysMax else { return Self.admit(&shared, untold: untold, nowNanos, intervalNanos) }
-        return Self.admit(&places[key], untold: untold, nowNanos, intervalNanos)
+        guard places[key] == nil else { return Self.admit(&places[key], suppressed: 0, nowNanos, intervalNanos) }
+        var suppressed: UInt64 = 0
+        if places.count >= keysMax { suppressed = forget(nowNanos: nowNanos) }
+        guard places.count < keysMax else {
+            return Self.admit(&shared, suppressed: suppressed, nowNanos, intervalNanos)
+        }
+        return Self.admit(&places[key], suppressed: suppressed, nowNanos, intervalNanos)
     }
 
     private static func admit(
-        _ place: inout Place?, untold: UInt64, _ nowNanos: UInt64, _ intervalNanos: UInt64
+        _ place: inout Place?, suppressed: UInt64, _ nowNanos: UInt64, _ intervalNanos: UInt64
     ) -> UInt64? {
         guard let known = place else {
             place = Place(writtenNanos: nowNanos, suppressed: 0)
-            return untold
+            return suppressed
         }
         // A clock read of an earlier turn counts as no time at all.
         guard nowNanos >= known.writtenNanos, nowNanos - known.writtenNanos >= intervalNanos else {
-            place?.suppressed &+= 1 &+ untold
+            place?.suppressed &+= 1 &+ suppressed
             return nil
         }
         place = Place(writtenNanos: nowNanos, suppressed: 0)
-        return known.suppressed &+ untold
+        return known.suppressed &+ suppressed
     }
 
-    /// Makes room: causes whose interval is over. Returns the lines that they had not told.
+    /// Makes room: causes whose interval is over. Returns the lines that they had not reported.
     private mutating func forget(nowNanos: UInt64) -> UInt64 {
-        var untold: UInt64 = 0
+        var suppressed: UInt64 = 0
         for (key, place) in places where nowNanos >= place.writtenNanos &+ intervalNanos {
-            untold &+= place.suppressed
+            suppressed &+= place.suppressed
             places[key] = nil
         }
         if let shared, nowNanos >= shared.writtenNanos &+ intervalNanos {
-            untold &+= shared.suppressed
+            suppressed &+= shared.suppressed
             self.shared = nil
         }
-        return untold
+        return suppressed
     }
 }
 

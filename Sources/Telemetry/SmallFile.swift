@@ -10,18 +10,9 @@ public enum SmallFile {
 
     /// - Parameter limit: the largest size in bytes; more is `unreadable`, never a part.
     public static func read(_ path: String, limit: Int = 1 << 20) -> Content {
-        let fd = open(path, O_RDONLY | O_CLOEXEC)
-        guard fd >= 0 else { return .unreadable(reason()) }
-        defer { close(fd) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 16_384)
-        while true {
-            let count = chunk.withUnsafeMutableBytes { Glibc.read(fd, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { return .unreadable(reason()) }
-            if count == 0 { return .bytes(bytes) }
-            bytes.append(contentsOf: chunk[..<count])
-            guard bytes.count <= limit else { return .unreadable("longer than \(limit) bytes") }
+        switch load(path, limit: limit, { .success(Array($0)) }) {
+        case .success(let bytes): .bytes(bytes)
+        case .failure(let fault): .unreadable(fault.why)
         }
     }
 
@@ -36,7 +27,7 @@ public enum SmallFile {
 
     /// A password or token that stands alone in a file; the newline that editors add is not part of it.
     public static func readSecret(_ path: String) -> Result<Secret, SecretFault> {
-        readWiped(path, limit: 1 << 16) { bytes in
+        load(path, limit: 1 << 16) { bytes in
             var count = bytes.count
             while count > 0, bytes[count - 1] == 0x0A || bytes[count - 1] == 0x0D { count -= 1 }
             if count == 0 { return .failure(.empty) }
@@ -48,22 +39,22 @@ public enum SmallFile {
 
     /// A key's file as it stands.
     public static func readKey(_ path: String, limit: Int) -> Result<Secret, SecretFault> {
-        readWiped(path, limit: limit) { .success(Secret(copying: $0)) }
+        load(path, limit: limit) { .success(Secret(copying: $0)) }
     }
 
-    /// Reads into one block that is wiped before it is given back: no copy stays in freed memory.
-    private static func readWiped(
-        _ path: String, limit: Int, _ body: (UnsafeRawBufferPointer) -> Result<Secret, SecretFault>
-    ) -> Result<Secret, SecretFault> {
+    /// Reads into one block, of which what was filled is wiped before it is given back: no copy stays in freed memory.
+    private static func load<Value>(
+        _ path: String, limit: Int, _ body: (UnsafeRawBufferPointer) -> Result<Value, SecretFault>
+    ) -> Result<Value, SecretFault> {
         let fd = open(path, O_RDONLY | O_CLOEXEC)
         guard fd >= 0 else { return .failure(SecretFault(why: reason())) }
         defer { close(fd) }
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: limit + 1, alignment: 1)
+        var filled = 0
         defer {
-            if let base = block.baseAddress { explicit_bzero(base, block.count) }
+            if let base = block.baseAddress { explicit_bzero(base, filled) }
             block.deallocate()
         }
-        var filled = 0
         while filled < block.count {
             let rest = UnsafeMutableRawBufferPointer(rebasing: block[filled...])
             let count = Glibc.read(fd, rest.baseAddress, rest.count)

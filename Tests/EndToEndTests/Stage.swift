@@ -230,3 +230,13 @@ func readFile(_ path: String) throws -> [UInt8] {
     while case let count = fread(&block, 1, block.count, stream), count > 0 { bytes += block[..<count] }
     return bytes
 }
+
+extension LocalCluster.Settings {
+    /// Pushes to tokens of `TokenPrefix.slow` get no answer within the time that the worker waits for one.
+    mutating func leaveSlowUnanswered(answerSeconds: Int) {
+        var slow = ScenarioRule.Match()
+        slow.tokenPrefix = Array(TokenPrefix.slow.utf8)
+        scenario = Scenario(rules: [ScenarioRule(slow, .answer(.late(600_000)))])
+        appLines = "    limits: {answer_s: \(answerSeconds)}\n"
+    }
+}

@@ -1,4 +1,5 @@
 import HTTP2
+import Support
 import Testing
 
 @Suite struct HeaderListTests {
@@ -28,7 +29,7 @@ import Testing
 
     @Test func replacedValuesOfAnyLengthArriveAsTheyAre() throws {
         let seed = UInt64.random(in: 0 ... .max)
-        var generator = SplitMix(state: seed)
+        var generator = SeededGenerator(seed: seed)
         let wire = try Wire.open(streams: 1000)
         var headers = HeaderList(reserving: 64)
         for (name, value) in [(":method", "POST"), (":scheme", "https"), (":authority", "localhost")] {

@@ -1,4 +1,5 @@
 import HTTP2
+import Support
 import Testing
 
 @Suite struct HostilePeerTests {
@@ -140,7 +141,7 @@ import Testing
     @Test(arguments: 0..<200)
     func mutatedTrafficNeverTraps(round: Int) throws {
         let seed = UInt64.random(in: 0 ... .max)
-        var generator = SplitMix(state: seed)
+        var generator = SeededGenerator(seed: seed)
         let source = try Wire.open()
         for tag in 0..<5 { _ = try source.request(UInt64(tag), body: [UInt8](repeating: 3, count: 90)) }
         var upstream = try Wire.drain(source.client)
@@ -168,18 +169,5 @@ import Testing
             let ends = target.clientSide.entries.filter { if case .end(UInt64(tag), _) = $0 { true } else { false } }
             #expect(ends.count == 1, "seed \(seed)")
         }
-    }
-}
-
-/// Small seeded generator, so that a failure can be run again.
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return value ^ value >> 31
     }
 }

@@ -1,4 +1,5 @@
 import JSON
+import Support
 import Testing
 
 struct JSONParserTests {
@@ -65,7 +66,7 @@ struct JSONParserTests {
 
     @Test func randomBytesNeverCrash() {
         let seed = UInt64.random(in: .min ... .max)
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         let alphabet = Array(#"{}[]:,"\truefalsn0123456789.eE+-u d"#.utf8) + [0, 0xFF, 0xE4, 0xB8, 0xAD]
         let parser = JSONParser()
         var accepted = 0
@@ -78,17 +79,5 @@ struct JSONParserTests {
             #expect((try? JSONTree(parsing: tree.bytes)) == tree, "seed \(seed): \(bytes)")
         }
         #expect(accepted > 0, "seed \(seed)")
-    }
-}
-
-struct SplitMix {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

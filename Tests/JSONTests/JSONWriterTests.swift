@@ -1,4 +1,5 @@
 import JSON
+import Support
 import Testing
 
 struct JSONWriterTests {
@@ -59,7 +60,7 @@ struct JSONWriterTests {
 
     @Test func whatIsWrittenReadsBackTheSame() throws {
         let seed = UInt64.random(in: .min ... .max)
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         for _ in 0..<500 {
             let scalars = (0..<(random.next() % 40)).compactMap { _ in UnicodeScalar(UInt32(random.next() % 0x11_0000))
             }

@@ -1,3 +1,4 @@
+import Support
 import Testing
 
 @testable import Kafka
@@ -222,7 +223,7 @@ struct OffsetLedgerTests {
 
     /// Owners come and go; each reads from what the one before had committed last.
     @Test(arguments: [11, 12, 13, 14] as [UInt64]) func noOwnerDoesAgainWhatWasCommittedAsSettled(seed: UInt64) {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         let end: Int64 = 2000
         var exists = Set<Int64>()
         for offset in 0..<end where random.next() % 8 != 0 { exists.insert(offset) }
@@ -272,7 +273,7 @@ struct OffsetLedgerTests {
     }
 
     @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64]) func agreesWithANaiveModel(seed: UInt64) {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         var model = NaiveLedger()
         let ledger = Ledger()
         let partitions = (0..<3).map { TopicPartition(topic: Int($0) % 2, partition: $0) }
@@ -374,17 +375,6 @@ private struct NaiveLedger {
     }
 
     func next(_ partition: TopicPartition) -> Int64? { nexts[partition] }
-}
-
-struct SplitMix {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
 }
 
 /// `#expect` takes no noncopyable values, so the machine under test sits in a class.

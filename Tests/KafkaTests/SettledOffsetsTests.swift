@@ -1,3 +1,4 @@
+import Support
 import Testing
 
 @testable import Kafka
@@ -76,7 +77,7 @@ struct SettledOffsetsTests {
 
     @Test func anySetComesBackAndBrokenTextTrapsNowhere() {
         let seed = UInt64.random(in: 0 ... .max)
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         for round in 0..<100 {
             let base = Int64(random.next() % (1 << (1 + random.next() % 61)))
             let reach = 1 + random.next() % 30_000

@@ -1,4 +1,5 @@
 import PushCore
+import Support
 import Testing
 
 @Suite struct BadgeLedgerTests {
@@ -62,7 +63,7 @@ import Testing
 
     @Test(arguments: UInt64(1)...60)
     func anyOrderWithRepeatsGivesTheSameNumber(seed: UInt64) {
-        var random = SeededRandom(seed)
+        var random = SeededGenerator(seed: seed)
         let facts = (0..<40).map { _ in Self.randomFact(&random) }
         let expected = value(facts)
         for _ in 0..<20 {
@@ -121,7 +122,7 @@ import Testing
         .revoke(target: target, sentMs: sentMs)
     }
 
-    private static func randomFact(_ random: inout SeededRandom) -> Fact {
+    private static func randomFact(_ random: inout SeededGenerator) -> Fact {
         let ms = Int64.random(in: 0..<50, using: &random)
         let conversation = Bool.random(using: &random) ? "c" : "d"
         switch Int.random(in: 0..<10, using: &random) {
@@ -140,20 +141,5 @@ import Testing
         default:
             return .report(value: Int64.random(in: 0..<9, using: &random), clientMs: ms)
         }
-    }
-}
-
-/// SplitMix64: the same numbers from the same seed on every machine.
-struct SeededRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -73,14 +73,14 @@ import Testing
     }
 
     @Test(arguments: [
-        (Recheck(), Int64(999), Reason?.none),
-        (Recheck(isRead: true, isRevoked: true, isTokenOwned: false), 1000, .expired),
-        (Recheck(isRead: true, isRevoked: true, isTokenOwned: false), 0, .alreadyRead),
-        (Recheck(isRevoked: true, isTokenOwned: false), 0, .revoked),
-        (Recheck(isTokenOwned: false), 0, .tokenMoved),
+        (SendFacts(), Int64(999), Reason?.none),
+        (SendFacts(isRead: true, isRevoked: true, isTokenOwned: false), 1000, .expired),
+        (SendFacts(isRead: true, isRevoked: true, isTokenOwned: false), 0, .alreadyRead),
+        (SendFacts(isRevoked: true, isTokenOwned: false), 0, .revoked),
+        (SendFacts(isTokenOwned: false), 0, .tokenMoved),
     ])
-    func theSecondLookBeforeSending(_ look: Recheck, now: Int64, reason: Reason?) {
-        #expect(look.reason(expireAtMs: 1000, now: now) == reason)
+    func theLastCheckBeforeSending(_ facts: SendFacts, now: Int64, reason: Reason?) {
+        #expect(facts.reason(expireAtMs: 1000, now: now) == reason)
     }
 
     /// Step 2 ends all but one: an expired recall still takes its target off the badge.

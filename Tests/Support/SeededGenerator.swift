@@ -1,18 +1,14 @@
-/// A random number generator that a test can repeat from its printed seed (SplitMix64).
+internal import EventLoop
+
+/// A random number generator that a test can repeat from its printed seed.
 public struct SeededGenerator: RandomNumberGenerator {
     public let seed: UInt64
-    private var state: UInt64
+    private var random: SmallRandom
 
     public init(seed: UInt64) {
         self.seed = seed
-        state = seed
+        random = SmallRandom(seed: seed)
     }
 
-    public mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
+    public mutating func next() -> UInt64 { random.next() }
 }

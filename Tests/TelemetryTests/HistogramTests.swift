@@ -1,3 +1,4 @@
+import Support
 import Testing
 
 @testable import Telemetry
@@ -12,7 +13,7 @@ struct HistogramTests {
 
     @Test(arguments: [1, 2, 3, 4, 5] as [UInt64])
     func everyValueFallsIntoTheFirstBoundThatHoldsIt(seed: UInt64) {
-        var random = SplitMix(seed)
+        var random = SeededGenerator(seed: seed)
         let bounds = Histogram.latencyBounds
         for _ in 0..<2000 {
             let value = random.next() >> (random.next() % 64)
@@ -25,7 +26,7 @@ struct HistogramTests {
 
     @Test(arguments: [1, 2, 3] as [UInt64])
     func fineQuantilesStayWithinTheirPrecision(seed: UInt64) throws {
-        var random = SplitMix(seed)
+        var random = SeededGenerator(seed: seed)
         let histogram = Histogram(bounds: [1], scale: 1, precisionBits: 7)
         var values: [UInt64] = []
         for _ in 0..<5000 {
@@ -67,19 +68,5 @@ struct HistogramTests {
         let histogram = Histogram(bounds: [1], scale: 1, precisionBits: 7)
         histogram.observe(.max)
         #expect(try #require(histogram.quantile(0.5)) > Double(UInt64(1) << 41))
-    }
-}
-
-/// A small repeatable generator.
-struct SplitMix {
-    private var state: UInt64
-    init(_ seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

@@ -1,3 +1,5 @@
+internal import Digits
+
 /// The `Date` of an HTTP answer (RFC 9110 section 5.6.7), in its one form that may be sent: `Sun, 06 Nov 1994 08:49:37 GMT`.
 enum HTTPDate {
     private static let months = "JanFebMarAprMayJunJulAugSepOctNovDec"
@@ -11,7 +13,8 @@ enum HTTPDate {
             let hour = number(text[17..<19]), let minute = number(text[20..<22]), let second = number(text[23..<25]),
             (1...31).contains(day), hour < 24, minute < 60, second < 61
         else { return nil }
-        return days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
+        let days = Gregorian.daysSince1970(year: year, month: month, day: day)
+        return days * 86_400 + hour * 3600 + minute * 60 + second
     }
 
     private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
@@ -27,14 +30,5 @@ enum HTTPDate {
         let all = Array(months.utf8)
         for month in 0..<12 where all[month * 3..<month * 3 + 3].elementsEqual(name) { return Int64(month + 1) }
         return nil
-    }
-
-    /// Days since 1970 of a date in the Gregorian calendar, by years that begin in March.
-    private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-        let shifted = month <= 2 ? year - 1 : year
-        let era = shifted / 400
-        let ofEra = shifted - era * 400
-        let ofYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-        return era * 146_097 + ofEra * 365 + ofEra / 4 - ofEra / 100 + ofYear - 719_468
     }
 }

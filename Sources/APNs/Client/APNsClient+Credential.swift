@@ -94,7 +94,7 @@ extension APNsClient {
     }
 
     /// The peer's clock, from an answer: a provider token signed under a wrong one is refused for no visible reason.
-    func peerSaid(_ dateSeconds: Int64) {
+    func noteServerDate(_ dateSeconds: Int64) {
         let skew = Loop.wallMs() / 1000 - dateSeconds
         metrics.clockSkew.set(Double(skew))
         guard abs(skew) > 60, !hasLoggedSkew else { return }

@@ -144,6 +144,8 @@ public final class APNsClient {
     public var room: Int { table.capacity - table.count }
     /// A connection is ready and the credential is not paused.
     public var isUsable: Bool { wasUsable && !gate.isPaused }
+    /// Nothing but probes goes: no connection is ready, APNs refuses the credential, or it says that it is unavailable.
+    public var isHeldUp: Bool { !wasUsable || gate.isPaused || breaker.isOpen }
     /// Why the credential is paused, if it is.
     public var credentialPause: APNsReason? { gate.isPaused ? pausedReason : nil }
     /// Ready, opening and draining connections.

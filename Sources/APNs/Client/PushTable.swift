@@ -23,11 +23,12 @@ struct PushTable: ~Copyable {
         fileprivate var list: UInt8 = 0
         /// Checks that its owner was asked for, wrapping.
         fileprivate var checks: UInt16 = 0
-        fileprivate var previous: Slot = -1
-        fileprivate var next: Slot = -1
+        /// Its neighbours in its list; `next` of a free one is the next free one.
+        var previous: Slot = -1
+        var next: Slot = -1
         /// Index in the heap of the delayed.
-        fileprivate var heapIndex: Int32 = -1
-        fileprivate var dueNanos: UInt64 = 0
+        var heapIndex: Int32 = -1
+        fileprivate(set) var dueNanos: UInt64 = 0
         var history = PushHistory()
         var stream: Int32 = 0
         var connection: Int32 = -1
@@ -65,25 +66,19 @@ struct PushTable: ~Copyable {
     private var used = 0
     /// Head of the list of free slots, linked by `next`.
     private var firstFree: Slot = -1
-    private var heap: [Slot] = []
-    private var flying = List()
-    private var checked = List()
+    private var delayed = DelayedHeap()
+    private var flying = PushList()
+    private var checked = PushList()
     private var checkedSuspects = 0
-    private var lists: [List]
+    private var lists: [PushList]
     private var shares = LaneShares()
     /// One bit per lane of the main route with a waiting push.
     private var busyLanes: UInt8 = 0
     private var admitted: UInt64 = 0
 
-    private struct List {
-        var head: Slot = -1
-        var tail: Slot = -1
-        var count = 0
-    }
-
     init(capacity: Int) {
         self.capacity = capacity
-        lists = Array(repeating: List(), count: Int(Self.suspects) + 1)
+        lists = Array(repeating: PushList(), count: Int(Self.suspects) + 1)
         entries = .allocate(capacity: allocated)
         pushes = .allocate(capacity: allocated)
     }
@@ -111,10 +106,10 @@ struct PushTable: ~Copyable {
 
     private(set) var waitingCount = 0
     var inFlightCount: Int { flying.count }
-    var delayedCount: Int { heap.count }
+    var delayedCount: Int { delayed.count }
     /// Pushes that their owner looks at.
     var checkingCount: Int { checked.count }
-    var count: Int { waitingCount + flying.count + heap.count + checked.count }
+    var count: Int { waitingCount + flying.count + delayed.count + checked.count }
     var isFull: Bool { count >= capacity }
 
     /// Pushes that wait for the suspects' route.
@@ -152,7 +147,7 @@ struct PushTable: ~Copyable {
     /// The push submitted first of those in flight.
     var oldestInFlight: Slot? { flying.head < 0 ? nil : flying.head }
     /// When the next delayed push is due.
-    var nextDueNanos: UInt64? { heap.first.map { entries[Int($0)].dueNanos } }
+    var nextDueNanos: UInt64? { delayed.first.map { entries[Int($0)].dueNanos } }
 
     subscript(slot: Slot) -> Entry {
         _read { yield entries[Int(slot)] }
@@ -238,11 +233,7 @@ struct PushTable: ~Copyable {
         }
         guard behind >= 0, next >= 0 else { return link(slot, .waiting, atHead: behind < 0) }
         entries[Int(slot)].place = .waiting
-        entries[Int(slot)].previous = behind
-        entries[Int(slot)].next = next
-        entries[Int(behind)].next = slot
-        entries[Int(next)].previous = slot
-        lists[list].count += 1
+        lists[list].insert(slot, between: behind, and: next, in: entries)
         waitingCount += 1
     }
 
@@ -292,15 +283,13 @@ struct PushTable: ~Copyable {
         unlink(slot)
         entries[Int(slot)].place = .delayed
         entries[Int(slot)].dueNanos = dueNanos
-        entries[Int(slot)].heapIndex = Int32(heap.count)
-        heap.append(slot)
-        siftUp(heap.count - 1)
+        delayed.insert(slot, in: entries)
     }
 
     /// Moves every delayed push whose time has come to the waiting. Returns how many.
     mutating func wakeDue(nowNanos: UInt64) -> Int {
         var woken = 0
-        while let slot = heap.first, entries[Int(slot)].dueNanos <= nowNanos {
+        while let slot = delayed.first, entries[Int(slot)].dueNanos <= nowNanos {
             requeueLast(slot)
             woken += 1
         }
@@ -327,7 +316,7 @@ struct PushTable: ~Copyable {
                 slot = entries[Int(slot)].next
             }
         }
-        for slot in heap where expiresAtMs(slot) <= nowMs { found.append(slot) }
+        for slot in delayed.slots where expiresAtMs(slot) <= nowMs { found.append(slot) }
         return found
     }
 
@@ -339,98 +328,35 @@ struct PushTable: ~Copyable {
         (0..<Slot(used)).filter { entries[Int($0)].place != .free }
     }
 
-    // MARK: Lists
+    // MARK: Places
 
     private mutating func link(_ slot: Slot, _ place: Place, atHead: Bool) {
         entries[Int(slot)].place = place
         let list = entries[Int(slot)].list
         guard place == .waiting else {
-            guard place == .checking else { return Self.link(slot, in: entries, into: &flying, atHead: atHead) }
+            guard place == .checking else { return flying.add(slot, in: entries, atHead: atHead) }
             if list == Self.suspects { checkedSuspects += 1 }
-            return Self.link(slot, in: entries, into: &checked, atHead: atHead)
+            return checked.add(slot, in: entries, atHead: atHead)
         }
-        Self.link(slot, in: entries, into: &lists[Int(list)], atHead: atHead)
+        lists[Int(list)].add(slot, in: entries, atHead: atHead)
         waitingCount += 1
         if list != Self.suspects { busyLanes |= 1 << list }
-    }
-
-    private static func link(
-        _ slot: Slot, in entries: UnsafeMutablePointer<Entry>, into list: inout List, atHead: Bool
-    ) {
-        entries[Int(slot)].previous = atHead ? -1 : list.tail
-        entries[Int(slot)].next = atHead ? list.head : -1
-        if atHead {
-            if list.head >= 0 { entries[Int(list.head)].previous = slot } else { list.tail = slot }
-            list.head = slot
-        } else {
-            if list.tail >= 0 { entries[Int(list.tail)].next = slot } else { list.head = slot }
-            list.tail = slot
-        }
-        list.count += 1
     }
 
     private mutating func unlink(_ slot: Slot) {
         switch entries[Int(slot)].place {
         case .free: preconditionFailure("a free slot is in no list")
-        case .delayed: removeFromHeap(at: Int(entries[Int(slot)].heapIndex))
-        case .inFlight: Self.unlink(slot, in: entries, from: &flying)
+        case .delayed: delayed.remove(slot, in: entries)
+        case .inFlight: flying.remove(slot, in: entries)
         case .checking:
-            Self.unlink(slot, in: entries, from: &checked)
+            checked.remove(slot, in: entries)
             if entries[Int(slot)].list == Self.suspects { checkedSuspects -= 1 }
         case .waiting:
             let list = entries[Int(slot)].list
-            Self.unlink(slot, in: entries, from: &lists[Int(list)])
+            lists[Int(list)].remove(slot, in: entries)
             waitingCount -= 1
             if list != Self.suspects, lists[Int(list)].count == 0 { busyLanes &= ~(1 << list) }
         }
         entries[Int(slot)].place = .free
-    }
-
-    private static func unlink(_ slot: Slot, in entries: UnsafeMutablePointer<Entry>, from list: inout List) {
-        let (previous, next) = (entries[Int(slot)].previous, entries[Int(slot)].next)
-        if previous >= 0 { entries[Int(previous)].next = next } else { list.head = next }
-        if next >= 0 { entries[Int(next)].previous = previous } else { list.tail = previous }
-        list.count -= 1
-    }
-
-    // MARK: Heap of the delayed, earliest first
-
-    private mutating func removeFromHeap(at index: Int) {
-        let last = heap.count - 1
-        if index != last { swapHeap(index, last) }
-        entries[Int(heap.removeLast())].heapIndex = -1
-        if index < heap.count {
-            siftDown(index)
-            siftUp(index)
-        }
-    }
-
-    private mutating func swapHeap(_ one: Int, _ other: Int) {
-        heap.swapAt(one, other)
-        entries[Int(heap[one])].heapIndex = Int32(one)
-        entries[Int(heap[other])].heapIndex = Int32(other)
-    }
-
-    private func due(_ index: Int) -> UInt64 { entries[Int(heap[index])].dueNanos }
-
-    private mutating func siftUp(_ start: Int) {
-        var index = start
-        while index > 0, due(index) < due((index - 1) / 2) {
-            swapHeap(index, (index - 1) / 2)
-            index = (index - 1) / 2
-        }
-    }
-
-    private mutating func siftDown(_ start: Int) {
-        var index = start
-        while true {
-            var least = index
-            for child in [2 * index + 1, 2 * index + 2] where child < heap.count && due(child) < due(least) {
-                least = child
-            }
-            if least == index { return }
-            swapHeap(index, least)
-            index = least
-        }
     }
 }

@@ -187,7 +187,7 @@ extension APNsConnection: HTTP2SessionDelegate {
         if fields.status != 200 { retryAfter = fields.first("retry-after").flatMap(AnswerBody.retryAfterSeconds) }
         if !hasComparedClocks || fields.status == 403 {
             hasComparedClocks = true
-            if let date = fields.first("date").flatMap(HTTPDate.seconds) { client.peerSaid(date) }
+            if let date = fields.first("date").flatMap(HTTPDate.seconds) { client.noteServerDate(date) }
         }
         client.answerBegan(stream, status: fields.status, retryAfterSeconds: retryAfter, on: self)
     }

@@ -1,4 +1,5 @@
 import Crypto
+import Digits
 
 /// One signed provider token: the `authorization` value and what is needed to judge its age.
 final class ProviderToken: Sendable {

@@ -46,11 +46,7 @@ struct APNsBench {
                     clientMicros: client.micros, clientPerSecond: client.perSecond, loadMicros: other?.micros,
                     loadPerSecond: other?.perSecond))
         }
-        if settings.printsJSON {
-            Terminal.out(json: json(rounds))
-        } else {
-            Terminal.out(TerminalText(lines: text(rounds)))
-        }
+        Terminal.out(asJSON: settings.printsJSON, json: json(rounds), text: TerminalText(lines: text(rounds)))
         return .done
     }
 

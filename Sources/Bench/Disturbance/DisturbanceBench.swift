@@ -31,11 +31,7 @@ struct DisturbanceBench {
             case .frozen: try await frozen(folder)
             case .far: try await far(folder)
             }
-        if settings.printsJSON {
-            Terminal.out(json: json(figures))
-        } else {
-            Terminal.out(TerminalText(lines: text(figures)))
-        }
+        Terminal.out(asJSON: settings.printsJSON, json: json(figures), text: TerminalText(lines: text(figures)))
         return figures.allSatisfy(\.isMet) ? .done : .failed
     }
 

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// The users and messages of a bench: everyone has one iPhone and is away; messages are 1:1, of some 400 bytes.
 ///
 /// The same number always makes the same user, token and text.
@@ -24,11 +26,11 @@ struct BenchTraffic: Sendable {
 
     /// The token of a user's device: 64 digits, spread like real ones.
     func token(_ user: Int) -> String {
-        var state = UInt64(user % users) &+ 0x5EED
+        var random = SmallRandom(seed: UInt64(user % users) &+ 0x5EED)
         var text: [UInt8] = []
         let digits = Array("0123456789abcdef".utf8)
         for _ in 0..<4 {
-            var word = Self.mix(&state)
+            var word = random.next()
             for _ in 0..<16 {
                 text.append(digits[Int(word & 15)])
                 word >>= 4
@@ -101,13 +103,4 @@ struct BenchTraffic: Sendable {
         "thread-id":"p2p-u10001-u20002"},"jump":"chat","room":17,"sessionid":"u10001","sessiontype":"p2p",\
         "pid":"5f0c1e9a-8f65-4c3e-9d3e-2f8a6b1c7d10"}
         """
-
-    /// SplitMix64.
-    private static func mix(_ state: inout UInt64) -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var word = state
-        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-        return word ^ (word >> 31)
-    }
 }

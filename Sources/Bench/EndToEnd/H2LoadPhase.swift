@@ -1,4 +1,5 @@
 import Crypto
+import Digits
 import EventLoop
 import LocalServers
 import Processes

@@ -1,5 +1,5 @@
-/// SplitMix64: small, fast, seedable; for jitter, not for secrets.
-public struct SmallRandom: RandomNumberGenerator {
+/// SplitMix64: small, fast, the same numbers from the same seed everywhere; for jitter, not for secrets.
+public struct SmallRandom: RandomNumberGenerator, Equatable, Sendable {
     private var state: UInt64
 
     public init(seed: UInt64) {

@@ -55,9 +55,8 @@ public struct RemovalBrake: Sendable {
     private let limits: Limits
     private let sliceMs: Int64
     private var slices: [Slice]
-    /// A ring of the newest answers; `cause` nil: the token lives.
-    private var last: [(atMs: Int64, cause: Cause?)] = []
-    private var nextLast = 0
+    /// The newest answers; `cause` nil: the token lives.
+    private var last = NewestRing<(atMs: Int64, cause: Cause?)>(capacity: Self.lastMax)
     private var engagedUntilMs: InlineArray<3, Int64> = .init(repeating: .min)
 
     public init(_ limits: Limits = Limits()) {
@@ -69,13 +68,7 @@ public struct RemovalBrake: Sendable {
     /// APNs answered a push without a reason to remove its token.
     public mutating func answered(nowMs: Int64) {
         slices[slice(nowMs)].answers += 1
-        note(nil, nowMs)
-    }
-
-    private mutating func note(_ cause: Cause?, _ nowMs: Int64) {
-        guard last.count == Self.lastMax else { return last.append((nowMs, cause)) }
-        last[nextLast] = (nowMs, cause)
-        nextLast = (nextLast + 1) % Self.lastMax
+        last.append((nowMs, nil))
     }
 
     /// Whether the cause has its share of the newest answers that are no older than the window.
@@ -83,7 +76,7 @@ public struct RemovalBrake: Sendable {
         let sinceMs = nowMs &- limits.windowMs
         var answers = 0
         var removals = 0
-        for answer in last where answer.atMs > sinceMs {
+        for answer in last.elements where answer.atMs > sinceMs {
             answers += 1
             if answer.cause == cause { removals += 1 }
         }
@@ -99,7 +92,7 @@ public struct RemovalBrake: Sendable {
         let slice = slice(nowMs)
         slices[slice].answers += 1
         slices[slice].removals[cause.rawValue] += 1
-        note(cause, nowMs)
+        last.append((nowMs, cause))
         let wasEngaged = isEngaged(cause)
         var answers = 0
         var removals = 0

@@ -3,6 +3,7 @@ import Digits
 import EventLoop
 import HTTP2
 import JSON
+import Telemetry
 
 extension Scenario {
     /// Reads a scenario; the fault lists every problem of the file, unknown keys included.
@@ -39,14 +40,11 @@ private struct ScenarioReader {
         if problems.count < Self.problemsMax { problems.append(problem) } else { more += 1 }
     }
 
-    /// A word of the file as a problem's line may show it: its beginning, without controls.
+    /// A word of the file as a problem's line may show it: its beginning, with what is not printable escaped.
     private static func shown(_ word: String) -> String {
         let isLong = word.utf8.count > 64
         let part = isLong ? String(decoding: word.utf8.prefix(64), as: UTF8.self) : word
-        return part.unicodeScalars.map {
-            $0.properties.generalCategory == .control ? $0.escaped(asASCII: true) : String($0)
-        }
-        .joined() + (isLong ? "…" : "")
+        return Unprintable.escaped(part) + (isLong ? "…" : "")
     }
 
     mutating func scenario(_ tree: JSONTree) -> Scenario {

@@ -1,4 +1,5 @@
 public import APNsProtocol
+import EventLoop
 import HTTP2
 import JSON
 
@@ -66,7 +67,7 @@ public struct Scenario: Sendable, Equatable {
     public let settings: [SettingsStep]
     public let goAwayAfterRequests: Int?
     public let goAwayEveryMs: Int64?
-    private var random: UInt64
+    private var random: SmallRandom
 
     /// Rules as values, for tests.
     public init(
@@ -80,7 +81,7 @@ public struct Scenario: Sendable, Equatable {
         self.settings = settings.sorted { $0.afterMs < $1.afterMs }
         self.goAwayAfterRequests = goAwayAfterRequests
         self.goAwayEveryMs = goAwayEveryMs
-        random = seed
+        random = SmallRandom(seed: seed)
     }
 
     /// What is to be done with a request that passed all checks; nil accepts it.
@@ -101,12 +102,6 @@ public struct Scenario: Sendable, Equatable {
         return nil
     }
 
-    /// The next number in 0 ..< 1 (SplitMix64).
-    private mutating func draw() -> Double {
-        random &+= 0x9E37_79B9_7F4A_7C15
-        var value = random
-        value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
-        return Double((value ^ value >> 31) >> 11) * 0x1p-53
-    }
+    /// The next number in 0 ..< 1.
+    private mutating func draw() -> Double { Double(random.next() >> 11) * 0x1p-53 }
 }

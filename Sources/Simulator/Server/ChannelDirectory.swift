@@ -1,4 +1,5 @@
 import Crypto
+import Digits
 import JSON
 
 /// Apple's side of broadcast channels: which there are, and what each may be sent.

@@ -1,3 +1,5 @@
+internal import Digits
+
 /// The rule of a TZif footer, such as `CET-1CEST,M3.5.0,M10.5.0/3` (POSIX `TZ`, with RFC 9636's wider hours).
 struct PosixZone: Sendable {
     private let standard: Int
@@ -47,7 +49,8 @@ struct PosixZone: Sendable {
 
     func offset(at seconds: Int64) -> Int {
         guard let daylight, (-1 << 50..<1 << 50).contains(seconds) else { return standard }
-        let year = Calendar.year(of: (seconds + Int64(standard)).flooringDivision(by: 86_400))
+        let day = (seconds + Int64(standard)).flooringDivision(by: 86_400)
+        let year = Gregorian.date(daysSince1970: day).year
         // A change is told in the time that ends with it.
         let start = Self.moment(daylight.start, in: year) - Int64(standard)
         let end = Self.moment(daylight.end, in: year) - Int64(daylight.offset)
@@ -57,19 +60,20 @@ struct PosixZone: Sendable {
 
     /// Local seconds since 1970 of a change.
     private static func moment(_ change: Change, in year: Int64) -> Int64 {
+        let newYear = Gregorian.daysSince1970(year: year, month: 1, day: 1)
         let day: Int64
         switch change.day {
         case .julian(let number):
-            let leap = Calendar.isLeap(year) && number >= 60 ? 1 : 0
-            day = Calendar.days(year, 1, 1) + Int64(number - 1 + leap)
+            let leap = Gregorian.isLeap(year) && number >= 60 ? 1 : 0
+            day = newYear + Int64(number - 1 + leap)
         case .ordinal(let number):
-            day = Calendar.days(year, 1, 1) + Int64(number)
+            day = newYear + Int64(number)
         case .weekday(let month, let week, let weekday):
-            let first = Calendar.days(year, month, 1)
+            let first = Gregorian.daysSince1970(year: year, month: Int64(month), day: 1)
             // 1 January 1970 was a Thursday (4).
             let firstWeekday = (first + 4) - (first + 4).flooringDivision(by: 7) * 7
             var found = first + (Int64(weekday) - firstWeekday + 7) % 7 + Int64(week - 1) * 7
-            let next = month == 12 ? Calendar.days(year + 1, 1, 1) : Calendar.days(year, month + 1, 1)
+            let next = first + Gregorian.days(inMonth: Int64(month), of: year)
             while found >= next { found -= 7 }
             day = found
         }
@@ -148,38 +152,5 @@ struct PosixZone: Sendable {
             guard let second = time(hours: 167) else { return nil }
             return Change(day: day, second: second)
         }
-    }
-}
-
-/// The proleptic Gregorian calendar in days since 1970.
-private enum Calendar {
-    static func isLeap(_ year: Int64) -> Bool {
-        year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-    }
-
-    /// Days from 1970 to a date. Years are counted from March, so that the leap day ends them; 400 years are one era.
-    static func days(_ year: Int64, _ month: Int, _ day: Int) -> Int64 {
-        let shifted = month > 2 ? year : year - 1
-        let era = shifted.flooringDivision(by: 400)
-        let yearOfEra = shifted - era * 400
-        let monthFromMarch = Int64(month > 2 ? month - 3 : month + 9)
-        let dayOfYear = (153 * monthFromMarch + 2) / 5 + Int64(day) - 1
-        let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-        return era * 146_097 + dayOfEra - 719_468
-    }
-
-    static func year(of day: Int64) -> Int64 {
-        // An estimate by the mean year, then mended; it is off by one at most.
-        var year = 1970 + (day * 400).flooringDivision(by: 146_097)
-        while days(year, 1, 1) > day { year -= 1 }
-        while days(year + 1, 1, 1) <= day { year += 1 }
-        return year
-    }
-}
-
-extension Int64 {
-    fileprivate func flooringDivision(by divisor: Int64) -> Int64 {
-        let quotient = self / divisor
-        return self % divisor < 0 ? quotient - 1 : quotient
     }
 }

@@ -43,7 +43,7 @@ extension Explainer {
             return device.explanation(.none, .suppressed, Reason.noToken.rawValue, steps)
         }
         let token = user.recipient.tokens[index]
-        let standing = try await desk.standing(app: user.event.event.app, uid: user.job.uid, token: token)
+        let standing = try await store.standing(app: user.event.event.app, uid: user.job.uid, token: token)
         return device.push(to: token, standing, steps)
     }
 }
@@ -90,7 +90,7 @@ struct DeviceContext {
         to token: BoundToken, _ standing: OwnerReply.Standing, _ steps: [Explanation.Step]
     ) -> Explanation {
         let claim = user.claim
-        let lastLook = Recheck(isRead: claim.isRead, isRevoked: claim.isRevoked, isTokenOwned: standing == .owned)
+        let lastCheck = SendFacts(isRead: claim.isRead, isRevoked: claim.isRevoked, isTokenOwned: standing == .owned)
             .reason(expireAtMs: user.event.job.expiresAtMs, now: user.event.now)
         let badge = user.job.badge(claim)
         let made = MadePush(user, token, badge: badge)
@@ -105,8 +105,8 @@ struct DeviceContext {
             Explanation.Step(
                 15, "last look",
                 input: "token \(standing.word), read \(claim.isRead), revoked \(claim.isRevoked)",
-                outcome: lastLook?.rawValue ?? "unchanged", passes: lastLook == nil))
-        if let reason = lastLook ?? (made.canBeSent ? nil : .payloadTooLarge) {
+                outcome: lastCheck?.rawValue ?? "unchanged", passes: lastCheck == nil))
+        if let reason = lastCheck ?? (made.canBeSent ? nil : .payloadTooLarge) {
             return unsent(reason == .expired ? .expired : .suppressed, reason.rawValue, reason.alertsByCopy, steps)
         }
         let credential = user.event.app.settings.credential(for: token.record)

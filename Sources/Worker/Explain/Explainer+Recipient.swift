@@ -26,7 +26,7 @@ extension Explainer {
         job.settings = found.recipient.settings
         job.facts = trace.facts
         if decision.alert == .allow(forced: true) { job.flags.insert(.forced) }
-        let claim = try await desk.claimDryRun(job.claimRequest(nowMs: context.now))
+        let claim = try await store.claimDryRun(job.claimRequest(nowMs: context.now))
         if claim.lowered { job.flags.insert(.loweredBadge) }
         steps.append(claim.step(of: context.job.subject))
         if claim.state == .finished { return [.duplicate(member.uid, steps)] }
@@ -36,7 +36,7 @@ extension Explainer {
         user.take(trace, after: steps)
         if let step = try await recallStep(claim, member.uid, context.job) { user.steps.append(step) }
         if claim.state == .resume, context.job.message != nil {
-            user.acknowledged = try await desk.acks(
+            user.acknowledged = try await store.acks(
                 app: context.event.app, uid: member.uid, msgID: context.job.msgID)
         }
         return try await explain(user)
@@ -55,14 +55,14 @@ extension Explainer {
     private func recipient(
         _ member: Audience.Member, _ event: EventJob
     ) async throws(RedisFault) -> (recipient: Recipient, notes: [String: String]) {
-        var recipient = try await desk.recipient(
+        var recipient = try await store.recipient(
             app: event.app.id, uid: member.uid, conversation: event.conversationID,
             group: event.readsLevels ? event.conversationID : nil)
         if let level = member.level { recipient.groupLevel = level }
         var leases = LeaseCache(lifetimeNanos: .max)
         var notes: [String: String] = [:]
         for presence in recipient.presence where presence.state != .off {
-            let epoch = try await desk.lease(presence.gateway)
+            let epoch = try await store.lease(presence.gateway)
             leases.store(presence.gateway, epoch: epoch, nowNanos: 0)
             guard epoch != presence.gatewayEpoch else { continue }
             let held = epoch.map { "epoch \($0)" } ?? "no lease"
@@ -84,7 +84,7 @@ extension Explainer {
         case .liveActivity(let activity):
             var startedMs: Int64?
             if let updated = context.job.updatedActivityID {
-                startedMs = try await desk.activityStart(
+                startedMs = try await store.activityStart(
                     app: context.event.app, uid: recipient.uid, activityID: updated)
             }
             return PushCore.decide(
@@ -100,7 +100,7 @@ extension Explainer {
         _ claim: ClaimReply, _ uid: String, _ event: EventJob
     ) async throws(RedisFault) -> Explanation.Step? {
         guard let revoke = event.subject.revoke else { return nil }
-        let target = try await desk.mark(app: event.app.id, uid: uid, kind: .message, id: revoke.targetMsgID)
+        let target = try await store.mark(app: event.app.id, uid: uid, kind: .message, id: revoke.targetMsgID)
         let known =
             target.map { $0.isRevoked ? "recalled before" : $0.state == nil ? "not come yet" : "taken up" }
             ?? "not known"

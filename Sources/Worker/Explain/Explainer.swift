@@ -10,15 +10,15 @@ import Telemetry
 /// It reads Redis and changes nothing there; nothing is sent. Facts are those of now: presence, settings and marks may
 /// be others by the time the worker gets the record. Control plane: no care is taken to be fast.
 public actor Explainer {
-    let desk: RedisDesk
+    let store: StateReader
     let zones = SystemZones()
     private let apps: [String: ExplainedApp]
     private let reader: EventReader
     private let membersMax: Int
 
     /// - Parameter membersMax: members of a group that are explained, of those that the scan names first.
-    public init(_ configuration: Configuration, desk: RedisDesk, membersMax: Int = 20) {
-        self.desk = desk
+    public init(_ configuration: Configuration, store: StateReader, membersMax: Int = 20) {
+        self.store = store
         self.membersMax = membersMax
         var apps: [String: ExplainedApp] = [:]
         for app in configuration.apps where apps[app.policy.id] == nil { apps[app.policy.id] = ExplainedApp(app) }
@@ -69,7 +69,7 @@ public actor Explainer {
             job = EventJob(activity, of: event, app: app.context, raw: bytes, origin: nil)
         }
         if let target = job.subject.revoke?.targetMsgID {
-            job.originalCollapseID = try await desk.collapseID(app: event.app, msgID: target)
+            job.originalCollapseID = try await store.collapseID(app: event.app, msgID: target)
         }
         return try await explain(EventContext(event: event, job: job, app: app, now: now, first: first))
     }
@@ -119,7 +119,7 @@ public actor Explainer {
             2, "expiry", input: "expires \(context.job.expiresAtMs), now \(context.now)",
             outcome: Reason.expired.rawValue, passes: false)
         let nobody = RecipientJob(event: context.job, uid: "", candidate: Candidate(uid: "", order: 0))
-        let claim = try await desk.claimDryRun(nobody.claimRequest(nowMs: context.now))
+        let claim = try await store.claimDryRun(nobody.claimRequest(nowMs: context.now))
         guard claim.state != .finished else {
             return .duplicate("", [context.first, claim.step(of: context.job.subject)])
         }
@@ -143,11 +143,11 @@ public actor Explainer {
             }
             guard event.audience.wantsPage else { return (members, false) }
             if let activity = event.audience.activity {
-                let users = try await desk.activityUsers(
+                let users = try await store.activityUsers(
                     app: event.app.id, activityID: activity, after: event.audience.lastUser, count: pageCount)
                 event.audience.take(users: users, isLast: users.count < pageCount)
             } else if let group = event.audience.group, let cursor = event.audience.cursor {
-                let page = try await desk.members(
+                let page = try await store.members(
                     app: event.app.id, group: group, cursor: cursor, count: pageCount)
                 event.audience.take(page.members, cursor: page.cursor, server: 0)
             }

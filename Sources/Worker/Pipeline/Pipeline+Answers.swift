@@ -63,7 +63,7 @@ extension Pipeline: RedisClientDelegate {
         shard.requestTurn()
     }
 
-    func redisDidTellReplies(_ client: RedisClient) { shard.requestTurn() }
+    func redisDidDeliverReplies(_ client: RedisClient) { shard.requestTurn() }
 
     func redis(_ client: RedisClient, didChange state: RedisClient.State) {
         guard state == .ready else { return }
@@ -71,7 +71,7 @@ extension Pipeline: RedisClientDelegate {
         if client.server.isReplica ?? false {
             shard.writes.refused(RedisFault(.readOnly), nowNanos: shard.nowNanos)
         }
-        lookAtServer()
+        checkServer()
         lookup.readPostponed(evenIfEarly: true)
         shard.requestTurn()
     }

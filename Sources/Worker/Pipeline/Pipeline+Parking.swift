@@ -41,7 +41,9 @@ extension Pipeline {
             _ = park(record, read, event.raw, .behind, dueMs: max(dueMs, shard.nowMs))
         }
         parking.refused.takeAll { record in
-            if case .event(let event, let raw) = record.content { begin(event, raw, record.origin) }
+            if case .event(let event, let raw) = record.content, let app = app(event.app) {
+                begin(event, raw, of: app, record.origin)
+            }
         }
         parking.due.takeAll(begin)
     }
@@ -52,7 +54,7 @@ extension Pipeline {
             partition: work.partition, place: work.place, kafkaMs: work.record.kafkaMs)
         do throws(BadRecord) {
             let event = try shard.reader.read(work.record.raw, of: .events)
-            guard begin(event, work.record.raw, origin, parked: work) else {
+            guard let app = app(event.app), begin(event, work.record.raw, of: app, origin, parked: work) else {
                 throw BadRecord(.unknownKind, "no parked record of this version")
             }
         } catch {
@@ -65,11 +67,11 @@ extension Pipeline {
         }
     }
 
+    /// False: it is a change of a user's state, which is not fanned out.
     @discardableResult
-    private func begin(
-        _ event: Event, _ raw: [UInt8], _ origin: EventJob.Origin, parked: ParkedWork? = nil
+    func begin(
+        _ event: Event, _ raw: [UInt8], of app: AppContext, _ origin: EventJob.Origin, parked: ParkedWork? = nil
     ) -> Bool {
-        guard let app = apps[event.app] else { return false }
         switch event.body {
         case .userState: return false
         case .message(let message):

@@ -33,12 +33,12 @@ extension Pipeline {
         }
         metrics.lag.set(Double(lag))
         metrics.oldestUnsettled.set(Double(oldestNanos) / 1_000_000_000)
-        tellGaps()
-        lookAtBackpressure()
+        reportGaps()
+        measureBackpressure()
         metrics.loopLag.set(Double(shard.loop.takeLongestTurnNanos()) / 1_000_000_000)
     }
 
-    private func lookAtBackpressure() {
+    private func measureBackpressure() {
         let limits = shard.limits
         let isHeld = events.isHeld
         shard.metrics.backpressure.look(nowNanos: shard.nowNanos) { cause in
@@ -77,7 +77,7 @@ extension Pipeline {
     }
 
     /// Records that retention took before they were read are lost for good: somebody must know (ops: K10).
-    private func tellGaps() {
+    private func reportGaps() {
         let skipped = events.skippedOffsets &+ userState.skippedOffsets
         guard skipped > shard.metrics.gaps.value else { return }
         let fresh = skipped - shard.metrics.gaps.value

@@ -12,7 +12,7 @@ extension Pipeline {
         guard let decision = candidate.decision, case .allow = decision.alert, !job.flags.contains(.decided),
             !job.uid.isEmpty, job.event.digest == nil
         else { return false }
-        if decision.reachesNobody, keysLookedNanos < job.readNanos {
+        if decision.reachesNobody, keysCountedNanos < job.readNanos {
             // His tokens may have gone just before they were read: the keys are counted first.
             lookup.stepOut(job)
             unconfirmed.append(job)
@@ -22,7 +22,7 @@ extension Pipeline {
         let answer = tokenLoss.decided(hasToken: !decision.reachesNobody, nowMs: shard.nowMs)
         if answer == .decide { return false }
         if answer == .ask { askKeys() }
-        tellLoss()
+        applyLoss()
         guard stopsAtTokenLoss else { return false }
         lookup.postpone(job)
         return true
@@ -41,7 +41,7 @@ extension Pipeline {
     }
 
     /// A link is ready, perhaps to another server.
-    func lookAtServer() {
+    func checkServer() {
         let generation = shard.store.client.serverGeneration
         if seenServer != 0, generation != seenServer { tokenLoss.serverChanged() }
         seenServer = generation
@@ -65,7 +65,7 @@ extension Pipeline {
         let jobs = unconfirmed
         unconfirmed = []
         for job in jobs where work.recipient(job.ref) === job && job.candidate?.phase == .postponed {
-            if keysLookedNanos >= job.readNanos { lookup.known.append(job) } else { unconfirmed.append(job) }
+            if keysCountedNanos >= job.readNanos { lookup.known.append(job) } else { unconfirmed.append(job) }
         }
         if !unconfirmed.isEmpty { askKeys() }
         shard.requestTurn()
@@ -73,23 +73,23 @@ extension Pipeline {
 
     /// - Parameter count: nil: Redis does not tell.
     func didCountKeys(_ count: Int64?) {
-        keysLookedNanos = keysAskedNanos ?? shard.nowNanos
+        keysCountedNanos = keysAskedNanos ?? shard.nowNanos
         keysAskedNanos = nil
         defer { decideConfirmed() }
         if let count { shard.metrics.redisKeys.set(Double(count)) }
-        if let count { tokenLoss.looked(keys: count, nowMs: shard.nowMs) } else { tokenLoss.couldNotLook() }
-        tellLoss()
+        if let count { tokenLoss.counted(keys: count, nowMs: shard.nowMs) } else { tokenLoss.couldNotCount() }
+        applyLoss()
     }
 
     /// - Parameter atMs: when an operator said that what is lost is lost, Unix ms; nil: nobody did.
     func didReadAcceptance(_ atMs: Int64?) {
         guard let atMs, let lossSinceMs, atMs >= lossSinceMs else { return }
         tokenLoss.goOn(keys: nil, shard.nowMs)
-        tellLoss()
+        applyLoss()
     }
 
-    /// Stops or goes on, and says so once.
-    private func tellLoss() {
+    /// Stops or goes on where `tokenLoss` has changed, and logs it.
+    private func applyLoss() {
         let isStopped = tokenLoss.isStopped
         guard isStopped != (lossSinceMs != nil) else { return }
         lossSinceMs = isStopped ? shard.nowMs : nil

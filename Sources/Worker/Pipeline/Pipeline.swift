@@ -37,7 +37,7 @@ final class Pipeline {
     /// When the keys were asked for, monotonic; nil: no answer is due.
     var keysAskedNanos: UInt64?
     /// When those were asked for that were counted last.
-    var keysLookedNanos: UInt64 = 0
+    var keysCountedNanos: UInt64 = 0
     /// The server process of the last link (`RedisClient.serverGeneration`).
     var seenServer: UInt32 = 0
     /// When it stopped, Unix ms; nil: it did not.
@@ -149,7 +149,7 @@ final class Pipeline {
         takeSettled()
         expand()
         pollIfReady()
-        sender.tellLeft()
+        sender.notifyVacated()
     }
 
     private func takeRecords() {
@@ -283,18 +283,15 @@ final class Pipeline {
         guard let app = app(event.app) else { return intake.settle(origin.place) }
         switch event.body {
         case .userState(let state): userStates.apply(state, of: event, app: app, intake, origin.place)
-        case .message(let message):
+        case .message, .liveActivity:
             if parks(record, event, raw, app) { return }
             if TestBreak.isOn(.commitEarly) { intake.settle(origin.place) }
-            fanOut.begin(EventJob(message, of: event, app: app, raw: raw, origin: origin))
-        case .liveActivity(let activity):
-            if parks(record, event, raw, app) { return }
-            fanOut.begin(EventJob(activity, of: event, app: app, raw: raw, origin: origin))
+            begin(event, raw, of: app, origin)
         }
     }
 
     /// The app of that id; the last one is compared first, which is cheaper than a hash.
-    private func app(_ id: String) -> AppContext? {
+    func app(_ id: String) -> AppContext? {
         if let lastApp, lastApp.id == id { return lastApp }
         lastApp = apps[id]
         return lastApp

@@ -36,18 +36,18 @@ final class CredentialWatch {
     private let log: Log
     private let used: Counter
     private let refused: Counter
-    private let tellExpiry: (APNsCredential, String, String) -> Void
+    private let reportExpiry: (APNsCredential, String, String) -> Void
     private var watched: [Watched]
     private var timer: LoopTimer?
 
-    /// - Parameter tellExpiry: credential, app and name of one that took over.
+    /// - Parameter reportExpiry: credential, app and name of one that took over.
     init(
         loop: Loop, apps: [(context: AppContext, credentials: [Configuration.Credential])], registry: MetricsRegistry,
-        log: Log, tellExpiry: @escaping (APNsCredential, String, String) -> Void
+        log: Log, reportExpiry: @escaping (APNsCredential, String, String) -> Void
     ) {
         self.loop = loop
         self.log = log
-        self.tellExpiry = tellExpiry
+        self.reportExpiry = reportExpiry
         func reloads(_ result: String) -> Counter {
             registry.counter(
                 "carillon_credential_reloads_total", help: "Changed credential files by whether they could be used",
@@ -98,7 +98,7 @@ final class CredentialWatch {
                 }
             }
             used.add()
-            tellExpiry(loaded, app.id, credential.name)
+            reportExpiry(loaded, app.id, credential.name)
             log.info("credential files changed; the new credential takes over", fields)
         }
     }

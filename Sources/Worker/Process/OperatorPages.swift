@@ -1,4 +1,5 @@
 import Crypto
+import Digits
 import EventLoop
 import JSON
 import Telemetry
@@ -50,9 +51,8 @@ final class OperatorPages {
 
     /// The page's own style, by its hash: no other style and no script runs in it (Content Security Policy Level 3).
     private static let styleSource: String = {
-        // 32 bytes in Base64: the URL alphabet's two letters exchanged, and one `=` at the end.
-        let hash = String(decoding: Base64URL.encode(SHA256.hash(Array(style.utf8))), as: UTF8.self)
-        return "style-src 'sha256-\(String(hash.map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }))='"
+        let hash = Base64.encode(SHA256.hash(Array(style.utf8)))
+        return "style-src 'sha256-\(String(decoding: hash, as: UTF8.self))'"
     }()
 
     private static func page(_ snapshot: ProcessSnapshot) -> String {

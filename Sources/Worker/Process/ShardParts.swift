@@ -21,7 +21,7 @@ struct ShardParts {
         let userState: KafkaConsumer
         let producers: OutProducers
         do throws(KafkaFault) {
-            events = try KafkaConsumer(client.member("\(index)"), topics: [topics.events], tellsEnds: false)
+            events = try KafkaConsumer(client.member("\(index)"), topics: [topics.events], reportsEnds: false)
             // A member of its own, so that pushes that pile up never hold back user state.
             userState = try KafkaConsumer(
                 client.member("\(index)-state"), topics: [topics.userState, topics.parked])
@@ -107,7 +107,7 @@ struct ShardParts {
         case .success(let found): loaded = found
         case .failure(let problem): throw StartFault(problem.description)
         }
-        tellExpiry(of: loaded, app: app.policy.id, name: credential.name)
+        reportExpiry(of: loaded, app: app.policy.id, name: credential.name)
         var clients: [AppContext.Client] = []
         for environment in [APNsEnvironment.production, .sandbox] {
             do throws(APNsFault) {
@@ -129,7 +129,7 @@ struct ShardParts {
     }
 
     /// A provider key has no end, so it has no series.
-    func tellExpiry(of credential: APNsCredential, app: String, name: String) {
+    func reportExpiry(of credential: APNsCredential, app: String, name: String) {
         guard let end = try? credential.validUntilSeconds() else { return }
         registry.gauge(
             "carillon_credential_expiry_timestamp_seconds", help: "End of a certificate's validity, Unix time",

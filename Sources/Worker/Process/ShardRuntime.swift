@@ -46,7 +46,7 @@ final class ShardRuntime: PipelineOwner {
             loop: loop,
             apps: configuration.apps.compactMap { app in
                 pipeline.apps[app.policy.id].map { (context: $0, credentials: app.credentials) }
-            }, registry: registry, log: log, tellExpiry: parts.tellExpiry(of:app:name:))
+            }, registry: registry, log: log, reportExpiry: parts.reportExpiry(of:app:name:))
         endTimer = LoopTimer(loop: loop) { [unowned self] in look() }
     }
 

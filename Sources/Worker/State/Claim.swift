@@ -101,7 +101,7 @@ public struct ClaimReply: Sendable, Equatable {
     /// Of a recall: it took one off this user's badge, now or in an earlier claim of the same pair.
     public var lowered = false
     /// With `clear_on_read`: the badge is lower than what devices show, and they have not been told
-    /// (`StateStore.badgeTold`).
+    /// (`StateStore.loweredBadgeSent`).
     public var owesClear = false
 
     public init(

@@ -34,10 +34,7 @@ public struct SMSRecord: Sendable, Equatable {
     }
 
     public func write(to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.member("v", 1)
-        writer.member("app", app)
-        writer.member("event_id", eventID)
+        writer.beginRecord(app: app, eventID: eventID)
         writer.member("msg_id", msgID)
         writer.member("uid", uid)
         writer.member("reason", reason.rawValue)

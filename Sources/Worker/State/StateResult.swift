@@ -20,10 +20,7 @@ public struct StateResult: Sendable, Equatable {
     }
 
     public func write(to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.member("v", 1)
-        writer.member("app", app)
-        writer.member("event_id", eventID)
+        writer.beginRecord(app: app, eventID: eventID)
         writer.member("uid", uid)
         writer.member("kind", kind)
         writer.member("outcome", outcome.word)

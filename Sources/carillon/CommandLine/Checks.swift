@@ -92,18 +92,18 @@ enum Checks {
 
     static func redis(_ configuration: Configuration) async -> [Finding] {
         let place = configuration.redis.endpoint.map { "\($0)" } ?? "redis"
-        let desk: RedisDesk
+        let store: StateReader
         do throws(RedisOpeningFault) {
-            desk = try await RedisOpening.open(configuration)
+            store = try await RedisOpening.open(configuration)
         } catch {
             return [Finding(.fail, "redis", place, error.message)]
         }
         var findings: [Finding] = []
         do throws(RedisFault) {
             let started = Loop.monotonicNanos()
-            try await desk.ping()
+            try await store.ping()
             let micros = (Loop.monotonicNanos() - started) / 1000
-            let facts = await desk.server ?? RedisServerFacts()
+            let facts = await store.server ?? RedisServerFacts()
             let mode = facts.mode.map { ", \($0.rawValue)" } ?? ""
             findings.append(
                 Finding(
@@ -114,7 +114,7 @@ enum Checks {
         } catch {
             findings.append(Finding(.fail, "redis", place, "\(error)"))
         }
-        await desk.close()
+        await store.close()
         return findings
     }
 
@@ -173,9 +173,9 @@ enum Checks {
         let place = "\(endpoint.host):\(endpoint.port)"
         let subject = "apns"
         let who = "app \(app.policy.id), \(environment.rawValue), credential \(name)"
-        guard let desk = try? CommandAPNsClient() else { return Finding(.fail, subject, place, "no event loop") }
-        let outcome = await desk.open(endpoint: endpoint, credential: credential, limits: app.limits.client)
-        await desk.close()
+        guard let client = try? CommandAPNsClient() else { return Finding(.fail, subject, place, "no event loop") }
+        let outcome = await client.open(endpoint: endpoint, credential: credential, limits: app.limits.client)
+        await client.close()
         switch outcome {
         case .ready(let milliseconds):
             return Finding(.ok, subject, place, "\(who): TLS and HTTP/2 in \(milliseconds) ms")

@@ -1,3 +1,5 @@
+import Digits
+
 /// A time as people write it: `2026-11-22T14:05:00Z`, with an offset or a date alone (UTC), or Unix milliseconds.
 enum InstantText {
     /// Unix ms; nil: it is no time.
@@ -6,9 +8,10 @@ enum InstantText {
         if !bytes.isEmpty, bytes.count <= 15, bytes.allSatisfy({ (48...57).contains($0) }) { return Int64(text) }
         guard bytes.count >= 10, bytes.count <= 35, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
             let year = number(bytes[0..<4]), let month = number(bytes[5..<7]), let day = number(bytes[8..<10]),
-            (1970...9999).contains(year), (1...12).contains(month), (1...days(in: month, of: year)).contains(day)
+            (1970...9999).contains(year), (1...12).contains(month),
+            (1...Gregorian.days(inMonth: month, of: year)).contains(day)
         else { return nil }
-        let dayMs = daysSinceEpoch(year, month, day) * 86_400_000
+        let dayMs = Gregorian.daysSince1970(year: year, month: month, day: day) * 86_400_000
         if bytes.count == 10 { return dayMs }
         guard bytes[10] == UInt8(ascii: "T") || bytes[10] == UInt8(ascii: " "), let time = time(bytes[11...]) else {
             return nil
@@ -54,22 +57,5 @@ enum InstantText {
     private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
         guard !digits.isEmpty, digits.allSatisfy({ (48...57).contains($0) }) else { return nil }
         return digits.reduce(0) { $0 * 10 + Int64($1 - 48) }
-    }
-
-    private static func days(in month: Int64, of year: Int64) -> Int64 {
-        switch month {
-        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
-    }
-
-    /// Days of the Gregorian calendar, by counting years from March.
-    private static func daysSinceEpoch(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-        let year = month <= 2 ? year - 1 : year
-        let era = year / 400
-        let ofEra = year - era * 400
-        let ofYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-        return era * 146_097 + ofEra * 365 + ofEra / 4 - ofEra / 100 + ofYear - 719_468
     }
 }

@@ -7,7 +7,7 @@ import Worker
 /// Connects a command to the configuration's Redis, or says why that cannot be.
 enum RedisOpening {
     /// Nil: the reason stands on standard error.
-    static func open(_ configuration: Configuration, for command: String) async -> RedisDesk? {
+    static func open(_ configuration: Configuration, for command: String) async -> StateReader? {
         do throws(RedisOpeningFault) {
             return try await open(configuration)
         } catch {
@@ -16,21 +16,21 @@ enum RedisOpening {
         }
     }
 
-    static func open(_ configuration: Configuration) async throws(RedisOpeningFault) -> RedisDesk {
+    static func open(_ configuration: Configuration) async throws(RedisOpeningFault) -> StateReader {
         guard case .single(let endpoint) = configuration.redis.topology else {
             throw RedisOpeningFault(message: "Redis Cluster and Sentinel are not supported yet: give one redis.url")
         }
-        let desk: RedisDesk
+        let store: StateReader
         do throws(LoopFault) {
-            desk = try RedisDesk(endpoint: endpoint, limits: configuration.redis.limits)
+            store = try StateReader(endpoint: endpoint, limits: configuration.redis.limits)
         } catch {
             throw RedisOpeningFault(message: error.description)
         }
         do throws(RedisFault) {
-            try await desk.open()
-            return desk
+            try await store.open()
+            return store
         } catch {
-            await desk.close()
+            await store.close()
             throw RedisOpeningFault(message: "Redis at \(endpoint): \(error)\(cure(error))")
         }
     }

@@ -54,7 +54,7 @@ struct BrokerCommand: Command {
             signals.onFirst { ending.resolve(.done) }
             let broker = try MockBroker(brokers: brokers)
             for topic in topics { try broker.createTopic(topic.name, partitions: topic.partitions) }
-            if isJSON { Terminal.out(json: json(broker)) } else { Terminal.out(text(broker)) }
+            Terminal.out(asJSON: isJSON, json: json(broker), text: text(broker))
             let isJSON = isJSON
             startReading { line in
                 guard let answer = BrokerOrder.perform(line, on: broker, isJSON: isJSON) else {
@@ -62,11 +62,7 @@ struct BrokerCommand: Command {
                     return false
                 }
                 if answer.isEmpty { return true }
-                if isJSON {
-                    Terminal.out(json: answer + "\n")
-                } else {
-                    Terminal.out(TerminalText(lines: answer + "\n"))
-                }
+                Terminal.out(asJSON: isJSON, json: answer + "\n", text: TerminalText(lines: answer + "\n"))
                 return true
             }
             return await ending.value()

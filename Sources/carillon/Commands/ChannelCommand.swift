@@ -138,7 +138,7 @@ struct ChannelCommand: Command {
             Terminal.err("carillon channel: \(place): \(fault)\n")
             return .failed
         case .success(let answer):
-            if isJSON { Terminal.out(json: json(answer, place)) } else { Terminal.out(text(answer)) }
+            Terminal.out(asJSON: isJSON, json: json(answer, place), text: text(answer))
             return answer.isDone ? .done : .failed
         }
     }

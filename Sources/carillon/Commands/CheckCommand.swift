@@ -58,24 +58,24 @@ struct CheckCommand: Command {
         }
         findings.append(Checks.clock())
         if let loaded, !isOffline { findings += await online(loaded) }
-        if isJSON { Terminal.out(json: findings.map(\.json).joined()) } else { Terminal.out(Finding.table(findings)) }
+        Terminal.out(asJSON: isJSON, json: findings.map(\.json).joined(), text: Finding.table(findings))
         if isBadConfiguration { return .configuration }
         return findings.contains { $0.grade == .fail || isStrict && $0.grade == .warn } ? .failed : .done
     }
 
     private func online(_ configuration: Configuration) async -> [Finding] {
-        func tell(_ what: String) {
+        func showProgress(_ what: String) {
             guard Terminal.isInteractive else { return }
             Terminal.clearLine()
             Terminal.err("asking \(what) …")
         }
         defer { if Terminal.isInteractive { Terminal.clearLine() } }
-        tell("Kafka")
+        showProgress("Kafka")
         var findings = Checks.kafka(configuration)
-        tell("Redis")
+        showProgress("Redis")
         findings += await Checks.redis(configuration)
         for app in configuration.apps {
-            tell("APNs for \(app.policy.id)")
+            showProgress("APNs for \(app.policy.id)")
             findings += await Checks.apns(app)
         }
         return findings

@@ -57,9 +57,9 @@ struct ExplainCommand: Command {
             Terminal.err("carillon explain: \(error.message)\n")
             return .failed
         }
-        guard let desk = await RedisOpening.open(configuration, for: "explain") else { return .failed }
-        let code = await explainAll(reader, Explainer(configuration, desk: desk, membersMax: membersMax))
-        await desk.close()
+        guard let store = await RedisOpening.open(configuration, for: "explain") else { return .failed }
+        let code = await explainAll(reader, Explainer(configuration, store: store, membersMax: membersMax))
+        await store.close()
         return code
     }
 
@@ -70,12 +70,9 @@ struct ExplainCommand: Command {
                 let report = try await explainer.explain(
                     RecordLine.value(in: line), place: "line \(reader.number)", at: moment)
                 if !isJSON, count > 0 { Terminal.out("\n") }
-                if isJSON {
-                    Terminal.out(json: ExplanationText.json(report))
-                } else {
-                    Terminal.out(
-                        ExplanationText.people(report, place: "line \(reader.number)", membersMax: membersMax))
-                }
+                Terminal.out(
+                    asJSON: isJSON, json: ExplanationText.json(report),
+                    text: ExplanationText.people(report, place: "line \(reader.number)", membersMax: membersMax))
                 if isJSON, report.isCut {
                     Terminal.err("carillon explain: line \(reader.number): only \(membersMax) members; see --members\n")
                 }

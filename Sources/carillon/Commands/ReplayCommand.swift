@@ -122,7 +122,7 @@ struct ReplayCommand: Command {
     }
 
     private func report(_ report: ReplayReport, _ stop: StopFlag) -> ExitCode {
-        if isJSON { Terminal.out(json: report.json) } else { Terminal.out(report.text) }
+        Terminal.out(asJSON: isJSON, json: report.json, text: report.text)
         return report.failures.isEmpty && report.isFlushed && !stop.isSet ? .done : .failed
     }
 }

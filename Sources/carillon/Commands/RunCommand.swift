@@ -51,7 +51,7 @@ struct RunCommand: Command {
         signals.onFirst { ending.resolve(.done) }
         try await process.start(onFatal: { ending.resolve(.fatalKafka) })
         manager.ready()
-        let watchdog = Task { await Self.tellLife(of: process, to: manager) }
+        let watchdog = Task { await Self.notifyAlive(of: process, to: manager) }
         let reason = await ending.value()
         manager.stopping()
         watchdog.cancel()
@@ -60,7 +60,7 @@ struct RunCommand: Command {
     }
 
     /// Signs of life, as long as every shard's loop turns; without them systemd ends the process and starts it anew.
-    private static func tellLife(of process: WorkerProcess, to manager: ServiceManager) async {
+    private static func notifyAlive(of process: WorkerProcess, to manager: ServiceManager) async {
         guard let interval = manager.aliveInterval else { return }
         while !Task.isCancelled {
             if await process.isAlive { manager.alive() }

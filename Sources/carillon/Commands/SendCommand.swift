@@ -115,7 +115,7 @@ struct SendCommand: Command {
             report.take(await client.send(push))
         }
         await client.close()
-        if isJSON { Terminal.out(json: report.json) } else { Terminal.out(report.text) }
+        Terminal.out(asJSON: isJSON, json: report.json, text: report.text)
         return report.isAccepted ? .done : .failed
     }
 

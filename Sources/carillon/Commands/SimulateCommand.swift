@@ -93,16 +93,14 @@ struct SimulateCommand: Command {
             defer { loop.stop() }
             let service = SimulatorService(loop: loop)
             let bound = try await service.start(configuration)
-            if isJSON {
-                Terminal.out(json: json(credentials, bound))
-            } else {
-                Terminal.out(text(credentials, bound, isTemporary: folder == nil))
-            }
+            Terminal.out(
+                asJSON: isJSON, json: json(credentials, bound),
+                text: text(credentials, bound, isTemporary: folder == nil))
             await signals.first()
             let counters = await service.counters
             let fault = await service.ledgerFault
             await service.stop()
-            if isJSON { Terminal.out(json: json(counters)) } else { Terminal.out(text(counters)) }
+            Terminal.out(asJSON: isJSON, json: json(counters), text: text(counters))
             guard let fault else { return withExtendedLifetime(temporary) { .done } }
             Terminal.err("carillon simulate: \(fault)\n")
             return .failed

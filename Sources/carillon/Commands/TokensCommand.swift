@@ -71,28 +71,26 @@ struct TokensCommand: Command {
     func run() async -> ExitCode {
         guard let configuration = ConfigurationLoading.load(path, checkingFiles: false) else { return .configuration }
         if let restoring, AppChoice.find(restoring.app, in: configuration, for: "tokens") == nil { return .usage }
-        guard let desk = await RedisOpening.open(configuration, for: "tokens") else { return .failed }
+        guard let store = await RedisOpening.open(configuration, for: "tokens") else { return .failed }
         let code: ExitCode
         do throws(RedisFault) {
             if let restoring {
                 report(
-                    try await desk.restoreTokens(
+                    try await store.restoreTokens(
                         app: restoring.app, cause: restoring.cause, sinceMs: restoring.sinceMs, isDryRun: isDryRun),
                     restoring)
             } else {
-                try await desk.acceptLoss()
-                if isJSON {
-                    Terminal.out(json: "{\"accepted\":true}\n")
-                } else {
-                    Terminal.out("workers that stopped for lost tokens go on\n")
-                }
+                try await store.acceptLoss()
+                Terminal.out(
+                    asJSON: isJSON, json: "{\"accepted\":true}\n",
+                    text: "workers that stopped for lost tokens go on\n")
             }
             code = .done
         } catch {
             Terminal.err("carillon tokens: Redis: \(error)\n")
             code = .failed
         }
-        await desk.close()
+        await store.close()
         return code
     }
 

@@ -45,25 +45,25 @@ struct TraceCommand: Command {
     func run() async -> ExitCode {
         guard let configuration = ConfigurationLoading.load(path, checkingFiles: false) else { return .configuration }
         guard AppChoice.find(app, in: configuration, for: "trace") != nil else { return .usage }
-        guard let desk = await RedisOpening.open(configuration, for: "trace") else { return .failed }
+        guard let store = await RedisOpening.open(configuration, for: "trace") else { return .failed }
         var code = ExitCode.failed
         do throws(RedisFault) {
-            code = try await tell(desk, TracePlan(configuration.trace), configuration.trace)
+            code = try await report(store, TracePlan(configuration.trace), configuration.trace)
         } catch {
             Terminal.err("carillon trace: Redis: \(error)\n")
         }
-        await desk.close()
+        await store.close()
         return code
     }
 
-    private func tell(
-        _ desk: RedisDesk, _ plan: TracePlan, _ settings: Configuration.Trace
+    private func report(
+        _ store: StateReader, _ plan: TracePlan, _ settings: Configuration.Trace
     ) async throws(RedisFault) -> ExitCode {
         let records: [TraceRecord]
         if let message {
-            records = try await desk.trace(app: app, uid: uid, message: message, plan: plan, nowMs: Loop.wallMs())
+            records = try await store.trace(app: app, uid: uid, message: message, plan: plan, nowMs: Loop.wallMs())
         } else {
-            records = try await desk.traces(app: app, uid: uid, plan: plan, nowMs: Loop.wallMs())
+            records = try await store.traces(app: app, uid: uid, plan: plan, nowMs: Loop.wallMs())
         }
         if isJSON {
             for record in records { Terminal.out(json: TraceText.json(record, app: app, uid: uid)) }
@@ -71,13 +71,13 @@ struct TraceCommand: Command {
             Terminal.out(TraceText.people(records, app: app, uid: uid, hours: settings.ttlHours))
         }
         if !records.isEmpty { return .done }
-        Terminal.err("carillon trace: \(try await absence(desk, plan, settings))\n")
+        Terminal.err("carillon trace: \(try await absence(store, plan, settings))\n")
         return .failed
     }
 
     /// Why there may be nothing.
     private func absence(
-        _ desk: RedisDesk, _ plan: TracePlan, _ settings: Configuration.Trace
+        _ store: StateReader, _ plan: TracePlan, _ settings: Configuration.Trace
     ) async throws(RedisFault) -> String {
         let what = message.map { "of message \($0) for \(uid)" } ?? "of \(uid)"
         let nothing = "nothing \(what) in the last \(settings.ttlHours) h"
@@ -87,7 +87,7 @@ struct TraceCommand: Command {
                 : "\(nothing): trace.sample (\(settings.sample)) leaves this user out, but for failures"
         }
         guard let message else { return "\(nothing): no event named this user, or the worker has not read it yet" }
-        switch try await desk.progress(app: app, uid: uid, message: message) {
+        switch try await store.progress(app: app, uid: uid, message: message) {
         case .begun?:
             return "\(nothing) yet: it is in work (waiting for an ack, a hold, a window or a retry), "
                 + "or its worker died and it will be resumed"

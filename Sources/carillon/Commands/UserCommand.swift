@@ -33,21 +33,19 @@ struct UserCommand: Command {
     func run() async -> ExitCode {
         guard let configuration = ConfigurationLoading.load(path, checkingFiles: false) else { return .configuration }
         guard AppChoice.find(app, in: configuration, for: "user") != nil else { return .usage }
-        guard let desk = await RedisOpening.open(configuration, for: "user") else { return .failed }
+        guard let store = await RedisOpening.open(configuration, for: "user") else { return .failed }
         let code: ExitCode
         do throws(RedisFault) {
-            let facts = try await desk.user(app: app, uid: uid)
-            if isJSON {
-                Terminal.out(json: UserText.json(facts, app: app, uid: uid))
-            } else {
-                Terminal.out(UserText.people(facts, app: app, uid: uid))
-            }
+            let facts = try await store.user(app: app, uid: uid)
+            Terminal.out(
+                asJSON: isJSON, json: UserText.json(facts, app: app, uid: uid),
+                text: UserText.people(facts, app: app, uid: uid))
             code = .done
         } catch {
             Terminal.err("carillon user: Redis: \(error)\n")
             code = .failed
         }
-        await desk.close()
+        await store.close()
         return code
     }
 }

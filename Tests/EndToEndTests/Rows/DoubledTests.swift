@@ -88,10 +88,7 @@ extension Rows {
             var settings = LocalCluster.Settings()
             settings.shards = 1
             settings.sessionMs = Stage.shortSessionMs
-            var slow = ScenarioRule.Match()
-            slow.tokenPrefix = Array(TokenPrefix.slow.utf8)
-            settings.scenario = Scenario(rules: [ScenarioRule(slow, .answer(.late(600_000)))])
-            settings.appLines = "    limits: {answer_s: 300}\n"
+            settings.leaveSlowUnanswered(answerSeconds: 300)
             settings.drainSeconds = 300
             try await Stage.bare(settings) { stage in
                 let crowd = Crowd(name: "behind", count: 200)

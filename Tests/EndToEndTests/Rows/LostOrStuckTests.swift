@@ -129,10 +129,7 @@ extension Rows {
             settings.shards = 1
             settings.sessionMs = Stage.shortSessionMs
             // The pad is never answered, so the message is open at the crash.
-            var pad = ScenarioRule.Match()
-            pad.tokenPrefix = Array(TokenPrefix.slow.utf8)
-            settings.scenario = Scenario(rules: [ScenarioRule(pad, .answer(.late(600_000)))])
-            settings.appLines = "    limits: {answer_s: 10}\n"
+            settings.leaveSlowUnanswered(answerSeconds: 10)
             try await Stage.bare(settings) { stage in
                 let users = (0..<20).map { "crash-\($0)" }
                 try await stage.writeState(

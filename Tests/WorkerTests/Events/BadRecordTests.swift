@@ -1,4 +1,5 @@
 import PushCore
+import Support
 import Testing
 import Worker
 
@@ -212,7 +213,7 @@ struct BadRecordTests {
 
     @Test func mutatedRecordsNeverCrash() {
         let seed = UInt64.random(in: .min ... .max)
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         let rows = (Self.messages + Self.states).map { Array($0.record.utf8) }
         let alphabet = Array(#"{}[]:,"\0123456789nulltrue.-"#.utf8) + [0xE4, 0xFF, 0]
         let reader = EventReader(apps: ["im"])
@@ -238,17 +239,5 @@ extension [UInt8] {
     fileprivate func startOfLast(_ part: [UInt8]) -> Int? {
         guard part.count <= count else { return nil }
         return (0...(count - part.count)).last { self[$0..<($0 + part.count)].elementsEqual(part) }
-    }
-}
-
-struct SplitMix {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

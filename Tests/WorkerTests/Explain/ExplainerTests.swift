@@ -10,13 +10,13 @@ import Testing
 struct ExplainerTests {
     private static let token = "00ffaa11"
 
-    private struct Desk {
+    private struct Setup {
         let world: StateWorld
-        let desk: RedisDesk
+        let store: StateReader
         let explainer: Explainer
 
         func end() async {
-            await desk.close()
+            await store.close()
             await world.end()
         }
 
@@ -35,11 +35,11 @@ struct ExplainerTests {
 
     private func open(
         membersMax: Int = 20, app more: String = "", credentials: String? = nil
-    ) async throws -> Desk {
+    ) async throws -> Setup {
         let world = try StateWorld()
         try await world.connect()
-        let desk = try RedisDesk(endpoint: RedisEndpoint(url: world.server.url))
-        try await desk.open()
+        let store = try StateReader(endpoint: RedisEndpoint(url: world.server.url))
+        try await store.open()
         var text = Self.configuration.replacing(
             "topic: com.example.im,", with: "topic: com.example.im, \(more)")
         if let credentials {
@@ -47,8 +47,8 @@ struct ExplainerTests {
                 "credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}", with: credentials)
         }
         let configuration = try Configuration.read(Array(text.utf8), source: "f").get()
-        return Desk(
-            world: world, desk: desk, explainer: Explainer(configuration, desk: desk, membersMax: membersMax))
+        return Setup(
+            world: world, store: store, explainer: Explainer(configuration, store: store, membersMax: membersMax))
     }
 
     private func bind(_ world: StateWorld, _ uid: String) async throws {
@@ -593,9 +593,9 @@ struct ExplainerTests {
         await world.end()
     }
 
-    @Test func aDeskSaysAtOnceWhenRedisIsAway() async throws {
-        let desk = try RedisDesk(endpoint: RedisEndpoint(url: "unix:///nowhere/redis.sock"))
-        await #expect(throws: RedisFault(.unreachable)) { try await desk.open() }
-        await desk.close()
+    @Test func aReaderSaysAtOnceWhenRedisIsAway() async throws {
+        let store = try StateReader(endpoint: RedisEndpoint(url: "unix:///nowhere/redis.sock"))
+        await #expect(throws: RedisFault(.unreachable)) { try await store.open() }
+        await store.close()
     }
 }

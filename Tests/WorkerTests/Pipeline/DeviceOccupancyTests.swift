@@ -134,7 +134,7 @@ import Testing
                 guard let index = out.indices.randomElement(using: &generator) else { return }
                 end(out[index], &generator)
             case 4:
-                // As `tellLeft`, with the hearing left to chance.
+                // As `notifyVacated`, with the hearing left to chance.
                 let cells = queues[shard].takeLeft()
                 if !cells.isEmpty { for other in told.indices { told[other].append(cells) } }
             default:
@@ -266,7 +266,7 @@ import Testing
                 open -= 1
                 if queues.leave("device \(device)") { serve() }
             }
-            queues.tellLeft()
+            queues.notifyVacated()
             if open == 0 { isOver() } else { next() }
         }
 
@@ -281,7 +281,7 @@ import Testing
 
         private func serve() {
             while let turn = queues.nextTurn() { goOut(turn.item) }
-            queues.tellLeft()
+            queues.notifyVacated()
         }
 
         /// A loop-bound object on its way to its own loop.

@@ -7,7 +7,7 @@ import Testing
     private static func afterAnHour(keys: Int64 = 1000) -> TokenLoss {
         var loss = TokenLoss()
         for step in 0..<600 as Range<Int64> {
-            loss.looked(keys: keys, nowMs: step * 5000)
+            loss.counted(keys: keys, nowMs: step * 5000)
             _ = loss.decided(hasToken: !step.isMultiple(of: 10), nowMs: step * 5000)
         }
         return loss
@@ -31,14 +31,14 @@ import Testing
 
     @Test func keysThatFellByHalfStopTheFirstWithoutAToken() {
         var loss = Self.afterAnHour()
-        loss.looked(keys: 499, nowMs: Self.nowMs)
+        loss.counted(keys: 499, nowMs: Self.nowMs)
         expect(&loss, hasToken: true, .decide)
         expect(&loss, hasToken: false, .ask)
         #expect(loss.isStopped)
         expect(&loss, hasToken: false, .wait)
-        loss.looked(keys: 700, nowMs: Self.nowMs)
+        loss.counted(keys: 700, nowMs: Self.nowMs)
         #expect(loss.isStopped)
-        loss.looked(keys: 800, nowMs: Self.nowMs)
+        loss.counted(keys: 800, nowMs: Self.nowMs)
         #expect(!loss.isStopped)
         expect(&loss, hasToken: false, .decide)
     }
@@ -47,7 +47,7 @@ import Testing
         var loss = Self.afterAnHour()
         loss.serverChanged()
         expect(&loss, hasToken: false, .wait)
-        loss.looked(keys: 3, nowMs: Self.nowMs)
+        loss.counted(keys: 3, nowMs: Self.nowMs)
         expect(&loss, hasToken: false, .ask)
         #expect(loss.isStopped)
         loss.goOn(keys: nil, Self.nowMs)
@@ -56,7 +56,7 @@ import Testing
 
         var whole = Self.afterAnHour()
         whole.serverChanged()
-        whole.looked(keys: 990, nowMs: Self.nowMs)
+        whole.counted(keys: 990, nowMs: Self.nowMs)
         expect(&whole, hasToken: false, .decide)
     }
 
@@ -69,7 +69,7 @@ import Testing
             }
             #expect((40...100).contains(asked), "\(asked)")
             expect(&loss, hasToken: false, .wait)
-            if let keys { loss.looked(keys: keys, nowMs: Self.nowMs) } else { loss.couldNotLook() }
+            if let keys { loss.counted(keys: keys, nowMs: Self.nowMs) } else { loss.couldNotCount() }
             #expect(loss.isStopped == isStopped)
             expect(&loss, hasToken: false, (isStopped ? .wait : .decide))
         }
@@ -78,7 +78,7 @@ import Testing
     @Test func withoutAnHourBeforeAShareSaysNothing() {
         var loss = TokenLoss()
         for step in 0..<1000 as Range<Int64> {
-            loss.looked(keys: 10 + step, nowMs: step)
+            loss.counted(keys: 10 + step, nowMs: step)
             let answer = loss.decided(hasToken: false, nowMs: step)
             #expect(answer == .decide)
         }

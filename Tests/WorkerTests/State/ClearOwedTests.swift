@@ -19,7 +19,7 @@ import Testing
         #expect(try await owes(2, at: 3))
         #expect(try await owes(2, at: 3), "told again after a crash")
         #expect(try await owes(3, at: 4), "still")
-        _ = try await world.ask({ try $0.badgeTold(app: StateWorld.app, uid: "u", tag: $1) }, { $0.int64 })
+        _ = try await world.ask({ try $0.loweredBadgeSent(app: StateWorld.app, uid: "u", tag: $1) }, { $0.int64 })
         #expect(try await !owes(3, at: 4))
         #expect(try await !owes(4, at: 5))
         await world.end()
@@ -53,7 +53,7 @@ import Testing
         let first = try await world.claim(recall("r1", of: "m1"))
         #expect(first.lowered && first.owesClear && first.badge == 2)
         #expect(try await world.claim(recall("r1", of: "m1")).owesClear, "told again after a crash")
-        _ = try await world.ask({ try $0.badgeTold(app: StateWorld.app, uid: "u", tag: $1) }, { $0.int64 })
+        _ = try await world.ask({ try $0.loweredBadgeSent(app: StateWorld.app, uid: "u", tag: $1) }, { $0.int64 })
         let told = try await world.claim(recall("r1", of: "m1"))
         #expect(told.lowered && !told.owesClear)
         // Off, nothing is remembered.

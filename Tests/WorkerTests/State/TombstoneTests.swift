@@ -31,11 +31,11 @@ import Testing
     private static func restore(
         _ world: StateWorld, cause: RemovalBrake.Cause = .gone, sinceMs: Int64 = StateWorld.base, isDryRun: Bool = false
     ) async throws -> TokensRestored {
-        let desk = try RedisDesk(endpoint: RedisEndpoint(url: world.server.url))
-        try await desk.open()
-        let counts = try await desk.restoreTokens(
+        let store = try StateReader(endpoint: RedisEndpoint(url: world.server.url))
+        try await store.open()
+        let counts = try await store.restoreTokens(
             app: StateWorld.app, cause: cause, sinceMs: sinceMs, isDryRun: isDryRun)
-        await desk.close()
+        await store.close()
         return counts
     }
 

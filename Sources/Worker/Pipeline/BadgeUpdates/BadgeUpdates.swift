@@ -276,7 +276,7 @@ final class BadgeUpdates {
     /// The number was told: Redis forgets that it was not, and the reads are settled.
     private func finish(_ update: BadgeUpdate) {
         if update.newest == nil {
-            try? shard.store.badgeTold(app: update.app.id, uid: update.uid, tag: Tag.noteBits)
+            try? shard.store.loweredBadgeSent(app: update.app.id, uid: update.uid, tag: Tag.noteBits)
         } else if let target = update.targets.first {
             newest.remove(target.token.record.hex)
         }

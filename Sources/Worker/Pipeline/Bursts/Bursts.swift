@@ -91,7 +91,7 @@ final class Bursts {
         burst.place = nil
         var isAlive = true
         if let claim {
-            let reason = Recheck(isRead: claim.isRead, isRevoked: claim.isRevoked)
+            let reason = SendFacts(isRead: claim.isRead, isRevoked: claim.isRevoked)
                 .reason(expireAtMs: job.event.expiresAtMs, now: shard.nowMs)
             isAlive = claim.state != .finished && reason == nil
             if !isAlive {

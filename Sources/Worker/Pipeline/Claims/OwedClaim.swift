@@ -11,9 +11,7 @@ struct OwedClaim: Sendable {
     /// The record's JSON. The format is this worker's own.
     func write(to writer: inout JSONWriter) {
         let subject = request.subject
-        writer.beginObject()
-        writer.member("v", 1)
-        writer.member("app", request.app)
+        writer.beginRecord(app: request.app)
         writer.member("uid", request.uid)
         writer.member("owed", subject.kind.rawValue)
         writer.member("id", subject.id)

@@ -3,7 +3,7 @@ import Telemetry
 
 /// Whether Redis takes writes: it may be full, a replica, or refuse this worker's commands while it answers reads.
 ///
-/// Tells each cause once in ten seconds; how often it was met meanwhile stands in the line.
+/// Logs each cause once in ten seconds, with how often it was met meanwhile.
 final class RedisWrites {
     /// Since when and how it refuses; nil: it takes them.
     private(set) var refusal: Refusal?
@@ -35,11 +35,11 @@ final class RedisWrites {
     /// A write was refused.
     func refused(_ fault: RedisFault, nowNanos: UInt64) {
         if fault.isLasting {
-            return tell(
+            return report(
                 fault, "a key of this worker's own is broken: its user's badge stands still", nowNanos: nowNanos)
         }
         refusal = Refusal(code: fault.code.name, lastNanos: nowNanos)
-        tell(fault, "Redis takes no writes: pushes go without a badge until it does", nowNanos: nowNanos)
+        report(fault, "Redis takes no writes: pushes go without a badge until it does", nowNanos: nowNanos)
     }
 
     /// A write was taken.
@@ -47,18 +47,18 @@ final class RedisWrites {
         guard refusal != nil else { return }
         refusal = nil
         let text: StaticString = "Redis takes writes again"
-        guard let untold = limiter.admit(Line(text, ""), nowNanos: nowNanos) else { return }
-        log.info(text, ["suppressed": .int(Int(clamping: untold))])
+        guard let suppressed = limiter.admit(Line(text, ""), nowNanos: nowNanos) else { return }
+        log.info(text, ["suppressed": .int(Int(clamping: suppressed))])
     }
 
-    /// Nothing is left that would be written, so nothing would tell; the next write shows how it is.
+    /// Nothing is left that would be written, so no answer will say how it is; the next write does.
     func forgetIfOld(nowNanos: UInt64) {
         if let refusal, nowNanos &- refusal.lastNanos > Self.forgetNanos { self.refusal = nil }
     }
 
-    /// The server's own text may quote a key: it stays out.
-    func tell(_ fault: RedisFault, _ text: StaticString, nowNanos: UInt64) {
-        guard let untold = limiter.admit(Line(text, fault.code.name), nowNanos: nowNanos) else { return }
-        log.error(text, ["code": .string(fault.code.name), "suppressed": .int(Int(clamping: untold))])
+    /// Logs a fault, if its cause has not been logged just now. The server's own text may quote a key: it stays out.
+    func report(_ fault: RedisFault, _ text: StaticString, nowNanos: UInt64) {
+        guard let suppressed = limiter.admit(Line(text, fault.code.name), nowNanos: nowNanos) else { return }
+        log.error(text, ["code": .string(fault.code.name), "suppressed": .int(Int(clamping: suppressed))])
     }
 }

@@ -1,3 +1,5 @@
+import PushCore
+
 /// Whether users have no tokens because Redis lost them: then nothing is decided of them, and reading stops.
 ///
 /// Two signs are judged. The number of keys fell by half from one look to the next, over a restart of Redis or not: from then
@@ -29,8 +31,8 @@ struct TokenLoss {
     /// Keys that must be back.
     private var lostFrom: Int64 = 0
     private var calmUntilMs: Int64 = .min
-    private var newest: [Bool] = []
-    private var nextNewest = 0
+    /// Of the newest decisions: whether it was without a token.
+    private var newest = NewestRing<Bool>(capacity: Self.newestMax)
     private var minutes: [Minute] = []
 
     private struct Minute {
@@ -75,12 +77,7 @@ struct TokenLoss {
     }
 
     private mutating func note(_ isWithout: Bool, _ nowMs: Int64) {
-        if newest.count < Self.newestMax {
-            newest.append(isWithout)
-        } else {
-            newest[nextNewest] = isWithout
-            nextNewest = (nextNewest + 1) % Self.newestMax
-        }
+        newest.append(isWithout)
         let number = nowMs / 60_000
         if minutes.last?.number != number {
             minutes.append(Minute(number: number))
@@ -93,7 +90,7 @@ struct TokenLoss {
 
     private func isSpike(_ nowMs: Int64) -> Bool {
         guard newest.count >= Self.newestMin else { return false }
-        let recent = newest.count { $0 }
+        let recent = newest.elements.count { $0 }
         // The newest are among the hour's last; they are taken out of it.
         let decided = minutes.reduce(0) { $0 + $1.decided } - newest.count
         let without = minutes.reduce(0) { $0 + $1.without } - recent
@@ -107,8 +104,8 @@ struct TokenLoss {
     /// The link leads to another server process than before, by its `run_id`: what it has is to be seen first.
     mutating func serverChanged() { if state == .calm { state = .asking(isSpike: false) } }
 
-    /// Redis was looked at: once a second, and whenever it is asked for.
-    mutating func looked(keys found: Int64, nowMs: Int64) {
+    /// Redis counted its keys: once a second, and whenever it is asked for.
+    mutating func counted(keys found: Int64, nowMs: Int64) {
         switch state {
         case .suspect, .stopped:
             if found >= lostFrom / 5 * 4 { goOn(keys: found, nowMs) }
@@ -128,7 +125,7 @@ struct TokenLoss {
     }
 
     /// Redis does not tell how many keys it has: a spike is then for an operator to explain.
-    mutating func couldNotLook() {
+    mutating func couldNotCount() {
         guard case .asking(let isSpike) = state else { return }
         lostFrom = .max
         state = isSpike ? .stopped : .calm
@@ -138,8 +135,7 @@ struct TokenLoss {
     mutating func goOn(keys found: Int64?, _ nowMs: Int64) {
         state = .calm
         keys = found
-        newest = []
-        nextNewest = 0
+        newest.removeAll()
         minutes = []
         calmUntilMs = nowMs &+ Self.calmMs
     }

@@ -74,7 +74,7 @@ final class Digests {
     /// The queue is looked at again in its turn; one that no waiting mends is told.
     func didFailDue(_ fault: RedisFault) {
         guard fault.isLasting else { return }
-        shard.writes.tell(
+        shard.writes.report(
             fault, "a queue of digests cannot be read: its users are told nothing", nowNanos: shard.nowNanos)
     }
 

@@ -25,14 +25,14 @@ extension Dispatcher {
 
     /// Later ones of the device are parked behind it from now on.
     private func enterParkingQueue(_ job: RecipientJob, _ index: Int, dueMs: Int64) {
-        let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: job.devices[index].route.device)
+        let key = job.deviceKey(index)
         parking.devices.note(key, dueMs: dueMs, nowNanos: shard.nowNanos)
         parking.devices.wait(key, job.ref, order: job.order)
     }
 
     /// The device waits no more to be parked: whoever is next may have waited for it.
     func leaveParkingQueue(_ job: RecipientJob, _ index: Int) {
-        let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: job.devices[index].route.device)
+        let key = job.deviceKey(index)
         guard let next = parking.devices.leave(key, order: job.order) else { return }
         mayBeParked.append(next)
         shard.requestTurn()
@@ -111,10 +111,7 @@ extension Dispatcher {
 
     /// An earlier recipient with the same device waits to be parked, so that its record comes first.
     private func waitsForEarlier(_ job: RecipientJob, _ wait: RecipientParking.Wait) -> Bool {
-        if wait.cause == .desktopFirst { return false }
-        let device = job.devices[wait.device].route.device
-        let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device)
-        return parking.devices.hasWaiting(key, before: job.order)
+        wait.cause != .desktopFirst && parking.devices.hasWaiting(job.deviceKey(wait.device), before: job.order)
     }
 
     private func write(_ job: RecipientJob, waits: [RecipientParking.Wait]) {

@@ -331,7 +331,7 @@ final class Dispatcher {
             return end(job, index, .suppressed, Reason.noToken.rawValue)
         }
         let bound = candidate.recipient.tokens[token]
-        let facts = Recheck(
+        let facts = SendFacts(
             isRead: candidate.claim?.isRead ?? false, isRevoked: candidate.claim?.isRevoked ?? false,
             isTokenOwned: !candidate.lostTokens.contains(token))
         if let reason = facts.reason(expireAtMs: job.event.expiresAtMs, now: shard.nowMs) {

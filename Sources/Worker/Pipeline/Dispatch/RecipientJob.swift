@@ -107,6 +107,12 @@ final class RecipientJob {
 
     func deviceRef(_ index: Int) -> DeviceRef { DeviceRef(work: ref, device: index) }
 
+    /// Its device among those of the process, hashed only where its push was not queued yet.
+    func deviceKey(_ index: Int) -> UInt64 {
+        let known = devices[index].queueKey
+        return known != 0 ? known : DeviceKey.make(app: event.app.id, uid: uid, device: devices[index].route.device)
+    }
+
     /// App, user, message and kind: what a repeat of the event has in common with it.
     private(set) lazy var dedupKey = pushIDPrefix.id()
 
@@ -197,7 +203,7 @@ struct DeviceWork {
     var machine = DeviceMachine()
     /// What is pushed to; kept here because a later round reads the recipient anew.
     var token: BoundToken?
-    /// Its device in `DeviceQueues`; set when its push is queued.
+    /// Its device in `DeviceQueues` (`DeviceKey`); 0 before its push is queued.
     var queueKey: UInt64 = 0
     /// It takes over the device's turn from the push that it replaces.
     var inheritsTurn = false

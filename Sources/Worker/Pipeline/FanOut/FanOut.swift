@@ -178,7 +178,7 @@ final class FanOut {
     func didFailMembers(_ ref: WorkRef, _ fault: RedisFault) {
         guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return }
         guard fault.isLasting else { return retryLater(.retryMembers(ref), event) }
-        shard.writes.tell(fault, "a group's members cannot be read: nobody is told", nowNanos: shard.nowNanos)
+        shard.writes.report(fault, "a group's members cannot be read: nobody is told", nowNanos: shard.nowNanos)
         event.fanOutPhase = .ready
         event.areMembersLost = true
         startForNobody(event)

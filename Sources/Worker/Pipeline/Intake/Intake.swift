@@ -71,6 +71,17 @@ final class Intake {
 
     private func isParked(_ partition: TopicPartition) -> Bool { classes[partition.topic] == .parked }
 
+    /// The ledger of `carillon.parked`, or of the other topics.
+    @inline(__always)
+    private func withLedger<Result>(isParked: Bool, _ body: (inout OffsetLedger) -> Result) -> Result {
+        isParked ? body(&parkedLedger) : body(&ledger)
+    }
+
+    @inline(__always) @discardableResult
+    private func withLedger<Result>(of partition: TopicPartition, _ body: (inout OffsetLedger) -> Result) -> Result {
+        withLedger(isParked: isParked(partition), body)
+    }
+
     /// Partitions of `carillon.parked` whose window is full.
     var fullParkedPartitions: Set<TopicPartition> { fullPartitions.filter(isParked) }
 
@@ -185,7 +196,7 @@ final class Intake {
     }
 
     func settle(_ place: RecordPlace) {
-        let settlement = place.isParked ? parkedLedger.settle(place.slot) : ledger.settle(place.slot)
+        let settlement = withLedger(isParked: place.isParked) { $0.settle(place.slot) }
         // From before a revocation: its next owner settles it, and one record counts once. This worker's own records are
         // none of an input topic.
         if settlement != .stale {
@@ -196,10 +207,7 @@ final class Intake {
 
     /// A partition whose window is full is read no further until half of it is settled.
     private func relieve(_ partition: TopicPartition) {
-        let pressure =
-            isParked(partition)
-            ? parkedLedger.pressure(on: partition, nowNanos: shard.nowNanos)
-            : ledger.pressure(on: partition, nowNanos: shard.nowNanos)
+        let pressure = withLedger(of: partition) { $0.pressure(on: partition, nowNanos: shard.nowNanos) }
         switch pressure {
         case .unchanged: return
         case .pause: fullPartitions.insert(partition)
@@ -280,12 +288,10 @@ extension Intake: KafkaConsumerDelegate {
         // Left over from before the end began: its next owner reads it again.
         if isClosing { return }
         let isParked = isParked(record.partition)
-        let receipt =
-            isParked
-            ? parkedLedger.receive(
+        let receipt = withLedger(isParked: isParked) { ledger in
+            ledger.receive(
                 record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
-            : ledger.receive(
-                record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
+        }
         if receipt == .settledBefore {
             shard.metrics.settledBefore.add()
             // It takes a place in the window behind an older record.
@@ -328,7 +334,7 @@ extension Intake: KafkaConsumerDelegate {
     }
 
     func kafka(_ consumer: KafkaConsumer, progressOf partition: TopicPartition) -> PartitionOffset? {
-        isParked(partition) ? parkedLedger.progress(of: partition) : ledger.progress(of: partition)
+        withLedger(of: partition) { $0.progress(of: partition) }
     }
 
     func kafka(
@@ -349,9 +355,7 @@ extension Intake: KafkaConsumerDelegate {
 
     func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset]) {
         for one in offsets {
-            if isParked(one.partition) {
-                parkedLedger.noteCommitted(one.partition, offset: one.offset, settled: one.settled)
-            } else {
+            withLedger(of: one.partition) { ledger in
                 ledger.noteCommitted(one.partition, offset: one.offset, settled: one.settled)
             }
         }
@@ -361,9 +365,7 @@ extension Intake: KafkaConsumerDelegate {
         switch event {
         case .assigned(let partitions):
             isAssigned = true
-            for partition in partitions {
-                if isParked(partition) { parkedLedger.assign(partition) } else { ledger.assign(partition) }
-            }
+            for partition in partitions { withLedger(of: partition) { $0.assign(partition) } }
             applyPauses()
             owner?.intakeDidAssign(self)
             shard.log.info(
@@ -371,7 +373,7 @@ extension Intake: KafkaConsumerDelegate {
         case .revoked(let partitions, let lost):
             revocation = nil
             for partition in partitions {
-                if isParked(partition) { parkedLedger.revoke(partition) } else { ledger.revoke(partition) }
+                withLedger(of: partition) { $0.revoke(partition) }
                 fullPartitions.remove(partition)
             }
             owner?.intakeDidAssign(self)

@@ -337,7 +337,7 @@ extension ShardContext {
     /// This very key of others is what cannot be read: it counts as absent. Everything else is tried again.
     func countsAsAbsent(_ fault: RedisFault) -> Bool {
         guard fault.isLasting else { return false }
-        writes.tell(fault, "a key of others cannot be read, and counts as absent", nowNanos: nowNanos)
+        writes.report(fault, "a key of others cannot be read, and counts as absent", nowNanos: nowNanos)
         return true
     }
 
@@ -345,7 +345,7 @@ extension ShardContext {
     /// waiting mends it.
     func countsAsBroken(_ fault: RedisFault) -> Bool {
         guard fault.isLasting else { return false }
-        writes.tell(fault, "a key of this worker's own is broken, and counts as absent", nowNanos: nowNanos)
+        writes.report(fault, "a key of this worker's own is broken, and counts as absent", nowNanos: nowNanos)
         return true
     }
 }

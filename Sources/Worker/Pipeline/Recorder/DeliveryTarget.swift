@@ -30,9 +30,7 @@ struct DeliveryTarget {
     static func writeRecord(
         of targets: [DeliveryTarget], gateway: String, app: String, event raw: [UInt8], to writer: inout JSONWriter
     ) {
-        writer.beginObject()
-        writer.member("v", 1)
-        writer.member("app", app)
+        writer.beginRecord(app: app)
         writer.member("gateway", gateway)
         writer.key("event")
         writer.raw(raw)

@@ -21,10 +21,7 @@ struct OutcomeRecord {
 
     /// Begins a record's JSON: what all records of an event have in common.
     static func begin(in writer: inout JSONWriter, app: String, eventID: String, msgID: String) {
-        writer.beginObject()
-        writer.member("v", 1)
-        writer.member("app", app)
-        writer.member("event_id", eventID)
+        writer.beginRecord(app: app, eventID: eventID)
         writer.member("msg_id", msgID)
     }
 

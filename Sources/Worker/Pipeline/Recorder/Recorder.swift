@@ -75,9 +75,7 @@ final class Recorder {
     /// A dead token left its user: the backend is told.
     func writeFeedback(_ ending: Ending, _ token: BoundToken, of job: RecipientJob) {
         var writer = JSONWriter(reservingCapacity: 320)
-        writer.beginObject()
-        writer.member("v", 1)
-        writer.member("app", job.event.app.id)
+        writer.beginRecord(app: job.event.app.id)
         writer.member("uid", job.uid)
         writer.member("device", token.device)
         writer.member("token", token.record.hex)

@@ -118,6 +118,12 @@ final class AppContext {
         return value
     }
 
+    /// The name of the credential set that one of its clients uses.
+    func credential(of apns: APNsClient) -> String? {
+        for client in clients where client.apns === apns { return client.credential }
+        return nil
+    }
+
     /// The client of that `Client.name`.
     func client(named name: String) -> Client? { clients.first { $0.name == name } }
 

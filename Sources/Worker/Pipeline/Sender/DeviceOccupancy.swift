@@ -100,9 +100,9 @@ final class DeviceOccupancy: @unchecked Sendable {
         members.withLock { $0.removeAll { $0.shard == shard } }
     }
 
-    /// Tells every shard of awaited cells that were left; the caller too hears of them by its loop, so that each has the
+    /// Notifies every shard of awaited cells that were left; the caller too hears of them by its loop, so that each has the
     /// same chance to be next.
-    func tell(_ cells: [Cell]) {
+    func notify(_ cells: [Cell]) {
         for member in members.withLock({ $0 }) {
             let didVacate = member.didVacate
             member.loop.post { didVacate(cells) }

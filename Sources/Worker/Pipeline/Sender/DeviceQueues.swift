@@ -20,7 +20,7 @@ struct DeviceQueues<Item> {
     private var blocked: [DeviceOccupancy.Cell: [UInt64]] = [:]
     /// Cells that were awaited and left, for which devices wait here.
     private var vacated: [DeviceOccupancy.Cell] = []
-    /// Cells that were left here and are awaited: all shards are to be told (`tellLeft`).
+    /// Cells that were left here and are awaited: all shards are to be told (`notifyVacated`).
     private var left: [DeviceOccupancy.Cell] = []
     /// Devices that became free and whose next push has not been given out.
     private var freed: [UInt64] = []
@@ -197,15 +197,15 @@ struct DeviceQueues<Item> {
         return left
     }
 
-    /// Tells all shards, this one too, of them.
-    mutating func tellLeft() {
-        if !left.isEmpty { occupancy?.tell(takeLeft()) }
+    /// Notifies all shards, this one too, of the awaited cells that were left since the last call.
+    mutating func notifyVacated() {
+        if !left.isEmpty { occupancy?.notify(takeLeft()) }
     }
 
     /// The shard ends: what it holds is left to the others, and nothing waits any more.
     mutating func close() {
         for (device, queue) in queues where !queue.isBlocked { leaveCell(of: device) }
-        tellLeft()
+        notifyVacated()
         queues = [:]
         blocked = [:]
         vacated = []

@@ -16,7 +16,7 @@ struct SendCheck {
     var isFinished = false
     var isAcknowledged = false
     var isRebound = false
-    var facts = Recheck()
+    var facts = SendFacts()
 
     /// What the answers mean for the push.
     enum Verdict: Equatable {

@@ -173,8 +173,8 @@ final class Sender {
         if queues.vacate(cells) { serveQueues() }
     }
 
-    /// Once per turn: tells all shards of devices that were left here and that somebody awaits.
-    func tellLeft() { queues.tellLeft() }
+    /// Once per turn: notifies all shards of devices that were left here and that somebody awaits.
+    func notifyVacated() { queues.notifyVacated() }
 
     /// Nil: whoever queued has ended meanwhile.
     private func appOfQueued(_ device: DeviceRef) -> AppContext? {
@@ -192,11 +192,12 @@ final class Sender {
         else { return }
         let index = device.device
         guard job.event.expiresAtMs > shard.nowMs else { return drop(device, .check(.stop(.expired))) }
-        if let cause = parks(job, index, token) { return drop(device, cause) }
+        let client = job.event.app.client(for: token)
+        if let cause = parks(job, index, client) { return drop(device, cause) }
         if shard.nowNanos &- job.devices[index].checkedNanos > Self.checkAfterNanos, !TestBreak.isOn(.noRecheck) {
             return check(job, index, ticket: nil)
         }
-        guard let client = job.event.app.client(for: token) else { return drop(device, .check(.stop(.noToken))) }
+        guard let client else { return drop(device, .check(.stop(.noToken))) }
         guard let push = push(for: job, index, token) else { return drop(device, .check(.stop(.payloadTooLarge))) }
         switch client.apns.send(push) {
         case .taken:
@@ -212,14 +213,14 @@ final class Sender {
         }
     }
 
-    /// Why the push is parked rather than sent; nil: it goes.
-    private func parks(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> UnsentPush.Cause? {
+    /// Why the push is parked rather than sent by its client; nil: it goes.
+    private func parks(_ job: RecipientJob, _ index: Int, _ client: AppContext.Client?) -> UnsentPush.Cause? {
         guard job.mayPark else { return nil }
         if job.devices[index].parksAtItsTurn { return .park(.behind, dueMs: shard.nowMs, client: nil) }
         if !parked.isEmpty, let dueMs = parked.dueMs(job.devices[index].queueKey, before: job) {
             return .park(.behind, dueMs: dueMs, client: nil)
         }
-        guard let client = job.event.app.client(for: token), client.heldUpNanos != nil,
+        guard let client, client.heldUpNanos != nil,
             client.apns.queued >= shard.limits.probesMax,
             client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)
         else { return nil }
@@ -330,15 +331,16 @@ struct FinishedPush {
     var tag: Tag
     var outcome: PushOutcome
     var attempts: Int
-    /// The name of the credential set that it went with.
+    /// The name of the credential set that it went with; nil: whoever sent it has ended meanwhile.
     var credential: String?
 }
 
 extension Sender: APNsClientDelegate {
     func apns(_ client: APNsClient, didFinish bits: UInt64, outcome: PushOutcome, attempts: Int) {
         guard let tag = Tag(bits) else { return }
+        let app = tag.stage == .updatePush ? work.badgeUpdate(tag.ref)?.app : work.recipient(tag.ref)?.event.app
         outcomes.append(
-            FinishedPush(tag: tag, outcome: outcome, attempts: attempts, credential: credential(of: client)))
+            FinishedPush(tag: tag, outcome: outcome, attempts: attempts, credential: app?.credential(of: client)))
         shard.requestTurn()
     }
 
@@ -377,13 +379,6 @@ extension Sender: APNsClientDelegate {
             return drop(job.deviceRef(Int(tag.index)), .check(.finishedElsewhere))
         }
         if mayTryAgain(job, Int(tag.index), ticket) { check(job, Int(tag.index), ticket: ticket) }
-    }
-
-    private func credential(of client: APNsClient) -> String? {
-        for app in apps {
-            for known in app.clients where known.apns === client { return known.credential }
-        }
-        return nil
     }
 
     /// The client logs its own news.

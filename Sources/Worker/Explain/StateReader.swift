@@ -5,21 +5,21 @@ public import Redis
 ///
 /// An actor on a loop of its own, which owns the client and its store. Bounded by the client's own limits: an answer
 /// comes, or a fault within `RedisLimits.commandTimeoutNanos`. End it with `close()`.
-public actor RedisDesk {
+public actor StateReader {
     private nonisolated let loop: Loop
     private let endpoint: RedisEndpoint
     private let limits: RedisLimits
-    private let replies = DeskReplies()
+    private let replies = StateReplies()
     private var client: RedisClient?
     private var store: StateStore?
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// A desk that `open()` connects.
+    /// One that `open()` connects.
     public init(endpoint: RedisEndpoint, limits: RedisLimits = RedisLimits()) throws(LoopFault) {
         self.endpoint = endpoint
         self.limits = limits
-        loop = try Loop(name: "redis-desk")
+        loop = try Loop(name: "state-reader")
         loop.start()
     }
 
@@ -49,7 +49,7 @@ public actor RedisDesk {
     /// What the server told of itself; nil before `open()`.
     public var server: RedisServerFacts? { client?.server }
 
-    /// Closes the connection and ends the thread. Not to be called on the desk's own loop.
+    /// Closes the connection and ends the thread. Not to be called on its own loop.
     public nonisolated func close() async {
         await closeClient()
         loop.stop()
@@ -68,8 +68,8 @@ public actor RedisDesk {
         _ count: Int, _ send: (StateStore, [UInt64]) throws(RedisFault) -> Void,
         _ read: @escaping (Int, borrowing RedisReply) -> Void
     ) async throws(RedisFault) {
-        guard let store else { throw RedisFault(.notConnected, "the desk is not open") }
-        let query = DeskQuery(count: count, read: read)
+        guard let store else { throw RedisFault(.notConnected, "the state reader is not open") }
+        let query = StateQuery(count: count, read: read)
         let tags = replies.admit(query)
         do throws(RedisFault) {
             try send(store, tags)
@@ -103,7 +103,7 @@ extension StateStore {
 }
 
 /// One question with the replies that it waits for.
-private final class DeskQuery {
+private final class StateQuery {
     private let read: (Int, borrowing RedisReply) -> Void
     private var left: Int
     private var fault: RedisFault?
@@ -132,13 +132,13 @@ private final class DeskQuery {
     }
 }
 
-/// The client's delegate: replies by tag. On the desk's loop only.
-private final class DeskReplies: RedisClientDelegate {
+/// The client's delegate: replies by tag. On the reader's loop only.
+private final class StateReplies: RedisClientDelegate {
     var onConnected: ((RedisFault?) -> Void)?
-    private var waiting: [UInt64: (query: DeskQuery, place: Int)] = [:]
+    private var waiting: [UInt64: (query: StateQuery, place: Int)] = [:]
     private var nextTag: UInt64 = 1
 
-    func admit(_ query: DeskQuery) -> [UInt64] {
+    func admit(_ query: StateQuery) -> [UInt64] {
         (0..<query.count).map { place in
             defer { nextTag &+= 1 }
             waiting[nextTag] = (query, place)

@@ -16,7 +16,7 @@ public struct TokensRestored: Sendable, Equatable {
     public init() {}
 }
 
-extension RedisDesk {
+extension StateReader {
     /// Workers that stopped since Redis lost its tokens go on without them.
     public func acceptLoss() async throws(RedisFault) {
         let nowMs = Loop.wallMs()
@@ -101,33 +101,30 @@ extension RedisDesk {
         _ tombstone: Tombstone, _ token: BoundToken, app: String, _ counts: inout TokensRestored
     ) async throws(RedisFault) {
         // The copy first: while its owner does not say so too, nothing is pushed to it.
-        let stands = try await ask { (store, tag) throws(RedisFault) in
+        let stands = try await number { (store, tag) throws(RedisFault) in
             try store.reviveToken(app: app, tombstone, tag: tag)
-        } _: {
-            $0.int64 ?? 0
         }
         guard stands == 1 else { return note(0, &counts) }
-        let owner = try await ask { (store, tag) throws(RedisFault) in
+        let owner = try await number { (store, tag) throws(RedisFault) in
             try store.reviveOwner(app: app, tombstone, token, tag: tag)
-        } _: {
-            $0.int64 ?? 0
         }
-        if owner == 1 {
-            _ = try await ask { (store, tag) throws(RedisFault) in
+        _ = try await number { (store, tag) throws(RedisFault) in
+            if owner == 1 {
                 try store.forgetTombstone(app: app, tombstone, token, tag: tag)
-            } _: {
-                $0.int64 ?? 0
-            }
-        } else {
-            _ = try await ask { (store, tag) throws(RedisFault) in
+            } else {
                 try store.dropToken(
                     app: app, uid: tombstone.uid, token: token.record.hex, upTo: token.version,
                     boundMs: token.record.boundMs, tag: tag)
-            } _: {
-                $0.int64 ?? 0
             }
         }
         note(owner, &counts)
+    }
+
+    /// One command whose reply is an integer; 0 for any other reply.
+    private func number(
+        _ send: (StateStore, UInt64) throws(RedisFault) -> Void
+    ) async throws(RedisFault) -> Int64 {
+        try await ask(send) { $0.int64 ?? 0 }
     }
 
     private func note(_ owner: Int64, _ counts: inout TokensRestored) {

@@ -1,7 +1,7 @@
-/// Step 15: what may have changed between the decision and the sending of a push.
+/// What the last check before sending finds (step 15): facts that may have changed since the decision.
 ///
 /// One rule for whoever asks: the push that goes at once, the one that waited and is looked at again, and `explain`.
-public struct Recheck: Sendable, Equatable {
+public struct SendFacts: Sendable, Equatable {
     /// A read receipt covers the message.
     public var isRead: Bool
     /// A recall of it has come.

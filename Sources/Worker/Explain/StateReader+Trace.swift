@@ -1,6 +1,6 @@
 public import Redis
 
-extension RedisDesk {
+extension StateReader {
     /// What happened to one message for a user; of a Live Activity, the event. Oldest first.
     public func trace(
         app: String, uid: String, message id: String, plan: TracePlan, nowMs: Int64

@@ -2,7 +2,7 @@ public import PushCore
 public import Redis
 
 /// What commands want to know of a user and of the server.
-extension RedisDesk {
+extension StateReader {
     /// All that `decide` asks of one recipient, leases not yet applied.
     ///
     /// - Parameter group: the group whose level counts; nil where the member scan gave the level, or there is none.

@@ -1,0 +1,157 @@
+public import Redis
+
+/// What is read and not changed: of recipients, groups, tokens and marks.
+extension StateStore {
+    /// Token version, mute and read mark of a conversation (`RecipientReplies.conversation`).
+    ///
+    /// To be sent before `readUser`: a bind that falls between the reads then shows as a newer version in the claim, not
+    /// the other way round.
+    public func readConversation(app: String, uid: String, conversation: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HMGET")
+            command.key("c:s", app, uid)
+            command.arg(word: "v")
+            command.field("m", conversation)
+            command.field("r", conversation)
+        }
+    }
+
+    /// A member's level in a group (`RecipientReplies.member`), where the member scan has not given it.
+    public func readMember(app: String, group: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HGET")
+            command.key("g", app, group)
+            command.arg(uid)
+        }
+    }
+
+    /// Settings and tokens (`RecipientReplies.user`).
+    public func readUser(app: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HGETALL")
+            command.key("c:u", app, uid)
+        }
+    }
+
+    /// Presence (`RecipientReplies.presence`).
+    public func readPresence(app: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HGETALL")
+            command.key("p", app, uid)
+        }
+    }
+
+    /// A gateway's lease: an integer epoch or null, for `LeaseCache.store`.
+    public func lease(_ gateway: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "GET")
+            command.part(word: "gw:{")
+            command.part(gateway)
+            command.part(word: "}")
+            command.end()
+        }
+    }
+
+    /// A page of a group's members (`MemberPage`); `count` is a hint.
+    public func members(app: String, group: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HSCAN")
+            command.key("g", app, group)
+            command.arg(String(cursor))
+            command.arg(word: "COUNT")
+            command.arg(max(1, count))
+        }
+    }
+
+    /// Whose a token is (`OwnerReply`); sent beside the claim, and compared before each push.
+    public func owner(app: String, token: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "GET")
+            command.key("c:o", app, token)
+        }
+    }
+
+    /// Whose several tokens are: an array of what `owner` answers, null also for a record of the wrong kind.
+    func owners(app: String, tokens: some Collection<String>, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "MGET")
+            for token in tokens { command.key("c:o", app, token) }
+        }
+    }
+
+    /// Which devices acknowledged a delivery of this message (`StateStore.devices`).
+    public func acks(app: String, uid: String, msgID: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "SMEMBERS")
+            command.key("c:k", app, uid, suffix: msgID)
+        }
+    }
+
+    /// The reply of `acks`.
+    public static func devices(_ reply: borrowing RedisReply) -> [String] {
+        var devices: [String] = []
+        reply.forEach { device in
+            if let name = CompactText.text(device.bytes, atMost: EventReader.Limit.user) { devices.append(name) }
+        }
+        return devices
+    }
+
+    /// The mark of a pair, claiming nothing (`PairMark`).
+    public func readMark(app: String, uid: String, kind: PairKind, id: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "GET")
+            command.key("c:d", app, uid, kind, suffix: id)
+        }
+    }
+
+    /// The badge, changing nothing: two commands, for `BadgeReading`.
+    public func readBadge(app: String, uid: String, baseTag: UInt64, sizeTag: UInt64) throws(RedisFault) {
+        try client.command(baseTag, reads) { command in
+            command.arg(word: "HGET")
+            command.key("c:s", app, uid)
+            command.arg(word: "b")
+        }
+        try client.command(sizeTag, reads) { command in
+            command.arg(word: "ZCARD")
+            command.key("c:l", app, uid)
+        }
+    }
+
+    /// The devices that `notePushed` named (`StateStore.devices`).
+    public func pushedDevices(app: String, uid: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "SMEMBERS")
+            command.key("c:b", app, uid)
+        }
+    }
+
+    /// When a Live Activity began (first bind or start): an integer in ms, or null.
+    public func activityStart(app: String, uid: String, activityID: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HGET")
+            command.key("c:a", app, uid)
+            command.arg(activityID)
+        }
+    }
+
+    /// A page of those who bound a Live Activity (`StateStore.activityUsers`), in the order of their bytes: none is named
+    /// twice or left out because others come or go meanwhile, nor because the server began anew.
+    ///
+    /// - Parameter last: the last uid of the page before; nil: the first page.
+    public func activityUsers(
+        app: String, activityID: String, after last: String?, count: Int, tag: UInt64
+    ) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "ZRANGEBYLEX")
+            command.key("c:v", app, activityID)
+            if let last { command.field("(", last) } else { command.arg(word: "-") }
+            command.arg(word: "+")
+            command.arg(word: "LIMIT")
+            command.arg(0)
+            command.arg(max(1, count))
+        }
+    }
+
+    /// The reply of `activityUsers`; fewer than were asked for: it is the last page.
+    public static func activityUsers(_ reply: borrowing RedisReply) -> [String] { devices(reply) }
+}
