@@ -1,5 +1,5 @@
-import Console
 import JSON
+import Recording
 import Testing
 
 /// A recording gives back what was recorded, byte for byte.
