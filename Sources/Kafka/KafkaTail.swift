@@ -15,6 +15,8 @@ public final class KafkaTail {
         // Never joined and never committed to, but the library wants a name.
         if own.group.isEmpty { own.group = "carillon-reader" }
         own.offsetReset = .earliest
+        // A question for the ends waits behind a fetch that waits for records.
+        own.options["fetch.wait.max.ms"] = "50"
         let handle = try ClientHandle(own, role: .consumer) { _ in }
         self.handle = handle
         self.topic = topic

@@ -71,12 +71,19 @@ public struct ReplayPage {
             + tiles.map { "<li><b>\($0.1)</b><span>\(Self.escape($0.0))</span></li>" }.joined() + "</ul>"
     }
 
-    /// Per second, between two looks.
+    /// Per second, over as long as passes between some commits of a group: it settles by the second.
+    private static let windowSeconds = 3.0
+
     private var flow: String {
         let samples = report.samples
         guard samples.count > 1 else { return "" }
         func rates(_ value: (ReplayReport.Sample) -> Int) -> [(Double, Double)] {
-            zip(samples, samples.dropFirst()).map { before, after in
+            var first = 0
+            return samples.indices.dropFirst().map { index in
+                while first + 1 < index, samples[index].seconds - samples[first + 1].seconds >= Self.windowSeconds {
+                    first += 1
+                }
+                let (before, after) = (samples[first], samples[index])
                 let seconds = max(after.seconds - before.seconds, 1e-3)
                 return (after.seconds, Double(max(0, value(after) - value(before))) / seconds)
             }

@@ -125,6 +125,25 @@ struct ReplayTests {
         }
     }
 
+    /// A worker that forgets results, and one that forgets what it has done.
+    @Test(arguments: [("drop-result", "lost", 1), ("no-dedup", "duplicates", 2)])
+    func whatAWorkerLosesOrDoublesIsFound(defect: String, found: String, times: Int) async throws {
+        let stage = try await Stage()
+        let worker = try await WorkerRun(stage, defect: defect)
+        let users = (0..<4).map { "w\($0)" }
+        let binds = users.flatMap { Line.bind($0).text.utf8 + [0x0A] }
+        let state = try stage.world.folder.write(binds, to: "state.ndjson")
+        let (bound, _) = try await Self.replay(stage.world, ["--in", state])
+        let once = (0..<128).flatMap { Line.message("w-\($0)", to: [users[$0 % 4]]).text.utf8 + [0x0A] }
+        let events = try stage.world.folder.write((0..<times).flatMap { _ in once }, to: "events.ndjson")
+        let (code, report) = try await Self.replay(stage.world, ["--in", events])
+        #expect(bound == 0 && code == 1, "\(String(decoding: report.bytes, as: UTF8.self))")
+        let worse = report["worker"]?["recipients"]?[found]?.int ?? report["worker"]?[found]?.int ?? 0
+        #expect(worse > 0 && report["well"]?.bool == false, "\(String(decoding: report.bytes, as: UTF8.self))")
+        await worker.kill()
+        await stage.close()
+    }
+
     /// The report then tells of what was done.
     @Test func ctrlCEndsItWithTheReport() async throws {
         let world = try await LocalCluster()
