@@ -87,6 +87,16 @@ public struct RecordLine: Equatable, Sendable {
         return headers
     }
 
+    /// Whether a line looks like a recording's and cannot be read as one: as an event it would only be a bad one.
+    public static func isBroken(_ line: [UInt8], _ parser: JSONParser) -> Bool {
+        let parsed = parser.parse(line) { (root) throws(Never) in
+            root.isObject && root["kind"] == nil && (root["value"] != nil || root["value_hex"] != nil)
+                && RecordLine(root) == nil
+        }
+        guard case .read(let isBroken) = parsed else { return false }
+        return isBroken
+    }
+
     /// The record's own bytes, whether the line is a recording's or the record itself.
     public static func value(in line: [UInt8]) -> [UInt8] {
         guard let record = RecordLine(line, JSONParser(maxBytes: bytesMax)) else { return line }

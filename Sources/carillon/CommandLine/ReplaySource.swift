@@ -17,6 +17,8 @@ final class ReplaySource {
         var sentMs: Int64?
         /// `server_seq` and `up_to_seq`, as far as there are any.
         var seqs: [Int64] = []
+        /// The line looks like a recording's and cannot be read as one.
+        var isBroken = false
         /// It was refused by a worker once, and recorded where such records go.
         var isDeadLetter = false
     }
@@ -45,6 +47,7 @@ final class ReplaySource {
         let recorded = RecordLine(line, parser)
         let value = recorded == nil ? line : recorded?.value
         var record = Record(key: recorded?.key, value: value, atMs: recorded?.timestampMs)
+        record.isBroken = recorded == nil && RecordLine.isBroken(line, parser)
         var home = topics.events
         let facts = parser.parse(value ?? []) { (root) throws(Never) in Self.facts(root) }
         if case .read(let facts) = facts {

@@ -29,6 +29,10 @@ struct ReplaySurvey {
         while !stop.isSet, let line = try reader.next() {
             count += 1
             let record = source.read(line)
+            if record.isBroken {
+                throw ReplayFault(
+                    message: "\(path): line \(reader.number) is no record: its value, key or headers have another form")
+            }
             if record.isDeadLetter, !source.hasChosenTopic {
                 throw ReplayFault(
                     message: "\(path): line \(reader.number) is a dead letter; say with --topic where it shall go "

@@ -19,7 +19,9 @@ final class WorkerRun: Sendable {
         let configuration = try world.writeConfiguration()
         let logFile = world.folder.file("run-\(UInt64.random(in: 0 ... .max)).log")
         // Its log goes to a file: nobody reads the pipe of a child that lives for minutes.
-        let script = #"exec 2>"$2"; echo begun; CARILLON_TEST_BREAK="$3" CARILLON__LOG__LEVEL=info exec "$0" run --config "$1""#
+        let script =
+            #"exec 2>"$2"; echo begun; export CARILLON_TEST_BREAK="$3" CARILLON__LOG__LEVEL=info; "#
+            + #"exec "$0" run --config "$1""#
         let words = ["-c", script, CommandRun.binary.path, configuration, logFile, defect]
         let process = try await offPool { try ServerProcess("sh", words, readyLine: "begun") }
         var port: UInt16?
