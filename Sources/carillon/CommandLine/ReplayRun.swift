@@ -29,7 +29,8 @@ final class ReplayRun {
     private let producers: ReplayProducers
     /// Nil: nothing is watched.
     private let watch: ReplayWatch?
-    private let startedNanos = Loop.monotonicNanos()
+    /// When the writing began: what came before it counts for no record's time.
+    private var startedNanos = Loop.monotonicNanos()
     private let tag: String
     private(set) var report: ReplayReport
     private var bar: ProgressBar
@@ -82,6 +83,7 @@ final class ReplayRun {
     // MARK: Writing
 
     func play() throws -> ReplayReport {
+        startedNanos = Loop.monotonicNanos()
         var pass = 0
         var index = 0
         repeat {

@@ -125,6 +125,26 @@ struct ReplayTests {
         }
     }
 
+    /// The first record is due when the writing begins, however long the look at the file and the brokers took.
+    @Test func recordsAreWrittenAsFarApartAsTheirPaceSays() async throws {
+        let world = try await LocalCluster()
+        let path = try world.writeConfiguration()
+        let lines = (0..<11).flatMap { Line.message("p-\($0)", to: ["p"]).text.utf8 + [0x0A] }
+        let input = try world.folder.write(lines, to: "in.ndjson")
+        let replay = ["replay", "--config", path, "--in", input, "--topic", "sms", "--rate", "20"]
+        let run = try await offPool { try CommandRun(words: replay) }
+        #expect(run.code == 0 && run.output.contains("no worker reads these topics"), "\(run.errors)")
+        let out = world.folder.file("out.ndjson")
+        let record = try await offPool {
+            try CommandRun("record", "--config", path, "--topic", "sms", "--until-end", "--out", out)
+        }
+        #expect(record.code == 0, "\(record.errors)")
+        let times = try RecordTests.lines(out).compactMap(\.timestampMs)
+        // Ten steps of 50 ms, and a millisecond of rounding.
+        #expect(times.count == 11 && (times.last ?? 0) - (times.first ?? 0) >= 499)
+        await world.close()
+    }
+
     /// A worker that forgets results, and one that forgets what it has done.
     @Test(arguments: [("drop-result", "lost", 1), ("no-dedup", "duplicates", 2)])
     func whatAWorkerLosesOrDoublesIsFound(defect: String, found: String, times: Int) async throws {
