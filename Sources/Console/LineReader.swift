@@ -4,7 +4,7 @@ internal import Zstd
 /// Reads a file line by line, whatever its size, plain or as `zstd` compressed it; `-` is standard input. One thread's.
 public final class LineReader {
     /// Bytes of the longest line that is read.
-    public static let bytesMax = 32 << 20
+    public static let bytesMax = 16 << 20
     private static let readSize = 1 << 16
 
     private let path: String

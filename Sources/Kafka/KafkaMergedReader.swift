@@ -25,6 +25,8 @@ public final class KafkaMergedReader {
         let queue: OpaquePointer
         /// Its next record, still the library's; nil: see the merge.
         var head: UnsafeMutablePointer<rd_kafka_message_t>?
+        /// It was read to its present end, and nothing came since.
+        var isAtEnd = false
         /// What came by the common queue before this lane had its own: older than anything in `queue`.
         var early: [UnsafeMutablePointer<rd_kafka_message_t>] = []
 
@@ -81,8 +83,9 @@ public final class KafkaMergedReader {
     }
 
     /// Hands each record to `visit` with its topic (its `partition.topic` is the place in `topics`), until the end, `.stop`,
-    /// or `silenceMs` without one while some are awaited.
+    /// or `silenceMs` without one while some are awaited; without an end these are awaited as long as it takes.
     ///
+    /// Partitions of which nothing came for `silenceMs`, though they are not at their end, hold up the others no longer.
     /// What is written while it reads comes as it is written. `isStopped` is asked between records and while none comes.
     public func read(
         silenceMs: Int = 10_000, isStopped: () -> Bool = { false },
@@ -105,9 +108,12 @@ public final class KafkaMergedReader {
                 let record = KafkaRecord(head, partition: TopicPartition(topic: lane.topic, partition: lane.partition))
                 if try visit(topics[lane.topic], record) == .stop { return .stopped }
             case .wait:
-                let isAwaited = merge.lanes.contains(.awaited)
-                if !isAwaited { deadline = monotonicMs() + silenceMs }
-                if monotonicMs() >= deadline { return .timedOut }
+                if !isAwaiting { deadline = monotonicMs() + silenceMs }
+                if monotonicMs() >= deadline {
+                    if !passOver(), end != .never { return .timedOut }
+                    deadline = monotonicMs() + silenceMs
+                    continue
+                }
                 handle.wake.wait(milliseconds: 100)
                 handle.wake.drain()
             }
@@ -116,13 +122,28 @@ public final class KafkaMergedReader {
 
     // MARK: Lanes
 
+    /// More stands in some partition than came.
+    private var isAwaiting: Bool {
+        zip(lanes, merge.lanes).contains { lane, state in
+            !lane.isAtEnd && (state == .awaited || state == .idle)
+        }
+    }
+
+    /// Lets those go on that show a record; false: none does.
+    private func passOver() -> Bool {
+        let isAnyHere = merge.lanes.contains { if case .head = $0 { true } else { false } }
+        guard isAnyHere else { return false }
+        for index in merge.lanes.indices where merge.lanes[index] == .awaited { merge.lanes[index] = .idle }
+        return true
+    }
+
     /// Takes what came for the lanes that show no record.
     private func refill() throws(KafkaFault) {
         try takeCommon()
         for index in lanes.indices {
             while merge.lanes[index] == .awaited || merge.lanes[index] == .idle {
                 guard let message = lanes[index].next() else {
-                    if merge.lanes[index] == .idle, isOver { finish(index) }
+                    if lanes[index].isAtEnd, merge.lanes[index] == .idle, isOver { finish(index) }
                     break
                 }
                 try take(message, index)
@@ -160,11 +181,13 @@ public final class KafkaMergedReader {
                 finish(index)
             } else {
                 lanes[index].head = message
+                lanes[index].isAtEnd = false
                 // One without a time has no place among the others: it goes first.
                 merge.lanes[index] = .head(timeMs ?? .min)
             }
         case RD_KAFKA_RESP_ERR__PARTITION_EOF:
             rd_kafka_message_destroy(message)
+            lanes[index].isAtEnd = true
             if isOver { finish(index) } else { merge.lanes[index] = .idle }
         default:
             let code = message.pointee.err

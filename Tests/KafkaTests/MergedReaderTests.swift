@@ -76,6 +76,29 @@ import Testing
         }
     }
 
+    /// A broker that is away holds up its own partitions, and is told of.
+    @Test func aPartitionThatCannotBeReadHoldsUpNoOther() async throws {
+        let (seen, outcome) = try await offPool { () throws -> ([Int32], KafkaTopicReader.Outcome) in
+            let broker = try MockBroker(brokers: 2)
+            try broker.createTopic("a", partitions: 2)
+            for partition in 0..<2 { try broker.setLeader(topic: "a", partition: partition, broker: partition + 1) }
+            let settings = KafkaConfiguration(brokers: broker.bootstrap, options: ["fetch.wait.max.ms": "10"])
+            let writer = try KafkaTopicWriter(settings, topic: "a")
+            for index in 0..<10 as Range<Int32> {
+                _ = [UInt8(1)].withUnsafeBytes { writer.write(key: nil, value: $0, partition: index % 2) }
+            }
+            _ = writer.finish()
+            try broker.setDown(broker: 2)
+            var seen: [Int32] = []
+            let outcome = try KafkaMergedReader(settings, topics: ["a"]).read(silenceMs: 1500) { _, record in
+                seen.append(record.partition.partition)
+                return .goOn
+            }
+            return (seen, outcome)
+        }
+        #expect(seen == [0, 0, 0, 0, 0] && outcome == .timedOut)
+    }
+
     @Test func aReaderStopsWhereItIsTold() async throws {
         let (count, idle) = try await offPool { () throws -> (Int, KafkaTopicReader.Outcome) in
             let broker = try MockBroker()

@@ -50,6 +50,11 @@ import Testing
                 #"{"uid":"bob","title":"Hi","body":"Yo","reason":"no_token"}"#,
                 #"{"uid":"bob","title":"Xx","body":"Xx","reason":"no_token"}"#
             ),
+            // Deliveries, and an event within.
+            (
+                #"{"v":1,"app":"im","gateway":"g","event":{"push":{"content":"Hi"}},"to":[{"uid":"bob","alert":true,"pid":"p-1"}]}"#,
+                #"{"v":1,"app":"im","gateway":"g","event":{"push":{"content":"Xx"}},"to":[{"uid":"bob","alert":true,"pid":"p-1"}]}"#
+            ),
             // What is no JSON is one text.
             (#"{"kind":"message","push":{"content":"Hi"}"#, #"{"xxxx":"xxxxxxx","xxxx":{"xxxxxxx":"Xx"}"#),
             (#""Hi""#, #""Xx""#), ("[1,\"a\"]", "[1,\"x\"]"), ("", ""),

@@ -41,14 +41,14 @@ public struct ReplayPage {
         .tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(9rem,1fr));gap:.6rem;padding:0;list-style:none}
         .tiles li{background:var(--tile);border-radius:.4rem;padding:.6rem .8rem}
         .tiles b{display:block;font-size:1.3rem;font-variant-numeric:tabular-nums}.tiles span,figcaption,.note{color:var(--dim)}
-        figure{margin:0}svg{width:100%;height:auto;display:block}svg text{fill:var(--dim);font:11px system-ui,sans-serif}
+        figure{margin:0;overflow-x:auto}svg{width:100%;min-width:34rem;height:auto;display:block}svg text{fill:var(--dim);font:11px system-ui,sans-serif}
         .grid{stroke:var(--line);stroke-width:1}.l{fill:none;stroke-width:2}
         .one{stroke:var(--one)}.two{stroke:var(--two)}.three{stroke:var(--three)}
         .f-one{fill:var(--one)}.f-two{fill:var(--two)}.f-three{fill:var(--three)}
-        .scroll{overflow-x:auto}table{border-collapse:collapse;min-width:24rem}
+        .scroll{overflow-x:auto}table{border-collapse:collapse;min-width:min(24rem,100%)}
         th,td{text-align:right;padding:.25rem .8rem .25rem 0;border-bottom:1px solid var(--line);\
         font-variant-numeric:tabular-nums}
-        th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere}
+        th:first-child,td:first-child{text-align:left;min-width:9rem;overflow-wrap:break-word}
         .key i{display:inline-block;width:.9rem;height:.2rem;margin:0 .35rem .2rem .8rem}
         """
 

@@ -84,6 +84,7 @@ final class ReplayRun {
 
     func play() throws -> ReplayReport {
         startedNanos = Loop.monotonicNanos()
+        sample(force: true)
         var pass = 0
         var index = 0
         repeat {

@@ -122,9 +122,7 @@ struct RecordCommand: Command {
         let file = try OutputFile(path: out, isCompressed: isCompressed)
         var bar = ProgressBar("recording", total: nil)
         let writer = RecordLineWriter()
-        let outcome = try reader.read(
-            silenceMs: end == .never ? .max : 10_000, isStopped: { stop.isSet }
-        ) { topic, record in
+        let outcome = try reader.read(isStopped: { stop.isSet }) { topic, record in
             var line = RecordLine(
                 topic: topic, key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
                 timestampMs: record.timestampMs, headers: record.headerList)
