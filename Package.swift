@@ -27,7 +27,7 @@ func system(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
 let isFuzzing = Context.environment["CARILLON_FUZZ"] != nil
 let fuzzed: [Target.Dependency] = [
     "APNs", "HTTP2", "EventLoop", "Redis", "JSON", "Payload", "Worker", "PushCore", "Crypto", "Telemetry",
-    "Processes", "APNsProtocol", "Console", "Digits", "Kafka", "Simulator",
+    "Processes", "APNsProtocol", "Console", "Digits", "Kafka", "Simulator", "Recording",
 ]
 let fuzzTarget: Target =
     isFuzzing
@@ -53,6 +53,7 @@ let package = Package(
         .systemLibrary(name: "CSimdjsonLibrary", providers: [.apt(["libsimdjson-dev"])]),
         system("CLibevent", "libevent_openssl", "libevent-dev"),
         system("CYaml", "yaml-0.1", "libyaml-dev"),
+        system("CZstd", "libzstd", "libzstd-dev"),
         // C++ imports no module map, so the library is named here.
         .target(
             name: "CSimdjson", dependencies: ["CSimdjsonLibrary"], linkerSettings: [.linkedLibrary("simdjson")]),
@@ -68,10 +69,14 @@ let package = Package(
         module("Telemetry", ["Digits"]),
         module("JSON", ["CSimdjson", "Digits"]),
         module("YAML", ["CYaml"]),
+        module("Zstd", ["CZstd"]),
         module("EventLoop", ["CLibevent", "COpenSSL", "Digits", "Telemetry"]),
         module("Kafka", ["CRdkafka", "Digits", "Telemetry"]),
         module("Redis", ["CHiredis", "COpenSSL", "Digits", "EventLoop", "Telemetry"]),
         module("HTTP2", ["CNghttp2"]),
+
+        // Recordings of topics: their lines, what is scrubbed of them, how they are replayed and judged.
+        module("Recording", ["JSON", "Digits", "Crypto", "PushCore", "Telemetry"]),
 
         // What the product is.
         module("APNs", ["APNsProtocol", "HTTP2", "Digits", "EventLoop", "Telemetry", "Crypto"]),
@@ -88,9 +93,10 @@ let package = Package(
         module("LocalServers", ["Processes", "Worker", "Simulator", "Kafka", "EventLoop", "Telemetry"]),
 
         // The executable: the commands, and what several of them share.
-        module("Console", ["Processes", "EventLoop", "JSON", "Digits", "Telemetry"]),
+        module("Console", ["Processes", "EventLoop", "Telemetry", "Zstd"]),
         module(
-            "Demo", ["Console", "LocalServers", "Processes", "Worker", "Simulator", "EventLoop", "JSON"]),
+            "Demo",
+            ["Console", "LocalServers", "Processes", "Recording", "Worker", "Simulator", "EventLoop", "JSON"]),
         module(
             "Bench",
             [
@@ -101,7 +107,7 @@ let package = Package(
             name: "carillon",
             dependencies: [
                 "Bench", "Demo", "Console", "Processes", "Worker", "Simulator", "Kafka", "EventLoop", "JSON", "Crypto",
-                "Telemetry", "APNs", "Redis", "PushCore", "Digits",
+                "Telemetry", "APNs", "Redis", "PushCore", "Digits", "Recording", "Zstd",
             ],
             swiftSettings: strict),
 
@@ -133,13 +139,14 @@ let package = Package(
                 "Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML",
                 "APNs", "Console",
             ]),
-        tests("Console", ["Console", "JSON"]),
+        tests("Console", ["Console", "Processes", "Zstd"]),
+        tests("Recording", ["Recording", "JSON", "PushCore"]),
         tests("Bench", ["Bench", "Console", "JSON", "Processes"]),
         tests(
             "EndToEnd",
             [
                 "Demo", "LocalServers", "Processes", "Worker", "Simulator", "Kafka", "Redis", "APNs", "JSON",
-                "EventLoop", "Telemetry", "Crypto", "Digits",
+                "EventLoop", "Telemetry", "Crypto", "Digits", "Console", "Recording",
             ]),
         fuzzTarget,
     ],

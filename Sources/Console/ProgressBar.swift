@@ -8,6 +8,8 @@ public struct ProgressBar {
     private let startedNanos: UInt64
     private var drawnNanos: UInt64 = 0
     public private(set) var done = 0
+    /// A few words behind the numbers; empty: none.
+    public var note = ""
 
     private static let width = 28
     private static let intervalNanos: UInt64 = 100_000_000
@@ -40,13 +42,14 @@ public struct ProgressBar {
 
     private var text: String {
         let pace = "\(Self.number(rate))/s"
-        guard let total, total > 0 else { return "\(label)  \(done) records  \(pace)" }
+        let end = note.isEmpty ? "" : "  \(note)"
+        guard let total, total > 0 else { return "\(label)  \(done) records  \(pace)\(end)" }
         let share = min(1, Double(done) / Double(total))
         let filled = Int(share * Double(Self.width))
         let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: Self.width - filled)
         let left = rate > 0 ? Double(total - done) / rate : 0
         return "\(label)  \(bar) \(Int(share * 100)) %  \(done)/\(total)  \(pace)  "
-            + "\(Self.clock(left)) left"
+            + "\(Self.clock(left)) left\(end)"
     }
 
     /// A rate without needless digits.

@@ -13,6 +13,9 @@ public final class StopFlag: Sendable {
 
     public var isSet: Bool { flag.load(ordering: .acquiring) }
 
+    /// Waits for something that is looked at again and again.
+    public static func pause(milliseconds: UInt32) { usleep(min(milliseconds, 900) * 1000) }
+
     /// Sleeps until `nanos` of the monotonic clock, or until the flag is set.
     public func sleep(until nanos: UInt64) {
         while !isSet {

@@ -3,6 +3,7 @@ import EventLoop
 public import JSON
 public import LocalServers
 import Processes
+import Recording
 public import Simulator
 public import Worker
 

@@ -18,7 +18,7 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
     }
 
     /// The producer's bounded queue stayed full.
-    static var queueFull: KafkaError { KafkaError(RD_KAFKA_RESP_ERR__QUEUE_FULL) }
+    public static var queueFull: KafkaError { KafkaError(RD_KAFKA_RESP_ERR__QUEUE_FULL) }
 
     /// The stable name of the code, fit for a metric label: a closed set, e.g. `_QUEUE_FULL`.
     public var name: String { Self.name(of: code) }

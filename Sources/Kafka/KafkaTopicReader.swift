@@ -2,7 +2,7 @@ import CRdkafka
 
 /// Reads one topic from a point to its present end, without a group: nothing is committed, nobody is disturbed.
 ///
-/// For commands such as `record`; blocks its thread, so never on a loop. Not Sendable.
+/// For commands and tests; blocks its thread, so never on a loop. Not Sendable.
 public final class KafkaTopicReader {
     /// Where to begin, in all partitions alike.
     public enum Start: Equatable, Sendable {
@@ -102,30 +102,41 @@ public final class KafkaTopicReader {
     }
 
     private func assign(timeoutMs: Int) throws(KafkaFault) {
-        let beginning = Int64(RD_KAFKA_OFFSET_BEGINNING)
         guard let list = rd_kafka_topic_partition_list_new(Int32(partitions.count)) else {
             throw .creation("out of memory")
         }
         defer { rd_kafka_topic_partition_list_destroy(list) }
         for partition in partitions {
             let item = rd_kafka_topic_partition_list_add(list, topic, partition)
-            switch start {
-            case .earliest: item?.pointee.offset = beginning
-            case .offset(let offset): item?.pointee.offset = max(0, offset)
-            case .timeMs(let time): item?.pointee.offset = max(0, time)
-            }
+            item?.pointee.offset = start.firstOffset
         }
-        if case .timeMs = start {
-            let code = rd_kafka_offsets_for_times(handle.raw, list, Int32(clamping: timeoutMs))
-            for index in 0..<Int(list.pointee.cnt) {
-                let item = list.pointee.elems + index
-                let known = code == RD_KAFKA_RESP_ERR_NO_ERROR && item.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR
-                // Negative is "no such record" or a broker without the index; reading on from the start is slower
-                // but right in both cases.
-                if !known || item.pointee.offset < 0 { item.pointee.offset = beginning }
-            }
-        }
+        if case .timeMs = start { Self.resolveTimes(list, handle, timeoutMs: timeoutMs) }
         let code = rd_kafka_assign(handle.raw, list)
         if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw .call(doing: "assigning \(topic)", KafkaError(code)) }
+    }
+
+    /// Puts offsets in the place of a list's times; blocks up to `timeoutMs`.
+    static func resolveTimes(
+        _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>, _ handle: ClientHandle, timeoutMs: Int
+    ) {
+        let code = rd_kafka_offsets_for_times(handle.raw, list, Int32(clamping: timeoutMs))
+        for index in 0..<Int(list.pointee.cnt) {
+            let item = list.pointee.elems + index
+            let known = code == RD_KAFKA_RESP_ERR_NO_ERROR && item.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR
+            // Negative is "no such record" or a broker without the index; reading on from the start is slower but right in
+            // both cases.
+            if !known || item.pointee.offset < 0 { item.pointee.offset = Int64(RD_KAFKA_OFFSET_BEGINNING) }
+        }
+    }
+}
+
+extension KafkaTopicReader.Start {
+    /// Where fetching begins; of a time, what is asked in its place.
+    var firstOffset: Int64 {
+        switch self {
+        case .earliest: Int64(RD_KAFKA_OFFSET_BEGINNING)
+        case .offset(let offset): max(0, offset)
+        case .timeMs(let time): max(0, time)
+        }
     }
 }

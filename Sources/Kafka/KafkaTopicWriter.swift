@@ -1,6 +1,6 @@
 /// Writes to one topic from a command: waits where the queue is full, counts what failed.
 ///
-/// For `replay` and generators; blocks its thread, so never on a loop. Not Sendable.
+/// For generators; blocks its thread, so never on a loop. Not Sendable.
 public final class KafkaTopicWriter {
     /// Records the broker confirmed.
     public private(set) var written: UInt64 = 0

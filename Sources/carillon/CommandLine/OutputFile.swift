@@ -1,14 +1,22 @@
 import Console
 import Glibc
+import Zstd
 
-/// A file that is written from start to end, readable by its owner only; `-` is standard output.
+/// A file that is written from start to end, readable by its owner only, plain or compressed; `-` is standard output.
 final class OutputFile {
     private let path: String
     private var fd: Int32
     private var buffer: [UInt8] = []
+    /// Nil: what is written stands there as it is.
+    private let compressor: ZstdCompressor?
 
-    init(path: String) throws(FileFault) {
+    init(path: String, isCompressed: Bool = false) throws(FileFault) {
         self.path = path
+        do throws(ZstdFault) {
+            compressor = isCompressed ? try ZstdCompressor() : nil
+        } catch {
+            throw FileFault("\(path): zstd: \(error)")
+        }
         fd = path == "-" ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         if fd < 0 { throw FileFault("\(path): \(String(cString: strerror(errno)))") }
     }
@@ -23,18 +31,33 @@ final class OutputFile {
     /// Writes what is left; a full disk is told here or before.
     func close() throws(FileFault) {
         try flush()
+        if let compressor { try put(packed { () throws(ZstdFault) in try compressor.finish() }) }
         Glibc.close(fd)
         fd = -1
     }
 
     private func flush() throws(FileFault) {
-        var rest = buffer[...]
+        let bytes = buffer
+        buffer.removeAll(keepingCapacity: true)
+        guard let compressor else { return try put(bytes) }
+        try put(packed { () throws(ZstdFault) in try compressor.compress(bytes) })
+    }
+
+    private func packed(_ body: () throws(ZstdFault) -> [UInt8]) throws(FileFault) -> [UInt8] {
+        do throws(ZstdFault) {
+            return try body()
+        } catch {
+            throw FileFault("\(path): zstd: \(error)")
+        }
+    }
+
+    private func put(_ bytes: [UInt8]) throws(FileFault) {
+        var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(fd, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { throw FileFault("\(path): \(String(cString: strerror(errno)))") }
             rest = rest.dropFirst(count)
         }
-        buffer.removeAll(keepingCapacity: true)
     }
 }

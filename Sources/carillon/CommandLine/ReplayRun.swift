@@ -1,125 +1,263 @@
 import Console
+import EventLoop
 import JSON
 import Kafka
+import Recording
 import Worker
 
-/// A line that cannot be replayed, or a topic that is not there.
-struct ReplayFault: Error {
-    var message: String
-}
-
-/// A first look at the file: how much there is, and its newest time.
-struct ReplaySurvey {
-    private(set) var count = 0
-    private(set) var newestMs: Int64?
-
-    init(path: String, stop: StopFlag) throws(LineReader.Fault) {
-        let reader = try LineReader(path: path)
-        let parser = JSONParser(maxBytes: RecordLine.bytesMax)
-        while !stop.isSet, let line = reader.next() {
-            count += 1
-            let value = RecordLine(line, parser).map { $0.value ?? [] } ?? line
-            let parsed = parser.parse(value) { (root) throws(Never) in root["sent_ms"]?.int }
-            if case .read(let sentMs?) = parsed { newestMs = max(newestMs ?? .min, sentMs) }
-        }
-    }
-}
-
-/// Reads lines as records and writes each to its topic.
+/// Plays a file into topics: at its pace, as often as wanted, and watches what becomes of it.
 final class ReplayRun {
-    /// A record with its place in time.
-    struct Record {
-        var topic: String
-        var key: [UInt8]?
-        var value: [UInt8]?
-        /// When it was recorded or sent; nil: unknown.
-        var atMs: Int64?
+    struct Settings {
+        var input: String
+        var topic: String?
+        var pace = ReplayPace(.unbounded)
+        var durationSeconds: Double?
+        var loops = false
+        var shiftsTimes = false
+        var freshIDs = false
+        var producers = 1
+        /// How long the worker may make no progress after the last record.
+        var waitSeconds = 10.0
     }
 
-    private let client: KafkaConfiguration
-    private let known: Set<String>
-    private let topics: Configuration.Topics
-    private let topic: String?
-    private let shift: TimeShift?
-    private let parser = JSONParser(maxBytes: RecordLine.bytesMax)
-    private var writers: [String: KafkaTopicWriter] = [:]
-    private var refused: [String: Int] = [:]
+    private let settings: Settings
+    private let configuration: Configuration
+    private let stop: StopFlag
+    private let source: ReplaySource
+    private let survey: ReplaySurvey
+    private let events: ReplayEvents
+    private let producers: ReplayProducers
+    /// Nil: nothing is watched.
+    private let watch: ReplayWatch?
+    /// When the writing began: what came before it counts for no record's time.
+    private var startedNanos = Loop.monotonicNanos()
+    private let tag: String
+    private(set) var report: ReplayReport
+    private var bar: ProgressBar
+    private var sampledNanos: UInt64 = 0
+    private var polledNanos: UInt64 = 0
+    private static let sampleNanos: UInt64 = 500_000_000
+    private static let pollNanos: UInt64 = 20_000_000
 
     /// Asks the cluster which topics there are, so that a wrong name is told before anything is written.
-    init(_ configuration: Configuration, topic: String?, shift: TimeShift?) throws {
-        client = configuration.kafka.client(id: "carillon-replay")
-        known = Set(try ClusterMetadata.fetch(client, timeoutMs: 10_000).topics.map(\.name))
-        topics = configuration.kafka.topics
-        self.topic = topic
-        self.shift = shift
-        if let topic { _ = try writer(topic) }
+    init(_ settings: Settings, _ configuration: Configuration, stop: StopFlag) throws {
+        self.settings = settings
+        self.configuration = configuration
+        self.stop = stop
+        let topics = configuration.kafka.topics
+        source = ReplaySource(topics, topic: settings.topic)
+        survey = try ReplaySurvey(source, path: settings.input, stop: stop)
+        guard survey.count > 0 else { throw ReplayFault(message: "\(settings.input) holds no record") }
+        if settings.shiftsTimes, survey.newestMs == nil {
+            throw ReplayFault(message: "no record has a sent_ms that could be moved")
+        }
+        let client = configuration.kafka.client(id: "carillon-replay")
+        let known = Set(try ClusterMetadata.fetch(client, timeoutMs: 10_000).topics.map(\.name))
+        for (topic, line) in survey.topics.sorted(by: { $0.value < $1.value }) where !known.contains(topic) {
+            throw ReplayFault(
+                message: "line \(line): topic \(topic) does not exist: create it, or choose another with --topic")
+        }
+        events = ReplayEvents(configuration)
+        report = ReplayReport(file: settings.input, startedMs: Loop.wallMs())
+        let inputs = Set(survey.topics.keys).intersection([topics.events, topics.userState])
+        (watch, report.unwatched) = Self.watch(configuration, inputs, known, settings)
+        producers = try ReplayProducers(client, count: settings.producers, topics: survey.topics.keys.sorted())
+        tag = String(UInt32.random(in: 0 ... .max), radix: 36)
+        bar = ProgressBar("replaying", total: settings.loops ? nil : survey.count)
     }
 
-    func read(_ line: [UInt8]) -> Record {
-        let recorded = RecordLine(line, parser)
-        let value = recorded == nil ? line : recorded?.value
-        var record = Record(topic: "", key: recorded?.key, value: value, atMs: recorded?.timestampMs)
-        var home = topics.events
-        let facts = parser.parse(value ?? []) { (root) throws(Never) in
-            (
-                kind: root["kind"]?.string, uid: root["uid"]?.string, conversation: root["conv"]?["id"]?.string,
-                sentMs: root["sent_ms"]?.int
-            )
-        }
-        if case .read(let facts) = facts {
-            if let kind = facts.kind, !["message", "revoke", "live_activity"].contains(kind) {
-                home = topics.userState
-            }
-            if recorded == nil { record.key = (facts.conversation ?? facts.uid).map { Array($0.utf8) } }
-            record.atMs = record.atMs ?? facts.sentMs
-        }
-        record.topic = topic ?? recorded?.topic ?? home
-        if let shift, let value { record.value = shift.apply(to: value) }
-        return record
-    }
-
-    func write(_ record: Record, line: Int) throws {
-        let writer: KafkaTopicWriter
+    private static func watch(
+        _ configuration: Configuration, _ inputs: Set<String>, _ known: Set<String>, _ settings: Settings
+    ) -> (ReplayWatch?, String) {
+        if settings.waitSeconds == 0 { return (nil, "the worker was not waited for") }
+        if inputs.isEmpty { return (nil, "no worker reads these topics") }
+        let results = configuration.kafka.topics.results
+        guard known.contains(results) else { return (nil, "there is no topic \(results)") }
         do {
-            writer = try self.writer(record.topic)
-        } catch let fault as ReplayFault {
-            throw ReplayFault(message: "line \(line): \(fault.message)")
+            return (try ReplayWatch(configuration, inputs: inputs), "")
+        } catch {
+            return (nil, "\(results) could not be read: \(error)")
         }
-        let error = Self.with(record.key) { key in
-            Self.with(record.value) { value in writer.write(key: key, value: value) }
-        }
-        if let error { refused[error.name, default: 0] += 1 }
     }
 
-    /// Waits for the brokers' word on everything.
-    func finish() -> Bool {
-        var isDone = true
-        for writer in writers.values where !writer.finish() { isDone = false }
-        return isDone
+    // MARK: Writing
+
+    func play() throws -> ReplayReport {
+        startedNanos = Loop.monotonicNanos()
+        sample(force: true)
+        var pass = 0
+        var index = 0
+        repeat {
+            let reader = try LineReader(path: settings.input)
+            let rewriter = rewriter(pass: pass, startMs: Loop.wallMs())
+            while !isOver, let line = try reader.next() {
+                var record = source.read(line)
+                guard wait(index, record, pass: pass) else { break }
+                record.value = record.value.map { rewriter.apply(to: $0) }
+                write(record)
+                index += 1
+            }
+            pass += 1
+        } while settings.loops && !isOver
+        report.passes = pass
+        report.isStopped = stop.isSet && !(settings.loops && settings.durationSeconds == nil)
+        report.isFlushed = producers.finish()
+        report.writingSeconds = elapsed
+        if let watch { settle(watch) }
+        bar.clear()
+        sample(force: true)
+        report.seconds = elapsed
+        report.written = producers.written
+        report.failures = producers.failures
+        return report
     }
 
-    var written: UInt64 { writers.values.reduce(0) { $0 + $1.written } }
+    private var elapsed: Double { Double(Loop.monotonicNanos() - startedNanos) / 1e9 }
 
-    var failures: [String: Int] {
-        var failures = refused
-        for (code, count) in writers.values.flatMap(\.failures) {
-            failures[KafkaError.name(of: code), default: 0] += Int(clamping: count)
+    private var isOver: Bool {
+        stop.isSet || (settings.durationSeconds.map { elapsed >= $0 } ?? false)
+    }
+
+    /// Until the record is due; false: it is not written any more.
+    private func wait(_ index: Int, _ record: ReplaySource.Record, pass: Int) -> Bool {
+        let first = survey.firstAtMs ?? 0
+        let sinceFirst = max(0, (record.atMs ?? first).subtractingReportingOverflow(first).partialValue)
+        let recorded = Double(survey.spanMs) / 1000 * Double(pass) + Double(sinceFirst) / 1000
+        let due = min(settings.pace.dueSeconds(index: index, recordedSeconds: recorded), 1e9)
+        let dueNanos = startedNanos &+ UInt64(due * 1e9)
+        while !isOver {
+            tick()
+            let now = Loop.monotonicNanos()
+            if now >= dueNanos { return true }
+            stop.sleep(until: min(dueNanos, now &+ Self.pollNanos))
         }
-        return failures
+        return false
     }
 
-    private func writer(_ topic: String) throws -> KafkaTopicWriter {
-        if let writer = writers[topic] { return writer }
-        guard known.contains(topic) else {
-            throw ReplayFault(message: "topic \(topic) does not exist: create it, or choose another with --topic")
+    private func write(_ record: ReplaySource.Record) {
+        report.records += 1
+        if let watch {
+            // Before the worker can have read it.
+            let topics = configuration.kafka.topics
+            if record.topic == topics.events || record.topic == topics.userState {
+                switch events.read(record.value, of: record.topic == topics.events ? .events : .userState) {
+                case .event(let found): watch.wrote(found.event)
+                case .userState: break
+                case .bad: report.bad += 1
+                }
+            }
         }
-        let writer = try KafkaTopicWriter(client, topic: topic)
-        writers[topic] = writer
-        return writer
+        producers.write(record, stop: stop)
+        bar.advance(to: report.records)
     }
 
-    private static func with<Result>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
-        guard let bytes else { return body(nil) }
-        return bytes.withUnsafeBytes { body($0) }
+    /// Looks at what came of it, now and then.
+    private func tick() {
+        let now = Loop.monotonicNanos()
+        guard now - polledNanos >= Self.pollNanos else { return }
+        polledNanos = now
+        watch?.poll()
+        sample(force: false)
+    }
+
+    private func sample(force: Bool) {
+        let now = Loop.monotonicNanos()
+        guard force || now - sampledNanos >= Self.sampleNanos else { return }
+        sampledNanos = now
+        producers.takeReports()
+        let standing = watch?.standing(producers)
+        report.add(
+            ReplayReport.Sample(
+                seconds: elapsed, written: producers.written.values.reduce(0, +), settled: standing?.settled ?? 0,
+                outcomes: watch?.judge.outcomes.values.reduce(0, +) ?? 0, lag: standing?.lag))
+        if let lag = standing?.lag { bar.note = "lag \(lag)" }
+    }
+
+    // MARK: Waiting
+
+    /// Until the worker has settled everything, or gets on no more.
+    private func settle(_ watch: ReplayWatch) {
+        var waiting = ProgressBar("settling", total: watch.standing(producers).wanted)
+        var seen: [Int] = []
+        var movedNanos = Loop.monotonicNanos()
+        let stoppedAt = stop.isSet ? movedNanos : nil
+        // A look that began before the last record was written says nothing of it.
+        let looksWanted = watch.standing(producers).looks + 2
+        while true {
+            watch.poll()
+            sample(force: false)
+            let standing = watch.standing(producers)
+            waiting.advance(to: standing.settled)
+            if standing.settled >= standing.wanted, standing.parked == 0, standing.looks >= looksWanted { break }
+            let now = Loop.monotonicNanos()
+            let state = [standing.settled, Int(clamping: standing.parked), watch.judge.answered]
+            if state != seen { (seen, movedNanos) = (state, now) }
+            if Double(now - movedNanos) / 1e9 >= settings.waitSeconds { break }
+            if stop.isSet, Double(now - (stoppedAt ?? now)) / 1e9 >= 2 || stoppedAt == nil { break }
+            StopFlag.pause(milliseconds: 20)
+        }
+        waiting.clear()
+        watch.drain()
+        let standing = watch.standing(producers)
+        var worker = ReplayReport.Worker(group: watch.group)
+        worker.take(watch.judge)
+        worker.wanted = standing.wanted
+        worker.settled = standing.settled
+        worker.lag = standing.lag
+        worker.parked = standing.parked
+        report.worker = worker
+        if !standing.isKnown {
+            report.worker = nil
+            report.unwatched =
+                standing.fault.map { "how far group \(watch.group) has come is not known: \($0)" }
+                ?? "group \(watch.group) has settled nothing: no worker runs"
+        }
+    }
+
+    // MARK: Passes
+
+    private func rewriter(pass: Int, startMs: Int64) -> ReplayRewriter {
+        var shift: TimeShift?
+        if settings.shiftsTimes, let newestMs = survey.newestMs {
+            let wanted = startMs &+ settings.pace.newestAfterMs(recordedMs: survey.spanMs)
+            shift = TimeShift(byMs: wanted &- newestMs)
+        }
+        return ReplayRewriter(shift: shift, fresh: fresh(pass: pass))
+    }
+
+    private func fresh(pass: Int) -> FreshIDs? {
+        settings.freshIDs ? FreshIDs(tag: tag, pass: pass, seqs: survey.seqs, startMs: report.startedMs) : nil
+    }
+
+    /// Recipients without an outcome, by reading the file once more as it was written; stops at `max`.
+    func silent(max: Int) throws -> [(pair: PairName, eventID: String, writtenMs: Int64)] {
+        guard let watch else { return [] }
+        var silent: [(PairName, String, Int64)] = []
+        var left = report.records
+        var seen = Set<PairKey>()
+        for pass in 0..<report.passes {
+            let rewriter = ReplayRewriter(shift: nil, fresh: fresh(pass: pass))
+            let reader = try LineReader(path: settings.input)
+            while left > 0, silent.count < max, !stop.isSet, let line = try reader.next() {
+                left -= 1
+                let record = source.read(line)
+                guard record.topic == configuration.kafka.topics.events, let value = record.value,
+                    case .event(let found) = events.read(rewriter.apply(to: value), of: .events),
+                    let writtenMs = watch.judge.writtenMs(found.event)
+                else { continue }
+                for uid in found.event.recipients ?? [] where watch.judge.isSilent(found.event, uid: uid) {
+                    let key = PairKey(event: "\(found.event.app) \(found.event.id)", uid: uid)
+                    if silent.count < max, seen.insert(key).inserted {
+                        silent.append((found.pair(uid), found.event.id, writtenMs))
+                    }
+                }
+            }
+        }
+        return silent
+    }
+
+    private struct PairKey: Hashable {
+        var event: String
+        var uid: String
     }
 }

@@ -1,5 +1,6 @@
 import Console
 import JSON
+import Recording
 import Redis
 import Worker
 
@@ -65,7 +66,15 @@ struct ExplainCommand: Command {
 
     private func explainAll(_ reader: LineReader, _ explainer: Explainer) async -> ExitCode {
         var count = 0
-        while let line = reader.next() {
+        while true {
+            let line: [UInt8]
+            do throws(LineReader.Fault) {
+                guard let next = try reader.next() else { break }
+                line = next
+            } catch {
+                Terminal.err("carillon explain: \(error.message)\n")
+                return .failed
+            }
             do throws(RedisFault) {
                 let report = try await explainer.explain(
                     RecordLine.value(in: line), place: "line \(reader.number)", at: moment)

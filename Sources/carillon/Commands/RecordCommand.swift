@@ -2,78 +2,109 @@ import Console
 import Glibc
 import JSON
 import Kafka
+import Recording
 import Worker
 
-/// `carillon record`: a topic to NDJSON.
+/// `carillon record`: topics to NDJSON.
 struct RecordCommand: Command {
     static let spec = CommandSpec(
-        name: "record", summary: "a topic, or the part of it since a time, to NDJSON",
+        name: "record", summary: "topics, or the part of them between two points, to NDJSON",
         details: """
             Reads all partitions without joining a group: nothing is committed and no worker is disturbed. One line per
-            record: {"topic":…,"key":…,"value":…,"timestamp_ms":…}; order holds within a partition. Without --until-end it
-            goes on until ctrl-C. `replay` and `explain` read what it writes. The file holds message texts and tokens: it
-            is made readable by its owner only.
+            record: {"topic":…,"key":…,"value":…,"timestamp_ms":…,"headers":[[name,value]…]}, in the order of their times over
+            all topics; records of one partition keep their order. Without --until and --until-end it goes on until ctrl-C.
+            `replay` and `explain` read what it writes, compressed or not. The file holds message texts and tokens: it is made
+            readable by its owner only.
+
+            A POINT holds for all partitions alike: earliest, offset:N, time:MS (Unix milliseconds) or a time such as
+            2026-11-22T14:05:00Z. --until is the first that is left out; it ends at the present end too, except where the time
+            is still to come.
+
+            --scrub makes a recording that cannot reach a phone and tells nobody's words. Device tokens become fakes of their
+            length, the same token always the same; so does every text of 64 or more hexadecimal digits, wherever it stands.
+            Titles, contents, nicknames, names, custom keys, Live Activities' states and every field that the contract does
+            not name become stand-ins: letters x, X, ж, 文 of the same bytes, digits 0; telephone numbers' digits too, and
+            addresses lead to example.invalid. A number of seven or more digits within custom keys becomes ones. Bad records
+            and headers that are not the worker's are one text. Kept are fields' names, times, counts, words of the protocol,
+            and identifiers (users, conversations, devices, messages), so that records still fit together: replay such a file
+            where Redis knows none of these users' real tokens. --scrub-ids replaces the identifiers as well; groups' members
+            are then unknown to Redis. Two recordings have the same fakes if both name one --scrub-key.
 
             exit codes: 0 done, 1 Kafka or the file is away, 64 bad usage, 78 bad configuration
             """,
         options: [
             CommandSpec.config,
-            .value("topic", "TOPIC", "its name, or events or user-state for the configured ones", required: true),
+            .value(
+                "topic", "TOPIC", "its name, or a key of kafka.topics such as events or user-state", required: true,
+                repeatable: true),
             .value("out", "FILE", "- for standard output; an existing file is written anew", required: true),
-            .value("from", "POINT", "earliest, \"offset N\" or \"time MS\" (offset:N, time:MS) (earliest)"),
+            .value("from", "POINT", "where to begin (earliest)"),
+            .value("until", "POINT", "where to end: the first that is left out"),
             .flag("until-end", "ends when all partitions were read to their present end"),
+            .flag("zstd", "compressed; without it too where FILE ends in .zst"),
+            .flag("scrub", "tokens and texts are replaced"),
+            .flag("scrub-ids", "identifiers too; with --scrub"),
+            .value("scrub-key", "FILE", "a secret of 16 bytes or more: equal ones make equal fakes (one of its own)"),
             CommandSpec.json,
         ])
 
     private let path: String
-    private let topic: String
+    private let topics: [String]
     private let out: String
     private let start: KafkaTopicReader.Start
-    private let untilEnd: Bool
+    private let end: KafkaMergedReader.End
+    private let isCompressed: Bool
+    private let scrubs: Bool
+    private let scrubsIDs: Bool
+    private let scrubKeyFile: String?
     private let isJSON: Bool
 
     init(_ arguments: Arguments) throws(Arguments.UsageError) {
         path = arguments.string("config") ?? ""
-        topic = arguments.string("topic") ?? ""
+        topics = arguments.strings("topic")
         out = arguments.string("out") ?? ""
-        untilEnd = arguments.has("until-end")
+        isCompressed = arguments.has("zstd") || out.hasSuffix(".zst")
+        scrubs = arguments.has("scrub")
+        scrubsIDs = arguments.has("scrub-ids")
+        scrubKeyFile = arguments.string("scrub-key")
         isJSON = arguments.has("json")
-        let text = arguments.string("from") ?? "earliest"
-        let words = text.split { $0 == " " || $0 == ":" }
-        switch (words.first, words.count == 2 ? Int64(words[1]) : nil) {
-        case ("earliest", _) where words.count == 1: start = .earliest
-        case ("offset", let number?) where number >= 0: start = .offset(number)
-        case ("time", let number?) where number >= 0: start = .timeMs(number)
-        default:
-            throw Arguments.UsageError(message: "--from wants earliest, offset:N or time:MS; not \"\(text)\"")
+        start = try Self.point(arguments, "from")?.start ?? .earliest
+        switch (try Self.point(arguments, "until"), arguments.has("until-end")) {
+        case (_?, true): throw Arguments.UsageError(message: "--until and --until-end exclude each other")
+        case (nil, let untilEnd): end = untilEnd ? .present : .never
+        case (let point?, false):
+            guard let end = point.end else {
+                throw Arguments.UsageError(message: "--until earliest would leave nothing")
+            }
+            self.end = end
         }
+        if !scrubs, scrubsIDs || scrubKeyFile != nil {
+            throw Arguments.UsageError(message: "--scrub-ids and --scrub-key want --scrub")
+        }
+    }
+
+    private static func point(_ arguments: Arguments, _ name: String) throws(Arguments.UsageError) -> InputPoint? {
+        guard let text = arguments.string(name) else { return nil }
+        guard let point = InputPoint(text) else {
+            throw Arguments.UsageError(message: "--\(name) wants \(InputPoint.forms); not \"\(text)\"")
+        }
+        return point
     }
 
     func run() async -> ExitCode {
         guard let configuration = ConfigurationLoading.load(path, checkingFiles: false) else { return .configuration }
-        let name = TopicChoice.name(topic, in: configuration)
+        var names: [String] = []
+        for choice in topics {
+            let name = TopicChoice.name(choice, in: configuration)
+            if !names.contains(name) { names.append(name) }
+        }
+        let own = configuration.kafka.topics
+        if scrubs, let name = names.first(where: { $0 == own.chunks || $0 == own.parked }) {
+            Terminal.err("carillon record: \(name) has a format of the worker's own, which cannot be scrubbed\n")
+            return .usage
+        }
         do {
-            let stop = StopFlag(try EndSignals())
-            // First, so that a wrong topic leaves an existing file as it is.
-            let reader = try KafkaTopicReader(
-                configuration.kafka.client(id: "carillon-record"), topic: name, from: start)
-            let file = try OutputFile(path: out)
-            var bar = ProgressBar("recording", total: nil)
-            let writer = RecordLineWriter()
-            let outcome = try reader.read(
-                silenceMs: untilEnd ? 10_000 : .max, untilEnd: untilEnd, isStopped: { stop.isSet }
-            ) { record in
-                let line = RecordLine(
-                    topic: name, key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
-                    timestampMs: record.timestampMs)
-                try file.write(writer.bytes(of: line))
-                bar.advance(to: bar.done + 1)
-                return stop.isSet ? .stop : .goOn
-            }
-            try file.close()
-            bar.clear()
-            report(bar, name, outcome)
-            return outcome == .timedOut ? .failed : .done
+            return try record(names, configuration)
         } catch let fault as FileFault {
             Terminal.err("carillon record: \(fault)\n")
         } catch {
@@ -82,25 +113,78 @@ struct RecordCommand: Command {
         return .failed
     }
 
-    private func report(_ bar: ProgressBar, _ topic: String, _ outcome: KafkaTopicReader.Outcome) {
+    private func record(_ names: [String], _ configuration: Configuration) throws -> ExitCode {
+        let stop = StopFlag(try EndSignals())
+        var scrubber = try scrubber(configuration)
+        // First, so that a wrong topic leaves an existing file as it is.
+        let reader = try KafkaMergedReader(
+            configuration.kafka.client(id: "carillon-record"), topics: names, from: start, until: end)
+        let file = try OutputFile(path: out, isCompressed: isCompressed)
+        var bar = ProgressBar("recording", total: nil)
+        let writer = RecordLineWriter()
+        let outcome = try reader.read(isStopped: { stop.isSet }) { topic, record in
+            var line = RecordLine(
+                topic: topic, key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
+                timestampMs: record.timestampMs, headers: record.headerList)
+            if scrubs { line = scrubber.scrub(line) }
+            try file.write(writer.bytes(of: line))
+            bar.advance(to: bar.done + 1)
+            return stop.isSet ? .stop : .goOn
+        }
+        try file.close()
+        bar.clear()
+        report(bar, names, outcome, scrubber)
+        return outcome == .timedOut ? .failed : .done
+    }
+
+    private func scrubber(_ configuration: Configuration) throws -> Scrubber {
+        var key = try ScrubKey.random()
+        if let scrubKeyFile {
+            guard let own = ScrubKey(try Files.read(scrubKeyFile)) else {
+                throw FileFault("\(scrubKeyFile): a secret of \(ScrubKey.bytesMin) bytes or more is wanted")
+            }
+            key = own
+        }
+        return Scrubber(key: key, scrubsIDs: scrubsIDs, tokenKeyedTopics: [configuration.kafka.topics.feedback])
+    }
+
+    private func report(
+        _ bar: ProgressBar, _ topics: [String], _ outcome: KafkaTopicReader.Outcome, _ scrubber: Scrubber
+    ) {
         let why =
             switch outcome {
-            case .reachedEnd: "read to its end"
+            case .reachedEnd: "read to the end"
             case .stopped: "stopped"
             case .timedOut: "INCOMPLETE: nothing came for ten seconds; are all brokers up?"
             }
         // Standard output may be the recording itself.
         let isTaken = out == "-"
         guard isJSON else {
-            let text: TerminalText = "\(bar.done) records of \(topic), \(why), \(bar.secondsText)\n"
+            var text: TerminalText =
+                "\(bar.done) records of \(topics.joined(separator: ", ")), \(why), \(bar.secondsText)\n"
+            if scrubs {
+                text += "scrubbed: \(scrubber.tokens) tokens, \(scrubber.texts) texts, \(scrubber.ids) identifiers\n"
+            }
             if isTaken { Terminal.err(text) } else { Terminal.out(text) }
             return
         }
         var writer = JSONWriter()
         writer.beginObject()
-        writer.member("topic", topic)
+        if topics.count == 1 { writer.member("topic", topics[0]) }
+        writer.key("topics")
+        writer.beginArray()
+        for topic in topics { writer.string(topic) }
+        writer.endArray()
         writer.member("records", Int64(bar.done))
         writer.member("complete", outcome != .timedOut)
+        if scrubs {
+            writer.key("scrubbed")
+            writer.beginObject()
+            writer.member("tokens", Int64(scrubber.tokens))
+            writer.member("texts", Int64(scrubber.texts))
+            writer.member("ids", Int64(scrubber.ids))
+            writer.endObject()
+        }
         writer.key("seconds")
         writer.double(bar.seconds)
         writer.endObject()
@@ -109,13 +193,19 @@ struct RecordCommand: Command {
     }
 }
 
-/// Short names for the two input topics.
+extension KafkaRecord {
+    /// The headers as a recording holds them.
+    fileprivate var headerList: [RecordLine.Header] {
+        var headers: [RecordLine.Header] = []
+        forEachHeader { name, value in headers.append(RecordLine.Header(name: name, value: value.map { Array($0) })) }
+        return headers
+    }
+}
+
+/// Short names for topics: the keys of `kafka.topics`, with `-` or `_`.
 enum TopicChoice {
     static func name(_ choice: String, in configuration: Configuration) -> String {
-        switch choice {
-        case "events": configuration.kafka.topics.events
-        case "user-state", "user_state": configuration.kafka.topics.userState
-        default: choice
-        }
+        let key = choice.replacing("-", with: "_")
+        return configuration.kafka.topics.all.first { $0.key == key }?.name ?? choice
     }
 }

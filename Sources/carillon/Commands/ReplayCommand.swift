@@ -1,57 +1,93 @@
 import Console
 import EventLoop
-import JSON
 import Kafka
+import Recording
 import Worker
 
-/// `carillon replay`: NDJSON to a topic.
+/// `carillon replay`: NDJSON to topics.
 struct ReplayCommand: Command {
     static let spec = CommandSpec(
-        name: "replay", summary: "NDJSON to a topic, at a rate or as it came, with a report",
+        name: "replay",
+        summary: "NDJSON to topics, at a rate or as it came, with a report of what the worker made of it",
         details: """
-            Reads what `record` writes, and plain events, one a line. A record goes to --topic, else to its own topic, else
-            to the input topic that its kind belongs to; its key is its own, else conv.id or uid. Without --rate and --speed
-            it goes as fast as the brokers take it. Ctrl-C stops and reports.
+            Reads what `record` writes, compressed or not, and plain events, one a line. A record goes to --topic, else to its
+            own topic, else to the input topic that its kind belongs to; its key and headers are its own, else the key is
+            conv.id or uid. Without --rate and --speed it goes as fast as the brokers take it. Dead letters go nowhere
+            without --topic, and without what the worker wrote into their headers.
 
-            exit codes: 0 all written, 1 stopped, failures, or Kafka or the file is away, 64 bad usage,
-            78 bad configuration
+            Workers know what they have finished: a second replay of a file repeats nothing, and says so. With --fresh-ids
+            event_id, msg_id and what refers to them end with a mark of this replay (and pass), and server_seq and up_to_seq
+            move up together, so that nothing is a repeat; users, conversations, tokens and their versions stay. Reads by
+            time (up_to_ms) cover what was sent before them: use --shift-times beside it.
+
+            --shift-times moves all times by one amount, so that the newest sent_ms is now; with --speed so that no record is
+            dated later than it is written. In a loop each pass is moved anew.
+
+            At the end it waits for the worker's group, as long as that gets on (--wait), and reports: written and settled
+            records, outcomes of push.results by reason, latencies (of this machine's and the workers' clocks), and whether
+            every recipient that the events name has one final outcome. Recipients without one are looked up in Redis:
+            finished before (repeats), in work, or lost. A pid that was accepted twice is a duplicate. Members of groups that
+            only Redis knows are counted, not judged. Ctrl-C stops it, and reports what was done so far.
+
+            exit codes: 0 all written and, if a worker was watched, settled with nothing lost or doubled; 1 otherwise, when
+            stopped, or when Kafka or the file is away; 64 bad usage, 78 bad configuration
             """,
         options: [
             CommandSpec.config,
             .value("in", "FILE", "the records", required: true),
-            .value("topic", "TOPIC", "events, user-state or a topic's name: all records go there"),
+            .value(
+                "topic", "TOPIC", "a topic's name, or a key of kafka.topics such as events: all records go there"),
             .value("rate", "N", "records a second"),
             .value("speed", "X", "as fast as they were recorded, times X (by timestamp_ms, else sent_ms)"),
+            .value("ramp", "TIME", "the pace rises evenly to its full value: 30s, 5m"),
+            .value("duration", "TIME", "ends after so long: 90s, 5m, 2h"),
+            .flag("loop", "begins anew at the file's end, until --duration or ctrl-C"),
+            .flag("fresh-ids", "new ids, so that nothing is a repeat"),
             .flag("shift-times", "moves all times together, so that the newest sent_ms is now"),
+            .value("producers", "N", "so many Kafka clients write, each key by one of them, 1-64 (1)"),
+            .value(
+                "wait", "TIME",
+                "the report waits while the worker gets on within so long; 0: it tells of writing only (10s)"
+            ),
+            .value("html", "FILE", "the report as a page with plots, whole in itself"),
             CommandSpec.json,
         ])
 
     private let path: String
-    private let input: String
     private let topic: String?
-    private let pace: Pace
-    private let shiftsTimes: Bool
+    private var settings: ReplayRun.Settings
+    private let html: String?
     private let isJSON: Bool
-
-    enum Pace {
-        case unbounded
-        case rate(Double)
-        case speed(Double)
-    }
 
     init(_ arguments: Arguments) throws(Arguments.UsageError) {
         path = arguments.string("config") ?? ""
-        input = arguments.string("in") ?? ""
         topic = arguments.string("topic")
-        shiftsTimes = arguments.has("shift-times")
+        html = arguments.string("html")
         isJSON = arguments.has("json")
+        settings = ReplayRun.Settings(input: arguments.string("in") ?? "")
+        settings.loops = arguments.has("loop")
+        settings.freshIDs = arguments.has("fresh-ids")
+        settings.shiftsTimes = arguments.has("shift-times")
+        settings.producers = try arguments.int("producers", default: 1, in: 1...64)
+        settings.durationSeconds = try Self.seconds(arguments, "duration")
+        if settings.durationSeconds == 0 { throw Arguments.UsageError(message: "--duration wants more than 0") }
+        settings.waitSeconds = try Self.seconds(arguments, "wait") ?? settings.waitSeconds
+        let kind: ReplayPace.Kind
         switch (arguments.string("rate"), arguments.string("speed")) {
-        case (nil, nil): pace = .unbounded
-        case (let text?, nil): pace = .rate(try Self.number(text, "rate"))
-        case (nil, let text?): pace = .speed(try Self.number(text, "speed"))
+        case (nil, nil): kind = .unbounded
+        case (let text?, nil): kind = .rate(try Self.number(text, "rate"))
+        case (nil, let text?): kind = .speed(try Self.number(text, "speed"))
         case (_?, _?): throw Arguments.UsageError(message: "--rate and --speed exclude each other")
         }
-        if input == "-" { throw Arguments.UsageError(message: "--in wants a file: it is read twice") }
+        let ramp = try Self.seconds(arguments, "ramp")
+        if ramp != nil, kind == .unbounded {
+            throw Arguments.UsageError(
+                message: "--ramp wants --rate or --speed: without them there is no pace to rise to")
+        }
+        settings.pace = ReplayPace(kind, rampSeconds: ramp ?? 0)
+        if settings.input == "-" {
+            throw Arguments.UsageError(message: "--in wants a file: it is read more than once")
+        }
     }
 
     /// `500`, `0.5`; what follows a number, as in `500/s` or `2x`, is for people.
@@ -64,105 +100,46 @@ struct ReplayCommand: Command {
         return number
     }
 
+    /// `90`, `90s`, `1.5m`, `2h`; nil: not given.
+    private static func seconds(_ arguments: Arguments, _ option: String) throws(Arguments.UsageError) -> Double? {
+        guard let text = arguments.string(option) else { return nil }
+        let unit = ["s": 1.0, "m": 60, "h": 3600].first { text.hasSuffix($0.key) }
+        guard let number = Double(text.dropLast(unit == nil ? 0 : 1)), number >= 0, number <= 1e8 else {
+            throw Arguments.UsageError(message: "--\(option) wants a time like 90s, 5m or 2h; \"\(text)\" is none")
+        }
+        return number * (unit?.value ?? 1)
+    }
+
     func run() async -> ExitCode {
         guard let configuration = ConfigurationLoading.load(path, checkingFiles: false) else { return .configuration }
+        var settings = settings
+        settings.topic = topic.map { TopicChoice.name($0, in: configuration) }
         do {
             let stop = StopFlag(try EndSignals())
-            let survey = try ReplaySurvey(path: input, stop: stop)
-            guard survey.count > 0 else {
-                Terminal.err("carillon replay: \(input) holds no record\n")
-                return .failed
+            let run = try ReplayRun(settings, configuration, stop: stop)
+            var report = try run.play()
+            if var worker = report.worker {
+                try await ReplaySilent.judge(&worker, run, configuration)
+                report.worker = worker
             }
-            let shift = shiftsTimes ? survey.newestMs.map { TimeShift(byMs: Loop.wallMs() &- $0) } : nil
-            if shiftsTimes, shift == nil {
-                Terminal.err("carillon replay: no record has a sent_ms that could be moved\n")
-                return .failed
-            }
-            let choice = topic.map { TopicChoice.name($0, in: configuration) }
-            let run = try ReplayRun(configuration, topic: choice, shift: shift)
-            return report(try play(run, survey, stop), stop)
+            Terminal.out(asJSON: isJSON, json: report.json, text: ReplayText.people(report))
+            if let html { try write(ReplayPage(report).html, to: html) }
+            return report.isWell ? .done : .failed
         } catch let fault as LineReader.Fault {
             Terminal.err("carillon replay: \(fault.message)\n")
         } catch let fault as ReplayFault {
             Terminal.err("carillon replay: \(fault.message)\n")
+        } catch let fault as FileFault {
+            Terminal.err("carillon replay: \(fault)\n")
         } catch {
             Terminal.err("carillon replay: Kafka at \(configuration.kafka.brokers): \(error)\n")
         }
         return .failed
     }
 
-    private func play(_ run: ReplayRun, _ survey: ReplaySurvey, _ stop: StopFlag) throws -> ReplayReport {
-        let reader = try LineReader(path: input)
-        var bar = ProgressBar("replaying", total: survey.count)
-        let started = Loop.monotonicNanos()
-        var firstMs: Int64?
-        while !stop.isSet, let line = reader.next() {
-            let record = run.read(line)
-            let afterSeconds: Double
-            switch pace {
-            case .unbounded: afterSeconds = 0
-            case .rate(let rate): afterSeconds = Double(bar.done) / rate
-            case .speed(let speed):
-                let ms = record.atMs ?? firstMs ?? 0
-                if firstMs == nil { firstMs = record.atMs }
-                afterSeconds = Double(ms &- (firstMs ?? ms)) / 1000 / speed
-            }
-            if afterSeconds > 0 {
-                stop.sleep(until: started &+ UInt64(min(afterSeconds, 1e9) * 1e9))
-                if stop.isSet { break }
-            }
-            try run.write(record, line: reader.number)
-            bar.advance(to: bar.done + 1)
-        }
-        let isFlushed = run.finish()
-        bar.clear()
-        return ReplayReport(
-            records: bar.done, written: run.written, failures: run.failures, seconds: bar.seconds,
-            secondsText: bar.secondsText, isFlushed: isFlushed)
-    }
-
-    private func report(_ report: ReplayReport, _ stop: StopFlag) -> ExitCode {
-        Terminal.out(asJSON: isJSON, json: report.json, text: report.text)
-        return report.failures.isEmpty && report.isFlushed && !stop.isSet ? .done : .failed
-    }
-}
-
-/// What a replay did.
-struct ReplayReport {
-    var records: Int
-    /// By the broker's word.
-    var written: UInt64
-    /// By librdkafka's name of the error.
-    var failures: [String: Int]
-    var seconds: Double
-    var secondsText: String
-    var isFlushed: Bool
-
-    private var rate: Double { seconds > 0 ? Double(written) / seconds : 0 }
-
-    var text: TerminalText {
-        var text: TerminalText = "\(Style.bold("\(written) records")) in \(secondsText), "
-        text += "\(ProgressBar.number(rate))/s, \(failures.values.reduce(0, +)) failed\n"
-        for (name, count) in failures.sorted(by: { $0.key < $1.key }) {
-            text += "  \(Style.red("\(name)"))  \(count)\n"
-        }
-        if !isFlushed { text += "  \(Style.red("the brokers did not confirm everything within 30 s"))\n" }
-        return text
-    }
-
-    var json: String {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.member("records", Int64(records))
-        writer.member("written", Int64(clamping: written))
-        writer.key("seconds")
-        writer.double(seconds)
-        writer.key("rate")
-        writer.double(rate)
-        writer.member("flushed", isFlushed)
-        writer.key("failures")
-        writer.counts(failures)
-        writer.endObject()
-        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
+    private func write(_ page: String, to path: String) throws {
+        let file = try OutputFile(path: path)
+        try file.write(Array(page.utf8))
+        try file.close()
     }
 }

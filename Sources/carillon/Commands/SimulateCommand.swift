@@ -114,7 +114,7 @@ struct SimulateCommand: Command {
         do {
             let reader = try LineReader(path: path)
             var bytes: [UInt8] = []
-            while let line = reader.next() { bytes += line + [0x0A] }
+            while let line = try reader.next() { bytes += line + [0x0A] }
             return try Scenario(json: bytes)
         } catch let fault as ScenarioFault {
             for problem in fault.problems { Terminal.err("\(path): \(problem)\n") }

@@ -57,7 +57,7 @@ struct CommandWorldTests {
         let world = try await LocalCluster()
         let path = try world.writeConfiguration()
         let input = try world.folder.write(Array("\(Self.event)\n\n\(Self.mark)\n".utf8), to: "in.ndjson")
-        let replay = try CommandRun("replay", "--config", path, "--in", input, "--json")
+        let replay = try CommandRun("replay", "--config", path, "--in", input, "--wait", "0", "--json")
         #expect(replay.code == 0 && replay.output.contains(#""written":2"#), "\(replay.output)\(replay.errors)")
         let record = try CommandRun(
             "record", "--config", path, "--topic", "events", "--out", "-", "--until-end", "--json")

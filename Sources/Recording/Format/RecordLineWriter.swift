@@ -26,8 +26,31 @@ public final class RecordLineWriter {
             writer.null()
         }
         if let timestampMs = record.timestampMs { writer.member("timestamp_ms", timestampMs) }
+        if !record.headers.isEmpty { put(record.headers, &writer) }
         writer.endObject()
         return writer.bytes + [0x0A]
+    }
+
+    private func put(_ headers: [RecordLine.Header], _ writer: inout JSONWriter) {
+        writer.key("headers")
+        writer.beginArray()
+        for header in headers {
+            writer.beginArray()
+            writer.string(header.name)
+            if let value = header.value {
+                if let text = String(validating: value, as: UTF8.self) {
+                    writer.string(text)
+                } else {
+                    writer.beginObject()
+                    writer.member("hex", Hex.string(value))
+                    writer.endObject()
+                }
+            } else {
+                writer.null()
+            }
+            writer.endArray()
+        }
+        writer.endArray()
     }
 
     private func put(_ name: StaticString, _ hexName: StaticString, _ bytes: [UInt8], _ writer: inout JSONWriter) {

@@ -1,4 +1,4 @@
-import JSON
+public import JSON
 
 /// Moves recorded times to the present: every `…_ms` moves by the same amount, so that all distances stay.
 public struct TimeShift: Sendable {
@@ -18,8 +18,11 @@ public struct TimeShift: Sendable {
     /// The line with its times moved; a line that is no JSON stays as it is.
     public func apply(to line: [UInt8]) -> [UInt8] {
         guard let tree = try? JSONTree(parsing: line) else { return line }
-        return move(tree).bytes
+        return apply(to: tree).bytes
     }
+
+    /// The value with its times moved.
+    public func apply(to tree: JSONTree) -> JSONTree { move(tree) }
 
     private func move(_ tree: JSONTree) -> JSONTree {
         switch tree {

@@ -1,5 +1,5 @@
-import Console
 import JSON
+import Recording
 import Testing
 
 /// A recording gives back what was recorded, byte for byte.
@@ -32,9 +32,31 @@ import Testing
     }
 
     /// As a null record it would delete what its key names.
-    @Test(arguments: [#"{"value":5}"#, #"{"value":true}"#, #"{"value_hex":"zz"}"#, #"{"value_hex":"0"}"#])
+    @Test(
+        arguments: [
+            #"{"value":5}"#, #"{"value":true}"#, #"{"value_hex":"zz"}"#, #"{"value_hex":"0"}"#,
+            #"{"value":{},"headers":{}}"#, #"{"value":{},"headers":[["a"]]}"#, #"{"value":{},"headers":[["a",5]]}"#,
+            #"{"value":{},"headers":[["a","b","c"]]}"#, #"{"value":{},"headers":[[1,"b"]]}"#,
+            #"{"value":{},"headers":[["a",{"hex":"f"}]]}"#,
+        ])
     func aLineWithAValueOfNoSuchFormIsNoRecording(line: String) {
         #expect(Self.read(Array(line.utf8)) == nil)
         #expect(RecordLine.value(in: Array(line.utf8)) == Array(line.utf8))
+        #expect(RecordLine.isBroken(Array(line.utf8), JSONParser()))
+    }
+
+    @Test(arguments: ["no json", "[]", "{}", #"{"kind":"read","value":5}"#, #"{"value":null}"#, #"{"value":{}}"#])
+    func anEventAndAReadableLineAreNotBroken(line: String) {
+        #expect(!RecordLine.isBroken(Array(line.utf8), JSONParser()))
+    }
+
+    @Test func headersComeBackInTheirOrder() {
+        let headers = [("a", [0x41]), ("a", nil), ("", []), ("b", [0xFF, 0x00])] as [(String, [UInt8]?)]
+        let record = RecordLine(
+            topic: "t", key: nil, value: Array("{}".utf8), timestampMs: 1,
+            headers: headers.map { RecordLine.Header(name: $0.0, value: $0.1) })
+        #expect(Self.read(RecordLineWriter().bytes(of: record).dropLast()) == record)
+        let many = #"{"value":{},"headers":["# + String(repeating: #"["a","b"],"#, count: 10_001).dropLast() + "]}"
+        #expect(Self.read(Array(many.utf8)) == nil)
     }
 }

@@ -1,0 +1,43 @@
+import Kafka
+
+/// Where a recording begins or ends, as it is typed.
+enum InputPoint: Equatable {
+    case earliest
+    case offset(Int64)
+    case timeMs(Int64)
+
+    static let forms = "earliest, offset:N, time:MS or a time such as 2026-11-22T14:05:00Z"
+
+    /// Nil: none of the forms.
+    init?(_ text: String) {
+        if text == "earliest" {
+            self = .earliest
+            return
+        }
+        let words = text.split(separator: ":", maxSplits: 1).flatMap { $0.split(separator: " ", maxSplits: 1) }
+        switch (words.first, words.count == 2 ? Int64(words[1]) : nil) {
+        case ("offset", let number?) where number >= 0: self = .offset(number)
+        case ("time", let number?) where number >= 0: self = .timeMs(number)
+        default:
+            guard let ms = InstantText.milliseconds(text) else { return nil }
+            self = .timeMs(ms)
+        }
+    }
+
+    var start: KafkaTopicReader.Start {
+        switch self {
+        case .earliest: .earliest
+        case .offset(let offset): .offset(offset)
+        case .timeMs(let ms): .timeMs(ms)
+        }
+    }
+
+    /// Nil: there is nothing before it.
+    var end: KafkaMergedReader.End? {
+        switch self {
+        case .earliest: nil
+        case .offset(let offset): .offset(offset)
+        case .timeMs(let ms): .timeMs(ms)
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import Foundation
+import Glibc
+import Kafka
+import Synchronization
+import Telemetry
+
+/// Looks again and again how far a group has come, on a thread of its own: brokers that are away hold up nobody else.
+final class LagWatch: Sendable {
+    /// The last look.
+    struct View: Sendable {
+        var looks = 0
+        var partitions: [KafkaGroupLag.Partition] = []
+        /// Why the last question had no answer.
+        var fault: String?
+    }
+
+    private let view = Guarded(View())
+    private let isEnded = Atomic<Bool>(false)
+    private static let pauseMicroseconds: UInt32 = 250_000
+
+    /// - Parameter configuration: its group is the one that is looked at.
+    init(_ configuration: KafkaConfiguration, topics: [String]) {
+        Thread.detachNewThread { [self] in watch(configuration, topics) }
+    }
+
+    var last: View { view.withLock { $0 } }
+
+    func end() { isEnded.store(true, ordering: .releasing) }
+
+    private func watch(_ configuration: KafkaConfiguration, _ topics: [String]) {
+        var lag: KafkaGroupLag?
+        while !isEnded.load(ordering: .acquiring) {
+            do throws(KafkaFault) {
+                let made: KafkaGroupLag
+                if let lag { made = lag } else { made = try KafkaGroupLag(configuration, topics: topics) }
+                lag = made
+                let partitions = try made.look()
+                view.withLock { $0 = View(looks: $0.looks + 1, partitions: partitions) }
+            } catch {
+                let text = "\(error)"
+                view.withLock { $0.fault = text }
+            }
+            usleep(Self.pauseMicroseconds)
+        }
+    }
+}

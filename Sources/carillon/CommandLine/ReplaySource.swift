@@ -1,0 +1,93 @@
+import Digits
+import JSON
+import Kafka
+import Recording
+import Worker
+
+/// Reads a file's lines as records that go to topics.
+final class ReplaySource {
+    /// A record with its place in time.
+    struct Record {
+        var topic = ""
+        var key: [UInt8]?
+        var value: [UInt8]?
+        var headers: [KafkaHeader] = []
+        /// When it was recorded or sent, Unix ms; nil: unknown.
+        var atMs: Int64?
+        var sentMs: Int64?
+        /// `server_seq` and `up_to_seq`, as far as there are any.
+        var seqs: [Int64] = []
+        /// The line looks like a recording's and cannot be read as one.
+        var isBroken = false
+        /// It was refused by a worker once, and recorded where such records go.
+        var isDeadLetter = false
+    }
+
+    private struct Facts {
+        var isEvent: Bool
+        var uid: String?
+        var conversation: String?
+        var sentMs: Int64?
+        var seqs: [Int64]
+    }
+
+    private let topics: Configuration.Topics
+    private let topic: String?
+    private let parser = JSONParser(maxBytes: RecordLine.bytesMax)
+
+    /// - Parameter topic: where all records go; nil: each to its own topic, or where its kind belongs.
+    init(_ topics: Configuration.Topics, topic: String?) {
+        self.topics = topics
+        self.topic = topic
+    }
+
+    var hasChosenTopic: Bool { topic != nil }
+
+    func read(_ line: [UInt8]) -> Record {
+        let recorded = RecordLine(line, parser)
+        let value = recorded == nil ? line : recorded?.value
+        var record = Record(key: recorded?.key, value: value, atMs: recorded?.timestampMs)
+        record.isBroken = recorded == nil && RecordLine.isBroken(line, parser)
+        var home = topics.events
+        let facts = parser.parse(value ?? []) { (root) throws(Never) in Self.facts(root) }
+        if case .read(let facts) = facts {
+            if !facts.isEvent { home = topics.userState }
+            if recorded == nil { record.key = (facts.conversation ?? facts.uid).map { Array($0.utf8) } }
+            record.sentMs = facts.sentMs
+            record.atMs = record.atMs ?? facts.sentMs
+            record.seqs = facts.seqs
+        }
+        record.topic = topic ?? recorded?.topic ?? home
+        if let headers = recorded?.headers, !headers.isEmpty { take(headers, &record) }
+        if topics.deadLetter.isSame(as: recorded?.topic) { record.isDeadLetter = true }
+        return record
+    }
+
+    /// What a worker wrote on a dead letter is of no use where the record is tried again.
+    private func take(_ headers: [RecordLine.Header], _ record: inout Record) {
+        let own = headers.filter { DeadLetterHeaders.names.containsSame($0.name) }
+        record.isDeadLetter = DeadLetterHeaders.marks.allSatisfy { name in own.contains { $0.name.isSame(as: name) } }
+        let kept =
+            record.topic.isSame(as: topics.deadLetter)
+            ? headers : headers.filter { !DeadLetterHeaders.names.containsSame($0.name) }
+        record.headers = kept.map { KafkaHeader(name: $0.name, value: $0.value) }
+    }
+
+    private static func facts(_ root: JSONCursor) -> Facts {
+        let kind = root["kind"]
+        // What has no kind goes where bad events are told of.
+        let isEvent = ["message", "revoke", "live_activity"].contains { word in
+            kind?.utf8.map { $0.elementsEqual(word.utf8) } ?? true
+        }
+        return Facts(
+            isEvent: isEvent, uid: root["uid"]?.string, conversation: root["conv"]?["id"]?.string,
+            sentMs: root["sent_ms"]?.int, seqs: [root["server_seq"]?.int, root["up_to_seq"]?.int].compactMap { $0 })
+    }
+}
+
+/// The headers of the dead-letter topic (contract section 1).
+enum DeadLetterHeaders {
+    static let names = ["carillon-error", "carillon-topic", "carillon-partition", "carillon-offset"]
+    /// With both a record is a dead letter, whatever its topic is called.
+    static let marks = ["carillon-error", "carillon-topic"]
+}

@@ -1,0 +1,67 @@
+import Console
+import JSON
+import Recording
+import Worker
+
+/// A line that cannot be replayed, or a topic that is not there.
+struct ReplayFault: Error {
+    var message: String
+}
+
+/// A first look at the file, before anything is written: how much there is, its times and numbers, and what forbids it.
+struct ReplaySurvey {
+    private(set) var count = 0
+    /// Of `sent_ms`.
+    private(set) var newestMs: Int64?
+    /// When the records were recorded or sent, the first line and the latest.
+    private(set) var firstAtMs: Int64?
+    private(set) var lastAtMs: Int64?
+    /// Of `server_seq` and `up_to_seq`.
+    private(set) var seqs: ClosedRange<Int64>?
+    /// With the line that is the first to go there.
+    private(set) var topics: [String: Int] = [:]
+    private static let topicsMax = 1000
+    /// Kafka's own limit.
+    private static let topicBytesMax = 249
+
+    init(_ source: ReplaySource, path: String, stop: StopFlag) throws {
+        let reader = try LineReader(path: path)
+        while !stop.isSet, let line = try reader.next() {
+            count += 1
+            let record = source.read(line)
+            if record.isBroken {
+                throw ReplayFault(
+                    message: "\(path): line \(reader.number) is no record: its value, key or headers have another form")
+            }
+            if record.isDeadLetter, !source.hasChosenTopic {
+                throw ReplayFault(
+                    message: "\(path): line \(reader.number) is a dead letter; say with --topic where it shall go "
+                        + "(--topic events, or --topic dead-letter to write it back)")
+            }
+            guard record.topic.utf8.count <= Self.topicBytesMax else {
+                throw ReplayFault(message: "\(path): line \(reader.number): its topic is no topic's name")
+            }
+            if topics[record.topic] == nil {
+                guard topics.count < Self.topicsMax else {
+                    throw ReplayFault(
+                        message: "\(path): line \(reader.number): more than \(Self.topicsMax) different topics")
+                }
+                topics[record.topic] = reader.number
+            }
+            if let sentMs = record.sentMs { newestMs = max(newestMs ?? .min, sentMs) }
+            if let atMs = record.atMs {
+                if firstAtMs == nil { firstAtMs = atMs }
+                lastAtMs = max(lastAtMs ?? .min, atMs)
+            }
+            for seq in record.seqs {
+                seqs = min(seqs?.lowerBound ?? seq, seq)...max(seqs?.upperBound ?? seq, seq)
+            }
+        }
+    }
+
+    /// From the first record to the latest, in ms.
+    var spanMs: Int64 {
+        guard let firstAtMs, let lastAtMs else { return 0 }
+        return max(0, lastAtMs.subtractingReportingOverflow(firstAtMs).partialValue)
+    }
+}
