@@ -2,7 +2,7 @@ public import EventLoop
 
 /// An actor on a running loop, so that a test can make and use the loop's objects in place.
 ///
-/// It ends with its last reference; what `keep` was given is released on the loop.
+/// Stop it at the end of the test; what `keep` was given is released on the loop before.
 public actor TestLoop {
     public nonisolated let loop: Loop
     private var kept: [AnyObject] = []
@@ -22,12 +22,14 @@ public actor TestLoop {
     /// Holds an object until `end()`.
     public func keep(_ object: AnyObject) { kept.append(object) }
 
-    /// Runs on the loop, whichever thread lets go last and however the test ended; so the loop ends here and not before.
-    isolated deinit {
-        end()
+    /// Releases what was kept, on the loop, and stops the loop.
+    public nonisolated func end() async {
+        await release()
         loop.stop()
     }
 
-    /// Releases what was kept, on the loop.
-    public func end() { kept.removeAll() }
+    /// Of a test that threw before its end; what was bound to a loop that has ended may be released anywhere.
+    deinit { loop.stop() }
+
+    private func release() { kept.removeAll() }
 }

@@ -36,14 +36,15 @@ actor StateWorld {
         stored = StateStore(client)
     }
 
-    /// Runs on the loop, whichever thread lets go last and however the test ended; so the loop ends here and not before.
-    isolated deinit {
-        end()
+    nonisolated func end() async {
+        await close()
         loop.stop()
     }
 
-    /// Lets go of the client.
-    func end() {
+    /// Of a test that threw before its end; what was bound to a loop that has ended may be released anywhere.
+    deinit { loop.stop() }
+
+    private func close() {
         client?.close()
         client = nil
         stored = nil
