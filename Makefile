@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 	-Xlinker -ljemalloc
 
 .PHONY: help demo test test-address test-thread fuzz bench build release lint clean packages \
-	chaos chaos-short chaos-test k8s-test
+	chaos chaos-short chaos-test k8s-test monitoring-test
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,12 @@ $(DEPLOY_PYTHON): deploy/requirements.txt chaos/requirements.txt
 	python3 -m venv .build/deploy-venv
 	$(DEPLOY_PYTHON) -m pip install --quiet --disable-pip-version-check -r deploy/requirements.txt
 	@touch $(DEPLOY_PYTHON)
+
+monitoring-test: $(DEPLOY_PYTHON) ## alert rules by promtool, dashboard and runbooks against what workers export
+	@deploy/install-packages prometheus
+	$(DEPLOY_PYTHON) -m ruff check deploy
+	$(DEPLOY_PYTHON) -m ruff format --check deploy
+	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_monitoring.py
 
 k8s-test: $(DEPLOY_PYTHON) ## the Kubernetes manifests rendered, each against its schema
 	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_kubernetes.py

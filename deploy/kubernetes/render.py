@@ -111,9 +111,7 @@ def _image(documents: list[Document], image: Document) -> None:
 
 
 def _containers(documents: list[Document]) -> list[Document]:
-    return [
-        container for key in ("containers", "initContainers") for group in _every(documents, key) for container in group
-    ]
+    return [container for key in ("containers", "initContainers") for group in _every(documents, key) for container in group]
 
 
 def _every(tree: Any, key: str) -> list[Any]:  # noqa: ANN401

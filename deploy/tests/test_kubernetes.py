@@ -121,9 +121,7 @@ def test_the_overlay_fits_to_the_base() -> None:
     monitor = documents["ServiceMonitor", "carillon"]["spec"]
     service = documents["Service", "carillon"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    assert {endpoint["port"] for endpoint in monitor["endpoints"]} == {
-        port["name"] for port in service["spec"]["ports"]
-    }
+    assert {endpoint["port"] for endpoint in monitor["endpoints"]} == {port["name"] for port in service["spec"]["ports"]}
     scaled = documents["ScaledObject", "carillon"]["spec"]
     deployment = documents["Deployment", "carillon"]["spec"]
     assert scaled["scaleTargetRef"]["name"] == "carillon"
@@ -134,9 +132,7 @@ def test_the_overlay_fits_to_the_base() -> None:
         for one in documents["Job", "carillon-topics"]["spec"]["template"]["spec"]["containers"][0]["env"]
     }
     assert scaled["maxReplicaCount"] * shards <= int(env["PARTITIONS"])
-    assert {one["metadata"].get("namespace") for one in documents.values() if one["kind"] != "Namespace"} == {
-        "carillon"
-    }
+    assert {one["metadata"].get("namespace") for one in documents.values() if one["kind"] != "Namespace"} == {"carillon"}
 
 
 def config(documents: dict[tuple[str, str], dict[str, Any]]) -> str:
