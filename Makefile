@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 	-Xlinker -ljemalloc
 
 .PHONY: help demo test test-address test-thread fuzz bench build release lint clean packages \
-	chaos chaos-short chaos-test k8s-test monitoring-test
+	chaos chaos-short chaos-test k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,8 +99,22 @@ monitoring-test: $(DEPLOY_PYTHON) ## alert rules by promtool, dashboard and runb
 	$(DEPLOY_PYTHON) -m ruff format --check deploy
 	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_monitoring.py
 
-k8s-test: $(DEPLOY_PYTHON) ## the Kubernetes manifests rendered, each against its schema
-	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_kubernetes.py
+# BINARY= names one that is built already, here and below.
+alerts-test: packages $(DEPLOY_PYTHON) ## every alert fires by its fault and ends after it: a real Prometheus scrapes a worker (ten minutes)
+	@deploy/install-packages prometheus
+	$(if $(BINARY),,swift build --product carillon)
+	$(DEPLOY_PYTHON) -m deploy.monitoring.drill --binary $(or $(BINARY),.build/debug/carillon) $(ARGS)
+
+k8s-test: $(DEPLOY_PYTHON) ## the Kubernetes manifests rendered, each against its schema; versions and bill of materials
+	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_kubernetes.py deploy/tests/test_package.py
+
+deb: $(if $(BINARY),,release) ## a Debian package with its bill of materials, in .build/deb
+	@deploy/install-packages debhelper dpkg-dev
+	deploy/build-deb $(BINARY)
+
+deb-test: ## that package in a Debian of its own: installed, tried, upgraded, removed (as root)
+	@deploy/install-packages lintian mmdebstrap
+	deploy/test-deb
 
 bench: release ## CPU per push, latency and memory, beside h2load in the same run
 	.build/release/carillon bench $(ARGS)

@@ -47,9 +47,14 @@ class Alert:
         return f"docs/runbooks.md#{self.name.lower()}"
 
 
-def _rate(series: str) -> str:
-    """Per second; 0 where the worker has not counted the first one yet."""
-    return f"(sum by ({BY}) (rate({series}[WINDOW])) or 0 * sum by ({BY}) (rate(carillon_events_settled_total[WINDOW])))"
+def gained(series: str, window: str) -> str:
+    """By how much a counter rose within the window, series that began in it included: `increase` does not see their first."""
+    return f"(increase({series}[{window}]) > 0 or ({series} unless {series} offset {window}) or 0 * {series})"
+
+
+def _sum(series: str) -> str:
+    """Of all workers; 0 where none has counted one yet."""
+    return f"(sum by ({BY}) {gained(series, 'WINDOW')} or 0 * sum by ({BY}) (carillon_events_settled_total))"
 
 
 ENDED = "carillon_decisions_total"
@@ -69,7 +74,7 @@ OBJECTIVES = [
     Objective(
         "loss",
         0.001,
-        f"({_rate(EXPIRED)} + {_rate(DEAD)}) / ({_rate(ENDED)} + {_rate(DEAD)} > 0)",
+        f"({_sum(EXPIRED)} + {_sum(DEAD)}) / ({_sum(ENDED)} + {_sum(DEAD)} > 0)",
         f"sum by ({BY}) (increase(carillon_decisions_total[WINDOW]))",
         "outcomes that are `expired`, and dead letters",
     ),
@@ -89,11 +94,6 @@ BURNS = [(14.4, "1h", "5m", "page"), (6, "6h", "30m", "page"), (1, "3d", "6h", "
 def came_up(series: str, window: str) -> str:
     """A counter rose within the window; also one whose first event made its series, which `increase` does not see."""
     return f"increase({series}[{window}]) > 0 or ({series} unless {series} offset {window}) > 0"
-
-
-def gained(series: str, window: str) -> str:
-    """By how much a counter rose within the window, series that began in it included."""
-    return f"(increase({series}[{window}]) > 0 or ({series} unless {series} offset {window}) or 0 * {series})"
 
 
 def objective_rules(terms: Terms) -> list[Rule]:
@@ -262,10 +262,10 @@ def kafka_alerts(terms: Terms) -> list[Alert]:
         Alert(
             "CarillonRebalanceStorm",
             "ticket",
-            f"sum_over_time((sum by ({BY}) (increase(carillon_kafka_rebalances_total[{d('2m')}])) > bool 0)"
-            f"[{d('15m')}:{d('1m')}]) >= 10",
+            f"avg_over_time((sum by ({BY}) (increase(carillon_kafka_rebalances_total[{d('2m')}])) > bool 0)"
+            f"[{d('15m')}:{d('1m')}]) > 0.65",
             "",
-            "The consumer group has been rebalancing for {{ $value }} of the last 15 minutes",
+            "The consumer group was rebalancing in {{ $value | humanizePercentage }} of the last 15 minutes",
             "Each time partitions stand still, and what is not in flight begins again. A rollout is shorter than that.",
         ),
         Alert(
@@ -290,11 +290,12 @@ def kafka_alerts(terms: Terms) -> list[Alert]:
 
 def apns_alerts(terms: Terms) -> list[Alert]:
     d, n = terms.d, terms.n
+    of = f"{BY}, app, env, credential"
     where = "{{ $labels.app }}, {{ $labels.env }}, {{ $labels.credential }}"
     dead = f"sum by ({BY}, app) {gained('carillon_tokens_invalidated_total', d('15m'))}"
     tried = f"sum by ({BY}, app) (increase(carillon_push_attempts_total[{d('15m')}]))"
-    answers = f"sum by ({BY}, app, env, credential) (increase(carillon_push_attempts_total[{d('10m')}]))"
-    unknown = f'sum by ({BY}, app, env, credential) (increase(carillon_push_attempts_total{{result="ambiguous"}}[{d("10m")}]))'
+    answers = f"sum by ({of}) (increase(carillon_push_attempts_total[{d('10m')}]))"
+    unknown = f'sum by ({of}) (increase(carillon_push_attempts_total{{result="ambiguous"}}[{d("10m")}]))'
     goaways = f"sum by ({BY}, app, env) {gained('carillon_apns_goaway_total', d('10m'))}"
     usual = f"sum by ({BY}, app, env) (increase(carillon_apns_goaway_total[{d('1d')}]))"
     return [
@@ -304,8 +305,17 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             # 1: it asks with one push, and is not over it.
             'carillon_breaker_state{scope="endpoint"} > 0',
             d("2m"),
-            f"APNs is away for {where}",
+            f"APNs says that it is unavailable, for {where}",
             "Its pushes wait in carillon.parked and go when one that asks is accepted. Other apps go on.",
+        ),
+        Alert(
+            "CarillonApnsUnreachable",
+            "page",
+            f'sum by ({of}) (carillon_apns_connections{{state="ready"}}) == 0'
+            f" and sum by ({of}) (increase(carillon_apns_connect_failures_total[{d('5m')}])) > 0",
+            d("2m"),
+            f"No connection to APNs can be made for {where}",
+            "Its pushes wait in carillon.parked and go when a connection is there. Other apps go on.",
         ),
         Alert(
             "CarillonAuthRejected",

@@ -128,6 +128,20 @@ CASES = {
         {f'carillon_breaker_state{{{APP},scope="endpoint"}}': "0x9 2x1 1x1 2x5 0x10"},
         {9: [], 11: [], 15: ["CarillonBreakerOpen page"], 20: [], 25: []},
     ),
+    "unreachable": Case(
+        {
+            f'carillon_apns_connections{{{APP},state="ready"}}': "2x9 0x10 2x20",
+            f"carillon_apns_connect_failures_total{{{APP}}}": "0x9 0+3x9 30x20",
+        },
+        {9: [], 11: [], 15: ["CarillonApnsUnreachable page"], 21: []},
+    ),
+    "no connection where none is wanted": Case(
+        {
+            f'carillon_apns_connections{{{APP},state="ready"}}': "0x30",
+            f"carillon_apns_connect_failures_total{{{APP}}}": "5x30",
+        },
+        {20: []},
+    ),
     "credential": Case(
         {f"carillon_apns_credential_paused{{{APP}}}": "0x10 1x5 0x10"}, {9: [], 13: ["CarillonAuthRejected page"], 17: []}
     ),
