@@ -292,7 +292,9 @@ def apns_alerts(terms: Terms) -> list[Alert]:
     d, n = terms.d, terms.n
     of = f"{BY}, app, env, credential"
     where = "{{ $labels.app }}, {{ $labels.env }}, {{ $labels.credential }}"
-    dead = f"sum by ({BY}, app) {gained('carillon_tokens_invalidated_total', d('15m'))}"
+    removed = f"sum by ({BY}, app) {gained('carillon_tokens_invalidated_total', d('15m'))}"
+    kept = f"sum by ({BY}, app) {gained('carillon_token_removals_withheld_total', d('15m'))}"
+    dead = f"({removed} + ({kept} or 0 * {removed}))"
     tried = f"sum by ({BY}, app) (increase(carillon_push_attempts_total[{d('15m')}]))"
     answers = f"sum by ({of}) (increase(carillon_push_attempts_total[{d('10m')}]))"
     unknown = f'sum by ({of}) (increase(carillon_push_attempts_total{{result="ambiguous"}}[{d("10m")}]))'
@@ -371,7 +373,7 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             "page",
             f"{dead} / {tried} > 0.05 and {dead} >= {n(50)}",
             "",
-            "APNs' answers removed {{ $value | humanizePercentage }} of the tokens of {{ $labels.app }} that were tried",
+            "APNs called {{ $value | humanizePercentage }} of the tokens of {{ $labels.app }} dead that were tried",
             "A wrong environment, topic or key looks like this. `carillon tokens restore` brings back what was removed.",
         ),
         Alert(
