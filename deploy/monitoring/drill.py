@@ -87,6 +87,7 @@ class World:
         self.prometheus = Process("prometheus", folder, self._prometheus())
         self.seen: dict[str, tuple[str, set[str]]] = {}
         self._count = 0
+        self.repeating = threading.Event()
         self._flows = threading.Event()
         self._ended = threading.Event()
         self._lock = threading.Lock()
@@ -305,11 +306,12 @@ def nothing(_: World) -> None:
 
 
 def repeat(world: World, every: float, seconds: float, act: Callable[[], None]) -> None:
-    """In the background, for so long."""
+    """In the background, for so long or until `repeating` is cleared."""
+    world.repeating.set()
 
     def run() -> None:
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end and world.repeating.is_set():
             with contextlib.suppress(redis.RedisError, OSError):
                 act()
             time.sleep(every)
@@ -339,13 +341,20 @@ def available(world: World) -> None:
 
 
 def flood(world: World) -> None:
-    """More than goes out, for a while."""
-    end = time.monotonic() + 12
-    while time.monotonic() < end:
+    """More than goes out, to a worker that has a third of its time."""
+
+    def slice_of_time() -> None:
+        world.worker.pause()
+        time.sleep(0.4)
+        world.worker.resume()
+
+    def burst() -> None:
         for index in range(40):
             world.push(f"u{index}")
         world.flush()
-        time.sleep(0.02)
+
+    repeat(world, 0.2, 20, slice_of_time)
+    repeat(world, 0.02, 20, burst)
 
 
 def expired(world: World) -> None:
@@ -413,6 +422,17 @@ def refuse_commits(world: World) -> None:
 def refuse_records(world: World) -> None:
     # INVALID_RECORD; some of the traffic's own records meet it too.
     repeat(world, 0.3, 6, lambda: world.broker.order("error produce 87 87"))
+
+
+def forget(kind: str) -> Callable[[World], None]:
+    """Ends the broker's errors: those that are asked for now and those that nobody met yet."""
+
+    def end(world: World) -> None:
+        world.repeating.clear()
+        time.sleep(1.5)
+        world.broker.order(f"clear {kind}")
+
+    return end
 
 
 def kill_worker(world: World) -> None:
@@ -508,9 +528,9 @@ STEPS = [
         lambda world: limit_descriptors(world, 4096),
     ),
     Step("thirty apps", ["CarillonSeriesBudget"], many_apps, few_apps),
-    Step("the group rebalances", ["CarillonRebalanceStorm"], storm, nothing),
-    Step("commits are refused", ["CarillonCommitsFailing"], refuse_commits, nothing),
-    Step("records are refused", ["CarillonRecordsRefused"], refuse_records, nothing),
+    Step("the group rebalances", ["CarillonRebalanceStorm"], storm, forget("heartbeat")),
+    Step("commits are refused", ["CarillonCommitsFailing"], refuse_commits, forget("commit")),
+    Step("records are refused", ["CarillonRecordsRefused"], refuse_records, forget("produce")),
     Step("the worker is gone", ["CarillonAbsent", "CarillonDown"], kill_worker, lambda world: world.worker.open()),
     # Of what was written while it was gone.
     Step("retention was faster", ["CarillonDataGap"], nothing, nothing),
