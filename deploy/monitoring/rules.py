@@ -210,7 +210,7 @@ def process_alerts(terms: Terms) -> list[Alert]:
             "ticket",
             "carillon_metrics_series > 0.9 * 3000 or carillon_metrics_series_refused_total > 0",
             d("5m"),
-            "{{ $labels.instance }} has {{ $value }} time series; 3000 are shown",
+            "{{ $labels.instance }} has nearly as many time series as it shows at most (3000), or more",
             "What comes beyond is counted and not shown: other alerts may be blind.",
         ),
         Alert(
@@ -232,7 +232,7 @@ def kafka_alerts(terms: Terms) -> list[Alert]:
             "page",
             f"increase(carillon_kafka_gap_records_total[{d('10m')}]) > 0",
             "",
-            "{{ $labels.instance }} passed over offsets: {{ $value }} records",
+            '{{ $labels.instance }} passed over offsets: {{ $value | printf "%.0f" }} records',
             "Kafka's retention took them before they were read. They are lost here.",
         ),
         Alert(
@@ -349,7 +349,7 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             # Of the day before, in windows of 10 minutes.
             f"{goaways} >= {n(20)} and {goaways} > 5 * {usual} / 144",
             "",
-            "APNs ends connections of {{ $labels.app }}, {{ $labels.env }}: {{ $value }} in ten minutes",
+            'APNs ends connections of {{ $labels.app }}, {{ $labels.env }}: {{ $value | printf "%.0f" }} in ten minutes',
             "carillon_apns_goaway_total has the reason.",
         ),
         Alert(

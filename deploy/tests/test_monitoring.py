@@ -125,7 +125,7 @@ CASES = {
         {f"carillon_record_failures_total{{{AT}}}": "0x10 3x50"}, {9: [], 13: ["CarillonRecordsRefused ticket"], 25: []}
     ),
     "breaker": Case(
-        {f'carillon_breaker_state{{{APP},scope="endpoint"}}': "0x9 2x1 1x1 2x5 0x10"},
+        {f'carillon_breaker_state{{{APP},scope="endpoint"}}': "0x9 2 1 2 1 2 1 2 1 2 0x10"},
         {9: [], 11: [], 15: ["CarillonBreakerOpen page"], 20: [], 25: []},
     ),
     "unreachable": Case(
