@@ -155,7 +155,7 @@ class World:
             "redis": {"url": f"redis://127.0.0.1:{self.redis.port}"},
             "apps": apps,
             "shards": 1,
-            "window": {"records": 200},
+            "window": {"records": 1000},
             "http": {"listen": "127.0.0.1:0"},
             "drain_s": 5,
         }
