@@ -59,7 +59,7 @@ SCENARIO = {
         {"match": {"token": PREFIXES["freeze"]}, "fault": {"kind": "freeze"}},
         {"match": {"token": PREFIXES["goaway"], "count": 12}, "fault": {"kind": "goaway", "reason": "Shutdown"}},
         {
-            "match": {"token": PREFIXES["error"], "count": 3000},
+            "match": {"token": PREFIXES["error"], "count": 1500},
             "answer": {"status": 500, "reason": "InternalServerError"},
         },
         {"match": {"token": PREFIXES["topic"]}, "answer": {"status": 400, "reason": "BadTopic"}},
@@ -144,6 +144,9 @@ class World:
         many = self._configuration([self._app(f"app{index:02d}") for index in range(30)])
         many["kafka"]["group"] = "many"
         many["kafka"]["topics"] = {"events": "many.events", "user_state": "many.state", "parked": "many.parked"}
+        # Its metric is there where a waiver is in use.
+        many["kafka"]["options"]["enable.sasl.oauthbearer.unsecure.jwt"] = "true"
+        many["waivers"] = ["unsigned_jwt"]
         (self.folder / "many.yaml").write_text(yaml.safe_dump(many))
 
     def _configuration(self, apps: list[dict[str, Any]]) -> dict[str, Any]:
