@@ -8,10 +8,10 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 	-Xlinker -ljemalloc
 
 .PHONY: help demo test test-address test-thread fuzz bench build release lint clean packages \
-	chaos chaos-short chaos-test
+	chaos chaos-short chaos-test k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## what can be made
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 packages:
 	@deploy/check-swift
@@ -84,6 +84,37 @@ chaos-test: $(CHAOS_PYTHON) ## the checker's own tests, and its lint
 	$(CHAOS_PYTHON) -m ruff check chaos
 	$(CHAOS_PYTHON) -m ruff format --check chaos
 	$(CHAOS_PYTHON) -m pytest -q chaos/tests
+
+# deploy/README.md. Python's part is installed from PyPI into a virtual environment of its own.
+DEPLOY_PYTHON = .build/deploy-venv/bin/python
+$(DEPLOY_PYTHON): deploy/requirements.txt chaos/requirements.txt
+	@deploy/install-packages python3-venv
+	python3 -m venv .build/deploy-venv
+	$(DEPLOY_PYTHON) -m pip install --quiet --disable-pip-version-check -r deploy/requirements.txt
+	@touch $(DEPLOY_PYTHON)
+
+monitoring-test: $(DEPLOY_PYTHON) ## alert rules by promtool, dashboard and runbooks against what workers export
+	@deploy/install-packages prometheus
+	$(DEPLOY_PYTHON) -m ruff check deploy
+	$(DEPLOY_PYTHON) -m ruff format --check deploy
+	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_monitoring.py
+
+# BINARY= names one that is built already, here and below.
+alerts-test: packages $(DEPLOY_PYTHON) ## every alert fires by its fault and ends after it: a real Prometheus scrapes a worker (ten minutes)
+	@deploy/install-packages prometheus
+	$(if $(BINARY),,swift build --product carillon)
+	$(DEPLOY_PYTHON) -m deploy.monitoring.drill --binary $(or $(BINARY),.build/debug/carillon) $(ARGS)
+
+k8s-test: $(DEPLOY_PYTHON) ## the Kubernetes manifests rendered, each against its schema; versions and bill of materials
+	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_kubernetes.py deploy/tests/test_package.py
+
+deb: $(if $(BINARY),,release) ## a Debian package with its bill of materials, in .build/deb
+	@deploy/install-packages debhelper dpkg-dev
+	deploy/build-deb $(BINARY)
+
+deb-test: ## that package in a Debian of its own: installed, tried, upgraded, removed (as root)
+	@deploy/install-packages lintian mmdebstrap
+	deploy/test-deb
 
 bench: release ## CPU per push, latency and memory, beside h2load in the same run
 	.build/release/carillon bench $(ARGS)

@@ -1,0 +1,441 @@
+"""Every recording rule and alert: the one source of carillon.rules.yaml, of the PrometheusRule and of the drill's rules.
+
+Expressions use what a worker exports now (metrics.txt) and are summed over workers, so that they hold for one and for many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from deploy.monitoring.terms import Terms
+
+# Workers of one installation. An absent label is the same as an empty one.
+BY = "job, namespace"
+JOB = 'job="carillon"'
+DAY_S = 86_400
+
+Rule = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A share of good events that is promised over 28 days."""
+
+    name: str
+    # Share of bad ones that is allowed.
+    budget: float
+    # Shares of bad events within a window, and how many events there were; None: time itself is counted.
+    bad: str
+    total: str | None
+    what: str
+
+
+@dataclass(frozen=True)
+class Alert:
+    name: str
+    # page: somebody gets up; ticket: within the working day.
+    severity: str
+    expr: str
+    # How long it must hold; empty: at once.
+    holds: str
+    summary: str
+    description: str
+
+    @property
+    def runbook(self) -> str:
+        return f"docs/runbooks.md#{self.name.lower()}"
+
+
+def gained(series: str, window: str) -> str:
+    """By how much a counter rose within the window, series that began in it included: `increase` does not see their first."""
+    return f"(increase({series}[{window}]) > 0 or ({series} unless {series} offset {window}) or 0 * {series})"
+
+
+def _sum(series: str) -> str:
+    """Of all workers; 0 where none has counted one yet."""
+    return f"(sum by ({BY}) {gained(series, 'WINDOW')} or 0 * sum by ({BY}) (carillon_events_settled_total))"
+
+
+ENDED = "carillon_decisions_total"
+EXPIRED = 'carillon_decisions_total{verdict="expired"}'
+DEAD = "carillon_dlq_records_total"
+
+# S1, S2, S3. The bound of S1 is the bucket next to 2 s.
+OBJECTIVES = [
+    Objective(
+        "latency",
+        0.01,
+        f'1 - sum by ({BY}) (rate(carillon_event_end_to_end_seconds_bucket{{le="2.5"}}[WINDOW]))'
+        f" / sum by ({BY}) (rate(carillon_event_end_to_end_seconds_count[WINDOW]))",
+        f"sum by ({BY}) (increase(carillon_event_end_to_end_seconds_count[WINDOW]))",
+        "pushes that APNs accepted later than 2.5 s after Kafka had the event",
+    ),
+    Objective(
+        "loss",
+        0.001,
+        f"({_sum(EXPIRED)} + {_sum(DEAD)}) / ({_sum(ENDED)} + {_sum(DEAD)} > 0)",
+        f"sum by ({BY}) (increase(carillon_decisions_total[WINDOW]))",
+        "outcomes that are `expired`, and dead letters",
+    ),
+    Objective(
+        "age",
+        0.001,
+        "avg_over_time(carillon:oldest_unsettled_late[WINDOW])",
+        None,
+        "time in which the oldest unsettled record was older than 30 s",
+    ),
+]
+
+# How much faster than evenly the budget is spent, over which two windows, and who is told.
+BURNS = [(14.4, "1h", "5m", "page"), (6, "6h", "30m", "page"), (1, "3d", "6h", "ticket")]
+
+
+def came_up(series: str, window: str) -> str:
+    """A counter rose within the window; also one whose first event made its series, which `increase` does not see."""
+    return f"increase({series}[{window}]) > 0 or ({series} unless {series} offset {window}) > 0"
+
+
+def objective_rules(terms: Terms) -> list[Rule]:
+    late = f"max by ({BY}) (carillon_watermark_age_seconds) > bool {terms.s(30):g}"
+    rules: list[Rule] = [{"record": "carillon:oldest_unsettled_late", "expr": late}]
+    windows = sorted({window for burn in BURNS for window in burn[1:3]}, key=_minutes)
+    for objective in OBJECTIVES:
+        for window in windows:
+            expr = objective.bad.replace("WINDOW", terms.d(window))
+            rules.append({"record": f"carillon:{objective.name}_bad:ratio_rate{window}", "expr": expr})
+    return rules
+
+
+def _minutes(window: str) -> int:
+    return int(window[:-1]) * {"m": 1, "h": 60, "d": 1440}[window[-1]]
+
+
+def burn_rules(terms: Terms) -> list[Rule]:
+    rules = []
+    for objective in OBJECTIVES:
+        name = f"Carillon{objective.name.capitalize()}Burn"
+        series = f"carillon:{objective.name}_bad:ratio_rate"
+        for factor, long, short, severity in BURNS:
+            bound = f"{factor:g} * {objective.budget:g}"
+            expr = f"{series}{long} > {bound} and {series}{short} > {bound}"
+            if objective.total is not None:
+                expr += f" and {objective.total.replace('WINDOW', terms.d(long))} >= {terms.n(100)}"
+            description = (
+                f"Of the last {long}, {{{{ $value | humanizePercentage }}}} was {objective.what}; "
+                f"{objective.budget:.1%} is promised. At this speed the budget of 28 days lasts {28 / factor:.1f} days."
+            )
+            rules.append(
+                _rule(Alert(name, severity, expr, "", f"{objective.what}: {factor:g} times the budget", description))
+                | {"labels": {"severity": severity, "window": long}}
+            )
+    return rules
+
+
+def recorded(terms: Terms) -> list[Rule]:
+    """What scaling, alerts and the dashboard have in common."""
+    return [
+        {"record": "carillon:lag_records", "expr": f"sum by ({BY}) (carillon_kafka_lag_records)"},
+        {
+            # Until workers export the age of the oldest unread record: how long what waits takes at the present speed.
+            "record": "carillon:lag_seconds",
+            "expr": f"carillon:lag_records / clamp_min(sum by ({BY}) "
+            f"(rate(carillon_events_settled_total[{terms.d('5m')}])), 0.1)",
+        },
+        {
+            "record": "carillon:redis_command_seconds:p99",
+            "expr": f"histogram_quantile(0.99, sum by ({BY}, le) "
+            f"(rate(carillon_redis_command_seconds_bucket[{terms.d('5m')}])))",
+        },
+    ]
+
+
+def alerts(terms: Terms) -> list[Alert]:
+    return [*process_alerts(terms), *kafka_alerts(terms), *apns_alerts(terms), *redis_alerts(terms)]
+
+
+def process_alerts(terms: Terms) -> list[Alert]:
+    d = terms.d
+    return [
+        Alert(
+            "CarillonAbsent",
+            "page",
+            f"absent(up{{{JOB}}} == 1)",
+            d("2m"),
+            "No worker answers Prometheus",
+            "Nobody is known to read im.events. Records wait in Kafka; nothing is lost before its retention.",
+        ),
+        Alert(
+            "CarillonDown",
+            "ticket",
+            f"up{{{JOB}}} == 0",
+            d("5m"),
+            "{{ $labels.instance }} does not answer Prometheus",
+            "Its partitions go to the others once its session is over.",
+        ),
+        Alert(
+            "CarillonCredentialExpiry",
+            "ticket",
+            f"carillon_credential_expiry_timestamp_seconds - time() < {14 * DAY_S}",
+            "",
+            "The certificate {{ $labels.credential }} of {{ $labels.app }} ends in {{ $value | humanizeDuration }}",
+            "After its end APNs refuses every push of the app. A renewed file takes over without a restart.",
+        ),
+        Alert(
+            "CarillonCredentialExpiring",
+            "page",
+            f"carillon_credential_expiry_timestamp_seconds - time() < {2 * DAY_S}",
+            "",
+            "The certificate {{ $labels.credential }} of {{ $labels.app }} ends in {{ $value | humanizeDuration }}",
+            "After its end APNs refuses every push of the app. A renewed file takes over without a restart.",
+        ),
+        Alert(
+            "CarillonCredentialRefused",
+            "ticket",
+            f'increase(carillon_credential_reloads_total{{result="refused"}}[{d("15m")}]) > 0',
+            "",
+            "{{ $labels.instance }} could not take over a changed credential",
+            "The old one stays in use. The log says why.",
+        ),
+        Alert(
+            "CarillonDeadLetters",
+            "ticket",
+            came_up("carillon_dlq_records_total", d("15m")),
+            "",
+            "Records go to the dead-letter topic: {{ $labels.reason }}",
+            "Their header carillon-error says what is wrong and where. Most often a producer changed.",
+        ),
+        Alert(
+            "CarillonSeriesBudget",
+            "ticket",
+            "carillon_metrics_series > 0.9 * 3000 or carillon_metrics_series_refused_total > 0",
+            d("5m"),
+            "{{ $labels.instance }} has nearly as many time series as it shows at most (3000), or more",
+            "What comes beyond is counted and not shown: other alerts may be blind.",
+        ),
+        Alert(
+            "CarillonDescriptorsLow",
+            "ticket",
+            f"process_open_fds{{{JOB}}} / process_max_fds{{{JOB}}} > 0.8",
+            d("10m"),
+            "{{ $labels.instance }} has {{ $value | humanizePercentage }} of its file descriptors open",
+            "The last ones are kept for Redis, Kafka and APNs; operators are refused first.",
+        ),
+    ]
+
+
+def kafka_alerts(terms: Terms) -> list[Alert]:
+    d, s = terms.d, terms.s
+    return [
+        Alert(
+            "CarillonDataGap",
+            "page",
+            f"increase(carillon_kafka_gap_records_total[{d('10m')}]) > 0",
+            "",
+            '{{ $labels.instance }} passed over offsets: {{ $value | printf "%.0f" }} records',
+            "Kafka's retention took them before they were read. They are lost here.",
+        ),
+        Alert(
+            "CarillonWatermarkStuck",
+            "page",
+            f"carillon_watermark_age_seconds > {s(120):g} and carillon_pending_events > 0",
+            d("1m"),
+            "{{ $labels.instance }}: the oldest unsettled record waits for {{ $value | humanizeDuration }}",
+            "No offset behind it is committed. Coalescing (coalesce.window_s) may hold a record as long as its window.",
+        ),
+        Alert(
+            "CarillonLagGrowing",
+            "ticket",
+            f"carillon:lag_seconds > {s(60):g} and deriv(carillon:lag_seconds[{d('10m')}]) > 0",
+            d("5m"),
+            "What waits in Kafka takes {{ $value | humanizeDuration }} at the present speed, and rises",
+            "More comes in than goes out.",
+        ),
+        Alert(
+            "CarillonNoAssignment",
+            "page",
+            f"sum by ({BY}) (carillon_kafka_assigned_partitions) == 0",
+            d("5m"),
+            "No worker has a partition",
+            "Kafka is away, the group does not settle, or the topics are missing.",
+        ),
+        Alert(
+            "CarillonRebalanceStorm",
+            "ticket",
+            f"avg_over_time((sum by ({BY}) (increase(carillon_kafka_rebalances_total[{d('2m')}])) > bool 0)"
+            f"[{d('15m')}:{d('1m')}]) > 0.65",
+            "",
+            "The consumer group was rebalancing in {{ $value | humanizePercentage }} of the last 15 minutes",
+            "Each time partitions stand still, and what is not in flight begins again. A rollout is shorter than that.",
+        ),
+        Alert(
+            "CarillonCommitsFailing",
+            "ticket",
+            f'increase(carillon_kafka_commits_total{{result="failed"}}[{d("10m")}])'
+            f' > ignoring (result) increase(carillon_kafka_commits_total{{result="ok"}}[{d("10m")}])',
+            "",
+            "{{ $labels.instance }}: most commits of offsets fail",
+            "What is settled would be read again after a restart; finished work is told by its mark and not repeated.",
+        ),
+        Alert(
+            "CarillonRecordsRefused",
+            "ticket",
+            f"increase(carillon_record_failures_total[{d('10m')}]) > 0",
+            "",
+            "{{ $labels.instance }}: Kafka refuses records that are written",
+            "Outcomes are sent again until they are taken; until then their events are not settled.",
+        ),
+    ]
+
+
+def apns_alerts(terms: Terms) -> list[Alert]:
+    d, n = terms.d, terms.n
+    of = f"{BY}, app, env, credential"
+    where = "{{ $labels.app }}, {{ $labels.env }}, {{ $labels.credential }}"
+    removed = f"sum by ({BY}, app) {gained('carillon_tokens_invalidated_total', d('15m'))}"
+    kept = f"sum by ({BY}, app) {gained('carillon_token_removals_withheld_total', d('15m'))}"
+    dead = f"({removed} + ({kept} or 0 * {removed}))"
+    tried = f"sum by ({BY}, app) (increase(carillon_push_attempts_total[{d('15m')}]))"
+    answers = f"sum by ({of}) (increase(carillon_push_attempts_total[{d('10m')}]))"
+    unknown = f'sum by ({of}) (increase(carillon_push_attempts_total{{result="ambiguous"}}[{d("10m")}]))'
+    goaways = f"sum by ({BY}, app, env) {gained('carillon_apns_goaway_total', d('10m'))}"
+    usual = f"sum by ({BY}, app, env) (increase(carillon_apns_goaway_total[{d('1d')}]))"
+    return [
+        Alert(
+            "CarillonBreakerOpen",
+            "page",
+            # 1: it asks with one push, and is not over it.
+            'carillon_breaker_state{scope="endpoint"} > 0',
+            d("2m"),
+            f"APNs says that it is unavailable, for {where}",
+            "Its pushes wait in carillon.parked and go when one that asks is accepted. Other apps go on.",
+        ),
+        Alert(
+            "CarillonApnsUnreachable",
+            "page",
+            f'sum by ({of}) (carillon_apns_connections{{state="ready"}}) == 0'
+            f" and sum by ({of}) (increase(carillon_apns_connect_failures_total[{d('5m')}])) > 0",
+            d("2m"),
+            f"No connection to APNs can be made for {where}",
+            "Its pushes wait in carillon.parked and go when a connection is there. Other apps go on.",
+        ),
+        Alert(
+            "CarillonAuthRejected",
+            "page",
+            "carillon_apns_credential_paused == 1",
+            d("1m"),
+            f"APNs refuses the credential of {where}",
+            "Its pushes wait in carillon.parked; the credential is tried again every minute.",
+        ),
+        Alert(
+            "CarillonMisconfigured",
+            "ticket",
+            came_up("carillon_apns_alarms_total", d("15m")),
+            "",
+            f"APNs rejects pushes of {where}: {{{{ $labels.reason }}}}",
+            "The cause is configuration or program, not a device.",
+        ),
+        Alert(
+            "CarillonDeadConnections",
+            "ticket",
+            f"increase(carillon_apns_dead_connections_total[{d('10m')}]) > 3",
+            "",
+            f"Connections to APNs stop answering: {where}",
+            "Each is replaced; what was in flight on it is sent again. A firewall that forgets connections does this.",
+        ),
+        Alert(
+            "CarillonGoawayStorm",
+            "ticket",
+            # Of the day before, in windows of 10 minutes.
+            f"{goaways} >= {n(20)} and {goaways} > 5 * {usual} / 144",
+            "",
+            'APNs ends connections of {{ $labels.app }}, {{ $labels.env }}: {{ $value | printf "%.0f" }} in ten minutes',
+            "carillon_apns_goaway_total has the reason.",
+        ),
+        Alert(
+            "CarillonAmbiguousHigh",
+            "ticket",
+            f"{unknown} / {answers} > 0.005 and {answers} >= {n(100)}",
+            d("5m"),
+            f"{{{{ $value | humanizePercentage }}}} of the pushes of {where} end without an answer",
+            "Each is sent again with the same apns-id: users may see it twice.",
+        ),
+        Alert(
+            "CarillonRetryBudgetEmpty",
+            "ticket",
+            f"increase(carillon_retries_denied_total[{d('5m')}]) > 0",
+            d("5m"),
+            f"More of the pushes of {where} want another try than may have one",
+            "They wait. APNs answers 429 or 5xx to many.",
+        ),
+        Alert(
+            "CarillonMassInvalidation",
+            "page",
+            f"{dead} / {tried} > 0.05 and {dead} >= {n(50)}",
+            "",
+            "APNs called {{ $value | humanizePercentage }} of the tokens of {{ $labels.app }} dead that were tried",
+            "A wrong environment, topic or key looks like this. `carillon tokens restore` brings back what was removed.",
+        ),
+        Alert(
+            "CarillonRemovalBrake",
+            "page",
+            "carillon_token_removal_brake == 1",
+            "",
+            "So many tokens of {{ $labels.app }} die of {{ $labels.reason }} that they are kept",
+            "A spike of dead tokens is most often a wrong topic, environment or key.",
+        ),
+    ]
+
+
+def redis_alerts(terms: Terms) -> list[Alert]:
+    d = terms.d
+    return [
+        Alert(
+            "CarillonRedisDegraded",
+            "ticket",
+            "carillon:redis_command_seconds:p99 > 0.1",
+            d("5m"),
+            "Redis' slowest hundredth takes {{ $value | humanizeDuration }}",
+            "Every push asks it three to five times.",
+        ),
+        Alert(
+            "CarillonRedisRefusesWrites",
+            "page",
+            f"increase(carillon_redis_unclaimed_total[{d('5m')}]) > 0",
+            "",
+            "{{ $labels.instance }}: Redis answers and takes no writes",
+            "Pushes go without a badge and their claims are owed in carillon.parked. Binds, reads and acks wait.",
+        ),
+        Alert(
+            "CarillonTokenLoss",
+            "page",
+            "carillon_token_loss == 1",
+            "",
+            "Redis seems to have lost its tokens",
+            "Reading has stopped, so that nobody ends as no_token who has one. Bring the keys back, or accept the loss.",
+        ),
+    ]
+
+
+def _rule(alert: Alert) -> Rule:
+    rule: Rule = {"alert": alert.name, "expr": alert.expr}
+    if alert.holds:
+        rule["for"] = alert.holds
+    rule["labels"] = {"severity": alert.severity}
+    rule["annotations"] = {
+        "summary": alert.summary,
+        "description": alert.description,
+        "runbook_url": alert.runbook,
+    }
+    return rule
+
+
+def groups(terms: Terms) -> list[dict[str, Any]]:
+    """As Prometheus' rule files have them."""
+    interval = terms.interval
+    return [
+        {"name": "carillon-recorded", "interval": interval, "rules": recorded(terms)},
+        {"name": "carillon-objectives", "interval": interval, "rules": objective_rules(terms)},
+        {"name": "carillon-burn", "interval": interval, "rules": burn_rules(terms)},
+        {"name": "carillon-causes", "interval": interval, "rules": [_rule(alert) for alert in alerts(terms)]},
+    ]

@@ -1,0 +1,76 @@
+"""One version everywhere, and a bill of materials that fits its standard."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+TOP = Path(__file__).parents[2]
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=True).stdout
+
+
+def version() -> str:
+    return run("deploy/version").strip()
+
+
+def test_the_changelog_has_one_section_per_version_from_new_to_old() -> None:
+    text = (TOP / "CHANGELOG.md").read_text()
+    headings = re.findall(r"^## (.*)$", text, re.M)
+    assert headings[0] == "[Unreleased]"
+    versions = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - \d{4}-\d{2}-\d{2}", heading) for heading in headings[1:]]
+    assert all(versions)
+    numbers = [tuple(int(part) for part in one.groups()) for one in versions]
+    assert numbers == sorted(numbers, reverse=True) and len(set(numbers)) == len(numbers)
+    assert set(re.findall(r"^### (.*)$", text, re.M)) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert version() == ".".join(str(part) for part in numbers[0])
+
+
+def test_the_example_overlay_names_the_image_of_this_version() -> None:
+    plan = yaml.safe_load((TOP / "deploy/kubernetes/overlays/example/kustomization.yaml").read_text())
+    assert [image["newTag"] for image in plan["images"]] == [version()]
+
+
+def test_the_image_has_the_labels_of_its_kind() -> None:
+    labels = set(re.findall(r"org\.opencontainers\.image\.(\S+?)=", (TOP / "deploy/Dockerfile").read_text()))
+    assert labels == {"title", "description", "licenses", "version", "revision", "base.name"}
+
+
+def test_the_bill_of_materials_is_cyclonedx_and_names_what_is_linked() -> None:
+    binary = Path(os.environ.get("CARILLON", TOP / ".build/debug/carillon"))
+    if not binary.exists():
+        pytest.skip("no .build/debug/carillon; CARILLON names another")
+    text = run("deploy/make-sbom", str(binary), version())
+    assert JsonStrictValidator(SchemaVersion.V1_5).validate_str(text) is None
+    bill = json.loads(text)
+    names = {one["name"] for one in bill["components"]}
+    assert {
+        "librdkafka1",
+        "libnghttp2-14",
+        "libssl3",
+        "libhiredis0.14",
+        "libsimdjson14",
+        "libyaml-0-2",
+        "libevent-2.1-7",
+    } <= names
+    purls = [one.get("purl", "") for one in bill["components"] if one["name"] == "libssl3"]
+    installed = run("dpkg-query", "-W", "-f=${Version}", "libssl3")
+    assert purls[0].startswith(f"pkg:deb/debian/libssl3@{installed.replace('+', '%2B')}?")
+    assert set(bill["dependencies"][0]["dependsOn"]) == {one["bom-ref"] for one in bill["components"]}
+
+
+def test_a_bill_of_another_form_is_refused() -> None:
+    assert (
+        JsonStrictValidator(SchemaVersion.V1_5).validate_str('{"bomFormat": "CycloneDX", "specVersion": "1.5", "x": 1}')
+        is not None
+    )
