@@ -17,6 +17,4 @@ struct RecentKeys<Key: Hashable> {
         guard keys.insert(key).inserted else { return }
         if let displaced = order.append(key) { keys.remove(displaced) }
     }
-
-    mutating func remove(_ key: Key) { keys.remove(key) }
 }
