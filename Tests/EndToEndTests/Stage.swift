@@ -234,9 +234,14 @@ func readFile(_ path: String) throws -> [UInt8] {
 extension LocalCluster.Settings {
     /// Pushes to tokens of `TokenPrefix.slow` get no answer within the time that the worker waits for one.
     mutating func leaveSlowUnanswered(answerSeconds: Int) {
+        answerSlow(afterMs: 600_000, answerSeconds: answerSeconds)
+    }
+
+    /// Pushes to tokens of `TokenPrefix.slow` are accepted so late.
+    mutating func answerSlow(afterMs: Int64, answerSeconds: Int) {
         var slow = ScenarioRule.Match()
         slow.tokenPrefix = Array(TokenPrefix.slow.utf8)
-        scenario = Scenario(rules: [ScenarioRule(slow, .answer(.late(600_000)))])
+        scenario = Scenario(rules: [ScenarioRule(slow, .answer(.late(afterMs)))])
         appLines = "    limits: {answer_s: \(answerSeconds)}\n"
     }
 }

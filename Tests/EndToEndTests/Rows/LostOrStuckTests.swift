@@ -170,6 +170,58 @@ extension Rows {
             }
         }
 
+        /// A broker that takes no records for longer keeps no push from being known as accepted.
+        @Test func whatWasAcceptedWhileTheBrokerTookNothingIsNotPushedAgain() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            settings.answerSlow(afterMs: 2000, answerSeconds: 10)
+            try await Stage.bare(settings) { stage in
+                let users = (0..<20).map { "mute-\($0)" }
+                try await stage.writeState(
+                    [.bind("mute-first")] + users.map { .bind($0, as: token($0, "phone", TokenPrefix.slow)) })
+                let first = try await WorkerRun(stage)
+                try await until("all is bound") {
+                    try await first.metrics().sum("carillon_events_settled_total") >= Double(users.count + 1)
+                }
+                try await stage.writeEvents((["mute-first"] + users).map { .message("\($0)-1", to: [$0]) })
+                stage.world.broker.pushErrors(api: .produce, Array(repeating: Self.notEnoughReplicas, count: 100_000))
+                try await until("the worker has all answers") {
+                    try await first.metrics().sum("carillon_decisions_total", #"verdict="accepted""#)
+                        >= Double(users.count + 1)
+                }
+                await first.kill()
+                stage.world.broker.clearErrors(api: .produce)
+                let second = try await WorkerRun(stage)
+                try await until("every user has his record") {
+                    let seen = try await stage.look()
+                    return users.allSatisfy { !seen.outcomes(of: "\($0)-1").isEmpty }
+                }
+                #expect(try await second.drain() == 0)
+                let seen = try await stage.look()
+                let doubled = users.filter { seen.accepted(token($0, "phone", TokenPrefix.slow)).count > 1 }
+                #expect(doubled.count <= 2, "what was in hand at the very moment of the kill")
+                for user in users {
+                    let outcomes = seen.outcomes(of: "\(user)-1")
+                    #expect(outcomes.count == 1 && outcomes[0].hasPrefix("\(user)/phone accepted ok"), "\(outcomes)")
+                }
+            }
+        }
+
+        /// A parked push that was accepted before a crash: its record comes back, and says nothing else of the device.
+        @Test func whatWasParkedAndAcceptedBeforeACrashHasOneVerdict() async throws {
+            try await Stage.with { stage in
+                try await stage.play(state: [.bind("back")])
+                await stage.answerPushes(.unavailable)
+                try await stage.writeEvents([.message("back-1", to: ["back"])])
+                _ = try await stage.look(until: "it is parked") { !$0.parked.isEmpty }
+                try await stage.redis(["SET c:d4:{im:back}mback-1 ca5:phone EX 3600"])
+                await stage.answerPushes(nil)
+                try await stage.settle()
+                #expect(try await stage.look().outcomes(of: "back-1") == ["back/phone accepted ok"])
+            }
+        }
+
         /// Retriable: the producer keeps its records and tries again.
         private static let notEnoughReplicas: Int32 = 19
         /// Fatal for an idempotent producer.

@@ -38,16 +38,15 @@ extension Dispatcher {
         recorded.append(job)
     }
 
-    /// While other devices of the user are open, or the rest is left to another owner, a crash must not push this one again;
-    /// and a started Live Activity runs from now. Best effort: what is lost with the connection costs at most one push too
-    /// many.
+    /// While other devices of the user are open, the rest is left to another owner, or the broker takes no records, a crash
+    /// must not push this one again; and a started Live Activity runs from now. Best effort: what is lost with the connection
+    /// costs at most one push too many.
     private func noteAccepted(_ job: RecipientJob, _ index: Int) {
         let now = shard.nowMs
         let app = job.event.app.id
         // Without a claim there is no mark that this could be written to.
-        if job.machine.openDevices > 1 || !job.machine.isMarked || job.machine.phase != .open,
-            !job.flags.contains(.owesClaim)
-        {
+        let isLast = job.machine.openDevices <= 1 && job.machine.isMarked && job.machine.phase == .open
+        if !isLast || recorder.outbox.isBehind, !job.flags.contains(.owesClaim) {
             try? shard.store.accepted(
                 app: app, uid: job.uid, job.event.subject, device: job.devices[index].route.device, nowMs: now,
                 tag: job.tag(.note))

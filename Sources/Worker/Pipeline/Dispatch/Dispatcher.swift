@@ -244,6 +244,7 @@ final class Dispatcher {
                 record.pushID = job.pushIDPrefix.id(tokenHex: token.record.hex)
             }
             job.flags.insert(.accepted)
+            job.parking?.done.append(device)
             recorder.write(record, of: job)
         }
     }

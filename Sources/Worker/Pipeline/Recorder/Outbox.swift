@@ -35,6 +35,8 @@ final class Outbox {
     /// Pauses in a row without a record taken.
     private var failures = 0
     private var warnings = LogLimiter<Warning>()
+    /// When the broker last took a record, or the first went out after it had all; monotonic.
+    private var progressNanos: UInt64 = 0
 
     private struct Waiting {
         var topic: OutTopic
@@ -58,6 +60,7 @@ final class Outbox {
     private static let reportsPerTurn = 1024
     /// A cluster that kills each new producer before it wrote anything needs an operator: about 8 s of trying.
     private static let deathsMax = 5
+    private static let behindNanos: UInt64 = 300_000_000
 
     init(producers: OutProducers, loop: Loop, log: Log, metrics: OutboxMetrics) {
         self.producers = producers
@@ -100,7 +103,16 @@ final class Outbox {
         return retired.reduce(live) { $0 + $1.producer.pendingCount }
     }
 
+    /// The broker has taken nothing for a while of what it was sent.
+    var isBehind: Bool { loop.nowNanos &- progressNanos > Self.behindNanos && pendingCount > 0 }
+
+    private func noteSending() {
+        let now = loop.nowNanos
+        if now &- progressNanos > Self.behindNanos, pendingCount == 0 { progressNanos = now }
+    }
+
     func send(_ topic: OutTopic, key: String, value: borrowing JSONWriter, tag: UInt64) {
+        noteSending()
         var key = key
         let outcome = key.withUTF8 { key in
             value.withBytes { value in
@@ -115,6 +127,7 @@ final class Outbox {
     func sendRaw(
         _ topic: OutTopic, key: [UInt8]?, value: [UInt8]?, headers: [KafkaHeader], tag: UInt64
     ) {
+        noteSending()
         submit(Waiting(topic: topic, key: key, value: value, headers: headers, tag: tag))
     }
 
@@ -157,6 +170,7 @@ final class Outbox {
     private func take(_ report: DeliveryReport, _ role: OutProducers.Role) {
         guard let error = report.error else {
             failures = 0
+            progressNanos = loop.nowNanos
             if !deaths.isEmpty { deaths[role] = nil }
             return didSettle(report.opaque)
         }
