@@ -33,7 +33,7 @@ actor StateWorld {
             replies.onReady = { continuation.resume() }
             client.start()
         }
-        stored = StateStore(client)
+        stored = StateStore(.single(client))
     }
 
     /// Runs on the loop, whichever thread lets go last and however the test ended; so the loop ends here and not before.
