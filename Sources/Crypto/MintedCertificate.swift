@@ -26,8 +26,10 @@ public struct MintedCertificate: Sendable {
     ///     host names and addresses throws: it would be read as a list of extensions.
     ///   - validFrom: start of validity in seconds from now (an hour ago by default, for clocks that differ).
     ///   - validUntil: end of validity in seconds from now. A past value makes an expired certificate for tests.
+    ///   - isForPeers: good for a client as well, as servers show it that speak among themselves.
     public init(
-        hosts: [String] = ["localhost", "127.0.0.1", "::1"], validFrom: Int = -3600, validUntil: Int = 30 * 86_400
+        hosts: [String] = ["localhost", "127.0.0.1", "::1"], validFrom: Int = -3600, validUntil: Int = 30 * 86_400,
+        isForPeers: Bool = false
     ) throws(CryptoFault) {
         let authorityKey = try PrivateKey.generate()
         let serverKey = try PrivateKey.generate()
@@ -44,7 +46,7 @@ public struct MintedCertificate: Sendable {
             subject: hosts.first ?? "localhost", key: serverKey, validFrom: validFrom, validUntil: validUntil)
         try server.add(NID_basic_constraints, "critical,CA:FALSE")
         try server.add(NID_key_usage, "critical,digitalSignature")
-        try server.add(NID_ext_key_usage, "serverAuth")
+        try server.add(NID_ext_key_usage, isForPeers ? "serverAuth,clientAuth" : "serverAuth")
         try server.add(NID_subject_alt_name, Self.alternativeNames(hosts))
         try server.sign(issuer: authority, key: authorityKey)
 

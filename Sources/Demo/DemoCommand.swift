@@ -23,6 +23,7 @@ public struct DemoCommand: Command, Sendable {
         options: [
             .value("world", "DIR", "world.json, state.ndjson and events.ndjson (default: Config/demo)"),
             .value("events", "FILE", "other events, one JSON record a line; times move so that the newest is now"),
+            .flag("cluster", "a Redis Cluster of six nodes in place of one server"),
             .flag("keep", "go on until ctrl-C after the events, for a look at the operator's pages"),
             CommandSpec.json,
         ])
@@ -30,12 +31,14 @@ public struct DemoCommand: Command, Sendable {
     private let world: String
     private let events: String
     private let keeps: Bool
+    private let usesCluster: Bool
     private let printsJSON: Bool
 
     public init(_ arguments: Arguments) {
         world = arguments.string("world") ?? "Config/demo"
         events = arguments.string("events") ?? world + "/events.ndjson"
         keeps = arguments.has("keep")
+        usesCluster = arguments.has("cluster")
         printsJSON = arguments.has("json")
     }
 
@@ -59,6 +62,7 @@ public struct DemoCommand: Command, Sendable {
             var settings = LocalCluster.Settings()
             settings.scenario = DemoRun.deadTokens(nowMs: Loop.wallMs())
             settings.templates = Files.exists("Config/templates.yaml") ? "Config/templates.yaml" : nil
+            settings.usesRedisCluster = usesCluster
             say("starting broker, Redis and APNs simulator …\n")
             let cluster = try await LocalCluster(settings)
             let run = DemoRun(cluster: cluster, worldFile: worldFile, state: state, events: events)
@@ -94,7 +98,7 @@ public struct DemoCommand: Command, Sendable {
         say(
             """
             broker     \(run.cluster.broker.bootstrap)
-            redis      \(run.cluster.redis.url)
+            redis      \(run.cluster.redisCluster?.urls ?? run.cluster.redis.url)
             simulator  https://localhost:\(run.cluster.simulatorPort)
             worker     http://127.0.0.1:\(port)/  (metrics, statusz, readyz, livez)
 

@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 public import Kafka
 public import Processes
 public import Simulator
@@ -12,7 +13,12 @@ public import Worker
 /// For the demo and end-to-end tests; `close` ends it in order.
 public actor LocalCluster {
     public nonisolated let folder: TemporaryFolder
+    /// The one server; of a cluster the first node, which sends commands on to the one that has the key.
     public nonisolated let redis: RedisServer
+    /// Nil: there is no cluster.
+    public nonisolated let redisCluster: RedisCluster?
+    /// Nil: no Sentinels watch the server.
+    public nonisolated let sentinels: SentinelGroup?
     public nonisolated let broker: MockBroker
     public nonisolated let simulator: SimulatorService
     public nonisolated let simulatorPort: UInt16
@@ -60,6 +66,13 @@ public actor LocalCluster {
         public var redisArguments: [String] = []
         /// The worker reaches Redis by its unix socket in place of TCP.
         public var usesRedisSocket = false
+        /// A server with a replica, and three Sentinels, which the worker asks for the master.
+        public var usesSentinels = false
+        /// After how long without an answer a node of the Redis Cluster counts as failed.
+        public var redisClusterTimeoutMs = 2_000
+        /// Six nodes in place of one server. The environment variable `CARILLON_TEST_REDIS=cluster` asks for it where a world
+        /// says nothing.
+        public var usesRedisCluster = getenv("CARILLON_TEST_REDIS").map { String(cString: $0) } == "cluster"
         /// Name of the simulator's thread, which tells its CPU from other threads' of this process; at most 15 bytes.
         public var simulatorThread = "simulator"
 
@@ -87,7 +100,15 @@ public actor LocalCluster {
     public init(_ settings: Settings = Settings()) async throws {
         self.settings = settings
         folder = try TemporaryFolder()
-        redis = try RedisServer(arguments: settings.redisArguments)
+        let redisCluster =
+            settings.usesRedisCluster
+            ? try await RedisCluster(
+                arguments: settings.redisArguments, nodeTimeoutMs: settings.redisClusterTimeoutMs) : nil
+        self.redisCluster = redisCluster
+        let sentinels = settings.usesSentinels ? try await SentinelGroup(arguments: settings.redisArguments) : nil
+        self.sentinels = sentinels
+        redis =
+            try redisCluster?.nodes.first ?? sentinels?.servers.first ?? RedisServer(arguments: settings.redisArguments)
         broker = try MockBroker(brokers: settings.brokers)
         for topic in Configuration.Topics().all {
             // What workers write nobody reads for long; the broker keeps 5 MiB of each partition.
@@ -133,7 +154,7 @@ public actor LocalCluster {
                 heartbeat.interval.ms: 1000
                 fetch.wait.max.ms: 10
             \(options)redis:
-              url: \(settings.usesRedisSocket ? redis.socketURL : redis.url)
+              \(redisPlace)
             \(settings.redisLines)apps:
               - id: \(settings.app)
                 topic: \(topicText)
@@ -149,6 +170,11 @@ public actor LocalCluster {
             drain_s: \(settings.drainSeconds)
             \(settings.lines)
             """
+    }
+
+    private nonisolated var redisPlace: String {
+        if let sentinels { return "sentinel: { master: \(SentinelGroup.masterName), nodes: \(sentinels.nodes) }" }
+        return "url: \(redisCluster?.urls ?? (settings.usesRedisSocket ? redis.socketURL : redis.url))"
     }
 
     private nonisolated var topicText: String {
@@ -248,6 +274,8 @@ public actor LocalCluster {
         await simulator.stop()
         simulatorLoop.stop()
         redis.stop()
+        redisCluster?.stop()
+        sentinels?.stop()
     }
 
     // MARK: - Simulator away

@@ -46,8 +46,16 @@ public final class RedisServer: Sendable {
 
     public var pid: Int32 { process.pid }
 
+    public var isRunning: Bool { process.isRunning }
+
     /// Ends the server and waits for its end; it may be called twice.
     public func stop() { process.stop() }
+
+    /// Ends the server as a crash would.
+    public func kill() {
+        process.send(SIGKILL)
+        process.stop()
+    }
 
     /// Freezes the server: connections stay, nothing is answered.
     public func freeze() { process.send(SIGSTOP) }
@@ -55,10 +63,20 @@ public final class RedisServer: Sendable {
     /// Lets a frozen server go on.
     public func thaw() { process.send(SIGCONT) }
 
-    /// Sends inline commands, one per line, over a connection of its own and gives the raw replies.
+    /// Sends inline commands, one per line, over a connection of its own and gives the raw replies. Where one node of a
+    /// cluster says that another one of this machine has the key, that one is asked.
     public func command(_ line: String) throws(SetupFault) -> String {
-        let bytes = try Ports.exchange(port: port, send: Array((line + "\r\nQUIT\r\n").utf8))
-        let text = String(decoding: bytes, as: UTF8.self)
-        return text.hasSuffix("+OK\r\n") ? String(text.dropLast(5)) : text
+        var port = port
+        for _ in 0..<5 {
+            let bytes = try Ports.exchange(port: port, send: Array((line + "\r\nQUIT\r\n").utf8))
+            let text = String(decoding: bytes, as: UTF8.self)
+            let answer = text.hasSuffix("+OK\r\n") ? String(text.dropLast(5)) : text
+            guard answer.hasPrefix("-MOVED "),
+                let other = answer.split(whereSeparator: { $0 == ":" || $0.isNewline }).last,
+                let number = UInt16(other)
+            else { return answer }
+            port = number
+        }
+        throw SetupFault("the nodes of the cluster do not agree who has the key of \(line)")
     }
 }

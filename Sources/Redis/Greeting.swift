@@ -1,5 +1,14 @@
 internal import Telemetry
 
+/// What a link's server is to be; another one is refused by name.
+enum RedisRole {
+    /// One server with all keys.
+    case single
+    /// One node of a cluster.
+    case node
+    case sentinel
+}
+
 /// The greeting of a connection: login, database, what the server is, and a script that shows whether it takes calls from
 /// us at all. A machine without sockets: answers in, and at the end a verdict.
 ///
@@ -23,10 +32,14 @@ struct Greeting {
 
     private(set) var facts = RedisServerFacts()
     private var databaseFault: RedisFault?
+    private let role: RedisRole
 
-    /// The commands after the login, in their order.
-    static func commands(_ endpoint: RedisEndpoint) -> [(step: Step, words: [String])] {
+    init(_ role: RedisRole = .single) { self.role = role }
+
+    /// The commands after the login, in their order. A Sentinel runs no scripts.
+    static func commands(_ endpoint: RedisEndpoint, _ role: RedisRole = .single) -> [(step: Step, words: [String])] {
         var commands: [(step: Step, words: [String])] = []
+        if role == .sentinel { return [(.info, ["INFO", "server"])] }
         if endpoint.database != 0 { commands.append((.database, ["SELECT", String(endpoint.database)])) }
         commands.append((.info, ["INFO"]))
         commands.append((.clusterInfo, ["CLUSTER", "INFO"]))
@@ -42,7 +55,11 @@ struct Greeting {
         // A Sentinel and a node of a cluster have no databases: what they are says more.
         case .database: databaseFault = fault
         // Whatever refuses these two alone is no reason not to work with the server.
-        case .info: if fault == nil { facts.take(info: bytes) }
+        case .info:
+            if fault == nil { facts.take(info: bytes) }
+            guard role == .sentinel else { return .waiting }
+            if let fault, fault.code == .authentication { return .refused(fault) }
+            return facts.refusal(as: role).map { .refused($0) } ?? .ready
         case .clusterInfo: if fault == nil { facts.take(clusterInfo: bytes) }
         case .script: return verdict(fault)
         }
@@ -50,7 +67,7 @@ struct Greeting {
     }
 
     private func verdict(_ scriptFault: RedisFault?) -> Verdict {
-        if let refusal = facts.refusal ?? databaseFault { return .refused(refusal) }
+        if let refusal = facts.refusal(as: role) ?? databaseFault { return .refused(refusal) }
         guard let scriptFault else { return .ready }
         switch scriptFault.code {
         case .noPermission:

@@ -7,8 +7,13 @@ struct Pipeline: ~Copyable {
     enum Purpose: Equatable {
         /// Our own greeting: login, database, ping.
         case handshake
+        /// ASKING before a command that a cluster's node sent on.
+        case asking
+        /// A question of the client's owner: the map of a cluster's slots, keys of a node.
+        case inquiry
+        /// Of a cluster's node, it is kept whole.
         case command
-        /// EVALSHA; its arguments are kept in case Redis does not know the script.
+        /// EVALSHA, of a cluster's node EVAL too; its arguments are kept in case Redis does not know the script.
         case script(index: UInt8)
     }
 

@@ -1,6 +1,12 @@
 public import EventLoop
 public import Telemetry
 
+/// The owner of a client, whose own questions do not go by the delegate.
+protocol RedisInquirer: AnyObject {
+    func didAnswer(_ id: UInt64, _ reply: borrowing RedisReply)
+    func didFail(_ id: UInt64, _ fault: RedisFault)
+}
+
 /// One pipelined connection to a Redis server, kept up for ever and bounded in every direction.
 ///
 /// Bound to its loop's thread. Commands of one turn leave in one write; replies come back to the delegate by tag, in the
@@ -28,7 +34,8 @@ public final class RedisClient {
     /// Not weak, since an object that is ever referred to weakly is counted by a slower way from then on.
     public unowned var delegate: (any RedisClientDelegate)?
 
-    public let endpoint: RedisEndpoint
+    /// Where the connection goes; with Sentinels, where they said last that the master is.
+    public private(set) var endpoint: RedisEndpoint
     public let limits: RedisLimits
     public private(set) var state = State.idle
     /// Why the last connection ended or was not made; nil once one is ready.
@@ -47,6 +54,14 @@ public final class RedisClient {
     private let log: Log
     private let tls: TLSClientContext?
     private let metrics: RedisMetrics
+    /// What the server is to be.
+    private let role: RedisRole
+    /// Of a cluster's node: who sends what the node did not carry out again; it owns this client.
+    unowned var node: RedisNode?
+    /// Who hears the answers of `inquire`; it owns this client.
+    unowned var inquirer: (any RedisInquirer)?
+    /// Who tells where the master is; nil: the endpoint does.
+    private var watch: SentinelWatch?
     private var connection: RedisConnection?
     private let backoff: Backoff
     /// Connects that failed in a row, for the next pause.
@@ -64,21 +79,41 @@ public final class RedisClient {
     }
 
     /// A client that `start()` connects. Throws when the endpoint wants TLS and its authorities cannot be read.
-    public init(
+    public convenience init(
         loop: Loop, endpoint: RedisEndpoint, limits: RedisLimits = RedisLimits(), log: Log = .off,
         metrics: MetricsRegistry? = nil
     ) throws(TLSFault) {
+        self.init(
+            loop: loop, endpoint: endpoint, limits: limits, log: log, metrics: RedisMetrics(metrics), role: .single,
+            tls: try endpoint.tlsContext())
+    }
+
+    /// A client of the master that Sentinels name. It goes where they say, and ends its connection when they name another.
+    convenience init(
+        loop: Loop, sentinels: RedisSentinels, limits: RedisLimits, log: Log, metrics: MetricsRegistry?
+    ) throws(TLSFault) {
+        self.init(
+            loop: loop, endpoint: sentinels.master, limits: limits, log: log, metrics: RedisMetrics(metrics),
+            role: .single, tls: try sentinels.master.tlsContext())
+        watch = try SentinelWatch(
+            loop: loop, sentinels, limits: limits, log: log, found: { [unowned self] in masterIs(at: $0) },
+            lost: { [unowned self] in noMaster($0) })
+    }
+
+    init(
+        loop: Loop, endpoint: RedisEndpoint, limits: RedisLimits, log: Log, metrics: RedisMetrics, role: RedisRole,
+        tls: TLSClientContext?
+    ) {
         loop.assertOnLoop()
         self.loop = loop
         self.endpoint = endpoint
         self.limits = limits
         self.log = log
-        self.metrics = RedisMetrics(metrics)
+        self.metrics = metrics
+        self.role = role
+        self.tls = tls
         let baseNanos = max(limits.backoffMinNanos, 1)
         backoff = Backoff(baseNanos: baseNanos, capNanos: max(limits.backoffMaxNanos, baseNanos))
-        tls =
-            endpoint.usesTLS
-            ? try TLSClientContext(trust: endpoint.caFile.map { .file($0) } ?? .system) : nil
     }
 
     // MARK: Life
@@ -88,7 +123,9 @@ public final class RedisClient {
         loop.assertOnLoop()
         guard case .idle = state else { return }
         retryTimer = LoopTimer(loop: loop) { [unowned self] in connect() }
-        connect()
+        guard let watch else { return connect() }
+        change(to: .connecting)
+        watch.start()
     }
 
     /// Ends the connection for good; waiting tags fail with `.connectionLost` before this returns.
@@ -97,6 +134,7 @@ public final class RedisClient {
         guard state != .closed else { return }
         state = .closed
         retryTimer = nil
+        watch?.close()
         connection?.end(RedisFault(.connectionLost(wasSent: true), "the client was closed"))
         delegate?.redis(self, didChange: state)
     }
@@ -207,10 +245,31 @@ public final class RedisClient {
         return scripts.count - 1
     }
 
+    // MARK: What the Sentinels tell
+
+    private func masterIs(at address: NodeAddress) {
+        guard state != .closed else { return }
+        if endpoint.nodeAddress == address, connectionCount > 0 || connection != nil { return }
+        endpoint = endpoint.at(address)
+        failures = 0
+        if let connection {
+            // Its commands are told as lost; they may have run there, and be lost with it.
+            connection.end(RedisFault(.connectionLost(wasSent: true), "the Sentinels name another master"))
+        }
+        retryTimer?.cancel()
+        connect()
+    }
+
+    private func noMaster(_ fault: RedisFault) {
+        guard state != .closed, connection == nil else { return }
+        lastFault = fault
+        change(to: .waiting(fault))
+    }
+
     // MARK: What the connection tells
 
     private func connect() {
-        guard state != .closed, connection == nil else { return }
+        guard state != .closed, connection == nil, watch == nil || watch?.master != nil else { return }
         let place: Endpoint =
             switch endpoint.address {
             case .tcp(let host, let port): .tcp(host: host, port: port)
@@ -219,7 +278,7 @@ public final class RedisClient {
         let link = Link(loop: loop, to: place, tls: tls, connectTimeoutNanos: limits.connectTimeoutNanos)
         do throws(RedisFault) {
             let next = try RedisConnection(
-                client: self, loop: loop, link: link, replyBytesMax: limits.replyBytesMax)
+                client: self, loop: loop, link: link, role: role, replyBytesMax: limits.replyBytesMax)
             connection = next
             change(to: .connecting)
             next.open()
@@ -240,7 +299,7 @@ public final class RedisClient {
             // The password does not stay in the storage that later commands share.
             command.wipe()
         }
-        for (step, words) in Greeting.commands(endpoint) {
+        for (step, words) in Greeting.commands(endpoint, role) {
             for word in words { command.arg(word) }
             connection.send(command, .handshake, 0, step.rawValue, timeoutNanos: limits.connectTimeoutNanos)
             command.reset()
@@ -294,6 +353,13 @@ public final class RedisClient {
         on connection: RedisConnection
     ) -> Bool {
         guard index < scripts.count else { return false }
+        if node != nil {
+            guard let (head, arguments) = RedisConnection.unpack(arguments) else { return false }
+            let call = NodeCall(
+                head: head, tag: entry.tag, operation: entry.operation, script: scripts[index], argumentCount: count)
+            write(call, arguments, isFull: true, on: connection)
+            return true
+        }
         var command = takeBuilder()
         command.arg(word: "EVAL")
         command.arg(scripts[index].source)
@@ -301,6 +367,57 @@ public final class RedisClient {
         connection.send(command, .command, entry.operation, entry.tag, timeoutNanos: limits.commandTimeoutNanos)
         builder = consume command
         return true
+    }
+
+    // MARK: For a node of a cluster
+
+    /// Sends what a cluster's client has put together, and keeps it until the reply.
+    ///
+    /// - Parameter asking: behind an ASKING, and a script with its source: what the node refuses would come back without one.
+    func send(_ call: NodeCall, _ encoded: UnsafeRawBufferPointer, asking: Bool) throws(RedisFault) {
+        let connection = try admit()
+        if asking {
+            var command = takeBuilder()
+            command.arg(word: "ASKING")
+            _ = command.finish()
+            connection.send(command, .asking, 0, 0, timeoutNanos: limits.commandTimeoutNanos)
+            builder = consume command
+        }
+        write(call, encoded, isFull: asking, on: connection)
+    }
+
+    private func write(
+        _ call: NodeCall, _ encoded: UnsafeRawBufferPointer, isFull: Bool, on connection: RedisConnection
+    ) {
+        var command = takeBuilder()
+        var purpose = Pipeline.Purpose.command
+        if let script = call.script {
+            let index = index(of: script)
+            let isKnown = index < Self.scriptsMax
+            let isLoaded = isKnown && !isFull && connection.loadedScripts & (1 << UInt64(index)) != 0
+            command.arg(word: isLoaded ? "EVALSHA" : "EVAL")
+            command.arg(isLoaded ? script.digest : script.source)
+            if isKnown, !isFull { connection.markLoaded(index) }
+            purpose = .script(index: UInt8(truncatingIfNeeded: index))
+        }
+        command.append(encoded: encoded, arguments: call.argumentCount)
+        _ = command.finish()
+        connection.send(
+            command, keeping: encoded, call, purpose, timeoutNanos: limits.commandTimeoutNanos)
+        builder = consume command
+    }
+
+    /// The script of an index that this client's table has given.
+    func script(_ index: Int) -> RedisScript? { index < scripts.count ? scripts[index] : nil }
+
+    /// Sends a question of the client's owner; `inquirer` is told the answer.
+    func inquire(_ id: UInt64, _ build: (inout RedisCommand) -> Void) throws(RedisFault) {
+        let connection = try admit()
+        var command = takeBuilder()
+        build(&command)
+        _ = command.finish()
+        connection.send(command, .inquiry, 0, id, timeoutNanos: limits.commandTimeoutNanos)
+        builder = consume command
     }
 
     func ended(_ lost: RedisConnection, _ fault: RedisFault) {
@@ -314,15 +431,20 @@ public final class RedisClient {
         if !isClosed { state = .waiting(fault) }
         // Told one by one: each call may send, and learns that there is no connection, or close.
         var isFirst = true
-        while let (tag, fault) = lost.takeLost(fault, isFirst: isFirst) {
+        while let (entry, fault) = lost.takeLost(fault, isFirst: isFirst) {
             isFirst = false
-            failed(tag, fault)
+            if entry.purpose == .inquiry {
+                inquirer?.didFail(entry.tag, fault)
+            } else {
+                failed(entry.tag, fault)
+            }
         }
         if !isClosed { retryLater(fault) }
     }
 
     private func retryLater(_ fault: RedisFault) {
         guard state != .closed else { return }
+        watch?.askNow()
         metrics.count(fault.code)
         lastFault = fault
         var random = SystemRandomNumberGenerator()

@@ -197,6 +197,25 @@ public struct RedisCommand: ~Copyable {
         return body(UnsafeRawBufferPointer(start: base + start, count: filled &- start))
     }
 
+    /// Argument `index` of those that are complete, for the time of `body`; nil: there are not so many.
+    func withArgument<Result>(_ index: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
+        guard index < count else { return nil }
+        return withArguments(from: 0) { bytes in
+            var rest = bytes[...]
+            for place in 0...index {
+                // `$`, the length, the line's end, the bytes, the line's end: written here, so it is well formed.
+                guard let lineEnd = rest.firstIndex(of: UInt8(ascii: "\r")),
+                    let length = Decimal.unsigned(
+                        UnsafeRawBufferPointer(rebasing: rest[(rest.startIndex + 1)..<lineEnd]))
+                else { return nil }
+                let argument = rest[(lineEnd + 2)...].prefix(Int(length))
+                if place == index { return body(UnsafeRawBufferPointer(rebasing: argument)) }
+                rest = rest[(argument.endIndex + 2)...]
+            }
+            return nil
+        }
+    }
+
     /// The whole command, its head included, for the time of `body`.
     func withWire<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         // The head stands before the arguments, against them: its length is known only now.

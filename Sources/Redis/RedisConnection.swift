@@ -15,7 +15,7 @@ final class RedisConnection: LinkOwner {
     /// Scripts that this server has seen on this connection, by index in the client's table.
     private(set) var loadedScripts: UInt64 = 0
 
-    private(set) var greeting = Greeting()
+    private(set) var greeting: Greeting
 
     private unowned let client: RedisClient
     private let loop: Loop
@@ -31,8 +31,11 @@ final class RedisConnection: LinkOwner {
     private var endingFault: RedisFault?
     private let replyBytesMax: Int
 
-    init(client: RedisClient, loop: Loop, link: Link, replyBytesMax: Int) throws(RedisFault) {
+    init(
+        client: RedisClient, loop: Loop, link: Link, role: RedisRole, replyBytesMax: Int
+    ) throws(RedisFault) {
         reader = try ReplyReader(replyBytesMax: replyBytesMax)
+        greeting = Greeting(role)
         self.replyBytesMax = replyBytesMax
         self.client = client
         self.loop = loop
@@ -72,6 +75,30 @@ final class RedisConnection: LinkOwner {
                 purpose: .script(index: UInt8(truncatingIfNeeded: index)), operation: operation, tag: tag,
                 // Without the command's name and the digest.
                 argumentCount: Int32(truncatingIfNeeded: command.count - 2), keptBytes: keptBytes), timeoutNanos)
+    }
+
+    /// Writes a command of a cluster, which is kept whole until its reply.
+    func send(
+        _ command: borrowing RedisCommand, keeping encoded: UnsafeRawBufferPointer, _ call: NodeCall,
+        _ purpose: Pipeline.Purpose, timeoutNanos: UInt64
+    ) {
+        withUnsafeBytes(of: call.head) { kept.append($0) }
+        kept.append(encoded)
+        append(
+            command,
+            Pipeline.Entry(
+                purpose: purpose, operation: call.operation, tag: call.tag,
+                argumentCount: Int32(truncatingIfNeeded: call.argumentCount),
+                keptBytes: CommandHead.byteCount + encoded.count), timeoutNanos)
+    }
+
+    /// What stands before a kept command of a cluster, and the command.
+    static func unpack(_ kept: UnsafeRawBufferPointer) -> (head: CommandHead, encoded: UnsafeRawBufferPointer)? {
+        guard kept.count >= CommandHead.byteCount else { return nil }
+        return (
+            kept.loadUnaligned(as: CommandHead.self),
+            UnsafeRawBufferPointer(rebasing: kept.dropFirst(CommandHead.byteCount))
+        )
     }
 
     func markLoaded(_ index: Int) { loadedScripts |= 1 << UInt64(index) }
@@ -150,10 +177,17 @@ final class RedisConnection: LinkOwner {
     ) {
         switch entry.purpose {
         case .handshake: return greeted(entry.tag, reply.bytes, fault)
+        // Whatever is said to ASKING, the command behind it tells.
+        case .asking: return
+        case .inquiry: return inquiryAnswered(entry, reply, fault, client)
         case .script(let index):
             if fault?.code == .noScript { return resend(entry, index: Int(index)) }
+            if let fault, turnedAway(entry, reply.bytes, fault, client) { return }
             kept.drop(entry.keptBytes)
-        case .command: break
+        case .command:
+            guard entry.keptBytes > 0 else { break }
+            if let fault, turnedAway(entry, reply.bytes, fault, client) { return }
+            kept.drop(entry.keptBytes)
         }
         guard let fault else {
             client.observe(entry, nowNanos: nowNanos)
@@ -166,17 +200,51 @@ final class RedisConnection: LinkOwner {
         client.failed(entry.tag, fault)
     }
 
+    private func inquiryAnswered(
+        _ entry: Pipeline.Entry, _ reply: borrowing RedisReply, _ fault: RedisFault?, _ client: RedisClient
+    ) {
+        if let fault {
+            client.inquirer?.didFail(entry.tag, fault)
+        } else {
+            client.inquirer?.didAnswer(entry.tag, reply)
+        }
+    }
+
+    /// True: the node of a cluster did not carry the command out for what the cluster is going through, and the command is
+    /// in the hands of the cluster's client again.
+    private func turnedAway(
+        _ entry: Pipeline.Entry, _ bytes: UnsafeRawBufferPointer, _ fault: RedisFault, _ client: RedisClient
+    ) -> Bool {
+        guard let node = client.node, RedirectRule.isAbout(fault.code) else { return false }
+        // A copy: sending it again on this very link adds to what is kept.
+        let copy = kept.withPrefix(entry.keptBytes) { [UInt8]($0) }
+        kept.drop(entry.keptBytes)
+        let script: RedisScript?
+        if case .script(let index) = entry.purpose { script = client.script(Int(index)) } else { script = nil }
+        copy.withUnsafeBytes { copy in
+            guard let (head, encoded) = Self.unpack(copy) else { return }
+            node.didTurnAway(
+                KeptCommand(
+                    call: NodeCall(
+                        head: head, tag: entry.tag, operation: entry.operation, script: script,
+                        argumentCount: Int(entry.argumentCount)), encoded: [UInt8](encoded)), fault, bytes)
+        }
+        return true
+    }
+
     /// The server has lost or never seen the script: the same call again with the full source.
     ///
     /// EVALSHA of an unknown script does nothing, so nothing runs twice. The call now stands behind the commands sent
     /// since, and has the whole time for commands again.
     private func resend(_ entry: Pipeline.Entry, index: Int) {
         markLoaded(index)
-        let isKnown = kept.withPrefix(entry.keptBytes) { arguments in
+        // A copy: of a node of a cluster, sending it again adds to what is kept.
+        let copy = kept.withPrefix(entry.keptBytes) { [UInt8]($0) }
+        kept.drop(entry.keptBytes)
+        let isKnown = copy.withUnsafeBytes { arguments in
             client.sendFull(
                 script: index, arguments: arguments, count: Int(entry.argumentCount), of: entry, on: self)
         }
-        kept.drop(entry.keptBytes)
         if !isKnown { client.failed(entry.tag, RedisFault(.noScript)) }
     }
 
@@ -191,7 +259,8 @@ final class RedisConnection: LinkOwner {
         timer?.cancel()
         isReady = true
         readyNanos = loop.nowNanos
-        if greeting.facts.isReplica ?? false { endSoon(client) }
+        // Of a cluster's node the map tells what it is for.
+        if greeting.facts.isReplica ?? false, client.node == nil { endSoon(client) }
         client.becameReady(self)
     }
 
@@ -224,15 +293,15 @@ final class RedisConnection: LinkOwner {
         client.ended(self, fault)
     }
 
-    /// Takes the next tag that the end of this connection leaves without a reply.
-    func takeLost(_ cause: RedisFault, isFirst: Bool) -> (tag: UInt64, fault: RedisFault)? {
+    /// Takes the next command that the end of this connection leaves without a reply.
+    func takeLost(_ cause: RedisFault, isFirst: Bool) -> (entry: Pipeline.Entry, fault: RedisFault)? {
         let flushed = writtenBytes &- min(writtenBytes, UInt64(link.pendingOutputBytes))
         while let entry = pipeline.popFirst() {
-            guard entry.purpose != .handshake else { continue }
-            if isFirst, cause.code == .protocolViolation { return (entry.tag, cause) }
+            guard entry.purpose != .handshake, entry.purpose != .asking else { continue }
+            if isFirst, cause.code == .protocolViolation { return (entry, cause) }
             let code = Pipeline.lossCode(
                 of: entry, flushedOffset: flushed, nowNanos: loop.nowNanos, timedOut: cause.code == .timeout)
-            return (entry.tag, RedisFault(code, because: cause))
+            return (entry, RedisFault(code, because: cause))
         }
         return nil
     }

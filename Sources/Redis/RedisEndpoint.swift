@@ -1,3 +1,4 @@
+internal import EventLoop
 public import Telemetry
 
 /// Where a Redis server is and how to log in, read from one URL.
@@ -155,6 +156,26 @@ public struct RedisEndpoint: Sendable, Equatable {
         case 97...102: digit - 87
         default: nil
         }
+    }
+}
+
+extension RedisEndpoint {
+    /// What links to it are encrypted with; nil where they are not.
+    func tlsContext() throws(TLSFault) -> TLSClientContext? {
+        usesTLS ? try TLSClientContext(trust: caFile.map { .file($0) } ?? .system) : nil
+    }
+
+    /// Another server with the same login.
+    func at(_ address: NodeAddress) -> RedisEndpoint {
+        var other = self
+        other.address = .tcp(host: address.host, port: address.port)
+        return other
+    }
+
+    /// Nil for a unix socket.
+    var nodeAddress: NodeAddress? {
+        guard case .tcp(let host, let port) = address else { return nil }
+        return NodeAddress(host: host, port: port)
     }
 }
 

@@ -16,15 +16,23 @@ final class RedisMetrics {
     private var names: [String] = []
     private var seconds: [Histogram] = []
     private var errors: [String: Counter] = [:]
+    private var redirects: [String: Counter] = [:]
+    /// `node`, of a cluster's node.
+    private let labels: [(String, String)]
     let depth: Gauge
     let connects: Counter
 
-    init(_ registry: MetricsRegistry?) {
+    /// - Parameter node: of a cluster; nil: there is one server.
+    init(_ registry: MetricsRegistry?, node: String? = nil) {
         self.registry = registry
+        let labels = node.map { [("node", $0)] } ?? []
+        self.labels = labels
         depth =
-            registry?.gauge("carillon_redis_pipeline_depth", help: "Commands waiting for Redis' reply.") ?? Gauge()
+            registry?.gauge(
+                "carillon_redis_pipeline_depth", help: "Commands waiting for Redis' reply.", labels: labels) ?? Gauge()
         connects =
-            registry?.counter("carillon_redis_connects_total", help: "Connections to Redis that became usable.")
+            registry?.counter(
+                "carillon_redis_connects_total", help: "Connections to Redis that became usable.", labels: labels)
             ?? Counter()
         _ = operation("other")
     }
@@ -37,7 +45,7 @@ final class RedisMetrics {
         let cell =
             registry?.histogram(
                 "carillon_redis_command_seconds", help: "Time from command to reply, by kind of command.",
-                labels: [("op", name)], bounds: bounds) ?? Histogram(bounds: bounds)
+                labels: [("op", name)] + labels, bounds: bounds) ?? Histogram(bounds: bounds)
         names.append(name)
         seconds.append(cell)
         return RedisOperation(index: UInt8(names.count - 1))
@@ -53,8 +61,23 @@ final class RedisMetrics {
         let cell =
             registry?.counter(
                 "carillon_redis_errors_total", help: "Commands and connections that failed, by kind of fault.",
-                labels: [("code", code.name)]) ?? Counter()
+                labels: [("code", code.name)] + labels) ?? Counter()
         cell.add()
         errors[code.name] = cell
     }
+
+    /// A node did not carry a command out for what its cluster is going through.
+    func countRedirect(_ code: RedisFault.Code) {
+        if let cell = redirects[code.name] { return cell.add() }
+        let cell =
+            registry?.counter(
+                "carillon_redis_redirects_total",
+                help: "Commands that a cluster's node sent on or put off, by what it said.",
+                labels: [("code", code.name)] + labels) ?? Counter()
+        cell.add()
+        redirects[code.name] = cell
+    }
+
+    /// The operations that have names so far, in the order of their indices.
+    var operations: [String] { names }
 }

@@ -81,29 +81,42 @@ public struct RedisServerFacts: Sendable, Equatable {
         }
     }
 
-    /// Why this server cannot be worked with; nil: nothing that it told is against it. A replica can be read from.
-    var refusal: RedisFault? {
+    /// Why this server cannot be worked with as that; nil: nothing that it told is against it. A replica can be read from.
+    func refusal(as role: RedisRole) -> RedisFault? {
+        if role == .sentinel {
+            return mode == .sentinel || mode == nil
+                ? nil : RedisFault(.unsupported, "no Sentinel answers here: redis.sentinel.nodes names Sentinels")
+        }
         if mode == .sentinel {
             return RedisFault(
                 .unsupported,
-                "a Sentinel answers here, not the Redis that it watches: give that one's address as redis.url")
+                "a Sentinel answers here, not the Redis that it watches: name it in redis.sentinel.nodes, in place of "
+                    + "redis.url")
         }
         if let version, let major = Int(version.prefix { $0 != "." }), major < Self.leastMajorVersion {
             return RedisFault(
                 .unsupported, "Redis \(version) is too old: \(Self.leastMajorVersion).0 is the least version")
+        }
+        if role == .node {
+            return mode == .standalone
+                ? RedisFault(
+                    .unsupported,
+                    "this is no node of a Redis Cluster: a list as redis.url means a cluster; give one server without a list"
+                )
+                : nil
         }
         return mode == .cluster ? cluster?.refusal(isReplica: isReplica ?? false) : nil
     }
 }
 
 extension RedisServerFacts.Cluster {
-    /// One node may be worked with where it serves all slots.
+    /// As the one server with all keys a node may be worked with where it serves all slots.
     fileprivate func refusal(isReplica: Bool) -> RedisFault? {
         if size > 1 || isReplica {
             return RedisFault(
                 .unsupported,
-                "this is one node of a Redis Cluster, and the other nodes' keys are not here: Redis Cluster is not supported "
-                    + "yet, give one server with all keys as redis.url")
+                "this is one node of a Redis Cluster, and the other nodes' keys are not here: give a list of nodes as "
+                    + "redis.url, of this one alone [url]")
         }
         guard isOK, slotsAssigned == RedisServerFacts.slots else {
             return RedisFault(

@@ -53,8 +53,10 @@ import Worker
         "e-025": [],
     ]
 
-    @Test func everyEventEndsAsTheReadmeSays() async throws {
+    @Test(arguments: [false, true])
+    func everyEventEndsAsTheReadmeSays(onRedisCluster: Bool) async throws {
         var settings = LocalCluster.Settings()
+        settings.usesRedisCluster = onRedisCluster
         settings.scenario = DemoRun.deadTokens(nowMs: Loop.wallMs())
         settings.templates = "\(Self.root)/Config/templates.yaml"
         try await Stage.with(settings) { stage in

@@ -11,7 +11,17 @@ enum ReplyFuzz {
         var complaints = whole.texts == cut.texts ? [] : ["in pieces of \(piece): \(cut.texts), not \(whole.texts)"]
         let held = max(whole.heldBytes, cut.heldBytes)
         if held > heldMax { complaints.append("\(held) bytes are held") }
+        if whole.texts.contains(badMap) { complaints.append("a map of slots that cannot be") }
         return complaints
+    }
+
+    private static let badMap = "bad map"
+
+    /// The reply as a map of a cluster's slots: none, or one that can be.
+    private static func isGoodMap(_ reply: borrowing RedisReply) -> Bool {
+        guard let map = SlotMap(reply, asker: "h") else { return true }
+        return (1...KeySlot.count).contains(map.servedCount) && !map.masters.isEmpty
+            && map.masters.allSatisfy { !$0.host.isEmpty && $0.port > 0 }
     }
 
     /// Storage for one reply at the limit, its text not yet whole, and one line; whatever the bytes announce.
@@ -35,6 +45,7 @@ enum ReplyFuzz {
                     reader.release()
                 case .reply:
                     texts.append(text(RedisReply(reader.arena, 0)))
+                    if !isGoodMap(RedisReply(reader.arena, 0)) { texts.append(badMap) }
                     reader.release()
                 }
             }
@@ -49,7 +60,9 @@ enum ReplyFuzz {
         case .integer: return ":\(reply.int64 ?? Int64.min)"
         case .null: return "nil"
         case .string, .status: return "\(reply.string?.debugDescription ?? "\(Array(reply.bytes))")"
-        case .error: return "-\(RedisFault(errorReply: reply.bytes).code)"
+        case .error:
+            let leads = Redirect(errorReply: reply.bytes, asker: "h").map { " to \($0.slot) at \($0.address)" } ?? ""
+            return "-\(RedisFault(errorReply: reply.bytes).code)\(leads)"
         case .array:
             var items: [String] = []
             reply.forEach { items.append(text($0)) }

@@ -78,6 +78,19 @@ actor RedisWorld {
         client.start()
     }
 
+    /// A client of the master that Sentinels name.
+    func start(_ sentinels: RedisSentinels, limits: RedisLimits) throws {
+        guard
+            case .single(let client) = try RedisServers(
+                loop: loop, .sentinel(sentinels), limits: limits, metrics: metrics)
+        else { return }
+        let recorder = Recorder(facts)
+        client.delegate = recorder
+        self.recorder = recorder
+        self.client = client
+        client.start()
+    }
+
     /// Starts a client and waits until it takes commands.
     nonisolated func connect(_ url: String, limits: RedisLimits = RedisWorld.quick) async throws {
         try await start(url, limits: limits)

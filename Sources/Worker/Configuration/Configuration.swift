@@ -81,17 +81,11 @@ public struct Configuration: Sendable {
     }
 
     public struct RedisSection: Sendable {
-        public var topology: Topology
+        public var topology: RedisTopology
         /// Wait for a reply; then the link is closed, since replies could no longer be told apart.
         public var timeoutMs = 2_000
 
-        public enum Topology: Sendable, Equatable {
-            case single(RedisEndpoint)
-            case cluster([RedisEndpoint])
-            case sentinel(master: String, nodes: [RedisEndpoint])
-        }
-
-        public init(topology: Topology) {
+        public init(topology: RedisTopology) {
             self.topology = topology
         }
 
@@ -103,13 +97,10 @@ public struct Configuration: Sendable {
         }
 
         /// The server, or the first that is named.
-        public var endpoint: RedisEndpoint? {
-            switch topology {
-            case .single(let endpoint): endpoint
-            case .cluster(let nodes): nodes.first
-            case .sentinel(_, let nodes): nodes.first
-            }
-        }
+        public var endpoint: RedisEndpoint? { topology.first }
+
+        /// Its servers as a text without login.
+        public var place: String { topology.endpoints.map(\.description).joined(separator: ", ") }
     }
 
     /// What goes to `push.results`.

@@ -134,39 +134,78 @@ extension ConfigurationReader {
         return redis
     }
 
-    private func topology(_ section: Section, _ login: Login) -> Configuration.RedisSection.Topology? {
-        let endpoints = section.strings("url").compactMap { endpoint($0.text, $0.mark, login) }
-        if let sentinel = section.section("sentinel", keys: ["master", "nodes"]) {
-            problems.add(
-                sentinel.mark, "redis.sentinel is not supported yet; name the primary, or its service, as redis.url")
-            let nodes = sentinel.strings("nodes").compactMap { node -> RedisEndpoint? in
-                endpoint(node.text.contains("://") ? node.text : "redis://\(node.text)", node.mark, login)
+    private func topology(_ section: Section, _ login: Login) -> RedisTopology? {
+        if let sentinel = section.section("sentinel", keys: Self.sentinelKeys) {
+            if let url = section["url"] {
+                problems.add(url.mark, "redis.url and redis.sentinel: give one of the two")
             }
-            return .sentinel(master: sentinel.requiredString("master") ?? "", nodes: nodes)
+            return self.sentinel(sentinel, login)
         }
         guard let url = section["url"] else {
             problems.add(section.mark, "redis.url is missing")
             return nil
         }
-        if case .sequence = url.value {
-            problems.add(url.mark, "redis.url: a list of nodes (Redis Cluster) is not supported yet; name one server")
-            return .cluster(endpoints)
-        }
-        return endpoints.first.map { .single($0) }
+        let endpoints = section.strings("url").compactMap { endpoint($0.text, $0.mark, login) }
+        guard case .sequence = url.value else { return endpoints.first.map { .single($0) } }
+        checkNodes(endpoints, url.mark, "redis.url")
+        return .cluster(endpoints)
     }
 
-    private func endpoint(_ url: String, _ mark: YAMLNode.Mark, _ login: Login) -> RedisEndpoint? {
+    private static let sentinelKeys = ["master", "nodes", "user", "password_file"]
+
+    /// The Sentinels' login is the master's too, where redis.user and redis.password_file name none.
+    private func sentinel(_ section: Section, _ login: Login) -> RedisTopology? {
+        let password = section.string("password_file").flatMap { path in
+            secret(path, section["password_file"]?.mark ?? section.mark)
+        }
+        let own = Login(user: section.string("user"), password: password)
+        if own.user != nil, section["password_file"] == nil {
+            problems.add(
+                section["user"]?.mark ?? section.mark, "redis.sentinel.user needs redis.sentinel.password_file")
+        }
+        let nodes = section.strings("nodes").compactMap { node -> RedisEndpoint? in
+            let text = node.text.contains("://") ? node.text : "redis://\(node.text)"
+            return endpoint(text, node.mark, own, "redis.sentinel.nodes")
+        }
+        checkNodes(nodes, section["nodes"]?.mark ?? section.mark, "redis.sentinel.nodes")
+        guard let master = section.requiredString("master"), let first = nodes.first else { return nil }
+        var server = first
+        server.user = login.password == nil ? own.user : login.user
+        server.password = login.password ?? own.password
+        return .sentinel(RedisSentinels(masterName: master, nodes: nodes, master: server))
+    }
+
+    /// Nodes are reached in one way, and what they tell of others is an address.
+    private func checkNodes(_ nodes: [RedisEndpoint], _ mark: YAMLNode.Mark, _ name: String) {
+        guard let first = nodes.first else { return problems.add(mark, "\(name) names no node") }
+        for node in nodes {
+            if case .unix = node.address {
+                problems.add(mark, "\(name): a node is reached by redis:// or rediss://, not by a unix socket")
+            } else if node.database != 0 {
+                problems.add(mark, "\(name): there is no other database than 0 here")
+            } else if node.usesTLS != first.usesTLS || node.caFile != first.caFile {
+                problems.add(mark, "\(name): all nodes are reached by TLS with the same ca_file, or none is")
+            } else {
+                continue
+            }
+            return
+        }
+    }
+
+    private func endpoint(
+        _ url: String, _ mark: YAMLNode.Mark, _ login: Login, _ name: String = "redis.url"
+    ) -> RedisEndpoint? {
         do {
             var endpoint = try RedisEndpoint(url: url)
             if endpoint.password != nil, mark.line > 0 {
                 problems.add(
-                    mark, "redis.url holds a password: name a file that holds it as redis.password_file")
+                    mark, "\(name) holds a password: name a file that holds it as redis.password_file")
             }
             if let user = login.user { endpoint.user = user }
             if let password = login.password { endpoint.password = password }
             return endpoint
         } catch {
-            problems.add(mark, "redis.url: \(error.description)")
+            problems.add(mark, "\(name): \(error.description)")
             return nil
         }
     }

@@ -57,12 +57,7 @@ extension Configuration {
 
 extension Configuration.RedisSection {
     fileprivate var weakLinks: [WeakLink] {
-        let endpoints =
-            switch topology {
-            case .single(let endpoint): [endpoint]
-            case .cluster(let nodes), .sentinel(_, let nodes): nodes
-            }
-        let far = endpoints.first { endpoint in
+        let far = topology.endpoints.first { endpoint in
             guard case .tcp(let host, _) = endpoint.address else { return false }
             return !endpoint.usesTLS && !WeakLink.isLoopback(host)
         }

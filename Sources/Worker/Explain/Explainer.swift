@@ -149,7 +149,7 @@ public actor Explainer {
             } else if let group = event.audience.group, let cursor = event.audience.cursor {
                 let page = try await store.members(
                     app: event.app.id, group: group, cursor: cursor, count: pageCount)
-                event.audience.take(page.members, cursor: page.cursor, server: 0)
+                event.audience.take(page.members, cursor: page.cursor)
             }
         }
     }

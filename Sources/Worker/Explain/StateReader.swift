@@ -7,35 +7,35 @@ public import Redis
 /// comes, or a fault within `RedisLimits.commandTimeoutNanos`. End it with `close()`.
 public actor StateReader {
     private nonisolated let loop: Loop
-    private let endpoint: RedisEndpoint
+    private let topology: RedisTopology
     private let limits: RedisLimits
     private let replies = StateReplies()
-    private var client: RedisClient?
+    private var client: RedisServers?
     private var store: StateStore?
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// One that `open()` connects.
-    public init(endpoint: RedisEndpoint, limits: RedisLimits = RedisLimits()) throws(LoopFault) {
-        self.endpoint = endpoint
+    public init(_ topology: RedisTopology, limits: RedisLimits = RedisLimits()) throws(LoopFault) {
+        self.topology = topology
         self.limits = limits
         loop = try Loop(name: "state-reader")
         loop.start()
     }
 
-    /// Connects and logs in; the first failure is thrown, nothing is tried again.
+    /// Connects and logs in, to every master of a cluster; the first failure is thrown, nothing is tried again.
     public func open() async throws(RedisFault) {
         guard client == nil else { return }
-        let made: RedisClient
+        let made: RedisServers
         do throws(TLSFault) {
-            made = try RedisClient(loop: loop, endpoint: endpoint, limits: limits)
+            made = try RedisServers(loop: loop, topology, limits: limits)
         } catch {
             throw RedisFault(.unreachable, error.description)
         }
         client = made
         made.delegate = replies
         let fault: RedisFault? = await withCheckedContinuation { continuation in
-            replies.onConnected = { continuation.resume(returning: $0) }
+            replies.whenConnected(to: made) { continuation.resume(returning: $0) }
             made.start()
         }
         if let fault {
@@ -46,8 +46,8 @@ public actor StateReader {
         store = StateStore(made)
     }
 
-    /// What the server told of itself; nil before `open()`.
-    public var server: RedisServerFacts? { client?.server }
+    /// What the servers told of themselves, each with its place; of a cluster its masters. Empty before `open()`.
+    public var servers: [(place: String, facts: RedisServerFacts)] { client?.servers ?? [] }
 
     /// Closes the connection and ends the thread. Not to be called on its own loop.
     public nonisolated func close() async {
@@ -134,9 +134,15 @@ private final class StateQuery {
 
 /// The client's delegate: replies by tag. On the reader's loop only.
 private final class StateReplies: RedisClientDelegate {
-    var onConnected: ((RedisFault?) -> Void)?
+    private var onConnected: ((RedisFault?) -> Void)?
+    private var client: RedisServers?
     private var waiting: [UInt64: (query: StateQuery, place: Int)] = [:]
     private var nextTag: UInt64 = 1
+
+    func whenConnected(to client: RedisServers, _ body: @escaping (RedisFault?) -> Void) {
+        self.client = client
+        onConnected = body
+    }
 
     func admit(_ query: StateQuery) -> [UInt64] {
         (0..<query.count).map { place in
@@ -162,12 +168,16 @@ private final class StateReplies: RedisClientDelegate {
     func redis(_ client: RedisClient, didChange state: RedisClient.State) {
         let fault: RedisFault?
         switch state {
-        case .ready: fault = nil
+        case .ready:
+            // Of a cluster, one node after another.
+            guard self.client?.isWhole ?? false else { return }
+            fault = nil
         case .waiting(let why): fault = why
         case .closed: fault = RedisFault(.notConnected, "closed")
         case .idle, .connecting: return
         }
-        onConnected?(fault)
-        onConnected = nil
+        let body = onConnected.take()
+        self.client = nil
+        body?(fault)
     }
 }

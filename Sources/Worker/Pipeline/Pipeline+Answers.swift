@@ -29,7 +29,7 @@ extension Pipeline: RedisClientDelegate {
         case .digest: digests.didTake(tag.ref, count: reply[0].int64, oldestMs: reply[1].int64 ?? 0)
         case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didReply(tag, reply)
         case .newestBase, .newestSize: newestBadges.didReply(tag, reply)
-        case .keyCount: didCountKeys(reply.int64)
+        case .keyCount: didCountKeys(StateStore.keyCounts(reply))
         case .lossAccepted: didReadAcceptance(reply.string.flatMap { Int64($0) })
         case .note, .push, .updatePush: break
         case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent: break
@@ -67,8 +67,9 @@ extension Pipeline: RedisClientDelegate {
 
     func redis(_ client: RedisClient, didChange state: RedisClient.State) {
         guard state == .ready else { return }
-        // Told before a write meets it, and again with each look at whether it is one still.
-        if client.server.isReplica ?? false {
+        // Told before a write meets it, and again with each look at whether it is one still. What a cluster's node is, the map
+        // tells.
+        if !shard.store.client.isCluster, client.server.isReplica ?? false {
             shard.writes.refused(RedisFault(.readOnly), nowNanos: shard.nowNanos)
         }
         checkServer()

@@ -71,20 +71,24 @@ extension Pipeline {
         shard.requestTurn()
     }
 
-    /// - Parameter count: nil: Redis does not tell.
-    func didCountKeys(_ count: Int64?) {
+    /// - Parameter counts: keys of each server, nil of one that is away; nil: Redis does not tell.
+    func didCountKeys(_ counts: [Int64: Int64?]?) {
         keysCountedNanos = keysAskedNanos ?? shard.nowNanos
         keysAskedNanos = nil
         defer { decideConfirmed() }
-        if let count { shard.metrics.redisKeys.set(Double(count)) }
-        if let count { tokenLoss.counted(keys: count, nowMs: shard.nowMs) } else { tokenLoss.couldNotCount() }
+        if let counts {
+            shard.metrics.redisKeys.set(Double(counts.values.reduce(Int64(0)) { $0 &+ ($1 ?? 0) }))
+            tokenLoss.counted(counts, nowMs: shard.nowMs)
+        } else {
+            tokenLoss.couldNotCount()
+        }
         applyLoss()
     }
 
     /// - Parameter atMs: when an operator said that what is lost is lost, Unix ms; nil: nobody did.
     func didReadAcceptance(_ atMs: Int64?) {
         guard let atMs, let lossSinceMs, atMs >= lossSinceMs else { return }
-        tokenLoss.goOn(keys: nil, shard.nowMs)
+        tokenLoss.goOn(shard.nowMs)
         applyLoss()
     }
 

@@ -38,7 +38,7 @@ final class Pipeline {
     var keysAskedNanos: UInt64?
     /// When those were asked for that were counted last.
     var keysCountedNanos: UInt64 = 0
-    /// The server process of the last link (`RedisClient.serverGeneration`).
+    /// The server processes of the last links (`RedisServers.serverGeneration`).
     var seenServer: UInt32 = 0
     /// When it stopped, Unix ms; nil: it did not.
     var lossSinceMs: Int64?

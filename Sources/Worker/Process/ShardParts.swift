@@ -65,15 +65,13 @@ struct ShardParts {
     }
 
     private func store() throws(StartFault) -> StateStore {
-        guard let endpoint = configuration.redis.endpoint else {
-            throw StartFault("Redis Cluster and Sentinel are not supported yet: give one redis.url")
-        }
         var limits = configuration.redis.limits
         // Every recipient in work may have its reads, its claim and its owner checks under way.
         limits.pipelineMax = max(limits.pipelineMax, 8 * self.limits.recipientsMax)
         do throws(TLSFault) {
             return StateStore(
-                try RedisClient(loop: loop, endpoint: endpoint, limits: limits, log: log, metrics: registry))
+                try RedisServers(
+                    loop: loop, configuration.redis.topology, limits: limits, log: log, metrics: registry))
         } catch {
             throw StartFault("Redis: \(error.description)")
         }

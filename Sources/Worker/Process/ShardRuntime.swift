@@ -68,8 +68,7 @@ final class ShardRuntime: PipelineOwner {
         }
         return ShardStatus(
             index: index, assignedPartitions: pipeline.assignedCount, pausedPartitions: pipeline.pausedCount,
-            isRedisReady: pipeline.shard.store.client.isReady,
-            redisFault: pipeline.shard.store.client.lastFault?.publicText,
+            isRedisReady: pipeline.shard.store.client.isWhole, redisFault: pipeline.shard.store.client.faultText,
             redisRefusal: pipeline.shard.writes.refusal?.code,
             owedClaims: pipeline.recorder.owedCount + pipeline.userStates.owedCount,
             hasLostTokens: pipeline.isStoppedByLoss, pendingRecords: pipeline.pendingCount,

@@ -7,7 +7,7 @@ public struct ShardStatus: Sendable {
     public var assignedPartitions: Int
     public var pausedPartitions: Int
     public var isRedisReady: Bool
-    /// Why there is no connection to Redis; nil: there is one, or none was tried yet.
+    /// Why there is no connection to Redis, or to which nodes of a cluster and why; nil: there is one, or none was tried yet.
     public var redisFault: String?
     /// How Redis refuses writes; nil: it takes them.
     public var redisRefusal: String?

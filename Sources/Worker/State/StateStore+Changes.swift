@@ -143,7 +143,8 @@ extension StateStore {
         _ name: StaticString, _ app: String, _ uid: String, _ id: String, _ device: String, seconds: Int64,
         _ tag: UInt64
     ) throws(RedisFault) {
-        try change(tag) { command in
+        // The second one sets its life, so the first one must not come after it.
+        try change(tag, order: .fixed) { command in
             command.arg(word: "SADD")
             command.key(name, app, uid, suffix: id)
             command.arg(device)

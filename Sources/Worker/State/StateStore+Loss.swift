@@ -3,10 +3,24 @@ import Redis
 
 /// Whether Redis still has what it had (`TokenLoss`).
 extension StateStore {
-    /// Keys of the database: an integer.
+    /// Keys of the database, of a cluster those of each node (`keyCounts`).
     func keyCount(tag: UInt64) throws(RedisFault) {
-        try change(tag) { command in command.arg(word: "DBSIZE") }
+        try countKeys(tag: tag)
     }
+
+    /// The reply of `keyCount`, by server; nil of one that is away. Nil where it is none.
+    static func keyCounts(_ reply: borrowing RedisReply) -> [Int64: Int64?]? {
+        if let count = reply.int64 { return [0: bounded(count)] }
+        guard reply.kind == .array, reply.count > 0 else { return nil }
+        var counts: [Int64: Int64?] = [:]
+        reply.forEachPair { server, keys in
+            if let server = server.int64 { counts.updateValue(keys.int64.map(bounded), forKey: server) }
+        }
+        return counts
+    }
+
+    /// So that sums over nodes stay numbers, whatever a server says.
+    private static func bounded(_ count: Int64) -> Int64 { min(max(0, count), 1 << 40) }
 
     /// When an operator accepted a loss, Unix ms: a text, or null.
     func lossAccepted(tag: UInt64) throws(RedisFault) {

@@ -5,9 +5,9 @@ extension StateStore {
     /// Token version, mute and read mark of a conversation (`RecipientReplies.conversation`).
     ///
     /// To be sent before `readUser`: a bind that falls between the reads then shows as a newer version in the claim, not
-    /// the other way round.
+    /// the other way round. So a cluster's client must not send it again behind that one.
     public func readConversation(app: String, uid: String, conversation: String, tag: UInt64) throws(RedisFault) {
-        try client.command(tag, reads) { command in
+        try client.command(tag, reads, order: .fixed) { command in
             command.arg(word: "HMGET")
             command.key("c:s", app, uid)
             command.arg(word: "v")
@@ -53,14 +53,21 @@ extension StateStore {
     }
 
     /// A page of a group's members (`MemberPage`); `count` is a hint.
+    ///
+    /// A cursor is good on the server that gave it (`memberServer`): a cluster's client never sends it on to another one.
     public func members(app: String, group: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
-        try client.command(tag, reads) { command in
+        try client.command(tag, reads, order: .fixed) { command in
             command.arg(word: "HSCAN")
             command.key("g", app, group)
             command.arg(String(cursor))
             command.arg(word: "COUNT")
             command.arg(max(1, count))
         }
+    }
+
+    /// Which server answers about a group's members, as a number that no other one has.
+    public func memberServer(app: String, group: String) -> UInt32 {
+        client.generation(ofKey: "g:{\(app):\(group)}")
     }
 
     /// Whose a token is (`OwnerReply`); sent beside the claim, and compared before each push.
@@ -71,7 +78,8 @@ extension StateStore {
         }
     }
 
-    /// Whose several tokens are: an array of what `owner` answers, null also for a record of the wrong kind.
+    /// Whose several tokens are: an array of what `owner` answers, null also for a record of the wrong kind. Not for a
+    /// cluster, where each token has a slot of its own.
     func owners(app: String, tokens: some Collection<String>, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "MGET")

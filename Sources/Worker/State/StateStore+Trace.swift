@@ -3,9 +3,9 @@ import Redis
 
 /// Finding what happened: marks by their key, and the keys of a user's marks.
 extension StateStore {
-    /// A page of the keys of a user's marks, of all keys that the server holds: `{cursor, keys}`.
+    /// A page of the keys of a user's marks, of all keys that the server which has them holds: `{cursor, keys}`.
     func scanMarks(app: String, uid: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
-        try client.command(tag) { command in
+        try client.command(tag, toNodeOf: "{\(app):\(uid)}") { command in
             command.arg(word: "SCAN")
             command.arg(String(cursor))
             command.arg(word: "MATCH")

@@ -7,13 +7,13 @@ public import Redis
 /// under the caller's tags, to be read by the type that the function names. Nothing is kept per recipient. A function that
 /// sends several commands may throw after some of them: replies to the tags already used must then be ignored.
 public final class StateStore {
-    public let client: RedisClient
+    public let client: RedisServers
     let reads: RedisOperation
     private let claims: RedisOperation
     private let finishes: RedisOperation
     private let changes: RedisOperation
 
-    public init(_ client: RedisClient) {
+    public init(_ client: RedisServers) {
         self.client = client
         reads = client.operation("read")
         claims = client.operation("claim")
@@ -67,7 +67,8 @@ public final class StateStore {
     /// Claims one message for several users in one call: an array of what `claim` answers, in their order.
     ///
     /// Not all or nothing: a key of the wrong kind fails the call when some have been claimed. Each is to be claimed alone
-    /// then, which counts nothing twice. So too where the server wants all keys of a call in one slot (CROSSSLOT).
+    /// then, which counts nothing twice. So too where the server wants all keys of a call in one slot (CROSSSLOT). Not for a
+    /// cluster.
     func claim(
         _ subject: ClaimSubject, app: String, uids: some Collection<String>, counted: Bool, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
@@ -206,9 +207,14 @@ public final class StateStore {
 
     // MARK: Used by the changes of user state
 
-    func change(_ tag: UInt64, _ build: (inout RedisCommand) -> Void) throws(RedisFault) {
-        try client.command(tag, changes, build)
+    func change(
+        _ tag: UInt64, order: RedisOrder = .free, _ build: (inout RedisCommand) -> Void
+    ) throws(RedisFault) {
+        try client.command(tag, changes, order: order, build)
     }
+
+    /// Keys of each server.
+    func countKeys(tag: UInt64) throws(RedisFault) { try client.keyCount(tag, changes) }
 
     func change(
         _ tag: UInt64, _ script: RedisScript, keyCount: Int, _ build: (inout RedisCommand) -> Void

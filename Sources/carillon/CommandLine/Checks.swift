@@ -91,7 +91,7 @@ enum Checks {
     // MARK: - Redis
 
     static func redis(_ configuration: Configuration) async -> [Finding] {
-        let place = configuration.redis.endpoint.map { "\($0)" } ?? "redis"
+        let place = configuration.redis.place
         let store: StateReader
         do throws(RedisOpeningFault) {
             store = try await RedisOpening.open(configuration)
@@ -103,17 +103,19 @@ enum Checks {
             let started = Loop.monotonicNanos()
             try await store.ping()
             let micros = (Loop.monotonicNanos() - started) / 1000
-            let facts = await store.server ?? RedisServerFacts()
-            let mode = facts.mode.map { ", \($0.rawValue)" } ?? ""
-            findings.append(
-                Finding(
-                    .ok, "redis", place,
-                    "\(facts.version ?? "unknown version")\(mode), runs scripts, PING answered in \(micros) µs"))
-            findings.append(role(facts, place))
-            findings.append(eviction(facts, place))
+            for (place, facts) in await store.servers {
+                let mode = facts.mode.map { ", \($0.rawValue)" } ?? ""
+                findings.append(
+                    Finding(
+                        .ok, "redis", place,
+                        "\(facts.version ?? "unknown version")\(mode), runs scripts, a read answered in \(micros) µs"))
+                findings.append(role(facts, place))
+                findings.append(eviction(facts, place))
+            }
         } catch {
             findings.append(Finding(.fail, "redis", place, "\(error)"))
         }
+        findings.append(Finding(.ok, "redis", "rights", RedisRights.line(configuration.redis.topology)))
         await store.close()
         return findings
     }

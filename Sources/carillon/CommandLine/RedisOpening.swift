@@ -17,12 +17,9 @@ enum RedisOpening {
     }
 
     static func open(_ configuration: Configuration) async throws(RedisOpeningFault) -> StateReader {
-        guard case .single(let endpoint) = configuration.redis.topology else {
-            throw RedisOpeningFault(message: "Redis Cluster and Sentinel are not supported yet: give one redis.url")
-        }
         let store: StateReader
         do throws(LoopFault) {
-            store = try StateReader(endpoint: endpoint, limits: configuration.redis.limits)
+            store = try StateReader(configuration.redis.topology, limits: configuration.redis.limits)
         } catch {
             throw RedisOpeningFault(message: error.description)
         }
@@ -31,7 +28,7 @@ enum RedisOpening {
             return store
         } catch {
             await store.close()
-            throw RedisOpeningFault(message: "Redis at \(endpoint): \(error)\(cure(error))")
+            throw RedisOpeningFault(message: "Redis at \(configuration.redis.place): \(error)\(cure(error))")
         }
     }
 

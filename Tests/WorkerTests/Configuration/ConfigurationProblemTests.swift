@@ -93,10 +93,24 @@ struct ConfigurationProblemTests {
             problem: "f:4: /no/such/file: No such file or directory"),
         Row(yaml: "redis:\n  url: http://x\n", problem: "f:2: redis.url: the URL must begin with redis://"),
         Row(yaml: "redis:\n  url: redis://:hush@x\n", problem: "f:2: redis.url holds a password"),
-        Row(yaml: "redis:\n  url: [redis://a]\n", problem: "f:2: redis.url: a list of nodes (Redis Cluster)"),
+        Row(yaml: "redis:\n  url: []\n", problem: "f:2: redis.url names no node"),
         Row(
-            yaml: "redis:\n  sentinel: {master: m, nodes: [a:1]}\n",
-            problem: "f:2: redis.sentinel is not supported yet"),
+            yaml: "redis:\n  url: [unix:///r]\n", problem: "f:2: redis.url: a node is reached by redis:// or rediss://"),
+        Row(
+            yaml: "redis:\n  url: [redis://localhost/1]\n", problem: "f:2: redis.url: there is no other database than 0"
+        ),
+        Row(
+            yaml: "redis:\n  url: [rediss://a, redis://localhost]\n",
+            problem: "f:2: redis.url: all nodes are reached by TLS with the same ca_file, or none is"),
+        Row(
+            yaml: "redis:\n  url: redis://localhost\n  sentinel: {master: m, nodes: [localhost:1]}\n",
+            problem: "f:2: redis.url and redis.sentinel: give one of the two"),
+        Row(yaml: "redis:\n  sentinel: {nodes: [localhost:1]}\n", problem: "f:2: redis.sentinel.master is missing"),
+        Row(
+            yaml: "redis:\n  sentinel: {master: m, nodes: [localhost:1], user: u}\n",
+            problem: "f:2: redis.sentinel.user needs redis.sentinel.password_file"),
+        Row(
+            yaml: "redis:\n  sentinel: {master: m, nodes: []}\n", problem: "f:2: redis.sentinel.nodes names no node"),
         Row(
             yaml: "redis:\n  timeout_ms: 1\n", problem: "f:2: redis.timeout_ms must be a whole number from 10 to 60000"),
         Row(

@@ -38,7 +38,7 @@ struct ExplainerTests {
     ) async throws -> Setup {
         let world = try StateWorld()
         try await world.connect()
-        let store = try StateReader(endpoint: RedisEndpoint(url: world.server.url))
+        let store = try StateReader(.single(RedisEndpoint(url: world.server.url)))
         try await store.open()
         var text = Self.configuration.replacing(
             "topic: com.example.im,", with: "topic: com.example.im, \(more)")
@@ -594,7 +594,7 @@ struct ExplainerTests {
     }
 
     @Test func aReaderSaysAtOnceWhenRedisIsAway() async throws {
-        let store = try StateReader(endpoint: RedisEndpoint(url: "unix:///nowhere/redis.sock"))
+        let store = try StateReader(.single(RedisEndpoint(url: "unix:///nowhere/redis.sock")))
         await #expect(throws: RedisFault(.unreachable)) { try await store.open() }
         await store.close()
     }

@@ -50,7 +50,7 @@ import Testing
         loss.counted(keys: 3, nowMs: Self.nowMs)
         expect(&loss, hasToken: false, .ask)
         #expect(loss.isStopped)
-        loss.goOn(keys: nil, Self.nowMs)
+        loss.goOn(Self.nowMs)
         #expect(!loss.isStopped)
         expect(&loss, hasToken: false, .decide)
 
@@ -82,5 +82,24 @@ import Testing
             let answer = loss.decided(hasToken: false, nowMs: step)
             #expect(answer == .decide)
         }
+    }
+
+    @Test func oneNodeOfAClusterThatLosesItsKeysIsMissedAndSlotsThatMoveAreNot() {
+        var loss = TokenLoss()
+        loss.counted([1: 1000, 2: 1000, 3: 1000], nowMs: Self.nowMs)
+        // Resharded: what one has less another has more. Failed over: another node has them.
+        loss.counted([1: 100, 2: 1500, 3: 1400], nowMs: Self.nowMs)
+        #expect(loss.state == .calm)
+        loss.counted([1: 100, 4: 1500, 3: 1400], nowMs: Self.nowMs)
+        #expect(loss.state == .calm)
+        // Away, it counts as it was.
+        loss.counted([1: 100, 4: nil, 3: 1400], nowMs: Self.nowMs)
+        #expect(loss.state == .calm)
+        loss.counted([1: 100, 4: 0, 3: 1400], nowMs: Self.nowMs)
+        #expect(loss.state == .suspect)
+        loss.counted([1: 100, 4: 900, 3: 1400], nowMs: Self.nowMs)
+        #expect(loss.state == .suspect, "not enough of them are back")
+        loss.counted([1: 100, 5: 1300, 3: 1400], nowMs: Self.nowMs)
+        #expect(loss.state == .calm)
     }
 }

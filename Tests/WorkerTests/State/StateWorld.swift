@@ -33,7 +33,7 @@ actor StateWorld {
             replies.onReady = { continuation.resume() }
             client.start()
         }
-        stored = StateStore(client)
+        stored = StateStore(.single(client))
     }
 
     nonisolated func end() async {

@@ -31,7 +31,7 @@ import Testing
     private static func restore(
         _ world: StateWorld, cause: RemovalBrake.Cause = .gone, sinceMs: Int64 = StateWorld.base, isDryRun: Bool = false
     ) async throws -> TokensRestored {
-        let store = try StateReader(endpoint: RedisEndpoint(url: world.server.url))
+        let store = try StateReader(.single(RedisEndpoint(url: world.server.url)))
         try await store.open()
         let counts = try await store.restoreTokens(
             app: StateWorld.app, cause: cause, sinceMs: sinceMs, isDryRun: isDryRun)

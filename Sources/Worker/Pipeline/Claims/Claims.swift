@@ -20,12 +20,14 @@ final class Claims {
     /// The batch that is being gathered.
     private var open: ClaimBatch?
     private var batches: SlotTable<ClaimBatch>
-    /// False once the server refused to take several recipients' keys in one call.
-    private var areTogether = true
+    /// False for a cluster, whose users have slots of their own, and once a server refused to take several recipients' keys
+    /// in one call.
+    private var areTogether: Bool
 
     init(_ shard: ShardContext, _ work: WorkTable) {
         self.shard = shard
         self.work = work
+        areTogether = !shard.store.client.isCluster
         batches = SlotTable(capacity: shard.limits.recipientsMax)
     }
 

@@ -2,10 +2,11 @@ import PushCore
 
 /// Whether users have no tokens because Redis lost them: then nothing is decided of them, and reading stops.
 ///
-/// Two signs are judged. The number of keys fell by half from one look to the next, over a restart of Redis or not: from then
-/// on nobody ends as `no_token` before it is explained. And the share of `no_token` among the newest decisions is far above
-/// that of the hour before: then Redis is looked at first. It is explained where the server is the one it was (`run_id`) and
-/// has its keys, once they are back, or by an operator. A machine without clock and server; one per shard.
+/// Two signs are judged. The number of keys fell by half from one count to the next, over a restart of Redis or not, and of a
+/// cluster that of any node, whose keys did not turn up at others: from then on nobody ends as `no_token` before it is
+/// explained. And the share of `no_token` among the newest decisions is far above that of the hour before: then Redis is looked
+/// at first. It is explained where the server is the one it was (`run_id`) and has its keys, once they are back, or by an
+/// operator. A machine without clock and server; one per shard.
 struct TokenLoss {
     /// What a recipient without a token is to do.
     enum Answer: Equatable {
@@ -26,10 +27,10 @@ struct TokenLoss {
     }
 
     private(set) var state = State.calm
-    /// Keys at the last look while all was well; nil: not looked yet.
-    private var keys: Int64?
-    /// Keys that must be back.
-    private var lostFrom: Int64 = 0
+    /// Keys of each server at the last look while all was well; empty: not looked yet.
+    private var keys: [Int64: Int64] = [:]
+    /// So many keys in all say that they are back.
+    private var wanted: Int64 = 0
     private var calmUntilMs: Int64 = .min
     /// Of the newest decisions: whether it was without a token.
     private var newest = NewestRing<Bool>(capacity: Self.newestMax)
@@ -104,35 +105,56 @@ struct TokenLoss {
     /// The link leads to another server process than before, by its `run_id`: what it has is to be seen first.
     mutating func serverChanged() { if state == .calm { state = .asking(isSpike: false) } }
 
+    /// One server counted its keys.
+    mutating func counted(keys found: Int64, nowMs: Int64) { counted([0: found], nowMs: nowMs) }
+
     /// Redis counted its keys: once a second, and whenever it is asked for.
-    mutating func counted(keys found: Int64, nowMs: Int64) {
+    ///
+    /// - Parameter found: keys of each server; nil: it is away, and counts as it was.
+    mutating func counted(_ found: [Int64: Int64?], nowMs: Int64) {
+        let now = found.reduce(into: [Int64: Int64]()) { now, server in
+            now[server.key] = server.value ?? keys[server.key] ?? 0
+        }
+        let total = now.values.reduce(0, &+)
         switch state {
         case .suspect, .stopped:
-            if found >= lostFrom / 5 * 4 { goOn(keys: found, nowMs) }
+            if total >= wanted { goOn(keys: now, nowMs) }
         case .calm, .asking:
-            if let keys, keys >= Self.keysMin, found < keys / 2 {
-                lostFrom = keys
+            if let lost = lostServer(now, total) {
+                wanted = keys.values.reduce(0, &+) - lost + lost / 5 * 4
                 state = state == .asking(isSpike: true) ? .stopped : .suspect
                 return
             }
-            keys = found
+            keys = now
             switch state {
-            case .asking(isSpike: true): goOn(keys: found, nowMs)
+            case .asking(isSpike: true): goOn(keys: now, nowMs)
             case .asking(isSpike: false): state = .calm
             case .calm, .suspect, .stopped: break
             }
         }
     }
 
+    /// How many keys the server had that lost most of them, where others do not have them now; nil: none did. A server that
+    /// is no longer among them has none.
+    private func lostServer(_ now: [Int64: Int64], _ total: Int64) -> Int64? {
+        let before = keys.values.reduce(0, &+)
+        var most: Int64?
+        for (server, had) in keys where had >= Self.keysMin {
+            let has = now[server] ?? 0
+            if has < had / 2, before - total > (had - has) / 2 { most = max(most ?? 0, had) }
+        }
+        return most
+    }
+
     /// Redis does not tell how many keys it has: a spike is then for an operator to explain.
     mutating func couldNotCount() {
         guard case .asking(let isSpike) = state else { return }
-        lostFrom = .max
+        wanted = .max
         state = isSpike ? .stopped : .calm
     }
 
     /// An operator says that it is well, or it was explained: what is without a token ends so.
-    mutating func goOn(keys found: Int64?, _ nowMs: Int64) {
+    mutating func goOn(keys found: [Int64: Int64] = [:], _ nowMs: Int64) {
         state = .calm
         keys = found
         newest.removeAll()

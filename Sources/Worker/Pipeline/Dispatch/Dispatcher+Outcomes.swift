@@ -1,6 +1,7 @@
 import APNs
 import EventLoop
 import PushCore
+import Redis
 import Telemetry
 
 /// Step 17: what APNs said, and what follows for the token, the user and the operator.
@@ -81,11 +82,14 @@ extension Dispatcher {
         }
         guard case .withhold(let isFirst) = app.brake.refused(cause, nowMs: nowMs) else {
             app.metrics.tokenRemoved(ending.label)
-            try? shard.store.buryToken(
-                app: app.id, uid: job.uid, token: token, cause: cause, nowMs: shard.nowMs, tag: job.tag(.note))
-            // Lost with the connection, the token is refused and removed with the next push.
-            try? shard.store.removeToken(
-                app: app.id, uid: job.uid, token: token, tag: job.tag(.note), ownerTag: job.tag(.note))
+            // Lost with the connection, the token is refused and removed with the next push. Of a cluster, the nodes of both may
+            // differ: without its tombstone it stays.
+            do throws(RedisFault) {
+                try shard.store.buryToken(
+                    app: app.id, uid: job.uid, token: token, cause: cause, nowMs: shard.nowMs, tag: job.tag(.note))
+                try shard.store.removeToken(
+                    app: app.id, uid: job.uid, token: token, tag: job.tag(.note), ownerTag: job.tag(.note))
+            } catch {}
             return recorder.writeFeedback(ending, token, of: job)
         }
         app.metrics.removalWithheld(cause.label)

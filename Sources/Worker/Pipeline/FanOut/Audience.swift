@@ -17,7 +17,7 @@ struct Audience {
     private(set) var lastUser: String?
     /// HSCAN's cursor for the next page, 0 for the first; nil: there is none.
     private(set) var cursor: UInt64?
-    /// The server that gave the cursor (`RedisClient.serverGeneration`): another one would skip members by it.
+    /// The server that gives the cursor (`StateStore.memberServer`): another one would skip members by it.
     private var cursorServer: UInt32?
     /// An event may name a uid twice. So may a scan, while the hash is resized; that one the dedup key in work tells apart, since
     /// a set of all members of a giant group would cost more than all else that is kept of it.
@@ -124,12 +124,11 @@ struct Audience {
         return self.cursor ?? cursor
     }
 
-    /// - Parameter server: that answered; a page of another server than the one asked is followed by a scan from the start.
-    mutating func take(_ page: [MemberPage.Member], cursor: UInt64, server: UInt32) {
+    /// A page of the server that `beginPage` was told of.
+    mutating func take(_ page: [MemberPage.Member], cursor: UInt64) {
         if isAbandoned { return }
         self.page = page
         next = 0
         self.cursor = cursor == 0 ? nil : cursor
-        cursorServer = server
     }
 }

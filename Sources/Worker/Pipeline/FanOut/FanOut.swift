@@ -148,7 +148,8 @@ final class FanOut {
                     app: event.app.id, activityID: activity, after: event.audience.lastUser, count: count,
                     tag: event.tag(.members))
             } else if let group = event.audience.group,
-                let cursor = event.audience.beginPage(shard.store.client.serverGeneration)
+                let cursor = event.audience.beginPage(
+                    shard.store.memberServer(app: event.app.id, group: group))
             {
                 try shard.store.members(
                     app: event.app.id, group: group, cursor: cursor, count: count, tag: event.tag(.members))
@@ -170,8 +171,7 @@ final class FanOut {
         event.fanOutPhase = .ready
         pages &+= 1
         let isForgotten = TestBreak.isOn(.forgetPage) && pages.isMultiple(of: 2)
-        event.audience.take(
-            isForgotten ? [] : page.members, cursor: page.cursor, server: shard.store.client.serverGeneration)
+        event.audience.take(isForgotten ? [] : page.members, cursor: page.cursor)
     }
 
     /// Where the members' key can never be read, one record says so; anything else is tried again.

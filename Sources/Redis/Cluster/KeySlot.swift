@@ -1,0 +1,30 @@
+/// Which of a cluster's 16 384 slots a key belongs to: CRC16 of the key, or of its hash tag (Redis Cluster specification,
+/// "Key distribution model").
+enum KeySlot {
+    static let count = 16_384
+
+    /// What is hashed is the text between the first `{` and the next `}`, where both are there and there is text between
+    /// them; else the whole key.
+    static func of(_ key: UnsafeRawBufferPointer) -> UInt16 {
+        guard let open = key.firstIndex(of: UInt8(ascii: "{")) else { return hash(key[...]) }
+        let rest = key[(open + 1)...]
+        guard let close = rest.firstIndex(of: UInt8(ascii: "}")), close > open + 1 else { return hash(key[...]) }
+        return hash(key[(open + 1)..<close])
+    }
+
+    static func of(_ key: String) -> UInt16 {
+        var key = key
+        return key.withUTF8 { of(UnsafeRawBufferPointer($0)) }
+    }
+
+    private static func hash(_ bytes: Slice<UnsafeRawBufferPointer>) -> UInt16 {
+        var crc: UInt16 = 0
+        for byte in bytes { crc = (crc &<< 8) ^ table[Int((crc &>> 8) ^ UInt16(byte))] }
+        return crc & UInt16(count - 1)
+    }
+
+    /// CRC-16/XMODEM: polynomial 0x1021, begun at 0, neither reflected nor inverted.
+    private static let table: [UInt16] = (0..<256).map { index in
+        (0..<8).reduce(UInt16(index) << 8) { crc, _ in crc & 0x8000 == 0 ? crc << 1 : (crc << 1) ^ 0x1021 }
+    }
+}

@@ -1,0 +1,61 @@
+/// Which node serves which slots, as one reply to `CLUSTER SLOTS` tells it.
+struct SlotMap: Equatable {
+    struct Range: Equatable {
+        let slots: ClosedRange<UInt16>
+        let master: NodeAddress
+    }
+
+    /// In the order of the slots; none of them twice.
+    private(set) var ranges: [Range] = []
+
+    /// Redis advises at most 1000 nodes.
+    static let mastersMax = 1000
+
+    /// Masters, each once, in the order of their slots.
+    var masters: [NodeAddress] {
+        var seen: Set<NodeAddress> = []
+        return ranges.map(\.master).filter { seen.insert($0).inserted }
+    }
+
+    /// Slots that some node serves.
+    var servedCount: Int { ranges.reduce(0) { $0 + $1.slots.count } }
+
+    /// Nil: it is no map: a slot named twice, a number or a name that cannot be, more masters than a cluster has, none at
+    /// all. Replicas and what newer versions add are passed over.
+    ///
+    /// - Parameter asker: the host that answered.
+    init?(_ reply: borrowing RedisReply, asker: String) {
+        guard reply.kind == .array, reply.count > 0, reply.count <= KeySlot.count else { return nil }
+        var isWell = true
+        var found: [Range] = []
+        reply.forEach { element in
+            guard isWell, let range = Self.range(element, asker) else { return isWell = false }
+            found.append(range)
+        }
+        guard isWell else { return nil }
+        found.sort { $0.slots.lowerBound < $1.slots.lowerBound }
+        for (before, after) in zip(found, found.dropFirst()) where after.slots.lowerBound <= before.slots.upperBound {
+            return nil
+        }
+        ranges = found
+        guard masters.count <= Self.mastersMax else { return nil }
+    }
+
+    private static func range(_ element: borrowing RedisReply, _ asker: String) -> Range? {
+        guard element.kind == .array, element.count >= 3, let first = slot(element[0]), let last = slot(element[1]),
+            first <= last, element[2].kind == .array, element[2].count >= 2
+        else { return nil }
+        let node = element[2]
+        guard node[0].kind == .string || node[0].isNull, node[1].kind == .integer,
+            let master = NodeAddress(host: node[0].bytes, port: node[1].int64, asker: asker)
+        else { return nil }
+        return Range(slots: first...last, master: master)
+    }
+
+    private static func slot(_ number: borrowing RedisReply) -> UInt16? {
+        guard number.kind == .integer, let value = number.int64, (0..<Int64(KeySlot.count)).contains(value) else {
+            return nil
+        }
+        return UInt16(value)
+    }
+}

@@ -1,0 +1,186 @@
+/// The Redis of a worker or a command: one server, also one that Sentinels name, or a cluster.
+///
+/// The calls are those of `RedisClient`. Which of the two it is costs one comparison per command.
+public enum RedisServers {
+    case single(RedisClient)
+    case cluster(RedisClusterClient)
+
+    /// Who hears all replies; see `RedisClient.delegate`.
+    public var delegate: (any RedisClientDelegate)? {
+        get {
+            switch self {
+            case .single(let client): client.delegate
+            case .cluster(let client): client.delegate
+            }
+        }
+        nonmutating set {
+            switch self {
+            case .single(let client): client.delegate = newValue
+            case .cluster(let client): client.delegate = newValue
+            }
+        }
+    }
+
+    public func start() {
+        switch self {
+        case .single(let client): client.start()
+        case .cluster(let client): client.start()
+        }
+    }
+
+    public func close() {
+        switch self {
+        case .single(let client): client.close()
+        case .cluster(let client): client.close()
+        }
+    }
+
+    public var isCluster: Bool { if case .cluster = self { true } else { false } }
+
+    /// Commands are taken, of a cluster those of some slots.
+    @inlinable public var isReady: Bool {
+        switch self {
+        case .single(let client): client.isReady
+        case .cluster(let client): client.isReady
+        }
+    }
+
+    /// Every key can be asked for.
+    public var isWhole: Bool {
+        switch self {
+        case .single(let client): client.isReady
+        case .cluster(let client): client.isWhole
+        }
+    }
+
+    /// Commands that wait for their reply; of a cluster, at the least busy node.
+    @inlinable public var pipelineDepth: Int {
+        switch self {
+        case .single(let client): client.pipelineDepth
+        case .cluster(let client): client.pipelineDepth
+        }
+    }
+
+    /// Rises when a server, or a node, is another process than before.
+    public var serverGeneration: UInt32 {
+        switch self {
+        case .single(let client): client.serverGeneration
+        case .cluster(let client): client.serverGeneration
+        }
+    }
+
+    /// Which process answers for a key: another number means that no cursor of before is good.
+    public func generation(ofKey key: @autoclosure () -> String) -> UInt32 {
+        switch self {
+        case .single(let client): client.serverGeneration
+        case .cluster(let client): client.generation(ofKey: key())
+        }
+    }
+
+    public func operation(_ name: String) -> RedisOperation {
+        switch self {
+        case .single(let client): client.operation(name)
+        case .cluster(let client): client.operation(name)
+        }
+    }
+
+    // MARK: Commands
+
+    /// - Parameter order: `.fixed` where a cluster's client must not send it again by itself.
+    @inlinable public func command(
+        _ tag: UInt64, _ operation: RedisOperation = .other, order: RedisOrder = .free,
+        _ build: (inout RedisCommand) -> Void
+    ) throws(RedisFault) {
+        switch self {
+        case .single(let client): try client.command(tag, operation, build)
+        case .cluster(let client): try client.command(tag, operation, order: order, build)
+        }
+    }
+
+    /// A command whose arguments name no key, for the server that has this one.
+    public func command(
+        _ tag: UInt64, _ operation: RedisOperation = .other, toNodeOf key: String, order: RedisOrder = .fixed,
+        _ build: (inout RedisCommand) -> Void
+    ) throws(RedisFault) {
+        switch self {
+        case .single(let client): try client.command(tag, operation, build)
+        case .cluster(let client): try client.command(tag, operation, toNodeOf: key, order: order, build)
+        }
+    }
+
+    @inlinable public func command(
+        _ tag: UInt64, _ operation: RedisOperation = .other, _ prepared: PreparedCommand
+    ) throws(RedisFault) {
+        switch self {
+        case .single(let client): try client.command(tag, operation, prepared)
+        case .cluster(let client): try client.command(tag, operation, prepared)
+        }
+    }
+
+    @inlinable public func prepare(_ build: (inout RedisCommand) -> Void) -> PreparedCommand {
+        switch self {
+        case .single(let client): client.prepare(build)
+        case .cluster(let client): client.prepare(build)
+        }
+    }
+
+    @inlinable public func evaluate(
+        _ tag: UInt64, _ operation: RedisOperation, _ script: RedisScript, keyCount: Int,
+        _ build: (inout RedisCommand) -> Void
+    ) throws(RedisFault) {
+        switch self {
+        case .single(let client):
+            try client.evaluate(tag, operation, script, keyCount: keyCount, build)
+        case .cluster(let client):
+            try client.evaluate(tag, operation, script, keyCount: keyCount, build)
+        }
+    }
+
+    /// How many keys there are: an integer; of a cluster as `RedisClusterClient.keyCount` tells it.
+    public func keyCount(_ tag: UInt64, _ operation: RedisOperation) throws(RedisFault) {
+        switch self {
+        case .single(let client): try client.command(tag, operation) { $0.arg(word: "DBSIZE") }
+        case .cluster(let client): try client.keyCount(tag)
+        }
+    }
+
+    // MARK: What an operator sees
+
+    /// What is not ready, each with its place and why; empty: all is.
+    public var faults: [RedisPlaceFault] {
+        switch self {
+        case .single(let client):
+            client.isReady ? [] : [RedisPlaceFault(place: client.endpoint.description, fault: client.lastFault)]
+        case .cluster(let client): client.faults
+        }
+    }
+
+    /// What is not ready in words, a cluster's nodes by name; nil: all is, or nothing was tried yet.
+    public var faultText: String? {
+        if case .single(let client) = self { return client.lastFault?.publicText }
+        let faults = faults
+        return faults.isEmpty ? nil : faults.map(\.description).joined(separator: ", ")
+    }
+
+    /// Each server that answers, with what it told of itself.
+    public var servers: [(place: String, facts: RedisServerFacts)] {
+        switch self {
+        case .single(let client): [(client.endpoint.description, client.server)]
+        case .cluster(let client): client.masters.map { ($0.client.endpoint.description, $0.client.server) }
+        }
+    }
+}
+
+/// A server that cannot be used just now.
+public struct RedisPlaceFault: Sendable, CustomStringConvertible {
+    public let place: String
+    /// Nil: nothing was tried yet.
+    public let fault: RedisFault?
+
+    init(place: String, fault: RedisFault?) {
+        self.place = place
+        self.fault = fault
+    }
+
+    public var description: String { "\(place): \(fault?.publicText ?? "connecting")" }
+}
