@@ -43,7 +43,8 @@ struct ClusterClientTests {
             #expect(answer == .number(2), "a script that a node has forgotten is sent again")
         }
         #expect(try await world.answer(await world.countKeys()) == .text("420 keys, 0 away"))
-        #expect(world.sum("carillon_redis_redirects_total") == 0)
+        // A busy machine's nodes may miss each other for a while; none of them sends a command elsewhere.
+        #expect(world.sum("carillon_redis_redirects_total", having: "code=\"moved\"") == 0)
         for node in cluster.nodes {
             #expect(world.sum("carillon_redis_connects_total", having: "node=\"127.0.0.1:\(node.port)\"") == 1)
             #expect(world.sum("carillon_redis_command_seconds_count", having: "node=\"127.0.0.1:\(node.port)\"") > 50)
