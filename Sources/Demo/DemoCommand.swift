@@ -63,6 +63,8 @@ public struct DemoCommand: Command, Sendable {
             settings.scenario = DemoRun.deadTokens(nowMs: Loop.wallMs())
             settings.templates = Files.exists("Config/templates.yaml") ? "Config/templates.yaml" : nil
             settings.usesRedisCluster = usesCluster
+            // The embedded broker waits so long for a consumer that missed the group's beginning.
+            settings.sessionMs = 6_000
             say("starting broker, Redis and APNs simulator …\n")
             let cluster = try await LocalCluster(settings)
             let run = DemoRun(cluster: cluster, worldFile: worldFile, state: state, events: events)
