@@ -240,7 +240,8 @@ final class Dispatcher {
             let token = candidate.recipient.tokens.last {
                 $0.device.isSame(as: device) && $0.record.type == .alert
             }
-            if let token {
+            // Bound since, it may not be the one that was pushed to.
+            if let token, token.record.boundMs <= job.event.origin?.kafkaMs ?? .max {
                 record.pushID = job.pushIDPrefix.id(tokenHex: token.record.hex)
             }
             job.flags.insert(.accepted)
