@@ -84,7 +84,7 @@ struct ClusterClientTests {
         await load.stop()
         try await running.value
         let tally = await load.tally
-        #expect(tally.wrong.isEmpty && tally.faults.isEmpty && tally.unordered == 0, "\(tally)")
+        #expect(tally.wrong.isEmpty && tally.lost == 0 && tally.faults.isEmpty && tally.unordered == 0, "\(tally)")
         let doubled = await world.look { $0.recorder.doubled }
         #expect(doubled == 0)
         let moved = world.sum("carillon_redis_redirects_total", having: "code=\"moved\"")
@@ -136,7 +136,7 @@ struct ClusterClientTests {
         await load.stop()
         try await running.value
         let tally = await load.tally
-        #expect(tally.wrong.isEmpty && tally.unordered == 0, "\(tally)")
+        #expect(tally.wrong.isEmpty && tally.lost == 0 && tally.unordered == 0, "\(tally)")
         print("hand-over: \(tally.counted) steps, faults \(tally.faults)")
         await world.end()
     }
@@ -170,7 +170,7 @@ struct ClusterClientTests {
         await world.end()
     }
 
-    @Test func ofAMasterThatDiesUnderLoadOnlyWhatItHadNotCopiedIsLost() async throws {
+    @Test func ofAMasterThatDiesUnderLoadNothingRunsTwice() async throws {
         let cluster = try await RedisCluster()
         let world = try ClusterWorld()
         try await world.connect(Self.seeds(cluster))
@@ -186,8 +186,8 @@ struct ClusterClientTests {
         await load.stop()
         try await running.value
         let tally = await load.tally
-        // Ten counters, five steps of each in hand.
-        #expect(tally.wrong.isEmpty && tally.unordered == 0 && tally.lost <= 50, "\(tally)")
+        // How much the dead master had not copied is the processes' race: nothing ran twice, and nothing in a wrong order.
+        #expect(tally.wrong.isEmpty && tally.unordered == 0, "\(tally)")
         print("master killed: \(tally.counted) steps, \(tally.lost) answered ones lost, faults \(tally.faults)")
         await world.end()
     }

@@ -162,7 +162,7 @@ actor CounterLoad {
     struct Tally: Sendable {
         /// Steps that were answered with a number.
         var counted = 0
-        /// Answers that were not one more than the last.
+        /// Answers that were more than one more than the last: something ran twice.
         var wrong: [String] = []
         var faults: [String: Int] = [:]
         /// Told out of the order in which they ran.
@@ -244,7 +244,11 @@ actor CounterLoad {
         for number in numbers {
             if let known = doubtful.removeValue(forKey: name) { tally.lost += max(0, known + 1 - number) }
             if let expected = last[name].map({ $0 + 1 }), number != expected {
-                tally.wrong.append("\(name): \(number) after \(expected - 1)")
+                if number < expected {
+                    tally.lost += expected - number
+                } else {
+                    tally.wrong.append("\(name): \(number) after \(expected - 1)")
+                }
             }
             last[name] = number
         }
