@@ -23,9 +23,10 @@ public struct UTF8Key: Hashable, Sendable {
 extension String {
     /// Whether both are the same bytes of UTF-8.
     public func isSame(as other: String) -> Bool {
-        utf8.span.withUnsafeBytes { one in
+        // Most that differ do so in length, which a String knows.
+        guard utf8.count == other.utf8.count else { return false }
+        return utf8.span.withUnsafeBytes { one in
             other.utf8.span.withUnsafeBytes { other in
-                guard one.count == other.count else { return false }
                 guard let one = one.baseAddress, let start = other.baseAddress else { return true }
                 return memcmp(one, start, other.count) == 0
             }
