@@ -1,7 +1,17 @@
 /// A command put together before its time: what it is made of may go, and sending it is one copy of bytes.
 public struct PreparedCommand: Sendable {
-    let encoded: [UInt8]
-    let count: Int
+    private let encoded: [UInt8]
+    private let count: Int
+
+    /// What a builder has put together so far.
+    init(_ command: inout RedisCommand) {
+        count = command.finish()
+        encoded = command.withArguments(from: 0) { [UInt8]($0) }
+    }
+
+    func append(to command: inout RedisCommand) {
+        encoded.withUnsafeBytes { command.append(encoded: $0, arguments: count) }
+    }
 }
 
 extension RedisClient {
@@ -9,8 +19,6 @@ extension RedisClient {
     public func command(
         _ tag: UInt64, _ operation: RedisOperation = .other, _ prepared: PreparedCommand
     ) throws(RedisFault) {
-        try command(tag, operation) { command in
-            prepared.encoded.withUnsafeBytes { command.append(encoded: $0, arguments: prepared.count) }
-        }
+        try command(tag, operation) { prepared.append(to: &$0) }
     }
 }

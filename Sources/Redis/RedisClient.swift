@@ -170,8 +170,7 @@ public final class RedisClient {
     public func prepare(_ build: (inout RedisCommand) -> Void) -> PreparedCommand {
         var command = takeBuilder()
         build(&command)
-        let count = command.finish()
-        let prepared = PreparedCommand(encoded: command.withArguments(from: 0) { [UInt8]($0) }, count: count)
+        let prepared = PreparedCommand(&command)
         builder = consume command
         return prepared
     }

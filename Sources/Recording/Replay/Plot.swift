@@ -1,3 +1,5 @@
+internal import Telemetry
+
 /// A line of a plot.
 struct PlotSeries {
     var name: String
@@ -19,7 +21,7 @@ struct Plot {
         let seconds = max(series.flatMap { $0.points.map(\.seconds) }.max() ?? 1, 0.1)
         let top = Self.ceiling(series.flatMap { $0.points.map(\.value) }.max() ?? 1)
         let names = series.map(\.name).joined(separator: ", ")
-        var svg = "<svg viewBox=\"0 0 720 220\" role=\"img\" aria-label=\"\(ReplayPage.escape(names)) over time\">"
+        var svg = "<svg viewBox=\"0 0 720 220\" role=\"img\" aria-label=\"\(HTMLText.escaped(names)) over time\">"
         for share in [0.0, 0.5, 1.0] {
             let y = Self.y(share * top, top)
             svg += "<line class=\"grid\" x1=\"56\" x2=\"712\" y1=\"\(y)\" y2=\"\(y)\"/>"
@@ -37,7 +39,7 @@ struct Plot {
         }
         svg += "</svg>"
         let keys = series.map {
-            "<i class=\"k\" style=\"background:var(--\($0.style))\"></i>\(ReplayPage.escape($0.name))"
+            "<i class=\"k\" style=\"background:var(--\($0.style))\"></i>\(HTMLText.escaped($0.name))"
         }
         return "<figure>\(svg)<figcaption class=\"key\">\(keys.joined())</figcaption></figure>"
     }
@@ -101,7 +103,7 @@ struct PlotBars {
             let y = index * 20
             let width = ReplayPage.decimal(max(1, Double(row.count) / highest * 400))
             let end = ReplayPage.decimal(226 + max(1, Double(row.count) / highest * 400))
-            svg += "<text x=\"212\" y=\"\(y + 14)\" text-anchor=\"end\">\(ReplayPage.escape(row.name))</text>"
+            svg += "<text x=\"212\" y=\"\(y + 14)\" text-anchor=\"end\">\(HTMLText.escaped(row.name))</text>"
             svg += "<rect class=\"f-one\" x=\"220\" y=\"\(y + 4)\" width=\"\(width)\" height=\"12\" rx=\"2\"/>"
             svg += "<text x=\"\(end)\" y=\"\(y + 14)\">\(ReplayPage.number(row.count))</text>"
         }

@@ -13,10 +13,10 @@ public struct ReplayPage {
         <!doctype html>
         <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
         <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-        <title>Replay of \(Self.escape(report.file))</title>
+        <title>Replay of \(HTMLText.escaped(report.file))</title>
         <style>\(Self.style)</style></head><body><main>
-        <h1>Replay of <code>\(Self.escape(report.file))</code></h1>
-        <p class="verdict \(report.isWell ? "good" : "bad")">\(Self.escape(ReplayVerdict.sentence(report)))</p>
+        <h1>Replay of <code>\(HTMLText.escaped(report.file))</code></h1>
+        <p class="verdict \(report.isWell ? "good" : "bad")">\(HTMLText.escaped(ReplayVerdict.sentence(report)))</p>
         \(tiles)
         \(flow)
         \(lag)
@@ -68,7 +68,7 @@ public struct ReplayPage {
             tiles.append(("duplicates", Self.number(worker.duplicates)))
         }
         return "<ul class=\"tiles\">"
-            + tiles.map { "<li><b>\($0.1)</b><span>\(Self.escape($0.0))</span></li>" }.joined() + "</ul>"
+            + tiles.map { "<li><b>\($0.1)</b><span>\(HTMLText.escaped($0.0))</span></li>" }.joined() + "</ul>"
     }
 
     /// Per second, over as long as passes between some commits of a group: it settles by the second.
@@ -117,7 +117,7 @@ public struct ReplayPage {
         spreads += worker.lanes.sorted { $0.key < $1.key }.map { ("lane \($0.key)", $0.value) }
         let heads = ReplayReport.shares.map { "<th>\($0.name)</th>" }.joined()
         let rows = spreads.map { name, spread in
-            "<tr><td>\(Self.escape(name))</td><td>\(Self.number(spread.count))</td>"
+            "<tr><td>\(HTMLText.escaped(name))</td><td>\(Self.number(spread.count))</td>"
                 + ReplayReport.shares.map { "<td>\(spread.percentile($0.share).map { "\($0)" } ?? "–")</td>" }.joined()
                 + "<td>\(spread.maxMs)</td></tr>"
         }
@@ -130,7 +130,7 @@ public struct ReplayPage {
 
     private var recipients: String {
         guard let worker = report.worker else {
-            return "<p class=\"note\">\(Self.escape(report.unwatched))</p>"
+            return "<p class=\"note\">\(HTMLText.escaped(report.unwatched))</p>"
         }
         let rows = worker.recipientCounts.map { name, count in
             "<tr><td>\("\(name)".replacing("_", with: " "))</td><td>\(Self.number(count))</td></tr>"
@@ -145,29 +145,16 @@ public struct ReplayPage {
     private var failures: String {
         if report.failures.isEmpty { return "" }
         let rows = report.failures.sorted { $0.key < $1.key }.map {
-            "<tr><td>\(Self.escape($0.key))</td><td>\(Self.number($0.value))</td></tr>"
+            "<tr><td>\(HTMLText.escaped($0.key))</td><td>\(Self.number($0.value))</td></tr>"
         }
         return section("Not written", "<div class=\"scroll\"><table>\(rows.joined())</table></div>")
     }
 
     private func section(_ title: String, _ body: String) -> String {
-        "<section><h2>\(Self.escape(title))</h2>\(body)</section>"
+        "<section><h2>\(HTMLText.escaped(title))</h2>\(body)</section>"
     }
 
     // MARK: Text
-
-    /// By scalars: with a mark behind it a bracket is another character, but the same to a browser.
-    static func escape(_ text: String) -> String {
-        Unprintable.escaped(text).unicodeScalars.reduce(into: "") { out, scalar in
-            switch scalar {
-            case "<": out += "&lt;"
-            case ">": out += "&gt;"
-            case "&": out += "&amp;"
-            case "\"": out += "&quot;"
-            default: out.unicodeScalars.append(scalar)
-            }
-        }
-    }
 
     /// With thin blanks between thousands.
     static func number(_ value: Int) -> String {

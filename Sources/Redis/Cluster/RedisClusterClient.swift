@@ -172,17 +172,14 @@ public final class RedisClusterClient {
     public func command(
         _ tag: UInt64, _ operation: RedisOperation = .other, _ prepared: PreparedCommand
     ) throws(RedisFault) {
-        try command(tag, operation) { command in
-            prepared.encoded.withUnsafeBytes { command.append(encoded: $0, arguments: prepared.count) }
-        }
+        try command(tag, operation) { prepared.append(to: &$0) }
     }
 
     /// The command that `build` puts together, to be sent later.
     public func prepare(_ build: (inout RedisCommand) -> Void) -> PreparedCommand {
         var command = takeBuilder()
         build(&command)
-        let count = command.finish()
-        let prepared = PreparedCommand(encoded: command.withArguments(from: 0) { [UInt8]($0) }, count: count)
+        let prepared = PreparedCommand(&command)
         builder = consume command
         return prepared
     }

@@ -68,16 +68,16 @@ final class OperatorPages {
                 return "\(client.app) → \(client.host): \(state), \(client.connections) connections, "
                     + "\(client.inFlight) in flight, \(client.queued) queued"
             }
-            .map(escape).joined(separator: "<br>")
+            .map(HTMLText.escaped).joined(separator: "<br>")
             rows += "</td></tr>"
         }
         let apps = snapshot.apps.map { app in
             let rate = app.openRate.map { ", open rate \(Int(($0 * 100).rounded())) %" } ?? ""
-            return escape("\(app.id): \(app.accepted) pushes accepted, \(app.opened) opened\(rate)")
+            return HTMLText.escaped("\(app.id): \(app.accepted) pushes accepted, \(app.opened) opened\(rate)")
         }
         let state =
-            (missing.isEmpty ? "ready" : "not ready: " + missing.map(escape).joined(separator: "; "))
-            + snapshot.notes.map { "; " + escape($0) }.joined()
+            (missing.isEmpty ? "ready" : "not ready: " + missing.map(HTMLText.escaped).joined(separator: "; "))
+            + snapshot.notes.map { "; " + HTMLText.escaped($0) }.joined()
         return """
             <!doctype html><html lang="en"><meta charset="utf-8"><title>Carillon</title>
             <style>\(style)</style>
@@ -89,18 +89,5 @@ final class OperatorPages {
             <a href="/livez">livez</a></p></html>
 
             """
-    }
-
-    private static func escape(_ text: String) -> String {
-        // By scalars: with a mark behind it a bracket is another character, but the same to a browser.
-        Unprintable.escaped(text).unicodeScalars.reduce(into: "") { out, scalar in
-            switch scalar {
-            case "<": out += "&lt;"
-            case ">": out += "&gt;"
-            case "&": out += "&amp;"
-            case "\"": out += "&quot;"
-            default: out.unicodeScalars.append(scalar)
-            }
-        }
     }
 }

@@ -30,6 +30,18 @@ struct Crowd: Sendable {
         expectOneResultEach(seen, what, at: place)
     }
 
+    /// Of a Redis that lost its last writes: everyone was pushed and has a result, and few were pushed once more.
+    func expectAtMostWhatWasNotCopied(_ seen: Seen, _ what: String, at place: SourceLocation = #_sourceLocation) {
+        let accepted = accepted(seen.pushes)
+        #expect(accepted.count { $0 == 0 } == 0, "nobody is left out", sourceLocation: place)
+        let extra = accepted.reduce(0) { $0 + max(0, $1 - 1) }
+        let without = seen.results.count { $0["verdict"]?.string == "accepted" && $0["badge"]?.int == nil }
+        #expect(extra <= 40, "a push too many only for who was in hand", sourceLocation: place)
+        let users = Set(seen.results.compactMap { $0["uid"]?.string })
+        #expect(users.count == count, sourceLocation: place)
+        print("\(what): \(extra) extra pushes of \(count), \(without) without a badge")
+    }
+
     func expectOneResultEach(_ seen: Seen, _ what: Comment, at place: SourceLocation = #_sourceLocation) {
         var outcomes: [String: [String]] = [:]
         for result in seen.results {
