@@ -17,7 +17,7 @@ extension Pipeline {
     ) -> Bool {
         var parked = ParkedRecord(
             app: event.app, uid: nil, raw: raw, cause: cause, dueMs: dueMs, writtenMs: shard.nowMs, id: "")
-        parked.kafkaMs = record.origin.kafkaMs
+        parked.source = record.origin.source
         switch event.body {
         case .userState: return false
         case .message(let message):
@@ -28,6 +28,10 @@ extension Pipeline {
         case .liveActivity(let activity):
             parked.id = PairKind.liveActivity.rawValue + event.id
             parked.uid = !activity.isForAllBound && activity.uids.count == 1 ? activity.uids.first : nil
+        }
+        // Another worker may read it at once: not before what this one has in hand of the conversation is out.
+        if cause == .share, work.hasEvent(of: parked.conversation, app: parked.app) {
+            parked.dueMs = max(dueMs, shard.nowMs &+ shard.limits.outOfHandMs)
         }
         parking.park(record, as: parked, events)
         return true
@@ -50,8 +54,7 @@ extension Pipeline {
 
     /// A parked record's time has come.
     private func begin(_ work: ParkedWork) {
-        let origin = EventJob.Origin(
-            partition: work.partition, place: work.place, kafkaMs: work.record.kafkaMs)
+        let origin = EventJob.Origin(partition: work.partition, place: work.place, source: work.record.source)
         do throws(BadRecord) {
             let event = try shard.reader.read(work.record.raw, of: .events)
             guard let app = app(event.app), begin(event, work.record.raw, of: app, origin, parked: work) else {

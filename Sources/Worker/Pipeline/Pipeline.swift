@@ -54,7 +54,9 @@ final class Pipeline {
     init(_ parts: PipelineParts) {
         shard = ShardContext(parts)
         stopsAtTokenLoss = parts.stopsAtTokenLoss
-        work = WorkTable(capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax)
+        work = WorkTable(
+            capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax,
+            countsConversations: parts.limits.isShared)
         apps = Dictionary(parts.apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         events = Intake(shard, consumer: parts.events, classes: [.events])
         userState = Intake(shard, consumer: parts.userState, classes: [.userState, .parked])

@@ -139,6 +139,42 @@ extension Rows {
             }
         }
 
+        /// Contract 5, order: what is parked as it comes may be read by another worker at once, so it is due after what this
+        /// one has in hand of its conversation.
+        @Test func whatIsParkedAsItComesIsDueAfterWhatItsConversationHasInHand() async throws {
+            let way = Hostility.slow
+            var settings = try way.settings()
+            // 200 recipients.
+            settings.tenants[0].lines = "    limits: {share: 0.01}\n"
+            settings.lines = ""
+            settings.partitions = 1
+            try await Stage.with(settings) { stage in
+                try await way.prepare(stage)
+                let first = (0..<300).map { Line.message("first-\($0)", to: ["hostile-\($0)"]).of("bad") }
+                let second = Line.message("second-0", to: ["hostile-0"], push: #""content":"second""#).of("bad")
+                try await stage.writeEvents(first + [second])
+                try await stage.settle()
+                let delays = try Self.parkedDelays(stage)
+                #expect(delays["msecond-0"] == 15_000, "its first may still be in hand")
+                let others = delays.filter { $0.key.hasPrefix("mfirst-") }
+                #expect(others.values.count { $0 == 0 } >= 50, "nothing is before them")
+                let pushes = try await stage.look().accepted(token("hostile-0", "phone"))
+                #expect(
+                    pushes.map { $0.json["aps"]?["alert"]?["body"]?.string } == ["Nick: hello", "Nick: second"])
+            }
+        }
+
+        /// From its writing to its time, ms, of each record of `carillon.parked` by its id.
+        private static func parkedDelays(_ stage: Stage) throws -> [String: Int64] {
+            var delays: [String: Int64] = [:]
+            for record in try stage.world.records(of: Configuration.Topics().parked) {
+                let head = try JSONTree(parsing: Array(try #require(record.value).prefix { $0 != UInt8(ascii: "\n") }))
+                let id = try #require(head["id"]?.string)
+                delays[id] = try #require(head["due_ms"]?.int) - #require(head["at_ms"]?.int)
+            }
+            return delays
+        }
+
         /// What is parked comes back after a restart, and no claim counts twice.
         @Test func whatIsParkedComesBackAfterARestart() async throws {
             var settings = LocalCluster.Settings()

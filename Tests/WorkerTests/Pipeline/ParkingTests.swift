@@ -11,7 +11,7 @@ import Testing
             app: "im", uid: "名\n\"前", raw: Array("{\"v\":1}\n\n".utf8), cause: .retryAfter, dueMs: 17, writtenMs: 5,
             id: "mabc")
         record.client = "production/default"
-        record.kafkaMs = 3
+        record.source = EventSource(partition: 4, offset: 9, kafkaMs: 3)
         record.devices = ["phone", "p\"ad"]
         record.done = ["pc"]
         record.holdUntilMs = 99
@@ -113,10 +113,35 @@ import Testing
         var wheel = ParkedWheel()
         for (id, kafkaMs) in [("2", 20), ("1", 10)] as [(String, Int64)] {
             let work = Self.work(id, dueMs: 1)
-            work.record.kafkaMs = kafkaMs
+            work.record.source.kafkaMs = kafkaMs
             _ = wheel.read(work)
         }
         #expect(Self.taken(&wheel, nowMs: 1).map(\.record.id) == ["1", "2"])
+    }
+
+    /// Events of one millisecond, or of producers whose clocks differ; the partitions' offsets rise, whatever order the
+    /// records are read in.
+    @Test func eventsOfAPartitionBeginInTheOrderOfItsOffsets() {
+        let seed = UInt64.random(in: 0 ... .max)
+        print("seed \(seed)")
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<200 {
+            var wheel = ParkedWheel()
+            let sources = (0..<12).map {
+                EventSource(partition: $0 % 3, offset: Int64($0 / 3), kafkaMs: .random(in: 1...3, using: &random))
+            }
+            for source in sources.shuffled(using: &random) {
+                let work = Self.work("\(source.offset)", dueMs: 1)
+                work.record.source = source
+                _ = wheel.read(work)
+            }
+            let taken = Self.taken(&wheel, nowMs: 1).map(\.record.source)
+            #expect(taken.count == 12)
+            for partition in Int32(0)..<3 {
+                let offsets = taken.filter { $0.partition == partition }.map(\.offset)
+                #expect(offsets == offsets.sorted(), "partition \(partition)")
+            }
+        }
     }
 
     @Test func whatItsAppHoldsUpIsAskedAboutOnceASecond() {

@@ -38,7 +38,8 @@ extension Dispatcher {
         shard.requestTurn()
     }
 
-    /// A partition's window is full, and several apps have records in it: what only waits for its device is parked.
+    /// A partition's window is full, and several apps have records in it: what only waits for its device is parked, until what
+    /// it waits for is out.
     func parkQueued(_ isFull: (EventJob) -> Bool) {
         var jobs: [RecipientJob] = []
         work.recipients.forEach { job in
@@ -48,7 +49,7 @@ extension Dispatcher {
         for job in jobs.sorted(by: { $0.order < $1.order }) {
             var hasParked = false
             for index in job.devices.indices where job.devices[index].machine.isQueued {
-                park(job, index, .share, dueMs: shard.nowMs)
+                park(job, index, .share, dueMs: shard.nowMs &+ shard.limits.outOfHandMs)
                 hasParked = true
             }
             if hasParked { conclude(job) }
@@ -144,7 +145,7 @@ extension Dispatcher {
             app: event.app.id, uid: job.uid, raw: event.raw, cause: first?.cause ?? .behind,
             dueMs: first?.dueMs ?? shard.nowMs, writtenMs: shard.nowMs,
             id: event.subject.kind.rawValue + event.subject.id)
-        record.kafkaMs = event.origin?.kafkaMs ?? 0
+        record.source = event.origin?.source ?? EventSource()
         record.client = first?.client
         record.devices = waits.compactMap { $0.device < 0 ? nil : job.devices[$0.device].route.device }
         record.done = job.parking?.done ?? []

@@ -138,7 +138,8 @@ extension Dispatcher {
     private func leftOfHold(_ job: RecipientJob, _ holdMs: Int64) -> Int64 {
         if let untilMs = job.parking?.holdUntilMs { return max(0, untilMs &- shard.nowMs) }
         // A try before this one, of this worker or another, has waited since the record came.
-        let waitedMs = job.flags.contains(.resumed) ? max(0, shard.nowMs &- (job.event.origin?.kafkaMs ?? .max)) : 0
+        let writtenMs = job.event.origin?.source.kafkaMs ?? .max
+        let waitedMs = job.flags.contains(.resumed) ? max(0, shard.nowMs &- writtenMs) : 0
         return max(0, holdMs &- waitedMs)
     }
 

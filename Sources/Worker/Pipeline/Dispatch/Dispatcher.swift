@@ -241,7 +241,7 @@ final class Dispatcher {
                 $0.device.isSame(as: device) && $0.record.type == .alert
             }
             // Bound since, it may not be the one that was pushed to.
-            if let token, token.record.boundMs <= job.event.origin?.kafkaMs ?? .max {
+            if let token, token.record.boundMs <= job.event.origin?.source.kafkaMs ?? .max {
                 record.pushID = job.pushIDPrefix.id(tokenHex: token.record.hex)
             }
             job.flags.insert(.accepted)

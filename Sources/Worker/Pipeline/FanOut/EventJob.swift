@@ -144,10 +144,11 @@ final class EventJob {
 
     /// Where the record stands in Kafka, and its place in the ledger.
     struct Origin {
+        /// Of the events topic, or of `carillon.parked`.
         var partition: TopicPartition
         var place: RecordPlace
-        /// The broker's timestamp, Unix ms; 0 where it gave none.
-        var kafkaMs: Int64
+        /// Of the event, parked or not.
+        var source: EventSource
     }
 
     enum FanOutPhase {

@@ -301,7 +301,10 @@ extension Intake: KafkaConsumerDelegate {
         let place = RecordPlace(slot, isParked: isParked)
         if !isParked { shard.metrics.recordsConsumed.add() }
         relieve(record.partition)
-        let origin = EventJob.Origin(partition: record.partition, place: place, kafkaMs: record.timestampMs ?? 0)
+        let origin = EventJob.Origin(
+            partition: record.partition, place: place,
+            source: EventSource(
+                partition: record.partition.partition, offset: record.offset, kafkaMs: record.timestampMs ?? 0))
         do throws(BadRecord) {
             guard let value = record.value else { throw BadRecord(.empty, "the record is null") }
             received.append(

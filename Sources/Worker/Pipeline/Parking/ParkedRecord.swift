@@ -17,8 +17,8 @@ struct ParkedRecord: Sendable, Equatable {
     var dueMs: Int64
     /// When it was written, Unix ms.
     var writtenMs: Int64
-    /// The broker's timestamp of the event, Unix ms; 0: it gave none.
-    var kafkaMs: Int64 = 0
+    /// Of the event, which tells its place among the user's other records.
+    var source = EventSource()
     /// What tells it from the user's other records: kind and id of what is deduplicated.
     var id: String
     /// With `uid` nil, the conversation.
@@ -62,7 +62,11 @@ struct ParkedRecord: Sendable, Equatable {
         if uid == nil { writer.member("conv", conversation) }
         writer.member("due_ms", dueMs)
         writer.member("at_ms", writtenMs)
-        if kafkaMs > 0 { writer.member("kafka_ms", kafkaMs) }
+        if source.kafkaMs > 0 { writer.member("kafka_ms", source.kafkaMs) }
+        if source.offset >= 0 {
+            writer.member("partition", Int64(source.partition))
+            writer.member("offset", source.offset)
+        }
         writer.member("client", ifPresent: client)
         writer.texts("devices", devices)
         writer.texts("done", done)
@@ -108,7 +112,9 @@ struct ParkedRecord: Sendable, Equatable {
             app: app, uid: tree["uid"]?.string, raw: Array(bytes[bytes.index(after: end)...]), cause: cause,
             dueMs: dueMs, writtenMs: writtenMs, id: id)
         conversation = tree["conv"]?.string ?? ""
-        kafkaMs = tree["kafka_ms"]?.int ?? 0
+        source = EventSource(
+            partition: Int32(clamping: tree["partition"]?.int ?? -1), offset: tree["offset"]?.int ?? -1,
+            kafkaMs: tree["kafka_ms"]?.int ?? 0)
         client = tree["client"]?.string
         devices = tree["devices"]?.array?.compactMap(\.string) ?? []
         done = tree["done"]?.array?.compactMap(\.string) ?? []

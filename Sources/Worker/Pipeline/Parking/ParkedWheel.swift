@@ -12,7 +12,7 @@ struct ParkedWheel {
     typealias Key = UInt64
 
     private struct Line {
-        /// Those that wait, in the order of their events, of one time in that in which they were read.
+        /// Those that wait, in the order of their events.
         var waiting: [ParkedWork] = []
         /// Those that were begun and have not ended.
         var begun = 0
@@ -20,6 +20,24 @@ struct ParkedWheel {
         var begunMs: Int64 = 0
         /// When it is looked at next, Unix ms; nil: nothing of it waits.
         var plannedMs: Int64?
+
+        /// Within a partition of the events topic the offsets are the order; the brokers' times, which are those of different
+        /// producers' clocks, only order what came through different ones.
+        mutating func insert(_ work: ParkedWork) {
+            if let last = waiting.last, last.isOfPartition(of: work), !work.isBeforeInPartition(last) {
+                return waiting.append(work)
+            }
+            var (lowest, highest) = (0, waiting.count)
+            for (index, other) in waiting.enumerated() where other.isOfPartition(of: work) {
+                if work.isBeforeInPartition(other) {
+                    highest = index
+                    break
+                }
+                lowest = index + 1
+            }
+            let place = waiting[lowest..<highest].firstIndex { work.isBeforeInTime($0) } ?? highest
+            waiting.insert(work, at: place)
+        }
     }
 
     private var lines: [Key: Line] = [:]
@@ -77,10 +95,7 @@ struct ParkedWheel {
 
     private mutating func insert(_ work: ParkedWork, _ key: Key) {
         work.line = key
-        var line = lines[key] ?? Line()
-        let place = line.waiting.firstIndex { work.isBefore($0) } ?? line.waiting.count
-        line.waiting.insert(work, at: place)
-        lines[key] = line
+        lines[key, default: Line()].insert(work)
         count += 1
         plan(key)
     }
@@ -176,8 +191,17 @@ final class ParkedWork {
     /// What was begun of it parks again.
     var parksAgain = false
 
-    func isBefore(_ other: ParkedWork) -> Bool {
-        (record.kafkaMs, number) < (other.record.kafkaMs, other.number)
+    /// Their events came through the same partition.
+    func isOfPartition(of other: ParkedWork) -> Bool {
+        record.source.offset >= 0 && record.source.partition == other.record.source.partition
+    }
+
+    func isBeforeInPartition(_ other: ParkedWork) -> Bool {
+        (record.source.offset, number) < (other.record.source.offset, other.number)
+    }
+
+    func isBeforeInTime(_ other: ParkedWork) -> Bool {
+        (record.source.kafkaMs, number) < (other.record.source.kafkaMs, other.number)
     }
 
     init(_ record: ParkedRecord, partition: TopicPartition, place: RecordPlace) {

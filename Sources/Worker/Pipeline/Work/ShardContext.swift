@@ -98,6 +98,8 @@ struct PipelineLimits {
     var troubleNanos: UInt64 = 3_000_000_000
     /// How long a push waits in the client meanwhile, and for `limits.rate` ever.
     var patienceNanos: UInt64 = 5_000_000_000
+    /// By then what is in hand has been pushed or is parked: another worker may push what is after it, ms.
+    var outOfHandMs: Int64 { Int64(3 * patienceNanos / 1_000_000) }
     /// Pushes that wait in a client in trouble, to find out when it is over.
     var probesMax = 32
     /// Parked records that begin at a tenth of a second at most.

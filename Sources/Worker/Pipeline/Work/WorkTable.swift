@@ -3,8 +3,11 @@ final class WorkTable {
     private(set) var events: SlotTable<EventJob>
     private(set) var recipients: SlotTable<RecipientJob>
     private(set) var badgeUpdates: SlotTable<BadgeUpdate>
+    /// Events in hand by conversation, where several apps share the shard; nil: nothing is parked for an app's share.
+    private var conversations: [ConversationKey: Int]?
 
-    init(capacity: Int, updates: Int) {
+    init(capacity: Int, updates: Int, countsConversations: Bool) {
+        conversations = countsConversations ? [:] : nil
         badgeUpdates = SlotTable(capacity: updates)
         events = SlotTable(capacity: capacity)
         recipients = SlotTable(capacity: capacity)
@@ -22,6 +25,12 @@ final class WorkTable {
         event.ref = events.insert(event)
         event.app.inHand.events += 1
         event.app.inHand.bytes += event.raw.count
+        if conversations != nil { conversations?[ConversationKey(event.app.id, event.conversationID), default: 0] += 1 }
+    }
+
+    /// An event of the conversation is in hand.
+    func hasEvent(of conversation: String, app: String) -> Bool {
+        conversations?[ConversationKey(app, conversation)] != nil
     }
 
     /// A recipient of the event; the event is kept until the recipient is removed.
@@ -43,6 +52,23 @@ final class WorkTable {
         events.remove(event.ref)
         event.app.inHand.events -= 1
         event.app.inHand.bytes -= event.raw.count
+        leaveConversation(of: event)
         return true
+    }
+
+    private func leaveConversation(of event: EventJob) {
+        if conversations == nil { return }
+        let key = ConversationKey(event.app.id, event.conversationID)
+        guard let count = conversations?[key] else { return }
+        conversations?[key] = count > 1 ? count - 1 : nil
+    }
+}
+
+/// App and conversation, hashed: of two that share one, one's event is only parked for longer than it need be.
+private struct ConversationKey: Hashable {
+    private let hash: UInt64
+
+    init(_ app: String, _ conversation: String) {
+        hash = DeviceKey.make(app: app, uid: conversation, device: "")
     }
 }

@@ -1,0 +1,8 @@
+/// Where an event stands in the events topic; kept while it is parked.
+struct EventSource: Equatable, Sendable {
+    /// -1: not known.
+    var partition: Int32 = -1
+    var offset: Int64 = -1
+    /// The broker's timestamp, Unix ms; 0: it gave none.
+    var kafkaMs: Int64 = 0
+}
