@@ -32,7 +32,8 @@ extension Pipeline: RedisClientDelegate {
         case .keyCount: didCountKeys(StateStore.keyCounts(reply))
         case .lossAccepted: didReadAcceptance(reply.string.flatMap { Int64($0) })
         case .note, .push, .updatePush: break
-        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent: break
+        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback:
+            break
         }
     }
 
@@ -58,7 +59,8 @@ extension Pipeline: RedisClientDelegate {
         case .keyCount: didFailToCount(fault)
         case .lossAccepted: break
         case .note, .push, .updatePush: break
-        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent: break
+        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback:
+            break
         }
         shard.requestTurn()
     }
@@ -92,6 +94,7 @@ extension Pipeline {
             guard let event = work.event(tag.ref) else { return }
             for waiting in recorder.didSettleDelivery(event) { dispatcher.conclude(waiting) }
             release(event)
+        case .feedback: recorder.didSettleFeedback(tag.ref)
         case .updateRecord: badgeUpdates.didSettleRecord(tag.ref)
         case .parked: recorder.didPark(tag.ref)
         case .parkedEvent: parking.didSettle(tag.ref)

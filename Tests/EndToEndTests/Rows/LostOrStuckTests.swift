@@ -208,6 +208,41 @@ extension Rows {
             }
         }
 
+        /// Contract 3, `push.feedback`: the token goes when the broker has its record, so that a crash loses no word of it.
+        @Test func aDeadTokenStaysUntilTheBrokerHasItsFeedback() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 1
+            settings.sessionMs = Stage.shortSessionMs
+            settings.scenario = TokenPrefix.scenario
+            let dead = token("told", "phone", TokenPrefix.gone)
+            try await Stage.bare(settings) { stage in
+                try await stage.writeState([.bind("told", as: dead)])
+                let first = try await WorkerRun(stage)
+                try await until("it is bound") {
+                    try await first.metrics().sum("carillon_events_settled_total") >= 1
+                }
+                try await stage.writeEvents([.message("told-1", to: ["told"])])
+                stage.world.broker.pushErrors(api: .produce, Array(repeating: Self.notEnoughReplicas, count: 100_000))
+                try await until("the token is refused") {
+                    try await first.metrics().sum("carillon_decisions_total", #"verdict="rejected""#) >= 1
+                }
+                await first.kill()
+                stage.world.broker.clearErrors(api: .produce)
+                let second = try await WorkerRun(stage)
+                let seen = try await stage.look(until: "the backend is told") { !$0.feedback.isEmpty }
+                #expect(
+                    seen.feedback.allSatisfy {
+                        $0["token"]?.string == dead && $0["cause"]?.string == "ExpiredToken"
+                    })
+                try await stage.writeEvents([.message("told-2", to: ["told"])])
+                let after = try await stage.look(until: "the next has its record") {
+                    !$0.outcomes(of: "told-2").isEmpty
+                }
+                #expect(after.outcomes(of: "told-2") == ["told suppressed no_token"], "it is gone now")
+                #expect(try await second.drain() == 0)
+            }
+        }
+
         /// A parked push that was accepted before a crash: its record comes back, and says nothing else of the device.
         @Test func whatWasParkedAndAcceptedBeforeACrashHasOneVerdict() async throws {
             try await Stage.with { stage in

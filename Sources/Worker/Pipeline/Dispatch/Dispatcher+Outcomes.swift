@@ -82,15 +82,7 @@ extension Dispatcher {
         }
         guard case .withhold(let isFirst) = app.brake.refused(cause, nowMs: nowMs) else {
             app.metrics.tokenRemoved(ending.label)
-            // Lost with the connection, the token is refused and removed with the next push. Of a cluster, the nodes of both may
-            // differ: without its tombstone it stays.
-            do throws(RedisFault) {
-                try shard.store.buryToken(
-                    app: app.id, uid: job.uid, token: token, cause: cause, nowMs: shard.nowMs, tag: job.tag(.note))
-                try shard.store.removeToken(
-                    app: app.id, uid: job.uid, token: token, tag: job.tag(.note), ownerTag: job.tag(.note))
-            } catch {}
-            return recorder.writeFeedback(ending, token, of: job)
+            return recorder.remove(token, of: job, cause, ending)
         }
         app.metrics.removalWithheld(cause.label)
         guard isFirst else { return }

@@ -18,6 +18,7 @@ final class Recorder {
     private let results: Configuration.Results
     /// Recipients whose owed claims the broker does not have yet.
     private(set) var owedCount = 0
+    private let removals: TokenRemovals
     /// One storage for the records of `push.results`, which go out one by one.
     private var writer = JSONWriter(reservingCapacity: 1024)
 
@@ -27,6 +28,7 @@ final class Recorder {
         self.topics = topics
         self.outbox = outbox
         self.results = results
+        removals = TokenRemovals(shard)
     }
 
     // MARK: Results
@@ -72,8 +74,8 @@ final class Recorder {
         return true
     }
 
-    /// A dead token left its user: the backend is told.
-    func writeFeedback(_ ending: Ending, _ token: BoundToken, of job: RecipientJob) {
+    /// A dead token leaves its user: the backend is told, and then it goes.
+    func remove(_ token: BoundToken, of job: RecipientJob, _ cause: RemovalBrake.Cause, _ ending: Ending) {
         var writer = JSONWriter(reservingCapacity: 320)
         writer.beginRecord(app: job.event.app.id)
         writer.member("uid", job.uid)
@@ -87,7 +89,13 @@ final class Recorder {
         writer.member("at_ms", shard.nowMs)
         writer.endObject()
         job.machine.recordSent()
-        outbox.send(topics.feedback, key: token.record.hex, value: writer, tag: job.tag(.record))
+        outbox.send(
+            topics.feedback, key: token.record.hex, value: writer, tag: removals.begin(job, token, cause))
+    }
+
+    /// The broker has the record of a dead token.
+    func didSettleFeedback(_ ref: WorkRef) {
+        if let recipient = removals.didSettle(ref) { didSettleRecord(recipient) }
     }
 
     /// A bad record goes to the dead-letter topic with reason and place (contract section 0).

@@ -32,7 +32,7 @@ struct Tag: Equatable {
         // Pushes at APNs.
         case push, updatePush
         // Records at the broker; `park` and `parkedEvent` are of work that is put off, `parked` of claims that are owed.
-        case record, delivery, deadLetter, parked, updateRecord, stateResult, park, parkedEvent
+        case record, delivery, deadLetter, parked, updateRecord, stateResult, park, parkedEvent, feedback
         // FanOut: whether an earlier event of the conversation is parked.
         case parkedBefore
         // Pipeline: how many keys Redis has, and when an operator said that its loss is accepted.

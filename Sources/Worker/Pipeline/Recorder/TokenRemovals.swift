@@ -1,0 +1,52 @@
+import PushCore
+import Redis
+
+/// Dead tokens on their way out. The backend is told first (`push.feedback`); once the broker has that record the token goes.
+/// After a crash in between the token is still bound: it is refused again, and told again.
+final class TokenRemovals {
+    private let shard: ShardContext
+    private var told: SlotTable<Removal>
+
+    private final class Removal {
+        /// Who waits for the record.
+        let recipient: WorkRef
+        let app: String
+        let uid: String
+        let token: BoundToken
+        let cause: RemovalBrake.Cause
+
+        init(_ job: RecipientJob, _ token: BoundToken, _ cause: RemovalBrake.Cause) {
+            recipient = job.ref
+            app = job.event.app.id
+            uid = job.uid
+            self.token = token
+            self.cause = cause
+        }
+    }
+
+    init(_ shard: ShardContext) {
+        self.shard = shard
+        told = SlotTable(capacity: 1 << 20)
+    }
+
+    /// The tag of the record that tells it.
+    func begin(_ job: RecipientJob, _ token: BoundToken, _ cause: RemovalBrake.Cause) -> UInt64 {
+        Tag(told.insert(Removal(job, token, cause)), .feedback).bits
+    }
+
+    /// The broker has the record: the token goes. Returns the recipient who waited for it.
+    func didSettle(_ ref: WorkRef) -> WorkRef? {
+        guard let removal = told.find(ref) else { return nil }
+        told.remove(ref)
+        // Lost with the connection, the token is refused and removed with the next push. Of a cluster, the nodes of both may
+        // differ: without its tombstone it stays.
+        do throws(RedisFault) {
+            try shard.store.buryToken(
+                app: removal.app, uid: removal.uid, token: removal.token, cause: removal.cause, nowMs: shard.nowMs,
+                tag: Tag.noteBits)
+            try shard.store.removeToken(
+                app: removal.app, uid: removal.uid, token: removal.token, tag: Tag.noteBits, ownerTag: Tag.noteBits)
+        } catch {}
+        return removal.recipient
+    }
+}
