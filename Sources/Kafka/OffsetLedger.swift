@@ -64,6 +64,8 @@ public struct OffsetLedger: ~Copyable {
     /// Unsettled records and their bytes over all partitions.
     public private(set) var unsettledCount = 0
     public private(set) var unsettledBytes = 0
+    /// All partitions together hold as many bytes as they may.
+    public var isAtByteBound: Bool { unsettledBytes >= limits.bytes }
     /// Settles that came after a revocation or twice; for a counter.
     public private(set) var staleCount: UInt64 = 0
 
@@ -213,7 +215,7 @@ public struct OffsetLedger: ~Copyable {
 
     private func isFull(_ index: Int) -> Bool {
         if isAtLeast(limits.pausePercent, windows[index].count, of: limits.records) { return true }
-        if unsettledBytes >= limits.bytes { return true }
+        if isAtByteBound { return true }
         return isAtLeast(limits.pausePercent, unsettledBytes, of: limits.bytes) && holdsMost(index)
     }
 

@@ -210,10 +210,21 @@ final class Intake {
         let pressure = withLedger(of: partition) { $0.pressure(on: partition, nowNanos: shard.nowNanos) }
         switch pressure {
         case .unchanged: return
-        case .pause: fullPartitions.insert(partition)
+        case .pause:
+            fullPartitions.insert(partition)
+            pauseOthersIfFull(isParked: isParked(partition))
         case .resume: fullPartitions.remove(partition)
         }
         applyPauses()
+    }
+
+    /// At the bound on bytes, which all share, none is read: else each would bring a batch more before it is paused.
+    private func pauseOthersIfFull(isParked: Bool) {
+        guard withLedger(isParked: isParked, { $0.isAtByteBound }) else { return }
+        for partition in consumer.assignment where self.isParked(partition) == isParked {
+            let pressure = withLedger(isParked: isParked) { $0.pressure(on: partition, nowNanos: shard.nowNanos) }
+            if pressure == .pause { fullPartitions.insert(partition) }
+        }
     }
 
     // MARK: Rebalances
