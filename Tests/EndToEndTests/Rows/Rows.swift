@@ -7,8 +7,8 @@ import Worker
 
 /// What a user must be able to rely on whatever goes wrong on the way, one test per rule: `--filter Rows`.
 ///
-/// One after the other: each wants the machine for itself.
-@Suite(.serialized) struct Rows {}
+/// The tests of a suite run one after the other, each with servers of its own; the suites run beside each other.
+@Suite struct Rows {}
 
 extension Stage {
     /// Makes a stage without a worker, runs a closure on it and ends it, whichever way the closure ended.
