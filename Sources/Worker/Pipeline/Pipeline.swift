@@ -177,7 +177,7 @@ final class Pipeline {
 
     /// All of a candidate is read: the decision, and the claim that makes it this worker's.
     private func decide(_ job: RecipientJob) {
-        guard let candidate = job.candidate, !lookup.mustWait(job) else { return }
+        guard let candidate = job.candidate, !lookup.mustWait(job, toTake: .claiming) else { return }
         if dispatcher.parksWhole(job, candidate) { return lookup.passed(job) }
         if candidate.phase == .readingDenied { return deny(job, candidate) }
         lookup.voidPresence(of: job, candidate)
@@ -205,7 +205,8 @@ final class Pipeline {
     }
 
     private func didClaim(_ job: RecipientJob) {
-        switch dispatcher.didClaim(job) {
+        switch dispatcher.didClaim(job, mustWait: { lookup.mustWait($0, toTake: .passing) }) {
+        case .waits: return
         case .passed: lookup.passed(job)
         case .readAgain: lookup.readAgain(job)
         }

@@ -141,6 +141,44 @@ extension Rows {
 
         // MARK: - Late
 
+        /// Contract 5, order: a token that is bound between the read and the claim of a message has it read once more; later
+        /// ones of its conversation, which saw the new token at once, wait for it.
+        @Test func aTokenThatIsBoundMeanwhileDoesNotChangeTheOrderOfAConversation() async throws {
+            try await Stage.with(Self.oneShard) { stage in
+                let users = (0..<40).map { "rebind-\($0)" }
+                let turns = 160
+                try await stage.play(state: users.map { .bind($0, version: 1) })
+                for part in 0..<turns / 8 {
+                    let binds = users.map { Line.bind($0, as: token("\($0)-\(part)", "phone"), version: part + 2) }
+                    let messages = (part * 8..<part * 8 + 8).flatMap { turn in
+                        users.map { Line.message("\($0)-\(turn)", to: [$0], push: #""content":"\#(turn)""#) }
+                    }
+                    async let state: Void = stage.writeState(binds)
+                    async let events: Void = stage.writeEvents(messages)
+                    _ = try await (state, events)
+                }
+                try await stage.settle()
+                let seen = try await stage.look()
+                var turnOf: [String: Int] = [:]
+                var userOf: [String: String] = [:]
+                for user in users {
+                    for turn in 0..<turns {
+                        guard let id = seen.result(of: "\(user)-\(turn)")?["apns_id"]?.string else { continue }
+                        (turnOf[id], userOf[id]) = (turn, user)
+                    }
+                }
+                var newest: [String: Int] = [:]
+                var late = 0
+                for push in seen.pushes where push.status == 200 {
+                    guard let turn = turnOf[push.apnsID], let user = userOf[push.apnsID] else { continue }
+                    if turn < newest[user] ?? 0 { late += 1 }
+                    newest[user] = max(turn, newest[user] ?? 0)
+                }
+                #expect(turnOf.count == users.count * turns)
+                #expect(late == 0, "pushes of \(turnOf.count) came behind a newer one of their conversation")
+            }
+        }
+
         /// Design 5, G1: while pushes wait, APNs is looked for at least every five seconds, with jitter.
         @Test func anAPNsThatComesBackIsFoundInSeconds() async throws {
             var settings = LocalCluster.Settings()

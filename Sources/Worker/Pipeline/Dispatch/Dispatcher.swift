@@ -47,8 +47,8 @@ final class Dispatcher {
 
     /// What the claim found: finished before, another reading, a wait for a twin or for acks, or the routes.
     ///
-    /// - Returns: whether the candidate has passed the claim, so that later ones of its conversation may.
-    func didClaim(_ job: RecipientJob) -> AfterClaim {
+    /// - Parameter mustWait: an earlier one of its user and conversation has not passed.
+    func didClaim(_ job: RecipientJob, mustWait: (RecipientJob) -> Bool) -> AfterClaim {
         guard let candidate = job.candidate else { return .passed }
         claims.recallUnmarked(job, candidate)
         guard let claim = candidate.claim else { return .passed }
@@ -60,6 +60,7 @@ final class Dispatcher {
             job.flags.insert(.claimed)
             if claim.state == .resume { job.flags.insert(.resumed) }
         }
+        if mustWait(job) { return .waits }
         if claim.tokenVersion != candidate.tokenVersion, !candidate.isReread {
             // A token was bound or unbound a moment ago: the routes may be wrong. Claiming again counts nothing.
             candidate.isReread = true
@@ -94,7 +95,10 @@ final class Dispatcher {
     }
 
     enum AfterClaim {
+        /// Later ones of its conversation may go on.
         case passed
+        /// It is read anew once an earlier one has passed. Claiming again counts nothing.
+        case waits
         /// A token changed: all is to be read once more.
         case readAgain
     }

@@ -36,7 +36,7 @@ final class Lookup {
     func read(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
         if !postponed.isEmpty, !shard.store.client.isReady { return postpone(job) }
-        if mustWait(job) { return }
+        if mustWait(job, toTake: .reading) { return }
         isLikelyDenied(job, candidate) ? readDenied(job, candidate) : readAll(job, candidate)
     }
 
@@ -240,8 +240,7 @@ final class Lookup {
     /// Redis could not answer: the candidate is read anew after a pause; nothing is guessed and nothing is lost.
     func postpone(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
-        candidate.phase = .postponed
-        order.stepOut(job.ref, order: candidate.order, key: job.orderKey)
+        stepOut(job)
         candidate.failures += 1
         // Rounded up, so that thousands are read anew together.
         let dueNanos = shard.retryNanos(failures: candidate.failures)
@@ -261,28 +260,36 @@ final class Lookup {
     func stepOut(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
         candidate.phase = .postponed
-        order.stepOut(job.ref, order: candidate.order, key: job.orderKey)
+        order.stepOut(job.ref, order: candidate.order, key: job.orderKey, to: .waiting)
     }
 
     /// A token changed between read and claim: it is read a second time, and later ones of its conversation wait.
     func readAgain(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
-        order.stepOut(job.ref, order: candidate.order, key: job.orderKey)
+        order.stepOut(job.ref, order: candidate.order, key: job.orderKey, to: .reading)
         readAll(job, candidate)
     }
 
-    /// True: an earlier candidate of the same user and conversation is out of order, so this one waits behind it.
-    func mustWait(_ job: RecipientJob) -> Bool {
+    /// True: an earlier candidate of the same user and conversation is out of order and not as far, so this one waits behind it.
+    func mustWait(_ job: RecipientJob, toTake step: OrderKeeper.Step) -> Bool {
         guard !order.isEmpty, let candidate = job.candidate else { return false }
-        guard order.waits(job.ref, order: candidate.order, key: job.orderKey) else { return false }
-        candidate.phase = .postponed
-        return true
+        let key = job.orderKey
+        guard !order.waits(job.ref, order: candidate.order, key: key, toTake: step) else {
+            candidate.phase = .postponed
+            return true
+        }
+        order.take(step, job.ref, order: candidate.order, key: key)
+        return false
     }
 
     /// The candidate is claimed, or its recipient has ended: who waited behind it goes on.
     func passed(_ job: RecipientJob) {
         if order.isEmpty { return }
-        for case let next? in order.goOn(job.ref, key: job.orderKey).map(work.recipient) { read(next) }
+        let key = job.orderKey
+        let next = order.goOn(job.ref, key: key).compactMap(work.recipient).filter { $0.candidate?.phase == .postponed }
+        // All of them before the first is read: each keeps its place before those that began later.
+        for job in next { order.stepOut(job.ref, order: job.order, key: key, to: .waiting) }
+        for job in next { read(job) }
     }
 
     /// Those whose pause is over are read anew in their order; where Redis is ready again, all are.

@@ -1,18 +1,45 @@
 import PushCore
 
 /// Keeps one user's candidates of one conversation in the order of their records where some step out of it: those that
-/// Redis could not answer about, and those that are read a second time.
+/// Redis could not answer about, those that are read a second time, and those that had to wait for such ones.
 ///
-/// A machine without clock: nothing is looked up while nobody is out of order.
+/// A machine without clock: nothing is looked up while nobody is out of order. Those who are go through the steps one behind
+/// the other, so that Redis' answers of many of them are on the way at once.
 struct OrderKeeper {
     /// (app, user, conversation), hashed: two that share one would only wait for each other.
     typealias Key = UInt64
 
-    /// Who is out of order, and who waits behind them; earliest first by `Candidate.order`.
-    private var late: [Key: [(order: UInt64, ref: WorkRef)]] = [:]
-    private var behind: [Key: [WorkRef]] = [:]
+    /// How far a candidate is.
+    enum Step: Int, Comparable {
+        /// It waits: for Redis, for an operator, or behind another.
+        case waiting
+        /// What is known of the recipient is on its way from Redis.
+        case reading
+        /// Its claim is.
+        case claiming
+        /// It goes on to its devices.
+        case passing
 
-    var isEmpty: Bool { late.isEmpty }
+        static func < (one: Step, other: Step) -> Bool { one.rawValue < other.rawValue }
+    }
+
+    private struct Late {
+        let order: UInt64
+        let ref: WorkRef
+        var step: Step
+    }
+
+    /// Each list by `Candidate.order`, earliest first.
+    private struct Line {
+        /// Who is out of order and has not passed.
+        var late: [Late] = []
+        /// Who is to be read anew once one of `late` has passed.
+        var behind: [(order: UInt64, ref: WorkRef)] = []
+    }
+
+    private var lines: [Key: Line] = [:]
+
+    var isEmpty: Bool { lines.isEmpty }
 
     static func key(app: String, uid: String, conversation: String) -> Key {
         var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x6f72_6465_7230_3031)
@@ -22,24 +49,50 @@ struct OrderKeeper {
         return hash.finish().0
     }
 
-    /// The candidate does not go on for now; those of its key that began later wait.
-    mutating func stepOut(_ ref: WorkRef, order: UInt64, key: Key) {
-        if late[key, default: []].contains(where: { $0.ref == ref }) { return }
-        late[key, default: []].append((order, ref))
+    /// The candidate is out of order from now on; those of its key that began later stay behind it.
+    mutating func stepOut(_ ref: WorkRef, order: UInt64, key: Key, to step: Step) {
+        var line = lines[key] ?? Line()
+        let place = line.late.lastIndex { $0.order <= order }
+        if let place, line.late[place].ref == ref {
+            line.late[place].step = step
+        } else {
+            line.late.insert(Late(order: order, ref: ref, step: step), at: place.map { $0 + 1 } ?? 0)
+        }
+        lines[key] = line
     }
 
-    /// True: an earlier one of its key is out of order, and it waits behind that one until `goOn` names it.
-    mutating func waits(_ ref: WorkRef, order: UInt64, key: Key) -> Bool {
-        guard let ahead = late[key], ahead.contains(where: { $0.ref != ref && $0.order < order }) else { return false }
-        if !(behind[key]?.contains(ref) ?? false) { behind[key, default: []].append(ref) }
+    /// A candidate takes a step; of one that is not out of order nothing is kept.
+    mutating func take(_ step: Step, _ ref: WorkRef, order: UInt64, key: Key) {
+        guard let place = lines[key]?.late.lastIndex(where: { $0.order <= order }), lines[key]?.late[place].ref == ref
+        else { return }
+        lines[key]?.late[place].step = step
+    }
+
+    /// True: an earlier one of its key has not taken the step yet, and it waits behind that one until `goOn` names it.
+    mutating func waits(_ ref: WorkRef, order: UInt64, key: Key, toTake step: Step) -> Bool {
+        guard let line = lines[key], line.late.contains(where: { $0.order < order && $0.step < step }) else {
+            return false
+        }
+        take(.waiting, ref, order: order, key: key)
+        let place = line.behind.lastIndex { $0.order <= order }
+        if let place, line.behind[place].ref == ref { return true }
+        lines[key]?.behind.insert((order, ref), at: place.map { $0 + 1 } ?? 0)
         return true
     }
 
-    /// The candidate is claimed, or has ended. Returns those who waited behind it and may go on, in their order of coming.
+    /// The candidate has passed, or has ended. Returns those who waited behind it, the earliest first: they are out of order,
+    /// and to be read anew.
     mutating func goOn(_ ref: WorkRef, key: Key) -> [WorkRef] {
-        guard var ahead = late[key], let place = ahead.firstIndex(where: { $0.ref == ref }) else { return [] }
-        ahead.remove(at: place)
-        late[key] = ahead.isEmpty ? nil : ahead
-        return behind.removeValue(forKey: key) ?? []
+        guard var line = lines[key], let place = line.late.firstIndex(where: { $0.ref == ref }) else { return [] }
+        line.late.remove(at: place)
+        var released: [WorkRef] = []
+        // All of them would only wait again behind an earlier one that waits.
+        if let first = line.behind.first, line.late.first.map({ $0.order >= first.order || $0.step > .waiting }) ?? true
+        {
+            released = line.behind.map(\.ref)
+            line.behind = []
+        }
+        lines[key] = line.late.isEmpty && line.behind.isEmpty ? nil : line
+        return released
     }
 }
