@@ -28,15 +28,6 @@ extension KafkaConsumer {
         if !partitions.isEmpty { _ = withNativeList(partitions) { rd_kafka_resume_partitions(raw, $0) } }
     }
 
-    /// Offsets between where reading stands and the partition's end, from what the last fetch told; nil before the first
-    /// answer to a fetch in this assignment, which on an idle partition takes `fetch.wait.max.ms` (0.5 s).
-    ///
-    /// Counts what was not handed over; what was and is still in work the owner's ledger knows.
-    public func lag(_ partition: TopicPartition) -> Int64? {
-        guard let end = highWatermark(partition), let position = position(partition) else { return nil }
-        return max(0, end - position)
-    }
-
     /// The offset that the next record of a partition will have, or the first after it: after the last record handed
     /// over, or its end; before that what the group had committed. Nil while neither is known.
     public func position(_ partition: TopicPartition) -> Int64? {

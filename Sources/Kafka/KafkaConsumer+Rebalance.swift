@@ -48,7 +48,13 @@ extension KafkaConsumer {
         }
         assignment.formUnion(partitions)
         assignmentRound &+= 1
-        for partition in partitions { readings.assign(partition, round: assignmentRound) }
+        for partition in partitions {
+            readings.assign(partition, round: assignmentRound)
+            lags.assign(partition, round: assignmentRound)
+        }
+        isAssigned = true
+        endsAskedMs = nil
+        watchLag()
         questionTries = 0
         askCommitted(partitions)
         report(.assigned(partitions))
@@ -96,10 +102,13 @@ extension KafkaConsumer {
             let code = rd_kafka_assign(raw, nil)
             if code != RD_KAFKA_RESP_ERR_NO_ERROR { record(KafkaError(code), partition: nil) }
         }
+        // An eager group gives everything back, and tells anew what is whose.
+        if !isCooperative { isAssigned = false }
         assignment.subtract(partitions)
         paused.subtract(partitions)
         for partition in partitions {
             readings.revoke(partition)
+            lags.revoke(partition)
             commits.forget(partition)
         }
         report(.revoked(partitions, lost: lost))
@@ -119,6 +128,7 @@ extension KafkaConsumer {
                 guard item.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
                 let offset = item.offset >= 0 ? item.offset : nil
                 guard readings.noteCommitted(partition, offset, round: round) else { return }
+                lags.noteCommittedBefore(partition, offset, round: round)
                 offsets.append(
                     PartitionOffset(partition: partition, offset: offset, settled: settled(in: item)))
             }

@@ -29,6 +29,16 @@ public final class KafkaConsumer {
     let handle: ClientHandle
     let committedQuery: CommittedQuery
     var readings: ReadingTable
+    var lags = LagTable()
+    let endsQuery: EndsQuery
+    /// When the ends were asked for last, on the monotonic clock; nil: they are to be asked for now.
+    var endsAskedMs: Int64?
+    /// How often they are asked for.
+    var endsEveryMs: Int64 = 5_000
+    /// What the last question for the ends told of the brokers.
+    public internal(set) var reach = KafkaReach.unknown
+    /// The group has told the assignment, if an empty one, and has not taken all of it back.
+    var isAssigned = false
     let reportsEnds: Bool
     /// Assignments so far.
     var assignmentRound: UInt = 0
@@ -60,6 +70,7 @@ public final class KafkaConsumer {
         }
         let raw = handle.raw
         committedQuery = try CommittedQuery(handle, group: configuration.group)
+        endsQuery = EndsQuery(handle)
         readings = ReadingTable(topicCount: topics.count)
         // One queue for records, callbacks and statistics: one wake-up, one poll.
         rd_kafka_poll_set_consumer(raw)
@@ -190,7 +201,9 @@ public final class KafkaConsumer {
         // Left over from before the revocation: its next owner reads it again, since nothing was committed of it.
         if !pendingRevocation.isEmpty, pendingRevocation.contains(partition) { return }
         readings.move(partition, to: message.pointee.offset &+ 1)
-        receiver?.kafka(self, didReceive: KafkaRecord(message, partition: partition))
+        let record = KafkaRecord(message, partition: partition)
+        if lags.wantedTimes > 0 { lags.noteRecord(partition, offset: record.offset, ms: record.timestampMs) }
+        receiver?.kafka(self, didReceive: record)
     }
 
     private func place(of message: UnsafeMutablePointer<rd_kafka_message_t>) -> TopicPartition? {

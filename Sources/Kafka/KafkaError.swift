@@ -20,6 +20,15 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The producer's bounded queue stayed full.
     public static var queueFull: KafkaError { KafkaError(RD_KAFKA_RESP_ERR__QUEUE_FULL) }
 
+    /// What a client meets while brokers are away or refuse it.
+    public static var outages: [KafkaError] {
+        [
+            RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, RD_KAFKA_RESP_ERR__RESOLVE,
+            RD_KAFKA_RESP_ERR__TIMED_OUT, RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR__SSL,
+            RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED,
+        ].map { KafkaError($0) }
+    }
+
     /// The stable name of the code, fit for a metric label: a closed set, e.g. `_QUEUE_FULL`.
     public var name: String { Self.name(of: code) }
 

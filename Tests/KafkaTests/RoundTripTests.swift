@@ -93,8 +93,8 @@ struct RoundTripTests {
         #expect(outcome.seen == 0)
     }
 
-    @Test func aShortPollLeavesTheDescriptorReadableAndLagFalls() async throws {
-        struct Outcome { var counts: [Int], lags: [Int64?], position: Int64? }
+    @Test func aShortPollLeavesTheDescriptorReadable() async throws {
+        struct Outcome { var counts: [Int], position: Int64? }
         let outcome = try await offPool { () throws -> Outcome in
             let broker = try MockBroker()
             try broker.createTopic("events", partitions: 1)
@@ -103,23 +103,16 @@ struct RoundTripTests {
             let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
             let zero = TopicPartition(topic: 0, partition: 0)
             var counts: [Int] = []
-            var lags: [Int64?] = []
             while member.seen.count < 30, waitReadable(member.consumer.wakeFD, seconds: 15) {
                 let count = member.consumer.poll(max: 10)
                 if count == 0 { continue }
                 counts.append(count)
-                lags.append(member.consumer.lag(zero))
             }
-            return Outcome(counts: counts, lags: lags, position: member.consumer.position(zero))
+            return Outcome(counts: counts, position: member.consumer.position(zero))
         }
         // The broker may have them in batches, and tell one of them first.
         #expect(outcome.counts.count >= 3 && outcome.counts.allSatisfy { $0 <= 10 }, "\(outcome.counts)")
-        var left: Int64 = 30
-        let lefts = outcome.counts.map { count in
-            left -= Int64(count)
-            return left
-        }
-        #expect(left == 0 && outcome.lags == lefts, "\(outcome.lags) after \(outcome.counts)")
+        #expect(outcome.counts.reduce(0, +) == 30)
         #expect(outcome.position == 30)
     }
 

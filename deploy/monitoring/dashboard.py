@@ -60,7 +60,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
             Panel(
                 "Speed of spending the budget, last hour",
                 [
-                    ('carillon:latency_bad:ratio_rate1h{job=~"$job"} / 0.01', "later than 2.5 s"),
+                    ('carillon:latency_bad:ratio_rate1h{job=~"$job"} / 0.01', "later than 2 s"),
                     ('carillon:loss_bad:ratio_rate1h{job=~"$job"} / 0.001', "expired, dead letters"),
                     ('carillon:age_bad:ratio_rate1h{job=~"$job"} / 0.001', "oldest over 30 s"),
                 ],
@@ -175,11 +175,11 @@ ROWS: list[tuple[str, list[Panel]]] = [
         [
             Panel(
                 "Lag",
-                [('carillon:lag_seconds{job=~"$job"}', "at the present speed")],
+                [(most("carillon_kafka_lag_seconds", "topic"), "{{topic}}")],
                 "s",
                 description="What scaling follows.",
             ),
-            Panel("Lag, records", [(total("carillon_kafka_lag_records", "instance"), "{{instance}}")]),
+            Panel("Lag, records", [(total("carillon_kafka_lag_records", "topic"), "{{topic}}")]),
             Panel(
                 "Partitions",
                 [

@@ -88,14 +88,11 @@ CASES = {
         },
     ),
     "lag": Case(
-        {
-            f"carillon_kafka_lag_records{{{AT}}}": "0x10 100+600x15 0x20",
-            f"carillon_events_settled_total{{{AT}}}": "0+60x60",
-        },
+        {f'carillon_kafka_lag_seconds{{{AT},topic="im.events"}}': "0x10 10+30x15 0x20"},
         {9: [], 12: [], 20: ["CarillonLagGrowing ticket"], 28: []},
     ),
     "lag that stays": Case(
-        {f"carillon_kafka_lag_records{{{AT}}}": "5000x60", f"carillon_events_settled_total{{{AT}}}": "0+60x60"},
+        {f'carillon_kafka_lag_seconds{{{AT},topic="im.events"}}': "500x60"},
         {20: [], 40: []},
     ),
     "no assignment": Case(
@@ -208,7 +205,7 @@ CASES = {
     "tokens": Case({f"carillon_token_loss{{{AT}}}": "0x10 1x5 0x5"}, {9: [], 12: ["CarillonTokenLoss page"], 17: []}),
     "late": Case(
         {
-            f'carillon_event_end_to_end_seconds_bucket{{{AT},le="2.5"}}': "0+50x200",
+            f'carillon_event_end_to_end_seconds_bucket{{{AT},le="2"}}': "0+50x200",
             f"carillon_event_end_to_end_seconds_count{{{AT}}}": "0+100x200",
         },
         {
@@ -217,14 +214,14 @@ CASES = {
     ),
     "a little late": Case(
         {
-            f'carillon_event_end_to_end_seconds_bucket{{{AT},le="2.5"}}': "0+98x200",
+            f'carillon_event_end_to_end_seconds_bucket{{{AT},le="2"}}': "0+98x200",
             f"carillon_event_end_to_end_seconds_count{{{AT}}}": "0+100x200",
         },
         {30: ["CarillonLatencyBurn ticket 3d"]},
     ),
     "late but few": Case(
         {
-            f'carillon_event_end_to_end_seconds_bucket{{{AT},le="2.5"}}': "0x200",
+            f'carillon_event_end_to_end_seconds_bucket{{{AT},le="2"}}': "0x200",
             f"carillon_event_end_to_end_seconds_count{{{AT}}}": "0+1x200",
         },
         {30: []},
@@ -328,7 +325,7 @@ def test_every_expression_is_of_series_that_workers_export(place: str, expr: str
     [
         "sum(carillon_kafka_lagg_records)",
         'carillon_breaker_state{scop="endpoint"}',
-        "sum by (topic) (carillon_kafka_lag_records)",
+        "sum by (partition) (carillon_kafka_lag_records)",
         "carillon:lag_hours",
         "rate(carillon_push_latency_seconds[5m])",
     ],

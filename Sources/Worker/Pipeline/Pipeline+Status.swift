@@ -8,6 +8,12 @@ extension Pipeline {
     var assignedCount: Int { events.assignedCount + userState.assignedCount }
     var pausedCount: Int { events.consumer.paused.count + userState.consumer.paused.count }
 
+    /// What the brokers answered last; the worse of the two consumers.
+    var kafkaReach: KafkaReach {
+        let both = [events.consumer.reach, userState.consumer.reach]
+        return [.none, .partial, .unknown].first(where: both.contains) ?? .whole
+    }
+
     /// Of whom what comes more is parked, by id.
     var appsOverShare: [String] { apps.values.filter { $0.inHand.isFull(shard.limits) }.map(\.id).sorted() }
 
@@ -25,13 +31,10 @@ extension Pipeline {
         metrics.pendingRecipients.set(work.recipients.count)
         metrics.waitingForDevice.set(sender.waitingForDevice)
         metrics.pausedPartitions.set(pausedCount)
-        var lag: Int64 = 0
         var oldestNanos: UInt64 = 0
         for intake in [events, userState] {
-            lag &+= intake.consumer.assignment.reduce(Int64(0)) { $0 &+ (intake.consumer.lag($1) ?? 0) }
             oldestNanos = max(oldestNanos, intake.oldestUnsettledNanos ?? 0)
         }
-        metrics.lag.set(Double(lag))
         metrics.oldestUnsettled.set(Double(oldestNanos) / 1_000_000_000)
         reportGaps()
         measureBackpressure()

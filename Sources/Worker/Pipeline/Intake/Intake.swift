@@ -18,6 +18,9 @@ final class Intake {
     /// Of `carillon.parked`, whose records wait for long and must not fill the window of the others.
     private var parkedLedger: OffsetLedger
     private var gate = ReadingGate()
+    /// By topic, the last that was known.
+    private var lags: [Int: GroupLag] = [:]
+    private var brokerStates = BrokerStates()
     /// Partitions whose window is full.
     private(set) var fullPartitions: Set<TopicPartition> = []
     /// Why none of its partitions is read.
@@ -129,7 +132,18 @@ final class Intake {
         perform(gate.tick(hasRoom: hasRoom, nowNanos: shard.nowNanos), hasRoom)
         for partition in fullPartitions { relieve(partition) }
         consumer.commitChanges()
+        consumer.watchLag()
+        measureLag()
         completeRevocationIfOver()
+    }
+
+    /// How far the group is behind in each input topic's partitions of this shard. Between two assignments the last value
+    /// stands and its age grows: what is missing then is not caught up.
+    private func measureLag() {
+        for (index, topic) in consumer.topics.enumerated() where classes[index] != .parked {
+            if let lag = consumer.lag(ofTopic: index) { lags[index] = lag }
+            if let lag = lags[index] { shard.metrics.lag(ofTopic: topic).set(lag, nowMs: shard.nowMs) }
+        }
     }
 
     private func perform(_ action: ReadingGate.Action, _ hasRoom: Bool) {
@@ -395,19 +409,30 @@ extension Intake: KafkaConsumerDelegate {
                 "partitions revoked",
                 ["topic": .string(consumer.topics[0]), "count": .int(partitions.count), "lost": .bool(lost)])
         case .committed(_, let error):
-            if error == nil { shard.metrics.commits.add() } else { shard.metrics.commitFailures.add() }
+            if let error {
+                shard.metrics.commitFailures.add()
+                shard.metrics.kafka.failed(error)
+            } else {
+                shard.metrics.commits.add()
+            }
             owner?.intakeDidCommit(self)
         case .failed(let error, _):
+            shard.metrics.kafka.failed(error)
             shard.log.warning(
                 "Kafka reported an error", ["error": .string(error.name), "text": .string(error.text)])
         case .endReached:
             break
         case .fatal(let error):
+            shard.metrics.kafka.failed(error)
             shard.log.error(
                 "the Kafka client is dead for good", ["error": .string(error.name), "text": .string(error.text)])
             owner?.intakeDidMeetFatalError(self)
         case .closed:
             owner?.intakeDidClose(self)
         }
+    }
+
+    func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer) {
+        brokerStates.read(json) { shard.metrics.kafka.broker($0, isUp: $1) }
     }
 }

@@ -22,7 +22,6 @@ final class PipelineMetrics {
     let gaps: Counter
     let assignedPartitions: Gauge
     let pausedPartitions: Gauge
-    let lag: Gauge
     let pendingEvents: Gauge
     let pendingRecipients: Gauge
     let waitingForDevice: Gauge
@@ -31,10 +30,12 @@ final class PipelineMetrics {
     /// From the broker's timestamp of the event to APNs' acceptance.
     let endToEnd: Histogram
     var backpressure: Backpressure
+    let kafka: KafkaMetrics
+    private var lags: [String: LagMetrics] = [:]
     private let registry: MetricsRegistry
     private var deadLetters: [BadRecord.Rule: Counter] = [:]
 
-    static let boundsSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600]
+    static let boundsSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 2.5, 5, 10, 30, 60, 300, 600]
 
     init(_ registry: MetricsRegistry) {
         func counter(_ name: String, _ help: String, _ labels: [(String, String)] = []) -> Counter {
@@ -68,27 +69,32 @@ final class PipelineMetrics {
         tokenLoss = gauge(
             "token_loss", "1: Redis seems to have lost its tokens, and nobody ends as no_token.", .max)
         pausedPartitions = gauge("kafka_paused_partitions", "Partitions not being read for want of room.")
-        lag = gauge("kafka_lag_records", "Records between what was read and the ends of the partitions.")
         pendingEvents = gauge("pending_events", "Records read whose offsets are not settled.")
         pendingRecipients = gauge("pending_recipients", "Recipients in work.")
         waitingForDevice = gauge("device_lane_waiting", "Pushes that wait for another of the same device.")
         oldestUnsettled = gauge("watermark_age_seconds", "Age of the oldest unsettled record.", .max)
         loopLag = gauge("loop_lag_seconds", "Longest turn of a shard's loop since the last sample.", .max)
         backpressure = Backpressure(registry)
+        kafka = KafkaMetrics(registry)
         endToEnd = registry.histogram(
             "carillon_event_end_to_end_seconds", help: "From Kafka's timestamp to APNs' acceptance.",
             bounds: Self.boundsSeconds, scale: 1e-3, precisionBits: 7)
+        for rule in BadRecord.Rule.allCases {
+            deadLetters[rule] = counter(
+                "dlq_records_total", "Records sent to the dead-letter topic, by the rule they broke.",
+                [("reason", rule.rawValue)])
+        }
     }
 
-    func deadLetter(_ rule: BadRecord.Rule) {
-        let counter =
-            deadLetters[rule]
-            ?? registry.counter(
-                "carillon_dlq_records_total", help: "Records sent to the dead-letter topic, by the rule they broke.",
-                labels: [("reason", rule.rawValue)])
-        deadLetters[rule] = counter
-        counter.add()
+    /// Made when the topic's lag is known first: before that no number would be true.
+    func lag(ofTopic topic: String) -> LagMetrics {
+        if let known = lags[topic] { return known }
+        let made = LagMetrics(registry, topic: topic)
+        lags[topic] = made
+        return made
     }
+
+    func deadLetter(_ rule: BadRecord.Rule) { deadLetters[rule]?.add() }
 
     func accepted(_ kafkaMs: Int64, nowMs: Int64) {
         guard kafkaMs > 0 else { return }
@@ -127,16 +133,36 @@ final class AppMetrics {
             labels: labels)
         opens = registry.counter(
             "carillon_open_reports_total", help: "Pushes opened, first report of each device.", labels: labels)
+        begin()
+    }
+
+    /// A rate needs a first value of 0: what can be named has its series from the start, the rest with its first case.
+    private func begin() {
+        decisions.append((.accepted, "ok", decisionCounter(.accepted, "ok")))
+        for reason in ["Unregistered", "ExpiredToken", "BadDeviceToken", "DeviceTokenNotForTopic"] {
+            count(&removals, reason, Self.removed, by: 0)
+        }
+        for cause in RemovalBrake.Cause.allCases {
+            count(&withheld, cause.label, Self.kept, by: 0)
+            brake(cause.label, isEngaged: false)
+        }
+        for outcome in ["applied", "repeated"] + StateOutcome.Ignored.allCases.map(\.rawValue) {
+            count(&changes, outcome, Self.changed, by: 0)
+        }
     }
 
     /// - Parameter reason: from a closed set; what APNs invents counts as `other`.
     func decided(_ verdict: Verdict, _ reason: String) {
         for known in decisions where known.verdict == verdict && known.reason == reason { return known.count.add() }
-        let counter = registry.counter(
-            "carillon_decisions_total", help: "Ended (event, device) pairs by verdict and reason.",
-            labels: [("app", app), ("verdict", verdict.rawValue), ("reason", reason)])
+        let counter = decisionCounter(verdict, reason)
         decisions.append((verdict, reason, counter))
         counter.add()
+    }
+
+    private func decisionCounter(_ verdict: Verdict, _ reason: String) -> Counter {
+        registry.counter(
+            "carillon_decisions_total", help: "Ended (event, device) pairs by verdict and reason.",
+            labels: [("app", app), ("verdict", verdict.rawValue), ("reason", reason)])
     }
 
     /// Pushes that APNs accepted.
@@ -144,16 +170,9 @@ final class AppMetrics {
         decisions.reduce(0) { $1.verdict == .accepted ? $0 &+ $1.count.value : $0 }
     }
 
-    func tokenRemoved(_ cause: String) {
-        count(
-            &removals, cause, "carillon_tokens_invalidated_total", "Tokens removed because of APNs' answer.", "reason")
-    }
+    func tokenRemoved(_ cause: String) { count(&removals, cause, Self.removed) }
 
-    func removalWithheld(_ cause: String) {
-        count(
-            &withheld, cause, "carillon_token_removals_withheld_total",
-            "Dead tokens that were kept because too many died of one cause.", "reason")
-    }
+    func removalWithheld(_ cause: String) { count(&withheld, cause, Self.kept) }
 
     func brake(_ cause: String, isEngaged: Bool) {
         let gauge =
@@ -172,15 +191,29 @@ final class AppMetrics {
             case .ignored(let why): why.rawValue
             case .repeated: "repeated"
             }
-        count(&changes, text, "carillon_user_state_total", "Records of user state by what became of them.", "outcome")
+        count(&changes, text, Self.changed)
     }
 
+    private struct Family {
+        var name: String
+        var help: String
+        var label: String
+    }
+
+    private static let removed = Family(
+        name: "carillon_tokens_invalidated_total", help: "Tokens removed because of APNs' answer.", label: "reason")
+    private static let kept = Family(
+        name: "carillon_token_removals_withheld_total",
+        help: "Dead tokens that were kept because too many died of one cause.", label: "reason")
+    private static let changed = Family(
+        name: "carillon_user_state_total", help: "Records of user state by what became of them.", label: "outcome")
+
     private func count(
-        _ counters: inout [String: Counter], _ value: String, _ name: String, _ help: String, _ label: String
+        _ counters: inout [String: Counter], _ value: String, _ family: Family, by amount: UInt64 = 1
     ) {
-        if let counter = counters[value] { return counter.add() }
-        let counter = registry.counter(name, help: help, labels: [("app", app), (label, value)])
+        if let counter = counters[value] { return counter.add(amount) }
+        let counter = registry.counter(family.name, help: family.help, labels: [("app", app), (family.label, value)])
         counters[value] = counter
-        counter.add()
+        counter.add(amount)
     }
 }

@@ -1,0 +1,33 @@
+/// How far the group is behind in what is assigned here.
+extension KafkaConsumer {
+    /// Asks the brokers for the ends of all assigned partitions now and then, without blocking, paused or not. For the
+    /// owner's timer, once a second.
+    public func watchLag() {
+        takeEnds()
+        lags.wantTimes()
+        let now = monotonicMs()
+        if isClosed || now &- (endsAskedMs ?? .min / 2) < endsEveryMs { return }
+        let places = assignment.compactMap { partition in
+            topics.indices.contains(partition.topic) ? (partition: partition, topic: topics[partition.topic]) : nil
+        }
+        if endsQuery.ask(places, round: assignmentRound, nowMs: wallMs()) { endsAskedMs = now }
+    }
+
+    /// End minus committed position, over the assigned partitions of a topic (index into `topics`).
+    ///
+    /// Nil while that is not known: before the first assignment, between two, and until brokers told the committed offsets
+    /// and the ends. Then the last value known says more than any other. A topic written by transactions has markers at its
+    /// end, which count as records.
+    public func lag(ofTopic topic: Int) -> GroupLag? {
+        takeEnds()
+        return isAssigned ? lags.lag(ofTopic: topic) : nil
+    }
+
+    private func takeEnds() {
+        guard let answer = endsQuery.takeAnswer() else { return }
+        reach = answer.reach
+        for one in answer.ranges {
+            lags.noteRange(one.partition, one.range, round: answer.round, askedMs: answer.askedMs)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import Kafka
+import Telemetry
+
+/// What the consumers of one shard meet.
+final class KafkaMetrics {
+    private let registry: MetricsRegistry
+    private var errors: [Int32: Counter] = [:]
+    private var brokers: [Int64: Gauge] = [:]
+    /// Of what comes beyond the bounds.
+    private lazy var otherErrors = errorCounter("other")
+
+    private static let codesMax = 40
+    private static let brokersMax = 50
+
+    init(_ registry: MetricsRegistry) {
+        self.registry = registry
+        for error in KafkaError.outages { errors[error.code] = errorCounter(error.name) }
+    }
+
+    func failed(_ error: KafkaError) {
+        if let counter = errors[error.code] { return counter.add() }
+        guard errors.count < Self.codesMax else { return otherErrors.add() }
+        let counter = errorCounter(error.name)
+        errors[error.code] = counter
+        counter.add()
+    }
+
+    /// - Parameter id: the broker's number in the cluster; those beyond the bound are left out.
+    func broker(_ id: Int64, isUp: Bool) {
+        guard brokers[id] != nil || brokers.count < Self.brokersMax else { return }
+        let gauge =
+            brokers[id]
+            ?? registry.gauge(
+                "carillon_kafka_broker_up", help: "1: some client has a connection to the broker, by its id.",
+                labels: [("broker", "\(id)")], combine: .max)
+        brokers[id] = gauge
+        gauge.set(isUp ? 1 : 0)
+    }
+
+    private func errorCounter(_ code: String) -> Counter {
+        registry.counter(
+            "carillon_kafka_errors_total", help: "Errors that the consumers met, by librdkafka's name.",
+            labels: [("code", code)])
+    }
+}
+
+/// How far the group is behind in a topic's partitions of one shard.
+final class LagMetrics {
+    private let records: Gauge
+    private let seconds: Gauge
+
+    init(_ registry: MetricsRegistry, topic: String) {
+        records = registry.gauge(
+            "carillon_kafka_lag_records", help: "Records between the group's committed position and the end.",
+            labels: [("topic", topic)])
+        seconds = registry.gauge(
+            "carillon_kafka_lag_seconds", help: "Age of the oldest record that the group has not committed.",
+            labels: [("topic", topic)], combine: .max)
+    }
+
+    func set(_ lag: GroupLag, nowMs: Int64) {
+        records.set(Double(lag.records))
+        seconds.set(lag.seconds(nowMs: nowMs))
+    }
+}
