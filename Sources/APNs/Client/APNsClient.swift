@@ -146,6 +146,8 @@ public final class APNsClient {
     public var isUsable: Bool { wasUsable && !gate.isPaused }
     /// Nothing but probes goes: no connection is ready, APNs refuses the credential, or it says that it is unavailable.
     public var isHeldUp: Bool { !wasUsable || gate.isPaused || breaker.isOpen }
+    /// APNs says that it is unavailable: nothing but a probe goes.
+    public var isBreakerOpen: Bool { breaker.isOpen }
     /// Why the credential is paused, if it is.
     public var credentialPause: APNsReason? { gate.isPaused ? pausedReason : nil }
     /// Ready, opening and draining connections.

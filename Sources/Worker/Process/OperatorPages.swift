@@ -29,10 +29,8 @@ final class OperatorPages {
         }
         server.get("/readyz", isOpen: true) { _ in
             let snapshot = snapshot()
-            let missing = snapshot.missing
-            return missing.isEmpty
-                ? HTTPResponse(text: (["ok"] + snapshot.notes).joined(separator: "\n") + "\n")
-                : HTTPResponse(status: 503, text: missing.joined(separator: "\n") + "\n")
+            return HTTPResponse(
+                status: snapshot.isReady ? 200 : 503, text: snapshot.lines.joined(separator: "\n") + "\n")
         }
         server.get("/statusz") { _ in
             HTTPResponse(contentType: "application/json", body: snapshot().json)

@@ -4,10 +4,16 @@ import Telemetry
 
 /// What a process has and lacks at one moment.
 public struct ProcessSnapshot: Sendable {
-    public var shards: [ShardStatus]
+    public let shards: [ShardStatus]
+    /// The process ends: it reads no more.
+    public let isDraining: Bool
+    /// Kafka, Redis, and each app and environment; empty before the first shard has started.
+    public let parts: [ProcessPart]
 
-    public init(shards: [ShardStatus] = []) {
+    public init(shards: [ShardStatus] = [], isDraining: Bool = false) {
         self.shards = shards
+        self.isDraining = isDraining
+        parts = Self.parts(of: shards)
     }
 
     /// Each app's numbers over all shards, by id.
@@ -22,60 +28,22 @@ public struct ProcessSnapshot: Sendable {
         return sums.values.sorted { $0.id < $1.id }
     }
 
-    /// In words, what keeps the process from doing its work; empty: it is ready.
-    ///
-    /// Ready is: some partition is assigned, Redis answers every shard, and some app has a connection somewhere. One app's
-    /// trouble is among `notes`: the others go on.
-    public var missing: [String] {
-        guard !shards.isEmpty else { return ["starting"] }
-        var missing: [String] = []
-        if shards.allSatisfy({ $0.assignedPartitions == 0 }) { missing.append("no Kafka partition is assigned") }
-        for shard in shards {
-            if shard.hasLostTokens {
-                missing.append(
-                    "shard \(shard.index): Redis lost its tokens, reading has stopped; to go on without them: "
-                        + "carillon tokens accept")
-            }
-            if !shard.isRedisReady {
-                let why = shard.redisFault.map { ": \($0)" } ?? ""
-                missing.append("shard \(shard.index): no connection to Redis\(why)")
-            } else if let why = shard.redisRefusal {
-                missing.append("shard \(shard.index): Redis takes no writes: \(why)")
-            }
-        }
-        let troubles = troubles
-        if troubles.count == Set(shards.flatMap(\.clients).map(\.app)).count, troubles.allSatisfy({ !$0.isPaused }) {
-            for trouble in troubles { missing.append("app \(trouble.app): \(trouble.why)") }
-        }
-        return missing
-    }
+    /// The process does its work: it is neither starting nor draining, and no part is `down`.
+    public var isReady: Bool { missing.isEmpty }
 
-    /// Apps that cannot push anywhere.
-    private var troubles: [(app: String, why: String, isPaused: Bool)] {
-        var usable: [String: Bool] = [:]
-        var paused: [String: String] = [:]
-        for client in shards.flatMap(\.clients) {
-            usable[client.app, default: false] = usable[client.app, default: false] || client.isUsable
-            if let why = client.pausedBecause { paused[client.app] = why }
-        }
-        return usable.filter { !$0.value }.map(\.key).sorted().map { app in
-            let why = paused[app].map { "APNs refuses the credential: \($0)" } ?? "no connection to APNs"
-            return (app, why, paused[app] != nil)
-        }
+    /// In words, what keeps the process from doing its work; empty: it is ready.
+    public var missing: [String] {
+        if isDraining { return ["draining"] }
+        if parts.isEmpty { return ["starting"] }
+        return parts.filter { $0.state == .down }.map(\.line)
     }
 
     /// What somebody should look at although the process does its work.
-    public var notes: [String] {
-        var notes: [String] = []
-        for trouble in troubles { notes.append("app \(trouble.app): degraded: \(trouble.why)") }
-        for app in Set(shards.flatMap(\.overShare)).sorted() {
-            notes.append("app \(app): degraded: over its share of the work in hand, what comes more is parked")
-        }
-        for brake in shards.flatMap(\.brakes) {
-            let note = "app \(brake.app): dead tokens are kept, too many by one cause: \(brake.cause)"
-            if !notes.contains(note) { notes.append(note) }
-        }
-        return notes
+    public var notes: [String] { parts.filter { $0.state == .degraded }.map(\.line) }
+
+    /// `/readyz`, contract section 9: one line per part.
+    public var lines: [String] {
+        (isDraining ? ["draining"] : parts.isEmpty ? ["starting"] : []) + parts.map(\.line)
     }
 
     /// `/statusz`.
@@ -84,6 +52,20 @@ public struct ProcessSnapshot: Sendable {
         writer.beginObject()
         let missing = missing
         writer.member("ready", missing.isEmpty)
+        writer.member("draining", isDraining)
+        writer.key("parts")
+        writer.beginArray()
+        for part in parts {
+            writer.beginObject()
+            writer.member("part", part.title)
+            writer.member("state", part.state.rawValue)
+            writer.key("reasons")
+            writer.beginArray()
+            for reason in part.reasons { writer.string(reason) }
+            writer.endArray()
+            writer.endObject()
+        }
+        writer.endArray()
         writer.key("missing")
         writer.beginArray()
         for text in missing { writer.string(text) }

@@ -61,14 +61,17 @@ final class ShardRuntime: PipelineOwner {
                 let counts = client.apns.connectionCounts
                 clients.append(
                     ShardStatus.Client(
-                        app: app.policy.id, host: client.apns.endpoint.host, isUsable: client.apns.isUsable,
-                        pausedBecause: client.apns.credentialPause?.label, connections: counts.ready,
+                        app: app.policy.id, environment: client.environment.rawValue, isDefault: client.isDefault,
+                        host: client.apns.endpoint.host, isUsable: client.apns.isUsable,
+                        isBreakerOpen: client.apns.isBreakerOpen, pausedBecause: client.apns.credentialPause?.label,
+                        connections: counts.ready,
                         inFlight: client.apns.inFlight, queued: client.apns.queued))
             }
         }
         return ShardStatus(
             index: index, assignedPartitions: pipeline.assignedCount, pausedPartitions: pipeline.pausedCount,
-            isRedisReady: pipeline.shard.store.client.isWhole, redisFault: pipeline.shard.store.client.faultText,
+            kafkaReach: pipeline.kafkaReach, isRedisReady: pipeline.shard.store.client.isWhole,
+            redisFault: pipeline.shard.store.client.faultText,
             redisRefusal: pipeline.shard.writes.refusal?.code,
             owedClaims: pipeline.recorder.owedCount + pipeline.userStates.owedCount,
             hasLostTokens: pipeline.isStoppedByLoss, pendingRecords: pipeline.pendingCount,

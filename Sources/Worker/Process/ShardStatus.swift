@@ -1,4 +1,5 @@
 import JSON
+public import Kafka
 public import Telemetry
 
 /// A shard as an operator sees it.
@@ -6,6 +7,8 @@ public struct ShardStatus: Sendable {
     public var index: Int
     public var assignedPartitions: Int
     public var pausedPartitions: Int
+    /// What the brokers answered last; the worse of the shard's two consumers.
+    public var kafkaReach: KafkaReach
     public var isRedisReady: Bool
     /// Why there is no connection to Redis, or to which nodes of a cluster and why; nil: there is one, or none was tried yet.
     public var redisFault: String?
@@ -62,13 +65,22 @@ public struct ShardStatus: Sendable {
 
     public struct Client: Sendable {
         public var app: String
+        public var environment: String
+        /// Of the app's own environment.
+        public var isDefault: Bool
         public var host: String
         public var isUsable: Bool
+        /// APNs says that it is unavailable: only now and then a push asks whether that is over.
+        public var isBreakerOpen: Bool
         /// Why the credential is paused; nil: it is not.
         public var pausedBecause: String?
         public var connections: Int
         public var inFlight: Int
         public var queued: Int
+
+        /// It is to have a connection: nobody misses that of the other environment while nothing is to be sent there.
+        public var isWanted: Bool { isDefault || queued > 0 || inFlight > 0 }
+        public var canPush: Bool { isUsable && !isBreakerOpen && pausedBecause == nil }
     }
 
     public struct Brake: Sendable, Equatable {
@@ -104,8 +116,10 @@ public struct ShardStatus: Sendable {
         for client in clients {
             writer.beginObject()
             writer.member("app", client.app)
+            writer.member("environment", client.environment)
             writer.member("host", client.host)
             writer.member("usable", client.isUsable)
+            writer.member("breaker_open", client.isBreakerOpen)
             writer.member("paused_because", ifPresent: client.pausedBecause)
             writer.member("connections", Int64(client.connections))
             writer.member("in_flight", Int64(client.inFlight))

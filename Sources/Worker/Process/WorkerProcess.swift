@@ -1,4 +1,5 @@
 public import EventLoop
+import Kafka
 import PushCore
 public import Telemetry
 
@@ -16,8 +17,14 @@ public actor WorkerProcess {
     private var shards: [Shard] = []
     private var pages: OperatorPages?
     private var snapshot = ProcessSnapshot()
+    private var isDraining = false
+    /// Of `carillon_ready`, by part; nil is the process as a whole.
+    private var readiness: [ProcessPart.Name?: Gauge] = [:]
     private var sampler: Task<Void, Never>?
     private var whenFatal: (@Sendable () -> Void)?
+
+    /// Of this program: the topmost of CHANGELOG.md.
+    public static let version = "0.9.0"
 
     private static let sampleInterval = Duration.milliseconds(250)
 
@@ -43,6 +50,14 @@ public actor WorkerProcess {
                 labels: [("link", link.link), ("waiver", link.waiver.rawValue)]
             ).set(1)
         }
+        registry.gauge(
+            "carillon_build_info", help: "1; the version of the worker and of librdkafka.",
+            labels: [("version", Self.version), ("librdkafka", KafkaConfiguration.libraryVersion)], combine: .max
+        ).set(1)
+        registry.reading(
+            "carillon_log_lines_dropped_total", help: "Log lines that standard error did not take at once.",
+            kind: .counter
+        ) { Double(log.dropped) }
         loop = try Loop(name: "operator")
         loop.start()
     }
@@ -123,16 +138,35 @@ public actor WorkerProcess {
         for shard in shards {
             if let status = await shard.status() { statuses.append(status) }
         }
-        snapshot = ProcessSnapshot(shards: statuses)
+        show(ProcessSnapshot(shards: statuses, isDraining: isDraining))
         for app in snapshot.apps { openRates[app.id]?.set(app.openRate ?? 0) }
+    }
+
+    private func show(_ fresh: ProcessSnapshot) {
+        snapshot = fresh
+        setReady(nil, [("part", "process")], fresh.isReady ? 1 : 0)
+        for part in fresh.parts { setReady(part.name, part.labels, part.state.number) }
+    }
+
+    private func setReady(_ name: ProcessPart.Name?, _ labels: [(String, String)], _ value: Double) {
+        let gauge =
+            readiness[name]
+            ?? registry.gauge(
+                "carillon_ready", help: "1 ok, 0.5 degraded, 0 down; the process as a whole: 1 where /readyz is 200.",
+                labels: labels)
+        readiness[name] = gauge
+        gauge.set(value)
     }
 
     /// Reads no more, finishes what is in hand within `drain_s`, commits, leaves the group. True: nothing was left.
     public func stop() async -> Bool {
         log.info("draining")
-        sampler?.cancel()
+        // From now on, not from the next sample on; and the pages go on telling what is left in hand.
+        isDraining = true
+        show(ProcessSnapshot(shards: snapshot.shards, isDraining: true))
         let seconds = configuration.drainSeconds
         let isSettled = await ofEach { await $0.settle(seconds: seconds) }
+        sampler?.cancel()
         let isLeft = await ofEach { await $0.leave() }
         let isDrained = isSettled && isLeft
         pages = nil

@@ -25,6 +25,42 @@ import Worker
         }
     }
 
+    @Test func brokersThatAreAwayAreToldAndNotTakenForAnEmptyTopic() async throws {
+        try await Stage.with { stage in
+            try await until("the lag is known") {
+                try await stage.page("/metrics").text.contains("carillon_kafka_lag_records{")
+            }
+            try stage.world.broker.setDown(broker: 1)
+            try await until("/readyz tells of it", within: .seconds(40)) {
+                let page = try await stage.page("/readyz")
+                return page.status == 503 && page.text.contains("kafka: down: no broker answers")
+            }
+            #expect(try await stage.page("/livez").status == 200)
+            #expect(try await stage.metric("carillon_ready", #"part="kafka""#) == 0)
+            #expect(try await stage.metric("carillon_kafka_errors_total") > 0)
+            #expect(try await stage.metric("carillon_kafka_broker_up", #"broker="1""#) == 0)
+            try stage.world.broker.setUp(broker: 1)
+            try await until("/readyz is well again", within: .seconds(40)) {
+                try await stage.page("/readyz").status == 200
+            }
+        }
+    }
+
+    /// The records stay in the topic: what was committed of them is nobody's lag.
+    @Test func afterARestartWithEverythingCommittedThereIsNoLag() async throws {
+        try await Stage.with(Self.membersComeAndGo) { stage in
+            let crowd = Crowd(name: "kept", count: 40)
+            try await stage.play(state: crowd.binds, events: crowd.messages)
+            #expect(await stage.stop(try await stage.worker))
+            try await stage.startWorker()
+            try await until("the lag is known") {
+                try await stage.page("/metrics").text.contains(#"carillon_kafka_lag_records{topic="im.events"}"#)
+            }
+            #expect(try await stage.metric("carillon_kafka_lag_records") == 0)
+            #expect(try await stage.metric("carillon_kafka_lag_seconds") == 0)
+        }
+    }
+
     @Test func membersShareTheWorkAndOneMayLeaveInTheMiddle() async throws {
         try await Stage.with(Self.membersComeAndGo) { stage in
             let first = try await stage.worker

@@ -11,7 +11,9 @@ extension OneWorld {
         @Test func thePagesAnswer() async throws {
             let stage = try Stage.here
             #expect(try await stage.page("/livez").status == 200)
-            #expect(try await stage.page("/readyz").text == "ok\n")
+            let ready = try await stage.page("/readyz")
+            #expect(ready.status == 200)
+            #expect(ready.text == "kafka: ok\nredis: ok\napp im production: ok\napp im sandbox: ok\n")
             #expect(try await stage.page("/nothing").status == 404)
             #expect(try await stage.page("/").text.contains("<h1>Carillon</h1>"))
             let status = try await stage.page("/statusz")
@@ -39,6 +41,14 @@ extension OneWorld {
                 #expect(name.hasPrefix("carillon_") || name.hasPrefix("process_"), "\(name)")
             }
             #expect(typed.contains("carillon_decisions_total"))
+            for part in [
+                #"part="process""#, #"part="kafka""#, #"part="redis""#, #"app="im",env="production",part="apns""#,
+            ] {
+                #expect(samples["carillon_ready{\(part)}"] == 1, "\(part)")
+            }
+            #expect(samples.keys.contains { $0.hasPrefix("carillon_build_info{") })
+            #expect(samples["carillon_log_lines_dropped_total"] == 0)
+            #expect(samples.keys.contains { $0.hasPrefix(#"carillon_event_end_to_end_seconds_bucket{le="2""#) })
             let accepted = samples.filter {
                 $0.key.hasPrefix("carillon_decisions_total{") && $0.key.contains(#"verdict="accepted""#)
             }

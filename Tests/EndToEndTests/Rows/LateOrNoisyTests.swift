@@ -105,8 +105,22 @@ extension Rows {
                 }
                 let consumed = try await stage.metric("carillon_events_consumed_total") - crowd.count
                 #expect(consumed < crowd.count / 2)
+                let port = await worker.operatorPort
+                func ready() async throws -> (status: Int, text: String) {
+                    let page = try await offPool { try HTTPClient.get(port: port, "/readyz") }
+                    return (page.status, page.text)
+                }
+                try await until("an APNs that is unavailable is told") {
+                    let page = try await ready()
+                    return page.status == 503
+                        && page.text.contains("app im production: down: APNs says that it is unavailable")
+                }
                 async let isDrained = stage.stop(worker)
                 try await until("the end has begun") { try stage.logText().contains(#""msg":"draining""#) }
+                try await until("it is told while it drains") {
+                    let page = try await ready()
+                    return page.status == 503 && page.text.hasPrefix("draining\n")
+                }
                 // At a pace, so that what is in hand becomes less by and by.
                 await stage.answerPushes(.late(500))
                 _ = await isDrained

@@ -1,0 +1,59 @@
+/// A part of the process that an operator is told of by itself: Kafka, Redis, an app in one environment.
+public struct ProcessPart: Sendable, Equatable {
+    public enum Name: Sendable, Hashable {
+        case kafka, redis
+        case app(String, environment: String)
+    }
+
+    /// Contract section 9.
+    public enum State: String, Sendable {
+        case ok
+        /// Somebody should look at it, but the process does its work.
+        case degraded
+        /// The process cannot do its work.
+        case down
+
+        /// Of the metric `carillon_ready`.
+        var number: Double {
+            switch self {
+            case .ok: 1
+            case .degraded: 0.5
+            case .down: 0
+            }
+        }
+    }
+
+    public var name: Name
+    public var state = State.ok
+    /// In words, what is wrong; empty where it is `ok`.
+    public var reasons: [String] = []
+
+    init(_ name: Name) { self.name = name }
+
+    mutating func add(_ state: State, _ reason: String) {
+        if self.state != .down { self.state = state }
+        if !reasons.contains(reason) { reasons.append(reason) }
+    }
+
+    public var title: String {
+        switch name {
+        case .kafka: "kafka"
+        case .redis: "redis"
+        case .app(let id, let environment): "app \(id) \(environment)"
+        }
+    }
+
+    /// Its line in `/readyz`.
+    public var line: String {
+        "\(title): \(state.rawValue)" + (reasons.isEmpty ? "" : ": " + reasons.joined(separator: "; "))
+    }
+
+    /// Labels of `carillon_ready`.
+    var labels: [(String, String)] {
+        switch name {
+        case .kafka: [("part", "kafka")]
+        case .redis: [("part", "redis")]
+        case .app(let id, let environment): [("part", "apns"), ("app", id), ("env", environment)]
+        }
+    }
+}

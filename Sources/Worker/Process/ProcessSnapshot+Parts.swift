@@ -1,0 +1,77 @@
+import Kafka
+
+/// What state each part is in.
+extension ProcessSnapshot {
+    static func parts(of shards: [ShardStatus]) -> [ProcessPart] {
+        shards.isEmpty ? [] : [kafka(shards), redis(shards)] + apps(shards)
+    }
+
+    /// Down is: no partition is assigned, or no broker answers anybody.
+    private static func kafka(_ shards: [ShardStatus]) -> ProcessPart {
+        var part = ProcessPart(.kafka)
+        if shards.allSatisfy({ $0.assignedPartitions == 0 }) { part.add(.down, "no partition is assigned") }
+        if shards.allSatisfy({ $0.kafkaReach == .none }) {
+            part.add(.down, "no broker answers")
+        } else if shards.contains(where: { $0.kafkaReach == .none }) {
+            part.add(.degraded, "no broker answers some shard")
+        } else if shards.contains(where: { $0.kafkaReach == .partial }) {
+            part.add(.degraded, "some partition has no leader that answers")
+        }
+        return part
+    }
+
+    private static func redis(_ shards: [ShardStatus]) -> ProcessPart {
+        var part = ProcessPart(.redis)
+        for shard in shards {
+            if shard.hasLostTokens {
+                part.add(
+                    .down,
+                    "shard \(shard.index): Redis lost its tokens, reading has stopped; to go on without them: "
+                        + "carillon tokens accept")
+            }
+            if !shard.isRedisReady {
+                let why = shard.redisFault.map { ": \($0)" } ?? ""
+                part.add(.down, "shard \(shard.index): no connection to Redis\(why)")
+            } else if let why = shard.redisRefusal {
+                part.add(.down, "shard \(shard.index): Redis takes no writes: \(why)")
+            }
+        }
+        return part
+    }
+
+    /// One app's trouble is `degraded`: the others go on. Where no app can push anywhere and APNs refuses nobody's
+    /// credential, or only those of some, the rest is `down`.
+    private static func apps(_ shards: [ShardStatus]) -> [ProcessPart] {
+        let clients = Dictionary(grouping: shards.flatMap(\.clients)) {
+            ProcessPart.Name.app($0.app, environment: $0.environment)
+        }
+        // Paused credentials are an app's own affair.
+        let isAPNsAway = !clients.values.contains { $0.contains(where: \.canPush) }
+        var parts: [ProcessPart] = []
+        for (name, clients) in clients {
+            var part = ProcessPart(name)
+            let paused = clients.compactMap(\.pausedBecause)
+            let isWanted = clients.contains { $0.isWanted }
+            let isDown = isAPNsAway && paused.isEmpty && isWanted
+            for why in paused { part.add(.degraded, "APNs refuses the credential: \(why)") }
+            if paused.isEmpty, clients.contains(where: \.isBreakerOpen) {
+                part.add(isDown ? .down : .degraded, "APNs says that it is unavailable")
+            } else if paused.isEmpty, isWanted, !clients.contains(where: \.isUsable) {
+                part.add(isDown ? .down : .degraded, "no connection to APNs")
+            }
+            if clients.contains(where: \.isDefault), case .app(let id, _) = name { addNotes(&part, id, shards) }
+            parts.append(part)
+        }
+        return parts.sorted { $0.title < $1.title }
+    }
+
+    /// What concerns an app as a whole; told in its own environment.
+    private static func addNotes(_ part: inout ProcessPart, _ app: String, _ shards: [ShardStatus]) {
+        if shards.contains(where: { $0.overShare.contains(app) }) {
+            part.add(.degraded, "over its share of the work in hand, what comes more is parked")
+        }
+        for brake in shards.flatMap(\.brakes) where brake.app == app {
+            part.add(.degraded, "dead tokens are kept, too many by one cause: \(brake.cause)")
+        }
+    }
+}

@@ -1,0 +1,128 @@
+import Kafka
+import Telemetry
+import Testing
+
+@testable import Worker
+
+/// `/readyz` by what the shards tell (contract section 9).
+@Suite struct ReadinessTests {
+    private static func client(
+        _ app: String, sandbox: Bool = false, _ change: (inout ShardStatus.Client) -> Void = { _ in }
+    ) -> ShardStatus.Client {
+        var client = ShardStatus.Client(
+            app: app, environment: sandbox ? "sandbox" : "production", isDefault: !sandbox, host: "h", isUsable: true,
+            isBreakerOpen: false, pausedBecause: nil, connections: 1, inFlight: 0, queued: 0)
+        change(&client)
+        return client
+    }
+
+    private static func shard(
+        _ clients: [ShardStatus.Client], index: Int = 0, _ change: (inout ShardStatus) -> Void = { _ in }
+    ) -> ShardStatus {
+        var shard = ShardStatus(
+            index: index, assignedPartitions: 4, pausedPartitions: 0, kafkaReach: .whole, isRedisReady: true,
+            redisFault: nil, redisRefusal: nil, owedClaims: 0, hasLostTokens: false, pendingRecords: 0,
+            pendingRecipients: 0, parkedRecords: 0, overShare: [], settledRecords: 0, clients: clients, apps: [],
+            brakes: [], endToEnd: Histogram(bounds: [1]))
+        change(&shard)
+        return shard
+    }
+
+    private static func unavailable(_ client: inout ShardStatus.Client) { client.isBreakerOpen = true }
+    private static func unconnected(_ client: inout ShardStatus.Client) { client.isUsable = false }
+    private static func refused(_ client: inout ShardStatus.Client) {
+        client.isUsable = false
+        client.pausedBecause = "InvalidProviderToken"
+    }
+
+    @Test func eachPartHasALineAndAllWellIsReady() {
+        let well = ProcessSnapshot(shards: [Self.shard([Self.client("im"), Self.client("im", sandbox: true)])])
+        #expect(well.isReady)
+        #expect(well.lines == ["kafka: ok", "redis: ok", "app im production: ok", "app im sandbox: ok"])
+        #expect(ProcessSnapshot().lines == ["starting"] && !ProcessSnapshot().isReady)
+    }
+
+    @Test func aDrainingProcessIsNotReadyAndStillTellsItsParts() {
+        let ending = ProcessSnapshot(shards: [Self.shard([Self.client("im")])], isDraining: true)
+        #expect(!ending.isReady && ending.missing == ["draining"])
+        #expect(ending.lines == ["draining", "kafka: ok", "redis: ok", "app im production: ok"])
+    }
+
+    @Test func kafkaIsDownWithoutABrokerOrAPartitionAndDegradedWithoutSomeLeader() {
+        func part(_ reaches: KafkaReach..., partitions: Int = 4) -> String? {
+            let shards = reaches.enumerated().map { index, reach in
+                Self.shard([Self.client("im")], index: index) {
+                    $0.kafkaReach = reach
+                    $0.assignedPartitions = partitions
+                }
+            }
+            return ProcessSnapshot(shards: shards).lines.first
+        }
+        #expect(part(.whole, .unknown) == "kafka: ok")
+        #expect(part(.none, .none) == "kafka: down: no broker answers")
+        #expect(part(.none, .whole) == "kafka: degraded: no broker answers some shard")
+        #expect(part(.whole, .partial) == "kafka: degraded: some partition has no leader that answers")
+        #expect(part(.whole, partitions: 0) == "kafka: down: no partition is assigned")
+        #expect(part(.none, partitions: 0) == "kafka: down: no partition is assigned; no broker answers")
+    }
+
+    @Test func oneAppsTroubleIsDegradedAndTheProcessStaysReady() {
+        let ways: [((inout ShardStatus.Client) -> Void, String)] = [
+            (Self.refused, "APNs refuses the credential: InvalidProviderToken"),
+            (Self.unavailable, "APNs says that it is unavailable"), (Self.unconnected, "no connection to APNs"),
+        ]
+        for (change, why) in ways {
+            let snapshot = ProcessSnapshot(shards: [Self.shard([Self.client("im"), Self.client("guest", change)])])
+            #expect(snapshot.isReady)
+            #expect(snapshot.notes == ["app guest production: degraded: \(why)"])
+        }
+        // A key that is refused is no outage of APNs, if it is the only one.
+        #expect(ProcessSnapshot(shards: [Self.shard([Self.client("im", Self.refused)])]).isReady)
+    }
+
+    @Test func whereNoAppCanPushAPNsIsAwayAndTheProcessIsNotReady() {
+        let away = ProcessSnapshot(shards: [
+            Self.shard([Self.client("im", Self.unavailable), Self.client("guest", Self.unconnected)])
+        ])
+        #expect(
+            away.missing == [
+                "app guest production: down: no connection to APNs",
+                "app im production: down: APNs says that it is unavailable",
+            ])
+        let refusedToo = ProcessSnapshot(shards: [
+            Self.shard([Self.client("im", Self.unavailable), Self.client("guest", Self.refused)])
+        ])
+        #expect(refusedToo.missing == ["app im production: down: APNs says that it is unavailable"])
+        let elsewhere = ProcessSnapshot(shards: [
+            Self.shard([Self.client("im", Self.unconnected)]), Self.shard([Self.client("im")], index: 1),
+        ])
+        #expect(elsewhere.isReady, "another shard has a connection")
+    }
+
+    @Test func theOtherEnvironmentIsMissedOnlyWhereSomethingWaitsForIt() {
+        func line(_ change: @escaping (inout ShardStatus.Client) -> Void) -> String? {
+            let sandbox = Self.client("im", sandbox: true, change)
+            return ProcessSnapshot(shards: [Self.shard([Self.client("im"), sandbox])]).lines.last
+        }
+        #expect(line(Self.unconnected) == "app im sandbox: ok")
+        let waiting = line {
+            $0.isUsable = false
+            $0.queued = 3
+        }
+        #expect(waiting == "app im sandbox: degraded: no connection to APNs")
+    }
+
+    @Test func aBrakeOrAShareIsToldInTheAppsOwnEnvironmentOnce() {
+        let shards = [0, 1].map { index in
+            Self.shard([Self.client("im"), Self.client("im", sandbox: true)], index: index) {
+                $0.overShare = ["im"]
+                $0.brakes = [ShardStatus.Brake(app: "im", cause: "410")]
+            }
+        }
+        #expect(
+            ProcessSnapshot(shards: shards).notes == [
+                "app im production: degraded: over its share of the work in hand, what comes more is parked; "
+                    + "dead tokens are kept, too many by one cause: 410"
+            ])
+    }
+}
