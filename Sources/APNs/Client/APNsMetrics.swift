@@ -131,6 +131,9 @@ public final class APNsMetrics {
             "carillon_apns_clock_skew_seconds", help: "Our clock against the Date of APNs' answers, where it sends one",
             labels: of, combine: .max)
         minted = registry.counter("carillon_jwt_minted_total", help: "Provider tokens signed", labels: of)
+        // A rate needs a first value of 0; of other reasons there are too many to name them all.
+        for kind in ConnectionHealth.Suspicion.allCases { suspicion(kind, count: 0) }
+        for reason in ["ServiceUnavailable", "TooManyRequests", "InternalServerError"] { retry(reason, count: 0) }
     }
 
     /// GOAWAYs by reason, a closed set (`APNsReason.label`).
@@ -148,14 +151,14 @@ public final class APNsMetrics {
     }
 
     /// Connections found doing badly, by how.
-    func suspicion(_ kind: ConnectionHealth.Suspicion) {
+    func suspicion(_ kind: ConnectionHealth.Suspicion, count: UInt64 = 1) {
         counter(
             &suspicions, "carillon_apns_suspicions_total", "Connections replaced because they did badly", kind.rawValue
-        ).add()
+        ).add(count)
     }
 
-    func retry(_ reason: String) {
-        counter(&retries, "carillon_retries_total", "Pushes put off or sent again", reason).add()
+    func retry(_ reason: String, count: UInt64 = 1) {
+        counter(&retries, "carillon_retries_total", "Pushes put off or sent again", reason).add(count)
     }
 
     private func counter(

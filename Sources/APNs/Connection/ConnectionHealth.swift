@@ -3,7 +3,7 @@
 /// A connection can answer every PING and still be useless: its streams frozen, its window never returned, its answers
 /// far slower than elsewhere. Suspected, it is fed no more as soon as another one is warm. Pure; times are injected.
 struct ConnectionHealth: Equatable {
-    enum Suspicion: String, Equatable {
+    enum Suspicion: String, Equatable, CaseIterable {
         /// Requests are out and none was answered for long.
         case frozen
         /// Pushes wait, and the peer gives back no window.

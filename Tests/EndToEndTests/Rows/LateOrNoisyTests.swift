@@ -100,11 +100,6 @@ extension Rows {
                 try await stage.play(state: crowd.binds)
                 await stage.answerPushes(.unavailable)
                 try await stage.writeEvents(crowd.messages)
-                try await until("every partition's window is full") {
-                    await worker.status().shards.allSatisfy { $0.pausedPartitions == 4 }
-                }
-                let consumed = try await stage.metric("carillon_events_consumed_total") - crowd.count
-                #expect(consumed < crowd.count / 2)
                 let port = await worker.operatorPort
                 func ready() async throws -> (status: Int, text: String) {
                     let page = try await offPool { try HTTPClient.get(port: port, "/readyz") }
@@ -115,6 +110,11 @@ extension Rows {
                     return page.status == 503
                         && page.text.contains("app im production: down: APNs says that it is unavailable")
                 }
+                try await until("every partition's window is full") {
+                    await worker.status().shards.allSatisfy { $0.pausedPartitions == 4 }
+                }
+                let consumed = try await stage.metric("carillon_events_consumed_total") - crowd.count
+                #expect(consumed < crowd.count / 2)
                 async let isDrained = stage.stop(worker)
                 try await until("the end has begun") { try stage.logText().contains(#""msg":"draining""#) }
                 try await until("it is told while it drains") {
