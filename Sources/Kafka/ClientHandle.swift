@@ -41,12 +41,13 @@ final class ClientHandle: @unchecked Sendable {
         nonisolated(unsafe) let raw = raw
         nonisolated(unsafe) let context = context
         let wake = wake
-        detach {
+        let destroy: @Sendable () -> Void = {
             rd_kafka_destroy_flags(raw, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
             // Only now can no callback and no wake-up come any more.
             context.release()
             withExtendedLifetime(wake) {}
         }
+        if !detach(destroy) { destroy() }
     }
 
     /// Whether the client has died for good, with the reason.
@@ -88,8 +89,8 @@ private let logCallback: @convention(c) (OpaquePointer?, Int32, UnsafePointer<CC
         log(KafkaLogLine(level: level, facility: facility.map { String(cString: $0) } ?? "", text: line))
     }
 
-/// Runs `body` once on a detached thread; where no thread can be made, right here.
-func detach(_ body: @escaping @Sendable () -> Void) {
+/// Runs `body` once on a detached thread; false where no thread can be made, and nothing runs then.
+func detach(_ body: @escaping @Sendable () -> Void) -> Bool {
     final class Box: Sendable {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -102,5 +103,6 @@ func detach(_ body: @escaping @Sendable () -> Void) {
             if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
             return nil
         }, box.toOpaque())
-    if failed == 0 { pthread_detach(thread) } else { box.takeRetainedValue().body() }
+    if failed == 0 { pthread_detach(thread) } else { box.release() }
+    return failed == 0
 }

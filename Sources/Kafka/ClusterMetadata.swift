@@ -70,13 +70,13 @@ extension KafkaConsumer {
     /// so the question, which is by name, creates none.
     ///
     /// - Parameter topic: index into `topics`.
-    /// - Parameter done: called on that thread; nil where no broker answered within `timeoutMs`.
+    /// - Parameter done: called on that thread; nil where no broker answered within `timeoutMs`, or there is no thread.
     public func countPartitions(
         of topic: Int, timeoutMs: Int = 5_000, _ done: @escaping @Sendable (Int?) -> Void
     ) {
         guard topics.indices.contains(topic) else { return done(nil) }
         let (handle, name) = (handle, topics[topic])
-        detach {
+        let isBegun = detach {
             guard let raw = rd_kafka_topic_new(handle.raw, name, nil) else { return done(nil) }
             defer { rd_kafka_topic_destroy(raw) }
             var found: UnsafePointer<rd_kafka_metadata>?
@@ -90,5 +90,6 @@ extension KafkaConsumer {
             .map { Int($0.partition_cnt) }
             done(count)
         }
+        if !isBegun { done(nil) }
     }
 }

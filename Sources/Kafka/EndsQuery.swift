@@ -12,9 +12,13 @@ final class EndsQuery: Sendable {
         /// Unix ms: the ends were these, or lay before them, at that moment.
         var askedMs: Int64
         var reach: KafkaReach
+        /// Why not all was answered; nil: it was.
+        var error: KafkaError?
         /// Empty where the question as a whole was not answered; a range is nil where that of its partition was not.
-        var ranges: [(partition: TopicPartition, range: Range<Int64>?)]
+        var ranges: [Place] = []
     }
+
+    typealias Place = (partition: TopicPartition, range: Range<Int64>?)
 
     private struct State {
         var isAsking = false
@@ -35,26 +39,37 @@ final class EndsQuery: Sendable {
             return state.isAsking
         }
         if isOpen { return false }
-        detach { [self] in
-            let ranges = places.isEmpty ? nil : self.ranges(places)
-            // The ends of all are not told where one partition has no leader.
-            let reach = ranges != nil ? KafkaReach.whole : !isAnybodyThere ? .none : places.isEmpty ? .whole : .partial
+        let isBegun = detach { [self] in
+            let answer = self.answer(places, round: round, nowMs: nowMs)
             state.withLock { state in
                 state.isAsking = false
-                state.answer = Answer(round: round, askedMs: nowMs, reach: reach, ranges: ranges ?? [])
+                state.answer = answer
             }
         }
-        return true
+        // Without a thread nobody is asked: this one must not wait for brokers.
+        if !isBegun { state.withLock { $0.isAsking = false } }
+        return isBegun
     }
 
-    /// Some broker answers.
-    private var isAnybodyThere: Bool {
-        var found: UnsafePointer<rd_kafka_metadata>?
-        guard rd_kafka_metadata(handle.raw, 0, nil, &found, Self.patienceMs) == RD_KAFKA_RESP_ERR_NO_ERROR else {
-            return false
+    private func answer(_ places: [(partition: TopicPartition, topic: String)], round: UInt, nowMs: Int64) -> Answer {
+        var answer = Answer(round: round, askedMs: nowMs, reach: .whole)
+        do throws(KafkaError) {
+            if places.isEmpty { try lookForBrokers() } else { answer.ranges = try ranges(places, &answer.error) }
+            if answer.error != nil { answer.reach = .partial }
+        } catch {
+            answer.error = error
+            // The ends of all are not told where one partition has no leader.
+            answer.reach = places.isEmpty || (try? lookForBrokers()) == nil ? .none : .partial
         }
+        return answer
+    }
+
+    /// Throws where no broker answers.
+    private func lookForBrokers() throws(KafkaError) {
+        var found: UnsafePointer<rd_kafka_metadata>?
+        let code = rd_kafka_metadata(handle.raw, 0, nil, &found, Self.patienceMs)
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
         rd_kafka_metadata_destroy(found)
-        return true
     }
 
     /// The answer, once.
@@ -65,12 +80,12 @@ final class EndsQuery: Sendable {
         }
     }
 
+    /// - Parameter error: that of some partition whose leader answered with one.
     private func ranges(
-        _ places: [(partition: TopicPartition, topic: String)]
-    ) -> [(partition: TopicPartition, range: Range<Int64>?)]? {
-        guard let starts = offsets(places, at: Int64(RD_KAFKA_OFFSET_BEGINNING)),
-            let ends = offsets(places, at: Int64(RD_KAFKA_OFFSET_END))
-        else { return nil }
+        _ places: [(partition: TopicPartition, topic: String)], _ error: inout KafkaError?
+    ) throws(KafkaError) -> [Place] {
+        let starts = try offsets(places, at: Int64(RD_KAFKA_OFFSET_BEGINNING), &error)
+        let ends = try offsets(places, at: Int64(RD_KAFKA_OFFSET_END), &error)
         return zip(places, zip(starts, ends)).map { place, offsets in
             guard let start = offsets.0, let end = offsets.1 else { return (place.partition, nil) }
             return (place.partition, min(start, end)..<end)
@@ -78,17 +93,24 @@ final class EndsQuery: Sendable {
     }
 
     /// In the order of `places`; nil where a partition's leader answered with an error.
-    private func offsets(_ places: [(partition: TopicPartition, topic: String)], at time: Int64) -> [Int64?]? {
-        guard let list = rd_kafka_topic_partition_list_new(Int32(clamping: places.count)) else { return nil }
+    private func offsets(
+        _ places: [(partition: TopicPartition, topic: String)], at time: Int64, _ error: inout KafkaError?
+    ) throws(KafkaError) -> [Int64?] {
+        guard let list = rd_kafka_topic_partition_list_new(Int32(clamping: places.count)) else {
+            throw KafkaError(RD_KAFKA_RESP_ERR__FAIL)
+        }
         defer { rd_kafka_topic_partition_list_destroy(list) }
         for place in places {
             rd_kafka_topic_partition_list_add(list, place.topic, place.partition.partition)?.pointee.offset = time
         }
-        guard rd_kafka_offsets_for_times(handle.raw, list, Self.patienceMs) == RD_KAFKA_RESP_ERR_NO_ERROR,
-            Int(list.pointee.cnt) == places.count, let items = list.pointee.elems
-        else { return nil }
+        let code = rd_kafka_offsets_for_times(handle.raw, list, Self.patienceMs)
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code) }
+        guard Int(list.pointee.cnt) == places.count, let items = list.pointee.elems else {
+            throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG)
+        }
         return places.indices.map { index in
             let item = items[index]
+            if item.err != RD_KAFKA_RESP_ERR_NO_ERROR { error = KafkaError(item.err) }
             return item.err == RD_KAFKA_RESP_ERR_NO_ERROR && item.offset >= 0 ? item.offset : nil
         }
     }
@@ -100,8 +122,15 @@ public enum KafkaReach: Sendable {
     case unknown
     /// They told all ends.
     case whole
-    /// Brokers answer, but not for every partition: one has no leader, or its leader is away.
+    /// Brokers answer, but not about every partition: one has no leader, or its leader is away.
     case partial
     /// None answers.
     case none
+
+    /// What two consumers know together.
+    public func and(_ other: KafkaReach) -> KafkaReach {
+        if self == other { return self }
+        let both = [self, other]
+        return both.contains(.none) || both.contains(.partial) ? .partial : .unknown
+    }
 }

@@ -6,7 +6,7 @@ extension KafkaConsumer {
         takeEnds()
         lags.wantTimes()
         let now = monotonicMs()
-        if isClosed || now &- (endsAskedMs ?? .min / 2) < endsEveryMs { return }
+        if isClosing || now &- (endsAskedMs ?? .min / 2) < endsEveryMs { return }
         let places = assignment.compactMap { partition in
             topics.indices.contains(partition.topic) ? (partition: partition, topic: topics[partition.topic]) : nil
         }
@@ -26,6 +26,10 @@ extension KafkaConsumer {
     private func takeEnds() {
         guard let answer = endsQuery.takeAnswer() else { return }
         reach = answer.reach
+        if let error = answer.error {
+            errorCounts[error.code, default: 0] &+= 1
+            report(.unanswered(error))
+        }
         for one in answer.ranges {
             lags.noteRange(one.partition, one.range, round: answer.round, askedMs: answer.askedMs)
         }

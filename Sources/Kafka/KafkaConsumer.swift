@@ -45,7 +45,7 @@ public final class KafkaConsumer {
     /// One per topic, kept alive so that a message's topic is known by pointer.
     let topicHandles: [OpaquePointer]
     private let queue: OpaquePointer
-    private var isClosing = false
+    private(set) var isClosing = false
     private var hasReportedFatal = false
     /// Polled and not handed over yet.
     private var gathered: [UnsafeMutablePointer<rd_kafka_message_t>] = []

@@ -52,6 +52,9 @@ public enum KafkaConsumerEvent: Sendable {
     /// A broker is away, a topic unknown, a right denied …; `partition` where it concerns only one. Reading goes on by
     /// itself.
     case failed(KafkaError, TopicPartition?)
+    /// The question for the partitions' ends had no answer, or not for each. Repeated while that lasts, unlike `failed`, of
+    /// which librdkafka tells an outage once or not at all.
+    case unanswered(KafkaError)
     /// The end that a partition had just now.
     case endReached(TopicPartition, offset: Int64)
     /// The client is dead for good (K14); exit so that a supervisor restarts.

@@ -48,8 +48,10 @@ struct LagTable {
     }
 
     /// Brokers answered a question of that moment (Unix ms) with the partition's first offset and its end; nil: an error.
+    ///
+    /// - Parameter round: in which it was asked. A partition that is kept through a later assignment has an earlier one.
     mutating func noteRange(_ partition: TopicPartition, _ range: Range<Int64>?, round: UInt, askedMs: Int64) {
-        guard standings[partition]?.round == round else { return }
+        guard let assigned = standings[partition]?.round, assigned <= round else { return }
         standings[partition]?.isAnswered = true
         guard let range else { return }
         standings[partition]?.range = range

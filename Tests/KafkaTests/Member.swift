@@ -98,7 +98,7 @@ final class Member: KafkaConsumerDelegate {
             for partition in partitions { stored[partition] = nil }
         case .committed(let offsets, let error): commits.append((offsets, error))
         case .failed(let error, _), .fatal(let error): failures.append(error)
-        case .endReached: break
+        case .endReached, .unanswered: break
         case .closed: isClosed = true
         }
     }

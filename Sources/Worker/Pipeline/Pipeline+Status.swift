@@ -8,11 +8,8 @@ extension Pipeline {
     var assignedCount: Int { events.assignedCount + userState.assignedCount }
     var pausedCount: Int { events.consumer.paused.count + userState.consumer.paused.count }
 
-    /// What the brokers answered last; the worse of the two consumers.
-    var kafkaReach: KafkaReach {
-        let both = [events.consumer.reach, userState.consumer.reach]
-        return [.none, .partial, .unknown].first(where: both.contains) ?? .whole
-    }
+    /// What the brokers answered the two consumers last: `none` where they answer neither.
+    var kafkaReach: KafkaReach { events.consumer.reach.and(userState.consumer.reach) }
 
     /// Of whom what comes more is parked, by id.
     var appsOverShare: [String] { apps.values.filter { $0.inHand.isFull(shard.limits) }.map(\.id).sorted() }

@@ -12,10 +12,8 @@ extension ProcessSnapshot {
         if shards.allSatisfy({ $0.assignedPartitions == 0 }) { part.add(.down, "no partition is assigned") }
         if shards.allSatisfy({ $0.kafkaReach == .none }) {
             part.add(.down, "no broker answers")
-        } else if shards.contains(where: { $0.kafkaReach == .none }) {
-            part.add(.degraded, "no broker answers some shard")
-        } else if shards.contains(where: { $0.kafkaReach == .partial }) {
-            part.add(.degraded, "some partition has no leader that answers")
+        } else if shards.contains(where: { $0.kafkaReach == .none || $0.kafkaReach == .partial }) {
+            part.add(.degraded, "brokers do not answer about every partition")
         }
         return part
     }

@@ -7,7 +7,7 @@ public struct ShardStatus: Sendable {
     public var index: Int
     public var assignedPartitions: Int
     public var pausedPartitions: Int
-    /// What the brokers answered last; the worse of the shard's two consumers.
+    /// What the brokers answered the shard's two consumers last.
     public var kafkaReach: KafkaReach
     public var isRedisReady: Bool
     /// Why there is no connection to Redis, or to which nodes of a cluster and why; nil: there is one, or none was tried yet.

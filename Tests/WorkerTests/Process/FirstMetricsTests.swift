@@ -51,23 +51,32 @@ import Testing
 
     @Test func brokersAreToldByTheirIDWhereThereIsOrWasAConnection() {
         var states = BrokerStates()
-        var seen: [Int64: Bool] = [:]
+        func read(_ text: String) -> [Int64: Bool] { Array(text.utf8).withUnsafeBytes { states.read($0) } }
         let text = #"""
             {"name":"c","brokers":{"b:1/bootstrap":{"nodeid":-1,"state":"UP"},"b:1/1":{"nodeid":1,"state":"UP"},
             "b:2/2":{"nodeid":2,"state":"DOWN"},"b:3/3":{"nodeid":3,"state":"INIT"},"b:4/4":{"nodeid":4,"state":"UPDATE"},
-            "b:5/5":{"nodeid":5,"state":"TRY_CONNECT"},"odd":[]},"topics":{}}
+            "b:5/5":{"nodeid":5,"state":"TRY_CONNECT"},"GroupCoordinator":{"nodeid":1,"state":"CONNECT"},"odd":[]},
+            "topics":{}}
             """#
-        for json in [text, "", "{", #"{"brokers":7}"#] {
-            Array(json.utf8).withUnsafeBytes { states.read($0) { seen[$0] = $1 } }
-        }
-        #expect(seen == [1: true, 2: false, 4: true, 5: false])
+        #expect(read(text) == [1: true, 2: false, 4: true, 5: false])
+        for wrong in ["", "{", #"{"brokers":7}"#] { #expect(read(wrong) == [:]) }
+    }
+
+    @Test func aBrokerIsUpWhereSomeConsumerHasAConnectionWhicheverTellsLast() {
+        let registry = MetricsRegistry()
+        let (one, other) = (BrokerMetrics(registry), BrokerMetrics(registry))
+        one.set(1, isUp: true)
+        other.set(1, isUp: false)
+        #expect(Self.lines(registry).contains(#"carillon_kafka_broker_up{broker="1"} 1"#))
+        one.set(1, isUp: false)
+        #expect(Self.lines(registry).contains(#"carillon_kafka_broker_up{broker="1"} 0"#))
     }
 
     @Test func errorsHaveTheirNamesAndBrokersABound() {
         let registry = MetricsRegistry()
-        let metrics = KafkaMetrics(registry)
+        let (metrics, brokers) = (KafkaMetrics(registry), BrokerMetrics(registry))
         for _ in 0..<3 { metrics.failed(.queueFull) }
-        for id in Int64(1)...60 { metrics.broker(id, isUp: id % 2 == 0) }
+        for id in Int64(1)...60 { brokers.set(id, isUp: id % 2 == 0) }
         let lines = Self.lines(registry)
         #expect(lines.contains(#"carillon_kafka_errors_total{code="_QUEUE_FULL"} 3"#))
         #expect(lines.count { $0.hasPrefix("carillon_kafka_broker_up{") } == 50)

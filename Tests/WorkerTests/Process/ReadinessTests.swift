@@ -60,8 +60,8 @@ import Testing
         }
         #expect(part(.whole, .unknown) == "kafka: ok")
         #expect(part(.none, .none) == "kafka: down: no broker answers")
-        #expect(part(.none, .whole) == "kafka: degraded: no broker answers some shard")
-        #expect(part(.whole, .partial) == "kafka: degraded: some partition has no leader that answers")
+        #expect(part(.none, .whole) == "kafka: degraded: brokers do not answer about every partition")
+        #expect(part(.whole, .partial) == "kafka: degraded: brokers do not answer about every partition")
         #expect(part(.whole, partitions: 0) == "kafka: down: no partition is assigned")
         #expect(part(.none, partitions: 0) == "kafka: down: no partition is assigned; no broker answers")
     }

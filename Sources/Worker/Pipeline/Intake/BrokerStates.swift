@@ -6,21 +6,23 @@ struct BrokerStates {
     private var parser: JSONParser?
     private static let maxBytes = 16 << 20
 
-    /// Hands over each broker that this client has or had a connection to, by its id in the cluster.
+    /// By its id in the cluster, each broker that this client has or had a connection to: true where one of these stands.
     ///
     /// A broker that nothing is wanted of has no connection (state INIT), which says nothing about it; the addresses of
-    /// `kafka.brokers` have no id.
-    mutating func read(_ json: UnsafeRawBufferPointer, _ visit: (_ id: Int64, _ isUp: Bool) -> Void) {
+    /// `kafka.brokers` have no id. The group's coordinator is told twice, with one connection each.
+    mutating func read(_ json: UnsafeRawBufferPointer) -> [Int64: Bool] {
         let parser = parser ?? JSONParser(maxBytes: Self.maxBytes)
         self.parser = parser
+        var states: [Int64: Bool] = [:]
         _ = parser.parse(json) { root in
             guard var brokers = root["brokers"]?.members else { return }
             while let broker = brokers.next() {
                 guard let id = broker.value["nodeid"]?.int, id >= 0, let state = broker.value["state"],
                     !state.isString("INIT")
                 else { continue }
-                visit(id, state.isString("UP") || state.isString("UPDATE"))
+                states[id] = states[id] == true || state.isString("UP") || state.isString("UPDATE")
             }
         }
+        return states
     }
 }

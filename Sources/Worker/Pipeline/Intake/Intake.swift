@@ -20,6 +20,7 @@ final class Intake {
     private var gate = ReadingGate()
     /// By topic, the last that was known.
     private var lags: [Int: GroupLag] = [:]
+    private let brokers: BrokerMetrics
     private var brokerStates = BrokerStates()
     /// Partitions whose window is full.
     private(set) var fullPartitions: Set<TopicPartition> = []
@@ -53,6 +54,7 @@ final class Intake {
         self.shard = shard
         self.consumer = consumer
         self.classes = classes
+        brokers = shard.metrics.brokers()
         ledger = OffsetLedger(limits: shard.limits.window)
         var limits = shard.limits.window
         limits.bytes /= 2
@@ -420,6 +422,8 @@ extension Intake: KafkaConsumerDelegate {
             shard.metrics.kafka.failed(error)
             shard.log.warning(
                 "Kafka reported an error", ["error": .string(error.name), "text": .string(error.text)])
+        case .unanswered(let error):
+            shard.metrics.kafka.failed(error)
         case .endReached:
             break
         case .fatal(let error):
@@ -433,6 +437,6 @@ extension Intake: KafkaConsumerDelegate {
     }
 
     func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer) {
-        brokerStates.read(json) { shard.metrics.kafka.broker($0, isUp: $1) }
+        for (id, isUp) in brokerStates.read(json) { brokers.set(id, isUp: isUp) }
     }
 }

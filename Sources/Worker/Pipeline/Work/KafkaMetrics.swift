@@ -5,12 +5,10 @@ import Telemetry
 final class KafkaMetrics {
     private let registry: MetricsRegistry
     private var errors: [Int32: Counter] = [:]
-    private var brokers: [Int64: Gauge] = [:]
     /// Of what comes beyond the bounds.
     private lazy var otherErrors = errorCounter("other")
 
     private static let codesMax = 40
-    private static let brokersMax = 50
 
     init(_ registry: MetricsRegistry) {
         self.registry = registry
@@ -25,22 +23,32 @@ final class KafkaMetrics {
         counter.add()
     }
 
-    /// - Parameter id: the broker's number in the cluster; those beyond the bound are left out.
-    func broker(_ id: Int64, isUp: Bool) {
-        guard brokers[id] != nil || brokers.count < Self.brokersMax else { return }
-        let gauge =
-            brokers[id]
-            ?? registry.gauge(
-                "carillon_kafka_broker_up", help: "1: some client has a connection to the broker, by its id.",
-                labels: [("broker", "\(id)")], combine: .max)
-        brokers[id] = gauge
-        gauge.set(isUp ? 1 : 0)
-    }
-
     private func errorCounter(_ code: String) -> Counter {
         registry.counter(
             "carillon_kafka_errors_total", help: "Errors that the consumers met, by librdkafka's name.",
             labels: [("code", code)])
+    }
+}
+
+/// Which brokers one consumer has a connection to.
+final class BrokerMetrics {
+    private let registry: MetricsRegistry
+    private var brokers: [Int64: Gauge] = [:]
+
+    private static let brokersMax = 50
+
+    init(_ registry: MetricsRegistry) { self.registry = registry }
+
+    /// - Parameter id: the broker's number in the cluster; those beyond the bound are left out.
+    func set(_ id: Int64, isUp: Bool) {
+        guard brokers[id] != nil || brokers.count < Self.brokersMax else { return }
+        let gauge =
+            brokers[id]
+            ?? registry.gauge(
+                "carillon_kafka_broker_up", help: "1: some consumer has a connection to the broker, by its id.",
+                labels: [("broker", "\(id)")], combine: .max)
+        brokers[id] = gauge
+        gauge.set(isUp ? 1 : 0)
     }
 }
 

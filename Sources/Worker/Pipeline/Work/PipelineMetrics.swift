@@ -86,6 +86,9 @@ final class PipelineMetrics {
         }
     }
 
+    /// Of one consumer.
+    func brokers() -> BrokerMetrics { BrokerMetrics(registry) }
+
     /// Made when the topic's lag is known first: before that no number would be true.
     func lag(ofTopic topic: String) -> LagMetrics {
         if let known = lags[topic] { return known }
