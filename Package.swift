@@ -93,7 +93,7 @@ let package = Package(
         module("LocalServers", ["Processes", "Worker", "Simulator", "Kafka", "EventLoop", "Telemetry"]),
 
         // The executable: the commands, and what several of them share.
-        module("Console", ["Processes", "EventLoop", "Telemetry", "Zstd"]),
+        module("Console", ["Processes", "EventLoop", "Telemetry", "Digits", "Zstd"]),
         module(
             "Demo",
             ["Console", "LocalServers", "Processes", "Recording", "Worker", "Simulator", "EventLoop", "JSON"]),

@@ -16,6 +16,13 @@ public struct PushID: Sendable, Hashable {
         self.low = low
     }
 
+    /// A UUID of its own for each call (RFC 9562, version 4).
+    public static func random() -> PushID {
+        PushID(
+            high: .random(in: 0 ... .max) & 0xffff_ffff_ffff_0fff | 0x4000,
+            low: .random(in: 0 ... .max) & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000)
+    }
+
     /// Reads the text form, in either case; nil for what is no UUID.
     public init?(ascii: some Sequence<UInt8>) {
         var words: (UInt64, UInt64) = (0, 0)

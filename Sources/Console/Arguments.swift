@@ -1,3 +1,5 @@
+internal import Digits
+
 /// The options of one call, checked against the command's spec.
 public struct Arguments {
     private var values: [String: [String]] = [:]
@@ -18,7 +20,10 @@ public struct Arguments {
         var rest = words[...]
         if !spec.verbs.isEmpty {
             guard let word = rest.popFirst(), spec.verbs.contains(word) else {
-                throw UsageError(message: "one of \(spec.verbs.joined(separator: ", ")) is wanted")
+                let near = words.first.flatMap { NearestWord.to($0, among: spec.verbs) }
+                throw UsageError(
+                    message: "one of \(spec.verbs.joined(separator: ", ")) is wanted"
+                        + (near.map { " (did you mean \($0)?)" } ?? ""))
             }
             verb = word
         }
@@ -27,7 +32,8 @@ public struct Arguments {
             let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let name = String(parts[0])
             guard let option = spec.options.first(where: { $0.name == name }) else {
-                throw UsageError(message: "unknown option --\(name)")
+                let near = NearestWord.to(name, among: spec.options.map(\.name) + ["help"])
+                throw UsageError(message: "unknown option --\(name)" + (near.map { " (did you mean --\($0)?)" } ?? ""))
             }
             if values[name] != nil, !option.isRepeatable { throw UsageError(message: "--\(name) is given twice") }
             if option.value == nil {

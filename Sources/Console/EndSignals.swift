@@ -2,7 +2,8 @@ public import EventLoop
 import Glibc
 import Processes
 
-/// SIGTERM and SIGINT: the first asks for an orderly end, the second ends the process at once.
+/// SIGTERM and SIGINT: the first asks for an orderly end, the second ends the process at once. SIGHUP asks for a reload, and
+/// never ends it.
 public final class EndSignals: Sendable {
     private let loop: Loop
     private let watcher: SignalActor
@@ -20,6 +21,12 @@ public final class EndSignals: Sendable {
     public func onFirst(_ action: @escaping @Sendable () -> Void) {
         let watcher = watcher
         loop.post { watcher.assumeIsolated { $0.setAction(action) } }
+    }
+
+    /// Calls `action` at each SIGHUP from now on; several that come together may be one call.
+    public func onHangUp(_ action: @escaping @Sendable () -> Void) {
+        let watcher = watcher
+        loop.post { watcher.assumeIsolated { $0.watchHangUp(action) } }
     }
 
     /// Ends the process at once; its children end with it (`Spawn`).
@@ -53,6 +60,10 @@ private actor SignalActor {
             }
             watchers.append(watcher)
         }
+    }
+
+    func watchHangUp(_ action: @escaping @Sendable () -> Void) {
+        if let watcher = try? SignalWatcher(loop: loop, signal: SIGHUP, onSignal: action) { watchers.append(watcher) }
     }
 
     func setAction(_ action: @escaping @Sendable () -> Void) {

@@ -1,3 +1,5 @@
+internal import EventLoop
+
 /// What a server tells of itself when it is greeted (INFO, CLUSTER INFO). Nil: it does not tell, as to a user without the
 /// right to ask.
 public struct RedisServerFacts: Sendable, Equatable {
@@ -19,6 +21,10 @@ public struct RedisServerFacts: Sendable, Equatable {
     public var isReplica: Bool?
     /// `maxmemory_policy`.
     public var evictionPolicy: String?
+    /// `aof_enabled`: each write goes to a file.
+    public var keepsLog: Bool?
+    /// Milliseconds by which our clock was ahead of the server's (`server_time_usec`) when it answered; a round trip more.
+    public var clockAheadMs: Int64?
     /// `run_id`: which process answers.
     var runID: [UInt8]?
     var cluster: Cluster?
@@ -41,13 +47,16 @@ public struct RedisServerFacts: Sendable, Equatable {
     }
 
     /// Reads the answer of INFO; lines that it does not know are passed over.
-    mutating func take(info: UnsafeRawBufferPointer) {
+    mutating func take(info: UnsafeRawBufferPointer, nowMs: Int64 = Loop.wallMs()) {
         Self.forEachField(of: info) { name, value in
             switch name {
             case "redis_version": version = String(decoding: value, as: UTF8.self)
             case "redis_mode": mode = Mode(rawValue: String(decoding: value, as: UTF8.self))
             case "run_id": runID = Array(value)
             case "role": isReplica = value.elementsEqual("slave".utf8)
+            case "aof_enabled": keepsLog = value.elementsEqual("1".utf8)
+            case "server_time_usec":
+                clockAheadMs = Int64(String(decoding: value, as: UTF8.self)).map { nowMs &- $0 / 1000 }
             case "maxmemory_policy": evictionPolicy = String(decoding: value, as: UTF8.self)
             default: break
             }

@@ -1,6 +1,7 @@
 import Bench
 import Console
 import Demo
+import Digits
 import Glibc
 import Processes
 
@@ -37,7 +38,11 @@ struct Main {
             return words.isEmpty ? .usage : .done
         }
         guard let command = commands.first(where: { $0.spec.name == name }) else {
-            Terminal.err("carillon: unknown command \"\(name)\"\n\n\(TerminalText(lines: overview))")
+            if let near = NearestWord.to(name, among: commands.map(\.spec.name)) {
+                Terminal.err("carillon: unknown command \"\(name)\" (did you mean \"\(near)\"?)\n")
+            } else {
+                Terminal.err("carillon: unknown command \"\(name)\"\n\n\(TerminalText(lines: overview))")
+            }
             return .usage
         }
         let rest = Array(words.dropFirst())

@@ -34,6 +34,19 @@ import Testing
         #expect(body.timestampMs == row.timestamp, "\(row.body)")
     }
 
+    @Test(
+        arguments: [
+            (400, "BadDeviceToken", .taken), (410, "Unregistered", .taken), (400, "TopicDisallowed", .topic),
+            (400, "BadTopic", .topic), (403, "InvalidProviderToken", .credential), (403, "BadCertificate", .credential),
+            (403, "ExpiredProviderToken", .credential), (403, "Novel", .credential), (403, "TopicMismatch", .topic),
+            (403, "BadCertificateEnvironment", .environment), (403, "BadEnvironmentKeyInToken", .environment),
+            (429, "TooManyRequests", .passing), (503, "ServiceUnavailable", .passing), (400, "PayloadEmpty", .other),
+            (200, "", .other),
+        ] as [(Int, String, ProbeVerdict)])
+    func aProbeTellsWhatIsWrongWithTheSender(status: Int, reason: String, verdict: ProbeVerdict) {
+        #expect(ProbeVerdict(status: status, reason: APNsReason(bytes: reason.utf8)) == verdict)
+    }
+
     @Test func noiseNeverTraps() {
         var random = SmallRandom(seed: 42)
         let alphabet = Array(#"{}[]":,\ reason timestamp 0189 null"#.utf8)

@@ -65,6 +65,19 @@ struct ServerIdentityTests {
         #expect(facts.runID == expected.map { Array($0.utf8) })
     }
 
+    @Test func theClockAndTheLogAreRead() {
+        var facts = RedisServerFacts()
+        let info = "server_time_usec:1700000005000123\r\naof_enabled:0\r\n"
+        Array(info.utf8).withUnsafeBytes { facts.take(info: $0, nowMs: 1_700_000_012_000) }
+        #expect(facts.clockAheadMs == 7_000 && facts.keepsLog == false)
+        let odd = "server_time_usec:-9223372036854775808\r\naof_enabled:1\r\n"
+        Array(odd.utf8).withUnsafeBytes { facts.take(info: $0, nowMs: 1_700_000_012_000) }
+        #expect(facts.keepsLog == true)
+        let none = "server_time_usec:soon\r\n"
+        Array(none.utf8).withUnsafeBytes { facts.take(info: $0, nowMs: 1) }
+        #expect(facts.clockAheadMs == nil)
+    }
+
     @Test func aClusterRefusesKeysOfTwoSlots() async throws {
         let server = try RedisServer(arguments: ["--cluster-enabled", "yes"])
         _ = try server.command("CLUSTER ADDSLOTSRANGE 0 16383")

@@ -41,6 +41,15 @@ import Testing
         }
     }
 
+    @Test func aTokenOfZerosIsRefusedWhereNothingElseIsWrong() async throws {
+        try await withSimulator(Self.open()) { _, client, _ in
+            let zeros = TestRequest(token: String(repeating: "0", count: 64))
+            #expect(await client.send(zeros).reason == "BadDeviceToken")
+            #expect(await client.send(zeros.with(.topic, nil)).reason == "MissingTopic")
+            #expect(await client.send(TestRequest(token: "0001")).status == 200)
+        }
+    }
+
     @Test func tokensAreJudgedAsAppleDoes() async throws {
         let key = try PrivateKey.generate()
         var configuration = Self.open()

@@ -14,6 +14,7 @@ import contextlib
 import json
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -326,6 +327,11 @@ def refuse_credential(world: World) -> None:
     (world.folder / "push.pem").write_text("no certificate\n")
 
 
+def refuse_reload(world: World) -> None:
+    world.config.write_text("kafka: {}\n")
+    world.worker.send(signal.SIGHUP)
+
+
 def freeze_worker(world: World) -> None:
     """For less than its session: what comes meanwhile is late."""
     world.worker.pause()
@@ -472,6 +478,7 @@ STEPS = [
         nothing,
         lambda world: world.certificate(days=90),
     ),
+    Step("half a configuration", ["CarillonReloadRefused"], refuse_reload, lambda world: world._write_configurations()),
     Step("half a certificate", ["CarillonCredentialRefused"], refuse_credential, lambda world: world.certificate(days=90)),
     Step(
         "APNs refuses the provider token",

@@ -187,10 +187,18 @@ def process_alerts(terms: Terms) -> list[Alert]:
         Alert(
             "CarillonCredentialRefused",
             "ticket",
-            f'increase(carillon_credential_reloads_total{{result="refused"}}[{d("15m")}]) > 0',
+            "carillon_credential_replacement_refused == 1",
             "",
-            "{{ $labels.instance }} could not take over a changed credential",
-            "The old one stays in use. The log says why.",
+            "{{ $labels.instance }} does not use the changed credential {{ $labels.credential }} of {{ $labels.app }}",
+            "The old one stays in use. /readyz and the log say why.",
+        ),
+        Alert(
+            "CarillonReloadRefused",
+            "ticket",
+            f'increase(carillon_config_reloads_total{{result="refused"}}[{d("15m")}]) > 0',
+            "",
+            "{{ $labels.instance }} could not take over a changed configuration",
+            "The one before stays in effect. The log says why.",
         ),
         Alert(
             "CarillonDeadLetters",

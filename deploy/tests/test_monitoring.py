@@ -49,8 +49,12 @@ CASES = {
         },
     ),
     "refused": Case(
-        {f'carillon_credential_reloads_total{{{AT},result="refused"}}': "0x10 1x50"},
+        {f'carillon_credential_replacement_refused{{{AT},app="im",credential="default"}}': "0x10 1x20 0x20"},
         {9: [], 13: ["CarillonCredentialRefused ticket"], 40: []},
+    ),
+    "reload": Case(
+        {f'carillon_config_reloads_total{{{AT},result="refused"}}': "0x10 1x50"},
+        {9: [], 13: ["CarillonReloadRefused ticket"], 40: []},
     ),
     # Its series begins with the first one.
     "dead letter": Case(

@@ -70,6 +70,7 @@ extension APNsClient {
         guard let previous = previousIdentity else { return pause(reason) }
         previousIdentity = nil
         identity = previous
+        refusedReplacement = reason
         for connection in connections {
             if connection.identity === refused {
                 retire(connection, .credential)
@@ -96,6 +97,7 @@ extension APNsClient {
     /// The peer's clock, from an answer: a provider token signed under a wrong one is refused for no visible reason.
     func noteServerDate(_ dateSeconds: Int64) {
         let skew = Loop.wallMs() / 1000 - dateSeconds
+        clockAheadSeconds = skew
         metrics.clockSkew.set(Double(skew))
         guard abs(skew) > 60, !hasLoggedSkew else { return }
         hasLoggedSkew = true

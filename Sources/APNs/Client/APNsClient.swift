@@ -61,11 +61,15 @@ public final class APNsClient {
     /// Bodies of error answers under way, by slot.
     var bodies: [PushTable.Slot: [UInt8]] = [:]
     var pausedReason: APNsReason?
+    /// Why APNs refused the credential that was to take over, so that the one before stays in use; nil: the newest is used.
+    public internal(set) var refusedReplacement: APNsReason?
     /// A push waits for another connection than the one that refused it.
     var wantsAnother = false
     /// Reasons that need an operator and when each was last logged.
     var alarmedNanos: [APNsReason: UInt64] = [:]
     var hasLoggedSkew = false
+    /// Seconds by which our clock is ahead of that of APNs; nil before an answer that told its time.
+    public internal(set) var clockAheadSeconds: Int64?
     /// Pushes that ended since `paceNanos`, and how many do in a second.
     var endedCount = 0
     var paceNanos: UInt64 = 0
@@ -172,6 +176,7 @@ public final class APNsClient {
         if previousIdentity == nil, !gate.isPaused { previousIdentity = identity }
         if gate.isPaused { previousIdentity = nil }
         identity = fresh
+        refusedReplacement = nil
         for connection in connections where connection.identity !== fresh && connection.machine.isReady {
             connection.replaceCause = .credential
         }

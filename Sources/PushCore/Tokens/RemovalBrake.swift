@@ -52,8 +52,8 @@ public struct RemovalBrake: Sendable {
         var removals: InlineArray<3, Int> = .init(repeating: 0)
     }
 
-    private let limits: Limits
-    private let sliceMs: Int64
+    private var limits: Limits
+    private var sliceMs: Int64
     private var slices: [Slice]
     /// The newest answers; `cause` nil: the token lives.
     private var last = NewestRing<(atMs: Int64, cause: Cause?)>(capacity: Self.lastMax)
@@ -63,6 +63,15 @@ public struct RemovalBrake: Sendable {
         self.limits = limits
         sliceMs = max(1, limits.windowMs / Int64(Self.slicesMax))
         slices = Array(repeating: Slice(), count: Self.slicesMax)
+    }
+
+    /// Other limits from now on. What is engaged stays so; another window begins to count anew, beside the newest answers.
+    public mutating func change(_ limits: Limits) {
+        if limits.windowMs != self.limits.windowMs {
+            sliceMs = max(1, limits.windowMs / Int64(Self.slicesMax))
+            slices = Array(repeating: Slice(), count: Self.slicesMax)
+        }
+        self.limits = limits
     }
 
     /// APNs answered a push without a reason to remove its token.

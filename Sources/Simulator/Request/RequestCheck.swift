@@ -83,6 +83,11 @@ public struct RequestCheck: Sendable {
         }
     }
 
+    /// Zeros alone, which no device has: told last, when nothing else is wrong, so that a sender can ask what is.
+    static func isNoDevice(_ token: ArraySlice<UInt8>) -> Bool {
+        token.first == UInt8(ascii: "0") && token.allSatisfy { $0 == UInt8(ascii: "0") }
+    }
+
     /// What follows `/3/device/`; nil for another path.
     static func token(path: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let prefix: StaticString = "/3/device/"

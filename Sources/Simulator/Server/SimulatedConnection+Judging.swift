@@ -18,7 +18,9 @@ extension SimulatedConnection {
             return send(index, ScenarioAnswer(rejection.status, rejection.reason))
         }
         guard simulator.hasRules, let action = simulator.scenario.action(for: subject(index)) else {
-            return send(index, ScenarioAnswer())
+            let token = exchanges[index].head[.path].flatMap { RequestCheck.token(path: $0) } ?? []
+            return send(
+                index, RequestCheck.isNoDevice(token) ? ScenarioAnswer(400, "BadDeviceToken") : ScenarioAnswer())
         }
         perform(action, index)
     }

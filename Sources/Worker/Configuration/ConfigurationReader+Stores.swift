@@ -104,7 +104,7 @@ extension ConfigurationReader {
         }
     }
 
-    private static func isSecret(_ key: String) -> Bool {
+    static func isSecret(_ key: String) -> Bool {
         ["password", "secret", "ssl.key.pem", "sasl.oauthbearer.config"].contains { key.contains($0) }
     }
 

@@ -1,3 +1,4 @@
+import Digits
 import YAML
 
 /// A mapping being read: takes known keys, reports unknown ones and values of the wrong form, and goes on.
@@ -163,26 +164,9 @@ struct Section {
     }
 
     static func unknown(_ key: String, _ keys: [String]) -> String {
-        let near = keys.map { (key: $0, distance: distance(key, $0)) }.min { $0.distance < $1.distance }
-        guard let near, near.distance <= max(1, min(3, near.key.count / 3)) else {
+        guard let near = NearestWord.to(key, among: keys) else {
             return "unknown key \"\(key)\"; known are \(keys.joined(separator: ", "))"
         }
-        return "unknown key \"\(key)\" (did you mean \"\(near.key)\"?)"
-    }
-
-    /// Levenshtein's distance. Keys come from a small file, but are cut so that no file is slow to refuse.
-    private static func distance(_ one: String, _ other: String) -> Int {
-        let one = Array(one.prefix(64)), other = Array(other.prefix(64))
-        var row = Array(0...other.count)
-        for (i, a) in one.enumerated() {
-            var diagonal = row[0]
-            row[0] = i + 1
-            for (j, b) in other.enumerated() {
-                let cost = a == b ? diagonal : diagonal + 1
-                diagonal = row[j + 1]
-                row[j + 1] = min(cost, row[j] + 1, row[j + 1] + 1)
-            }
-        }
-        return row[other.count]
+        return "unknown key \"\(key)\" (did you mean \"\(near)\"?)"
     }
 }

@@ -41,13 +41,15 @@ extension Pipeline {
     private func measureBackpressure() {
         let limits = shard.limits
         let isHeld = events.isHeld
+        let apns = sender.waitsForAPNs
         shard.metrics.backpressure.look(nowNanos: shard.nowNanos) { cause in
             switch cause {
-            case .inflight: isHeld && !hasSlots
+            // Where slots and windows are full of what waits for APNs, that is the cause, and these follow from it.
+            case .inflight: isHeld && !hasSlots && !apns.isAll
             case .limiter: isHeld && sender.pushesAhead >= limits.pushesAheadMax
             case .redis: isHeld && shard.store.client.pipelineDepth >= limits.redisDepthMax
-            case .window: !events.fullPartitions.isEmpty || !userState.fullPartitions.isEmpty
-            case .breaker: sender.waitsForAPNs
+            case .window: (!events.fullPartitions.isEmpty || !userState.fullPartitions.isEmpty) && !apns.isAll
+            case .breaker, .connection, .credential: apns.causes.contains(cause)
             }
         }
     }

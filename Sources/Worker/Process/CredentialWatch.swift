@@ -12,8 +12,12 @@ final class CredentialWatch {
 
     private struct Watched {
         let app: AppContext
-        let credential: Configuration.Credential
+        var credential: Configuration.Credential
         var seen: [FileMark]
+        /// Why the newest files are not in use; nil: they are.
+        var fault: String?
+        /// 1 while they are not.
+        let gauge: Gauge
     }
 
     /// What tells one content of a file from the next.
@@ -56,7 +60,15 @@ final class CredentialWatch {
         used = reloads("used")
         refused = reloads("refused")
         watched = apps.flatMap { app in
-            app.credentials.map { Watched(app: app.context, credential: $0, seen: Self.marks($0)) }
+            app.credentials.map { credential in
+                let gauge = registry.gauge(
+                    "carillon_credential_replacement_refused",
+                    help:
+                        "1: a changed credential is not in use, since its files or APNs refuse it; the one before is.",
+                    labels: [("app", app.context.id), ("credential", credential.name)], combine: .max)
+                gauge.set(0)
+                return Watched(app: app.context, credential: credential, seen: Self.marks(credential), gauge: gauge)
+            }
         }
         timer = LoopTimer(loop: loop) { [unowned self] in
             look()
@@ -69,13 +81,38 @@ final class CredentialWatch {
     func look() {
         for index in watched.indices {
             let marks = Self.marks(watched[index].credential)
-            guard marks != watched[index].seen else { continue }
-            watched[index].seen = marks
-            take(watched[index])
+            if marks != watched[index].seen {
+                watched[index].seen = marks
+                watched[index].fault = take(watched[index])
+            }
+            let (app, name) = (watched[index].app, watched[index].credential.name)
+            watched[index].gauge.set(refusal(of: app, credential: name) == nil ? 0 : 1)
         }
     }
 
-    private func take(_ watched: Watched) {
+    /// A credential set of the same name may lie in other files from now on, or have another key id.
+    func apply(_ credentials: [Configuration.Credential], of app: AppContext) {
+        for credential in credentials {
+            guard
+                let index = watched.firstIndex(where: {
+                    $0.app === app && $0.credential.name == credential.name && $0.credential.source != credential.source
+                })
+            else { continue }
+            watched[index].credential = credential
+            // Taken at the look that follows.
+            watched[index].seen = []
+        }
+    }
+
+    /// Why the newest files of a credential are not in use; nil: they are.
+    func refusal(of app: AppContext, credential name: String) -> String? {
+        if let fault = watched.first(where: { $0.app === app && $0.credential.name == name })?.fault { return fault }
+        let refused = app.clients.lazy.filter { $0.credential == name }.compactMap(\.apns.refusedReplacement).first
+        return refused.map { "APNs refuses it: \($0.label)" }
+    }
+
+    /// Nil: it is used.
+    private func take(_ watched: Watched) -> String? {
         let (app, credential) = (watched.app, watched.credential)
         let fields: KeyValuePairs<StaticString, LogValue> = [
             "app": .string(app.id), "credential": .string(credential.name),
@@ -86,20 +123,23 @@ final class CredentialWatch {
             log.error(
                 "changed credential files cannot be used; the old credential stays",
                 ["app": .string(app.id), "why": .string(problem.description)])
+            return problem.description
         case .success(let loaded):
             for client in app.clients where client.credential == credential.name {
                 do throws(APNsFault) {
                     try client.apns.replaceCredential(loaded)
                 } catch {
                     refused.add()
-                    return log.error(
+                    log.error(
                         "a changed credential cannot be used; the old one stays",
                         ["app": .string(app.id), "why": .string(error.description)])
+                    return error.description
                 }
             }
             used.add()
             reportExpiry(loaded, app.id, credential.name)
             log.info("credential files changed; the new credential takes over", fields)
+            return nil
         }
     }
 

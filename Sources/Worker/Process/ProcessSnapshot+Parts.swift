@@ -52,6 +52,9 @@ extension ProcessSnapshot {
             let isWanted = clients.contains { $0.isWanted }
             let isDown = isAPNsAway && paused.isEmpty && isWanted
             for why in paused { part.add(.degraded, "APNs refuses the credential: \(why)") }
+            if let why = clients.lazy.compactMap(\.refusedCredential).first {
+                part.add(.degraded, "a changed credential is not in use, the one before stays: \(why)")
+            }
             if paused.isEmpty, clients.contains(where: \.isBreakerOpen) {
                 part.add(isDown ? .down : .degraded, "APNs says that it is unavailable")
             } else if paused.isEmpty, isWanted, !clients.contains(where: \.isUsable) {

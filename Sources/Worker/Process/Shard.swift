@@ -48,6 +48,9 @@ public actor Shard {
         }
     }
 
+    /// Takes over what a reload may change.
+    func apply(_ configuration: Configuration) { runtime?.apply(configuration) }
+
     /// What the shard has and lacks just now.
     public func status() -> ShardStatus? { runtime?.status() }
 

@@ -47,12 +47,21 @@ struct ShardParts {
         return limits
     }
 
-    /// librdkafka's own lines at our levels (syslog's numbers: 3 is an error, 4 a warning).
+    /// librdkafka's own lines at our levels (syslog's numbers: 3 is an error, 4 a warning); of each kind one in ten seconds.
     private var kafkaLog: KafkaLogSink {
         let log = log
+        let lines = Guarded(LogLimiter<String>())
         return { line in
+            if line.level <= 4, line.facility == "FAIL" {
+                // The consumers tell it as an error of theirs, and so it stands in the log once.
+                return log.debug("librdkafka", ["facility": "FAIL", "text": .string(line.text)])
+            }
+            let admitted =
+                line.level > 4 ? 0 : lines.withLock { $0.admit(line.facility, nowNanos: Loop.monotonicNanos()) }
+            guard let suppressed = admitted else { return }
             let fields: KeyValuePairs<StaticString, LogValue> = [
                 "facility": .string(line.facility), "text": .string(line.text),
+                "suppressed": .int(Int(clamping: suppressed)),
             ]
             switch line.level {
             // An old broker only means that the producer's own topics might be created by it.

@@ -64,6 +64,7 @@ final class ShardRuntime: PipelineOwner {
                         app: app.policy.id, environment: client.environment.rawValue, isDefault: client.isDefault,
                         host: client.apns.endpoint.host, isUsable: client.apns.isUsable,
                         isBreakerOpen: client.apns.isBreakerOpen, pausedBecause: client.apns.credentialPause?.label,
+                        refusedCredential: credentialWatch?.refusal(of: app, credential: client.credential),
                         connections: counts.ready,
                         inFlight: client.apns.inFlight, queued: client.apns.queued))
             }
@@ -82,6 +83,16 @@ final class ShardRuntime: PipelineOwner {
                 ShardStatus.App(id: app.id, accepted: app.metrics.accepted, opened: app.metrics.opens.value)
             }, brakes: brakes,
             endToEnd: pipeline.shard.metrics.endToEnd)
+    }
+
+    /// Takes over what a reload may change (`ConfigurationChange`); an app that is not known stays out.
+    func apply(_ configuration: Configuration) {
+        for app in configuration.apps {
+            guard let context = pipeline.apps[app.policy.id] else { continue }
+            context.apply(app, shardCount: self.configuration.shardCount)
+            credentialWatch?.apply(app.credentials, of: context)
+        }
+        credentialWatch?.look()
     }
 
     /// Devices were left that some shard awaits.

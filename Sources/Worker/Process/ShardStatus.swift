@@ -74,6 +74,8 @@ public struct ShardStatus: Sendable {
         public var isBreakerOpen: Bool
         /// Why the credential is paused; nil: it is not.
         public var pausedBecause: String?
+        /// Why a changed credential is not in use, but the one before; nil: the newest is.
+        public var refusedCredential: String?
         public var connections: Int
         public var inFlight: Int
         public var queued: Int
@@ -121,6 +123,7 @@ public struct ShardStatus: Sendable {
             writer.member("usable", client.isUsable)
             writer.member("breaker_open", client.isBreakerOpen)
             writer.member("paused_because", ifPresent: client.pausedBecause)
+            writer.member("refused_credential", ifPresent: client.refusedCredential)
             writer.member("connections", Int64(client.connections))
             writer.member("in_flight", Int64(client.inFlight))
             writer.member("queued", Int64(client.queued))

@@ -10,11 +10,15 @@ public import Telemetry
 public actor WorkerProcess {
     private nonisolated let loop: Loop
     private let configuration: Configuration
-    private let log: Log
+    var drainSeconds: Double
+    /// What it runs with, for what a reload finds changed.
+    var running: EffectiveConfiguration.Values
+    let reloads: ReloadMetrics
+    let log: Log
     private let registry: MetricsRegistry
     /// By app: a ratio of sums, so it is no shard's to tell.
     private let openRates: [String: Gauge]
-    private var shards: [Shard] = []
+    private(set) var shards: [Shard] = []
     private var pages: OperatorPages?
     private var snapshot = ProcessSnapshot()
     private var isDraining = false
@@ -30,9 +34,16 @@ public actor WorkerProcess {
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    public init(configuration: Configuration, log: Log, registry: MetricsRegistry = MetricsRegistry()) throws(LoopFault)
-    {
+    /// - Parameter effective: the configuration's values, where `reload` may come.
+    public init(
+        configuration: Configuration, effective: EffectiveConfiguration? = nil, log: Log,
+        registry: MetricsRegistry = MetricsRegistry()
+    ) throws(LoopFault) {
         self.configuration = configuration
+        running = effective?.values ?? EffectiveConfiguration.Values()
+        drainSeconds = configuration.drainSeconds
+        reloads = ReloadMetrics(registry)
+        if effective != nil { reloads.running(running.hash) }
         self.log = log
         self.registry = registry
         openRates = Dictionary(
@@ -164,7 +175,7 @@ public actor WorkerProcess {
         // From now on, not from the next sample on; and the pages go on telling what is left in hand.
         isDraining = true
         show(ProcessSnapshot(shards: snapshot.shards, isDraining: true))
-        let seconds = configuration.drainSeconds
+        let seconds = drainSeconds
         let isSettled = await ofEach { await $0.settle(seconds: seconds) }
         sampler?.cancel()
         let isLeft = await ofEach { await $0.leave() }

@@ -19,6 +19,42 @@ enum Checks {
         return Finding(.ok, "clock", "system", "\(Date().formatted(.iso8601))")
     }
 
+    /// Where our clock and that of another machine are further apart than both can be right.
+    static func clock(aheadSeconds: Int64, of peer: String, _ place: String) -> [Finding] {
+        guard abs(aheadSeconds) > 5 else { return [] }
+        return [
+            Finding(
+                .warn, "clock", place,
+                "this machine is \(abs(aheadSeconds)) s \(aheadSeconds > 0 ? "ahead of" : "behind") \(peer): synchronise "
+                    + "both; leases, marks and provider tokens go by it")
+        ]
+    }
+
+    // MARK: - Credentials
+
+    /// Each set, and how long it lasts yet. Sets that cannot be read are told by `credentialProblems`.
+    static func credentials(_ configuration: Configuration) -> [Finding] {
+        configuration.apps.flatMap { app in
+            app.credentials.compactMap { set -> Finding? in
+                guard case .success(let credential) = set.load() else { return nil }
+                let place = "app \(app.policy.id), \(set.name)"
+                guard let end = (try? credential.validUntilSeconds()) ?? nil else {
+                    return Finding(.ok, "credential", place, "a provider key, which has no end")
+                }
+                let days = (end - Loop.wallMs() / 1000) / 86_400
+                let text =
+                    "\(days) day\(days == 1 ? "" : "s") left, until \(Date(timeIntervalSince1970: TimeInterval(end)).formatted(.iso8601))"
+                return days < renewDays
+                    ? Finding(
+                        .warn, "credential", place, text + ": renew it; the files are looked at while the worker runs")
+                    : Finding(.ok, "credential", place, text)
+            }
+        }
+    }
+
+    /// A certificate with less is to be renewed.
+    private static let renewDays = 30
+
     // MARK: - What guards secrets
 
     /// Files of keys and passwords that others than the owner can open.
@@ -111,6 +147,8 @@ enum Checks {
                         "\(facts.version ?? "unknown version")\(mode), runs scripts, a read answered in \(micros) µs"))
                 findings.append(role(facts, place))
                 findings.append(eviction(facts, place))
+                findings.append(persistence(facts, place))
+                if let ahead = facts.clockAheadMs { findings += clock(aheadSeconds: ahead / 1000, of: "Redis", place) }
             }
         } catch {
             findings.append(Finding(.fail, "redis", place, "\(error)"))
@@ -134,6 +172,19 @@ enum Checks {
         }
     }
 
+    /// What a server loses at its end, its users lose: see README, Redis.
+    private static func persistence(_ facts: RedisServerFacts, _ place: String) -> Finding {
+        switch facts.keepsLog {
+        case true?: Finding(.ok, "redis", place, "appendonly yes")
+        case false?:
+            Finding(
+                .warn, "redis", place,
+                "appendonly no: its end takes what it was told since its last snapshot, marks (pushed twice) and tokens "
+                    + "(never pushed) among it; set appendonly yes")
+        case nil: Finding(.warn, "redis", place, "does not tell whether it persists: see to it that appendonly is yes")
+        }
+    }
+
     /// An evicted mark pushes twice, an evicted token never again.
     private static func eviction(_ facts: RedisServerFacts, _ place: String) -> Finding {
         switch facts.evictionPolicy {
@@ -144,46 +195,6 @@ enum Checks {
                 "maxmemory-policy \(policy): state may vanish; set maxmemory-policy noeviction")
         case nil:
             Finding(.warn, "redis", place, "does not tell maxmemory-policy: see to it that it is noeviction")
-        }
-    }
-
-    // MARK: - APNs
-
-    /// The app's own environment, and the other one where its endpoint is configured; each credential set connects.
-    static func apns(_ app: Configuration.App) async -> [Finding] {
-        var findings: [Finding] = []
-        for environment in environments(of: app) {
-            for set in app.credentials {
-                guard case .success(let credential) = set.load() else { continue }
-                findings.append(await apns(app, environment, set.name, credential))
-            }
-        }
-        return findings
-    }
-
-    private static func environments(of app: Configuration.App) -> [APNsEnvironment] {
-        let other: APNsEnvironment = app.environment == .production ? .sandbox : .production
-        let isConfigured = app.endpoints[other] != Configuration.Endpoints()[other]
-        return isConfigured && app.endpoints[other] != app.endpoints[app.environment]
-            ? [app.environment, other] : [app.environment]
-    }
-
-    private static func apns(
-        _ app: Configuration.App, _ environment: APNsEnvironment, _ name: String, _ credential: APNsCredential
-    ) async -> Finding {
-        let endpoint = app.endpoints[environment]
-        let place = "\(endpoint.host):\(endpoint.port)"
-        let subject = "apns"
-        let who = "app \(app.policy.id), \(environment.rawValue), credential \(name)"
-        guard let client = try? CommandAPNsClient() else { return Finding(.fail, subject, place, "no event loop") }
-        let outcome = await client.open(endpoint: endpoint, credential: credential, limits: app.limits.client)
-        await client.close()
-        switch outcome {
-        case .ready(let milliseconds):
-            return Finding(.ok, subject, place, "\(who): TLS and HTTP/2 in \(milliseconds) ms")
-        case .failed(let cause):
-            return Finding(
-                .fail, subject, place, "\(who): \(cause); is the way out open (443, else 2197), and is ca_file right?")
         }
     }
 }

@@ -62,7 +62,8 @@ actor CommandAPNsClient {
 
     /// Sends one push and waits for its end; a refused credential ends the wait, and so does a second loss of all
     /// connections: after the first the push goes again by another one, or its answer still comes.
-    func send(_ push: Push) async -> Answer {
+    func send(_ push: Push?) async -> Answer {
+        guard let push else { return .notSent("such a push cannot be made") }
         guard let client else { return .notSent("not connected") }
         if let farewell = client.farewell, client.credentialPause != nil { return .credentialRefused(farewell) }
         let started = Loop.monotonicNanos()
@@ -95,6 +96,9 @@ actor CommandAPNsClient {
             }
         }
     }
+
+    /// Our clock against that of APNs; nil where no answer told its time.
+    var clockAheadSeconds: Int64? { client?.clockAheadSeconds }
 
     nonisolated func close() async {
         await closeClient()

@@ -12,29 +12,41 @@ struct CheckCommand: Command {
         details: """
             Looks at the configuration and the files that it names, then (without --offline) asks Kafka for its topics, Redis
             for its settings, and connects to APNs for every app, credential set and environment in use. It creates, changes
-            and sends nothing.
+            and sends nothing; with --probe, one push each to a token that no device has: APNs' answer tells whether it takes
+            the credential (400 BadDeviceToken), and whether key, environment or topic is wrong where it does not.
+
+            --print looks at nothing: it prints what is in effect, from the file, the environment and the defaults.
 
             exit codes: 0 all well (warnings too), 1 something is away or missing (with --strict: or a warning), 64 bad usage,
             78 bad configuration
             """,
         options: [
             CommandSpec.config, .flag("offline", "configuration, credential files and clock only"),
-            .flag("strict", "warnings count as problems"), CommandSpec.json,
+            .flag("probe", "also ask APNs whether it takes each credential, environment and topic"),
+            .flag("strict", "warnings count as problems"),
+            .flag("print", "the configuration in effect as YAML, without secrets, in place of all checks"),
+            CommandSpec.json,
         ])
 
     private let path: String
     private let isOffline: Bool
+    private let probes: Bool
     private let isStrict: Bool
+    private let isPrinting: Bool
     private let isJSON: Bool
 
-    init(_ arguments: Arguments) {
+    init(_ arguments: Arguments) throws(Arguments.UsageError) {
         path = arguments.string("config") ?? ""
         isOffline = arguments.has("offline")
+        probes = arguments.has("probe")
         isStrict = arguments.has("strict")
+        isPrinting = arguments.has("print")
         isJSON = arguments.has("json")
+        if isOffline, probes { throw Arguments.UsageError(message: "--probe says nothing beside --offline") }
     }
 
     func run() async -> ExitCode {
+        if isPrinting { return printEffective() }
         var findings: [Finding] = []
         var isBadConfiguration = false
         var loaded: Configuration?
@@ -49,10 +61,7 @@ struct CheckCommand: Command {
             let problems = configuration.credentialProblems()
             isBadConfiguration = !problems.isEmpty
             findings += problems.map { Finding(problem: $0, subject: "credentials") }
-            if problems.isEmpty {
-                let count = configuration.apps.reduce(0) { $0 + $1.credentials.count }
-                findings.append(Finding(.ok, "credentials", "\(count) set\(count == 1 ? "" : "s")", "readable"))
-            }
+            findings += Checks.credentials(configuration)
             findings +=
                 Checks.secretFiles(configuration) + Checks.weakLinks(configuration) + Checks.pages(configuration)
         }
@@ -61,6 +70,17 @@ struct CheckCommand: Command {
         Terminal.out(asJSON: isJSON, json: findings.map(\.json).joined(), text: Finding.table(findings))
         if isBadConfiguration { return .configuration }
         return findings.contains { $0.grade == .fail || isStrict && $0.grade == .warn } ? .failed : .done
+    }
+
+    private func printEffective() -> ExitCode {
+        switch Configuration.effective(path: path) {
+        case .success(let effective):
+            Terminal.out(asJSON: isJSON, json: effective.json + "\n", text: TerminalText(lines: effective.text))
+            return .done
+        case .failure(let fault):
+            for problem in fault.problems { Terminal.err("\(problem)\n") }
+            return .configuration
+        }
     }
 
     private func online(_ configuration: Configuration) async -> [Finding] {
@@ -76,7 +96,7 @@ struct CheckCommand: Command {
         findings += await Checks.redis(configuration)
         for app in configuration.apps {
             showProgress("APNs for \(app.policy.id)")
-            findings += await Checks.apns(app)
+            findings += await APNsCheck(app: app, probes: probes).findings()
         }
         return findings
     }

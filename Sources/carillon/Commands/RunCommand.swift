@@ -1,5 +1,6 @@
 import Console
 import EventLoop
+import Glibc
 import Telemetry
 import Worker
 
@@ -10,6 +11,10 @@ struct RunCommand: Command {
         details: """
             Reads the topics, decides, pushes. SIGTERM or SIGINT: reads no more, finishes what is in hand within drain_s,
             commits, exits 0; a second signal ends it at once. Log lines are JSON on standard error.
+
+            SIGHUP: reads the configuration again and takes over what can change while it runs: log.level, drain_s, and of
+            each app its rules, texts, credentials and limits.rate, share, removals and suspects. The log names what changed
+            and what waits for the next start; a configuration that cannot be used changes nothing.
 
             exit codes: 0 drained, 70 the Kafka client died for good, 75 not drained in time or the port is taken: try again, 78 bad configuration
             """,
@@ -22,6 +27,8 @@ struct RunCommand: Command {
     }
 
     func run() async -> ExitCode {
+        // A reload that is asked for before there is anything to reload ends nobody.
+        signal(SIGHUP, SIG_IGN)
         // Before any secret is read; the environment first, since only root can read it afterwards.
         let environment = Configuration.processEnvironment()
         ProcessLimits.forbidDumps()
@@ -34,7 +41,7 @@ struct RunCommand: Command {
         log.info(
             "limits", ["descriptors": .int(descriptors), "dumps_forbidden": .bool(ProcessLimits.dumpsAreForbidden)])
         do {
-            return try await serve(configuration, log: log, manager: ServiceManager(environment: environment))
+            return try await serve(configuration, environment, log: log)
         } catch let fault as StartFault {
             log.error("cannot start", ["why": .string(fault.description)])
             return fault.kind == .passing ? .tryAgain : .configuration
@@ -44,12 +51,22 @@ struct RunCommand: Command {
         }
     }
 
-    private func serve(_ configuration: Configuration, log: Log, manager: ServiceManager) async throws -> ExitCode {
+    private func serve(
+        _ configuration: Configuration, _ environment: [String: String], log: Log
+    ) async throws -> ExitCode {
+        let manager = ServiceManager(environment: environment)
         let signals = try EndSignals()
-        let process = try WorkerProcess(configuration: configuration, log: log)
+        let process = try WorkerProcess(
+            configuration: configuration,
+            effective: try? Configuration.effective(path: path, environment: environment).get(),
+            log: log)
         let ending = Ending()
         signals.onFirst { ending.resolve(.done) }
         try await process.start(onFatal: { ending.resolve(.fatalKafka) })
+        let reloads = Task { [path] in
+            for await _ in Self.hangUps(signals) { await process.reload(path: path, environment: environment) }
+        }
+        defer { reloads.cancel() }
         manager.ready()
         let watchdog = Task { await Self.notifyAlive(of: process, to: manager) }
         let reason = await ending.value()
@@ -57,6 +74,11 @@ struct RunCommand: Command {
         watchdog.cancel()
         let isDrained = await process.stop()
         return reason == .done && !isDrained ? .tryAgain : reason
+    }
+
+    /// One after another; of those that come during a reload one is kept.
+    private static func hangUps(_ signals: EndSignals) -> AsyncStream<Void> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { stream in signals.onHangUp { stream.yield() } }
     }
 
     /// Signs of life, as long as every shard's loop turns; without them systemd ends the process and starts it anew.

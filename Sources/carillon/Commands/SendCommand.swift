@@ -90,7 +90,7 @@ struct SendCommand: Command {
             return .usage
         }
         let push = Push(
-            tag: 1, token: token, headers: headers, id: Self.newID(), payload: payload,
+            tag: 1, token: token, headers: headers, id: PushID.random(), payload: payload,
             expiresAtMs: Loop.wallMs() + 30_000)
         let endpoint = app.endpoints[environment ?? app.environment]
         return await send(push, to: endpoint, credential, app.limits.client)
@@ -130,13 +130,6 @@ struct SendCommand: Command {
             }
         }
         return JSONTree.object([JSONTree.Member("aps", .object(aps))] + custom.filter { $0.key != "aps" }).bytes
-    }
-
-    /// A UUID of its own for each call (RFC 9562, version 4).
-    private static func newID() -> PushID {
-        PushID(
-            high: .random(in: 0 ... .max) & 0xffff_ffff_ffff_0fff | 0x4000,
-            low: .random(in: 0 ... .max) & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000)
     }
 }
 

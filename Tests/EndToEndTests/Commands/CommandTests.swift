@@ -20,7 +20,18 @@ struct CommandTests {
     }
 
     @Test(arguments: [
-        ["broker", "--topic", "bad"], ["simulate", "--listen", "x"], ["simulate", "--listen", "127.0.0.1:0"],
+        (["chekc"], #"unknown command "chekc" (did you mean "check"?)"#),
+        (["check", "--ofline"], "unknown option --ofline (did you mean --offline?)"),
+        (["tokens", "restor"], "(did you mean restore?)"),
+    ])
+    func aWordThatIsNearAnotherIsToldWithIt(_ words: [String], _ told: String) throws {
+        let run = try CommandRun(words: words)
+        #expect(run.code == 64 && run.errors.contains(told), "\(run.errors)")
+    }
+
+    @Test(arguments: [
+        ["broker", "--topic", "bad"], ["check", "--config", "c", "--offline", "--probe"],
+        ["simulate", "--listen", "x"], ["simulate", "--listen", "127.0.0.1:0"],
         ["record", "--config", "c", "--topic", "t", "--out", "o", "--from", "noon"],
         ["replay", "--config", "c", "--in", "f", "--rate", "0"],
         ["send", "--config", "c", "--app", "im", "--token", "xyz", "--alert", "a"],

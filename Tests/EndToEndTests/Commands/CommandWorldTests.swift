@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import JSON
 import LocalServers
@@ -22,7 +23,15 @@ struct CommandWorldTests {
         let world = try await LocalCluster()
         let path = try world.writeConfiguration()
         let well = try CommandRun("check", "--config", path)
-        #expect(well.code == 0 && well.output.contains("all well"), "\(well.output)")
+        // The tests' server keeps nothing on disk.
+        #expect(well.code == 0 && well.output.contains("0 problems, 1 warning"), "\(well.output)")
+        #expect(well.output.contains("appendonly no") && well.output.contains("a provider key, which has no end"))
+        #expect(await world.simulator.entries.isEmpty, "nothing is sent")
+        _ = try world.redis.command("CONFIG SET appendonly yes")
+        let persisting = try CommandRun("check", "--config", path, "--probe")
+        #expect(persisting.code == 0 && persisting.output.contains("all well"), "\(persisting.output)")
+        #expect(persisting.output.contains("400 BadDeviceToken: the credential is taken"))
+        #expect(await world.simulator.entries.map(\.status) == [400])
         let other = world.configurationText.replacingOccurrences(
             of: "group: carillon", with: "group: carillon\n  topics: {events: not.there}")
         let missing = try CommandRun(
@@ -31,6 +40,55 @@ struct CommandWorldTests {
         let fails = missing.lines.filter { $0.contains(#""grade":"fail""#) }
         #expect(fails.count == 1 && fails.first?.contains("not.there") == true, "\(missing.output)")
         await world.close()
+    }
+
+    @Test func aProbeTellsKeyTopicAndEnvironmentApart() async throws {
+        var settings = LocalCluster.Settings()
+        var environment = ScenarioRule.Match()
+        environment.topic = Array("com.example.other".utf8)
+        settings.scenario = Scenario(rules: [
+            ScenarioRule(environment, .answer(ScenarioAnswer(403, "BadEnvironmentKeyInToken")))
+        ])
+        settings.moreTopics = ["com.example.other"]
+        let world = try await LocalCluster(settings)
+        let text = world.configurationText
+        let list = "[\(settings.topic), com.example.other]"
+        func probe(_ name: String, _ text: String) throws -> CommandRun {
+            try CommandRun(
+                "check", "--json", "--probe", "--config", try world.folder.write(Array(text.utf8), to: name))
+        }
+        for (name, topic, words) in [
+            ("topic.yaml", "com.example.unknown", "400 TopicDisallowed: the credential may not push to this topic"),
+            ("env.yaml", "com.example.other", "the credential is for the other environment: set environment: sandbox"),
+        ] {
+            let run = try probe(name, text.replacingOccurrences(of: list, with: topic))
+            let fails = run.lines.filter { $0.contains(#""grade":"fail""#) }
+            #expect(run.code == 1 && fails.count == 1 && fails[0].contains(words), "\(run.output)")
+        }
+        let key = try PrivateKey.generate().pem()
+        try world.folder.write(key, to: "strange.p8")
+        let strange = try probe(
+            "key.yaml",
+            text.replacingOccurrences(of: list, with: settings.topic)
+                .replacingOccurrences(of: world.credentials.keyFile, with: world.folder.file("strange.p8")))
+        #expect(strange.code == 1 && strange.output.contains("403 InvalidProviderToken: the credential is refused"))
+        await world.close()
+    }
+
+    @Test func whatIsInEffectIsPrintedWithoutAServer() throws {
+        let folder = try TemporaryFolder()
+        let path = try folder.write(
+            Array(
+                """
+                kafka: {brokers: "127.0.0.1:1"}
+                redis: {url: "redis://127.0.0.1:1"}
+                apps: [{id: im, topic: t, credentials: {key_file: no, key_id: ABC123DEFG, team_id: DEF123GHIJ}}]
+
+                """.utf8), to: "c.yaml")
+        let run = try CommandRun("check", "--print", "--config", path)
+        #expect(run.code == 0 && run.output.contains("drain_s: 25  # default"), "\(run.output + run.errors)")
+        let json = try CommandRun("check", "--print", "--json", "--config", path)
+        #expect(try JSONTree(parsing: Array(json.output.utf8))["drain_s"]?.int == 25)
     }
 
     @Test func checkNamesARedisThatCannotBeWorkedWith() async throws {

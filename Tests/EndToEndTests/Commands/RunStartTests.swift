@@ -81,6 +81,55 @@ import Testing
         #expect(try await offPool { process.stop(graceMs: 20_000) })
     }
 
+    @Test func aHangUpReloadsWhatCanChangeAndNeverEndsIt() async throws {
+        let folder = try TemporaryFolder()
+        let path = try Self.configuration(folder, port: 0)
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        let process = try await offPool {
+            try ServerProcess(CommandRun.binary.path, ["run", "--config", path], readyLine: "\"started\"")
+        }
+        var output = process.takeOutput()
+        let url = try #require(output.firstMatch(of: /"http":"http:..127.0.0.1:(\d+)/))
+        let port = try #require(UInt16(url.1))
+        func told(_ words: String) async throws {
+            try await until("it is told: \(words)") {
+                output = process.takeOutput()
+                return output.contains(words)
+            }
+        }
+        func metric(_ name: String, _ label: String = "") async throws -> Double {
+            let page = try await offPool { try HTTPClient.get(port: port, "/metrics") }
+            return MetricsText(page.text).sum(name, label)
+        }
+        #expect(try await metric("carillon_config_info") == 1)
+        try folder.write(Array("kafka: {}\n".utf8), to: "c.yaml")
+        process.send(SIGHUP)
+        try await told("reload refused")
+        #expect(output.contains("c.yaml:1: kafka.brokers is missing"))
+        let changed = text.replacing("shards: 2", with: "shards: 3").replacing("drain_s: 5", with: "drain_s: 6")
+        try folder.write(Array((changed + "\nlog: {level: warning}\n").utf8), to: "c.yaml")
+        process.send(SIGHUP)
+        try await told(#""changed":"drain_s, log.level""#)
+        try await told(#""keys":"shards""#)
+        #expect(try await metric("carillon_config_reloads_total", #"result="refused""#) == 1)
+        #expect(try await metric("carillon_config_reloads_total", #"result="applied""#) == 1)
+        #expect(try await metric("carillon_config_pending_keys") == 1)
+        #expect(try await metric("carillon_config_info") == 1, "one hash is in effect")
+        // What is below the new level is not told any more.
+        process.send(SIGHUP)
+        try await until("it is reloaded again") {
+            try await metric("carillon_config_reloads_total", #"result="applied""#) == 2
+        }
+        try folder.write(Array("kafka: {}\n".utf8), to: "c.yaml")
+        process.send(SIGHUP)
+        try await until("the last one is told") {
+            output = process.takeOutput()
+            return output.split(separator: "reload refused").count == 3
+        }
+        #expect(output.split(separator: "configuration reloaded").count <= 2, "the first of two")
+        #expect(try await offPool { process.stop(graceMs: 20_000) })
+    }
+
     @Test func aWeakLinkWithoutItsWaiverIsRefusedByRunAndCheck() async throws {
         let folder = try TemporaryFolder()
         let plain = try Self.configuration(folder, port: 0)

@@ -113,6 +113,12 @@ extension Rows {
                 try await until("every partition's window is full") {
                     await worker.status().shards.allSatisfy { $0.pausedPartitions == 4 }
                 }
+                try await until("the open breaker is told as the cause") {
+                    try await stage.metric("carillon_backpressure_seconds_total", #"cause="breaker""#) >= 3
+                }
+                #expect(
+                    try await stage.metric("carillon_backpressure_seconds_total", #"cause="window""#) <= 1,
+                    "full windows follow from it")
                 let consumed = try await stage.metric("carillon_events_consumed_total") - crowd.count
                 #expect(consumed < crowd.count / 2)
                 async let isDrained = stage.stop(worker)

@@ -42,14 +42,26 @@ import YAML
             watch.look()
             #expect(client.identity === first && told == 0)
             try folder.write(Array("-----BEGIN PRIVATE KEY-----\nhalf".utf8), to: "key.p8")
+            func gauge() -> Bool {
+                String(decoding: registry.exposition(), as: UTF8.self).contains(
+                    #"carillon_credential_replacement_refused{app="im",credential="default"} 1"#)
+            }
+            #expect(!gauge() && watch.refusal(of: app, credential: "default") == nil)
             watch.look()
             #expect(client.identity === first && told == 0)
+            #expect(gauge() && watch.refusal(of: app, credential: "default")?.contains("key.p8") == true)
             try folder.write(renewed, to: "key.p8")
             watch.look()
             #expect(client.identity !== first && told == 1)
             let second = client.identity
             watch.look()
             #expect(client.identity === second && told == 1)
+            #expect(!gauge() && watch.refusal(of: app, credential: "default") == nil)
+            client.refusedReplacement = APNsReason(bytes: "InvalidProviderToken".utf8)
+            watch.look()
+            #expect(gauge())
+            #expect(
+                watch.refusal(of: app, credential: "default") == "APNs refuses it: InvalidProviderToken")
             client.close()
         }
         await loop.end()

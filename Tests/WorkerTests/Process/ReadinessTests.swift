@@ -66,6 +66,16 @@ import Testing
         #expect(part(.none, partitions: 0) == "kafka: down: no partition is assigned; no broker answers")
     }
 
+    @Test func aChangedCredentialThatIsNotInUseIsANote() {
+        let snapshot = ProcessSnapshot(
+            shards: [Self.shard([Self.client("im") { $0.refusedCredential = "k.p8: no PEM" }])])
+        #expect(snapshot.isReady)
+        #expect(
+            snapshot.notes == [
+                "app im production: degraded: a changed credential is not in use, the one before stays: k.p8: no PEM"
+            ])
+    }
+
     @Test func oneAppsTroubleIsDegradedAndTheProcessStaysReady() {
         let ways: [((inout ShardStatus.Client) -> Void, String)] = [
             (Self.refused, "APNs refuses the credential: InvalidProviderToken"),

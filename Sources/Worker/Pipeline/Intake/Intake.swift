@@ -21,6 +21,8 @@ final class Intake {
     /// By topic, the last that was known.
     private var lags: [Int: GroupLag] = [:]
     private let brokers: BrokerMetrics
+    /// By librdkafka's code.
+    private var errorLines = LogLimiter<Int32>()
     private var brokerStates = BrokerStates()
     /// Partitions whose window is full.
     private(set) var fullPartitions: Set<TopicPartition> = []
@@ -420,8 +422,13 @@ extension Intake: KafkaConsumerDelegate {
             owner?.intakeDidCommit(self)
         case .failed(let error, _):
             shard.metrics.kafka.failed(error)
+            guard let suppressed = errorLines.admit(error.code, nowNanos: shard.nowNanos) else { break }
             shard.log.warning(
-                "Kafka reported an error", ["error": .string(error.name), "text": .string(error.text)])
+                "Kafka reported an error",
+                [
+                    "error": .string(error.name), "text": .string(error.text),
+                    "suppressed": .int(Int(clamping: suppressed)),
+                ])
         case .unanswered(let error):
             shard.metrics.kafka.failed(error)
         case .endReached:

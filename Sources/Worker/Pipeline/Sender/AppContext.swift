@@ -9,19 +9,19 @@ import Telemetry
 /// A client serves one (environment, credential): another team or key never shares a connection (Apple).
 final class AppContext {
     let id: String
-    let policy: AppPolicy
-    let templates: Templates
+    private(set) var policy: AppPolicy
+    private(set) var templates: Templates
     let metrics: AppMetrics
     /// A burst's window; 0: every alert goes at once.
-    let coalesceNanos: UInt64
+    private(set) var coalesceNanos: UInt64
     /// `dnd_digest`.
-    let sendsDigest: Bool
+    private(set) var sendsDigest: Bool
     private(set) var clients: [Client] = []
     var inHand: AppInHand
     var rate: RateBucket
     var brake: RemovalBrake
     /// Whose pushes travel on a connection of their own.
-    let suspects: SuspectRule
+    private(set) var suspects: SuspectRule
     private var pushTopics: [(bundleID: String, value: PushTopic)] = []
     /// Devices whose push the rate holds back, oldest first.
     var paced: [DeviceRef] = []
@@ -94,6 +94,20 @@ final class AppContext {
         self.coalesceNanos = coalesceNanos
         self.sendsDigest = sendsDigest
         self.clients = clients
+    }
+
+    /// Takes over what a reload may change (`ConfigurationChange`); what is in hand goes on by it from its next step.
+    ///
+    /// - Parameter shardCount: `limits.rate` is that of all shards.
+    func apply(_ app: Configuration.App, shardCount: Int) {
+        policy = app.policy
+        templates = app.templates
+        coalesceNanos = app.coalesceNanos
+        sendsDigest = app.sendsDigest
+        suspects = app.limits.suspects
+        inHand.share = app.limits.share
+        brake.change(app.limits.removals)
+        rate.change(perSecond: Double(app.limits.rate) / Double(shardCount))
     }
 
     func connect(delegate: any APNsClientDelegate) {

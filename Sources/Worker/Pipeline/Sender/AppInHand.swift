@@ -16,7 +16,7 @@ struct AppInHand {
     var lastBlockedNanos: UInt64?
 
     /// Of each bound of a shard, 0-1.
-    let share: Double
+    var share: Double
 
     init(share: Double) { self.share = share }
 

@@ -3,8 +3,8 @@
 /// Pure: the time comes from outside, in monotonic nanoseconds.
 struct RateBucket {
     /// Nanoseconds between two pushes; 0: no limit.
-    private let intervalNanos: UInt64
-    private let burstNanos: UInt64
+    private var intervalNanos: UInt64
+    private var burstNanos: UInt64
     /// When the bucket would be full: each push moves it on by one interval.
     private var fullAtNanos: UInt64 = 0
 
@@ -12,6 +12,12 @@ struct RateBucket {
     init(perSecond: Double) {
         intervalNanos = perSecond > 0 ? UInt64(max(1, 1_000_000_000 / perSecond)) : 0
         burstNanos = max(intervalNanos, 100_000_000)
+    }
+
+    /// Another rate from now on; what was taken stays taken.
+    mutating func change(perSecond: Double) {
+        let changed = RateBucket(perSecond: perSecond)
+        (intervalNanos, burstNanos) = (changed.intervalNanos, changed.burstNanos)
     }
 
     /// Nothing ever has to wait.

@@ -60,9 +60,11 @@ final class Sender {
         return count
     }
 
-    /// Pushes wait for an APNs that is away or refuses the credential.
-    var waitsForAPNs: Bool {
-        apps.contains { $0.clients.contains { $0.apns.isHeldUp && $0.apns.waiting > 0 } }
+    /// Why pushes wait for APNs, and whether all that wait do so for it.
+    var waitsForAPNs: (causes: Set<Backpressure.Cause>, isAll: Bool) {
+        let clients = apps.flatMap(\.clients).map(\.apns)
+        let causes = Set(clients.compactMap(Backpressure.Cause.init(of:)))
+        return (causes, !causes.isEmpty && !clients.contains { !$0.isHeldUp && $0.waiting > 0 })
     }
 
     /// Pushes that wait for another one of their device.

@@ -1,3 +1,4 @@
+import APNs
 import Telemetry
 
 /// For how long each bound held work back: `carillon_backpressure_seconds_total{cause}`.
@@ -14,8 +15,18 @@ struct Backpressure {
         case redis
         /// A partition's unsettled records or bytes are at their bound; it is paused.
         case window
-        /// Pushes wait for an APNs that is away or refuses the credential.
+        /// Pushes wait while APNs says that it is unavailable.
         case breaker
+        /// Pushes wait for a connection to APNs.
+        case connection
+        /// Pushes wait while APNs refuses their credential.
+        case credential
+
+        /// Why pushes of a client wait; nil: they do not wait for APNs as such.
+        init?(of apns: APNsClient) {
+            guard apns.isHeldUp, apns.queued > 0 else { return nil }
+            self = apns.credentialPause != nil ? .credential : apns.isBreakerOpen ? .breaker : .connection
+        }
     }
 
     private let counters: [Counter]

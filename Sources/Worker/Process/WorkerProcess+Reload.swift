@@ -1,0 +1,87 @@
+import Telemetry
+
+extension WorkerProcess {
+    /// Reads the configuration again and takes over what can change while the worker runs (`ConfigurationChange`); the
+    /// log names what did, by key, and what takes effect at the next start. What cannot be used changes nothing.
+    ///
+    /// Files of credentials are looked at too, changed or not.
+    public func reload(path: String, environment: [String: String]) async {
+        let read = Configuration.load(path: path, environment: environment)
+        let effective = Configuration.effective(path: path, environment: environment)
+        switch (read, effective) {
+        case (.success(let configuration), .success(let effective)): await apply(configuration, effective)
+        case (.failure(let fault), _), (_, .failure(let fault)): refuse(fault)
+        }
+    }
+
+    private func refuse(_ fault: ConfigurationProblems) {
+        reloads.refused.add()
+        for problem in fault.problems.prefix(20) {
+            log.error("the configuration cannot be used", ["problem": .string("\(problem)")])
+        }
+        log.error(
+            "reload refused: everything goes on with the configuration before",
+            ["problems": .int(fault.problems.count)])
+    }
+
+    private func apply(_ configuration: Configuration, _ fresh: EffectiveConfiguration) async {
+        let change = ConfigurationChange(from: running, to: fresh.values)
+        // What a reload comes to is told at the level before too.
+        log.level = min(log.level, configuration.logLevel)
+        drainSeconds = configuration.drainSeconds
+        for shard in shards { await shard.apply(configuration) }
+        for key in change.applied { running[key] = fresh.values[key] }
+        reloads.applied.add()
+        reloads.pendingKeys.set(change.pending.count)
+        reloads.running(running.hash)
+        log.info("configuration reloaded", ["changed": .string(Self.list(change.applied))])
+        if !change.pending.isEmpty {
+            log.warning(
+                "these keys take effect at the next start only", ["keys": .string(Self.list(change.pending))])
+        }
+        log.level = configuration.logLevel
+    }
+
+    private static func list(_ keys: [EffectiveConfiguration.Key]) -> String {
+        keys.map(\.description).joined(separator: ", ")
+    }
+}
+
+/// What reloads came to.
+final class ReloadMetrics {
+    let applied: Counter
+    let refused: Counter
+    /// Keys that take effect at the next start.
+    let pendingKeys: Gauge
+    private let registry: MetricsRegistry
+    private var infos: [String: Gauge] = [:]
+    private static let infosMax = 32
+
+    init(_ registry: MetricsRegistry) {
+        self.registry = registry
+        func reloads(_ result: String) -> Counter {
+            registry.counter(
+                "carillon_config_reloads_total", help: "Reloads of the configuration (SIGHUP) by what became of them.",
+                labels: [("result", result)])
+        }
+        applied = reloads("applied")
+        refused = reloads("refused")
+        pendingKeys = registry.gauge(
+            "carillon_config_pending_keys",
+            help: "Keys that differ from what runs since the last reload: they take effect at the next start.")
+    }
+
+    /// - Parameter hash: of the values that are in effect. There are few; those beyond a bound have no series.
+    func running(_ hash: String) {
+        for gauge in infos.values { gauge.set(0) }
+        guard infos[hash] != nil || infos.count < Self.infosMax else { return }
+        let gauge =
+            infos[hash]
+            ?? registry.gauge(
+                "carillon_config_info",
+                help: "1: the worker runs with the configuration of this hash (see check --print).",
+                labels: [("hash", hash)])
+        infos[hash] = gauge
+        gauge.set(1)
+    }
+}
