@@ -4,7 +4,8 @@ import Testing
 struct NearestWordTests {
     @Test(
         arguments: [
-            ("chekc", "check"), ("replya", "replay"), ("demoo", "demo"), ("run", "run"), ("hceck", "check"), ("xyzzy", nil), ("", nil),
+            ("chekc", "check"), ("replya", "replay"), ("demoo", "demo"), ("run", "run"), ("hceck", "check"),
+            ("xyzzy", nil), ("", nil),
             ("simulatte", "simulate"), ("s", nil),
         ] as [(String, String?)])
     func aWordIsMeantWhereItIsNearEnough(word: String, expected: String?) {

@@ -56,6 +56,16 @@ public enum APNsCredential: Sendable {
         }
     }
 
+    /// The bundle id that the certificate was made for, as its subject names it; nil for a provider key, and where it names
+    /// none.
+    public func bundleID() throws(APNsFault) -> String? {
+        do {
+            return try identity?.userID()
+        } catch {
+            throw APNsFault(.badCredential, error.description)
+        }
+    }
+
     private func checked(_ file: String) throws(APNsFault) -> APNsCredential {
         do {
             _ = try validUntilSeconds()

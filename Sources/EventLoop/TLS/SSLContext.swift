@@ -102,6 +102,16 @@ final class SSLContext: @unchecked Sendable {
         return Int64(timegm(&time))
     }
 
+    /// The user id (UID) in the own certificate's subject, at most 255 bytes; nil where there is none.
+    var identityUserID: String? {
+        guard let leaf = SSL_CTX_get0_certificate(raw), let name = X509_get_subject_name(leaf) else { return nil }
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+            let count = X509_NAME_get_text_by_NID(name, NID_userId, buffer.baseAddress, Int32(buffer.count))
+            guard count > 0 else { return nil }
+            return String(decoding: buffer.prefix(Int(count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }
+    }
+
     // MARK: Reading
 
     /// Parsed certificates, freed together.

@@ -8,6 +8,13 @@ public enum TLSIdentity: Sendable {
     /// A PKCS#12 archive, as Apple's keychain exports it, and its password.
     case pkcs12([UInt8], password: Secret)
 
+    /// The user id in the certificate's subject, as in an APNs certificate the bundle id; nil where there is none.
+    public func userID() throws(TLSFault) -> String? {
+        let context = try SSLContext(method: TLS_client_method(), alpn: [])
+        try context.use(self)
+        return context.identityUserID
+    }
+
     /// Opens it as a context would and says until when its certificate is valid, in Unix seconds.
     ///
     /// Throws what is wrong with certificate, key or password, so that it can be told at start, beside the file's name.

@@ -32,24 +32,40 @@ enum Checks {
 
     // MARK: - Credentials
 
-    /// Each set, and how long it lasts yet. Sets that cannot be read are told by `credentialProblems`.
+    /// Each set, how long it lasts yet, and whom it is for. Sets that cannot be read are told by `credentialProblems`.
     static func credentials(_ configuration: Configuration) -> [Finding] {
         configuration.apps.flatMap { app in
-            app.credentials.compactMap { set -> Finding? in
-                guard case .success(let credential) = set.load() else { return nil }
+            app.credentials.flatMap { set -> [Finding] in
+                guard case .success(let credential) = set.load() else { return [] }
                 let place = "app \(app.policy.id), \(set.name)"
-                guard let end = (try? credential.validUntilSeconds()) ?? nil else {
-                    return Finding(.ok, "credential", place, "a provider key, which has no end")
-                }
-                let days = (end - Loop.wallMs() / 1000) / 86_400
-                let text =
-                    "\(days) day\(days == 1 ? "" : "s") left, until \(Date(timeIntervalSince1970: TimeInterval(end)).formatted(.iso8601))"
-                return days < renewDays
-                    ? Finding(
-                        .warn, "credential", place, text + ": renew it; the files are looked at while the worker runs")
-                    : Finding(.ok, "credential", place, text)
+                return [lasting(credential, place), owner(credential, app.policy, place)].compactMap { $0 }
             }
         }
+    }
+
+    private static func lasting(_ credential: APNsCredential, _ place: String) -> Finding {
+        guard let end = (try? credential.validUntilSeconds()) ?? nil else {
+            return Finding(.ok, "credential", place, "a provider key, which has no end")
+        }
+        let days = (end - Loop.wallMs() / 1000) / 86_400
+        let until = Date(timeIntervalSince1970: TimeInterval(end)).formatted(.iso8601)
+        let text = "\(days) day\(days == 1 ? "" : "s") left, until \(until)"
+        return days < renewDays
+            ? Finding(.warn, "credential", place, text + ": renew it; a running worker takes the new files over")
+            : Finding(.ok, "credential", place, text)
+    }
+
+    /// An APNs certificate's subject names the bundle id, for some types with a suffix.
+    private static func owner(_ credential: APNsCredential, _ policy: AppPolicy, _ place: String) -> Finding? {
+        guard let bundle = (try? credential.bundleID()) ?? nil else { return nil }
+        let topics = policy.allowedTopics ?? [policy.topic]
+        let isOurs = topics.contains { bundle == $0 || bundle.hasPrefix($0 + ".") }
+        let names = topics.joined(separator: ", ")
+        return isOurs
+            ? nil
+            : Finding(
+                .warn, "credential", place,
+                "the certificate is for \(bundle), and the app's topic is \(names): APNs would refuse its pushes")
     }
 
     /// A certificate with less is to be renewed.

@@ -75,6 +75,40 @@ struct CommandWorldTests {
         await world.close()
     }
 
+    @Test func aCertificateIsToldWithItsDaysAndWhomItIsFor() throws {
+        let folder = try TemporaryFolder()
+        func check(bundle: String, days: Int) throws -> CommandRun {
+            let (certificate, key) = (folder.file("push.pem"), folder.file("push-key.pem"))
+            let made = try FinishedProcess.run(
+                "openssl",
+                [
+                    "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+                    "/UID=\(bundle)/CN=Apple Push Services", "-days", String(days), "-keyout", key, "-out", certificate,
+                ])
+            #expect(made.exitCode == 0)
+            let text = """
+                kafka: {brokers: "127.0.0.1:1"}
+                redis: {url: "redis://127.0.0.1:1"}
+                apps:
+                  - id: im
+                    topic: com.example.im
+                    credentials: {certificate_file: \(certificate), key_file: \(key)}
+
+                """
+            return try CommandRun(
+                "check", "--offline", "--json", "--config", try folder.write(Array(text.utf8), to: "c.yaml"))
+        }
+        func warnings(_ run: CommandRun) -> [String] { run.lines.filter { $0.contains(#""grade":"warn""#) } }
+        let well = try check(bundle: "com.example.im", days: 300)
+        #expect(
+            well.code == 0 && warnings(well).isEmpty && well.output.contains(/(299|300) days left/), "\(well.output)")
+        #expect(warnings(try check(bundle: "com.example.im.voip", days: 300)).isEmpty)
+        let strange = warnings(try check(bundle: "com.example.other", days: 5))
+        #expect(strange.count == 2, "\(strange)")
+        #expect(
+            strange.contains { $0.contains(/[45] days left/) } && strange.contains { $0.contains("com.example.other") })
+    }
+
     @Test func whatIsInEffectIsPrintedWithoutAServer() throws {
         let folder = try TemporaryFolder()
         let path = try folder.write(

@@ -57,6 +57,15 @@ import YAML
             watch.look()
             #expect(client.identity === second && told == 1)
             #expect(!gauge() && watch.refusal(of: app, credential: "default") == nil)
+            // A reload names another file, and again the same.
+            let third = try folder.write(try PrivateKey.generate().pem(), to: "third.p8")
+            var moved = credential
+            moved.source = .token(keyFile: third, keyID: "XYZ123DEFG", teamID: "DEF123GHIJ")
+            for _ in 0..<2 {
+                watch.apply([moved], of: app)
+                watch.look()
+            }
+            #expect(client.identity !== second && told == 2)
             client.refusedReplacement = APNsReason(bytes: "InvalidProviderToken".utf8)
             watch.look()
             #expect(gauge())

@@ -12,7 +12,7 @@ final class Digests {
     let events = Tray<EventJob>()
     private let shard: ShardContext
     private let apps: [String: AppContext]
-    private let isUsed: Bool
+    private var isUsed: Bool { apps.values.contains(where: \.sendsDigest) }
     private var jobs: SlotTable<DigestJob>
     private var nextBucket = 0
     /// The ends of the leases that were asked for last, by the number of their round: a tag has no room for a time.
@@ -28,7 +28,6 @@ final class Digests {
     init(_ shard: ShardContext, apps: [String: AppContext]) {
         self.shard = shard
         self.apps = apps
-        isUsed = apps.values.contains(where: \.sendsDigest)
         jobs = SlotTable(capacity: shard.limits.recipientsMax)
     }
 
