@@ -12,7 +12,7 @@ public enum RecordClass: Sendable {
 /// One per shard: it keeps the parser's buffers. Nothing a record can hold makes it trap; records above `maxBytes`
 /// are refused unread.
 public final class EventReader {
-    private let apps: Set<UTF8Key>
+    private var apps: Set<UTF8Key>
     /// The app of the last record: the next one's is mostly the same, and a comparison is cheaper than a hash.
     private var lastApp = ""
     private let parser: JSONParser
@@ -59,6 +59,9 @@ public final class EventReader {
         self.apps = Set(apps.map { UTF8Key($0) })
         parser = JSONParser(maxBytes: maxBytes)
     }
+
+    /// One more is configured.
+    func add(app id: String) { apps.insert(UTF8Key(id)) }
 
     public func read(_ bytes: UnsafeRawBufferPointer, of topic: RecordClass) throws(BadRecord) -> Event {
         let parsed = try parser.parse(bytes) { (root) throws(BadRecord) in try event(root, topic) }

@@ -42,7 +42,7 @@ final class Pipeline {
     var seenServer: UInt32 = 0
     /// When it stopped, Unix ms; nil: it did not.
     var lossSinceMs: Int64?
-    let apps: [String: AppContext]
+    private(set) var apps: [String: AppContext]
     /// Members who get nothing: routed once all of this turn are decided about, and their marks put together after that.
     private let denied = Tray<RecipientJob>()
     /// The app of the last record: the next one's is mostly the same.
@@ -100,6 +100,15 @@ final class Pipeline {
         try userState.start(owner: self)
         intakeIsReadable(userState)
         intakeIsReadable(events)
+    }
+
+    /// One more app, from the next record on.
+    func add(_ app: AppContext) {
+        apps[app.id] = app
+        lastApp = nil
+        shard.add(app: app.id, isShared: apps.count > 1)
+        digests.add(app)
+        sender.add(app)
     }
 
     /// Reads no more, and leaves to the next owner all that is not in flight; what is goes on to its end.

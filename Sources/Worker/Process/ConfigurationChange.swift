@@ -11,8 +11,9 @@ public struct ConfigurationChange: Sendable, Equatable {
         let changedSets = newApps.intersection(oldApps).filter { Self.sets(of: $0, before) != Self.sets(of: $0, after) }
         for key in keys {
             if let app = key.app, !oldApps.contains(app) || !newApps.contains(app) {
-                // One that came or went is told as such.
-                if key.path == "id" { pending.append(key) }
+                // One that came or went is told as such; one that went is served until the next start.
+                guard key.path == "id" else { continue }
+                if newApps.contains(app) { applied.append(key) } else { pending.append(key) }
             } else if Self.isHot(key), !(key.path.hasPrefix("credentials.") && changedSets.contains(key.app ?? "")) {
                 applied.append(key)
             } else {

@@ -41,7 +41,8 @@ final class CredentialWatch {
     private let used: Counter
     private let refused: Counter
     private let reportExpiry: (APNsCredential, String, String) -> Void
-    private var watched: [Watched]
+    private let registry: MetricsRegistry
+    private var watched: [Watched] = []
     private var timer: LoopTimer?
 
     /// - Parameter reportExpiry: credential, app and name of one that took over.
@@ -59,22 +60,25 @@ final class CredentialWatch {
         }
         used = reloads("used")
         refused = reloads("refused")
-        watched = apps.flatMap { app in
-            app.credentials.map { credential in
-                let gauge = registry.gauge(
-                    "carillon_credential_replacement_refused",
-                    help:
-                        "1: a changed credential is not in use, since its files or APNs refuse it; the one before is.",
-                    labels: [("app", app.context.id), ("credential", credential.name)], combine: .max)
-                gauge.set(0)
-                return Watched(app: app.context, credential: credential, seen: Self.marks(credential), gauge: gauge)
-            }
-        }
+        self.registry = registry
+        for app in apps { add(app.context, app.credentials) }
         timer = LoopTimer(loop: loop) { [unowned self] in
             look()
             timer?.arm(afterNanos: Self.everyNanos)
         }
         timer?.arm(afterNanos: Self.everyNanos)
+    }
+
+    /// Watches the files of one more app.
+    func add(_ app: AppContext, _ credentials: [Configuration.Credential]) {
+        for credential in credentials {
+            let gauge = registry.gauge(
+                "carillon_credential_replacement_refused",
+                help: "1: a changed credential is not in use, since its files or APNs refuse it; the one before is.",
+                labels: [("app", app.id), ("credential", credential.name)], combine: .max)
+            gauge.set(0)
+            watched.append(Watched(app: app, credential: credential, seen: Self.marks(credential), gauge: gauge))
+        }
     }
 
     /// One look at all files; what changed is taken over.

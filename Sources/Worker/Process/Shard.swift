@@ -49,7 +49,7 @@ public actor Shard {
     }
 
     /// Takes over what a reload may change.
-    func apply(_ configuration: Configuration) { runtime?.apply(configuration) }
+    func apply(_ configuration: Configuration) throws(StartFault) { try runtime?.apply(configuration) }
 
     /// What the shard has and lacks just now.
     public func status() -> ShardStatus? { runtime?.status() }

@@ -88,21 +88,18 @@ struct ShardParts {
 
     private func apps() throws(StartFault) -> [AppContext] {
         var contexts: [AppContext] = []
-        for app in configuration.apps {
-            var clients: [AppContext.Client] = []
-            for credential in app.credentials {
-                clients += try self.clients(of: app, credential)
-            }
-            contexts.append(
-                AppContext(
-                    policy: app.policy, templates: app.templates,
-                    metrics: AppMetrics(registry, app: app.policy.id),
-                    rate: Double(app.limits.rate) / Double(configuration.shardCount),
-                    coalesceNanos: app.coalesceNanos, sendsDigest: app.sendsDigest,
-                    removals: app.limits.removals, suspects: app.limits.suspects, share: app.limits.share,
-                    clients: clients))
-        }
+        for app in configuration.apps { contexts.append(try context(of: app)) }
         return contexts
+    }
+
+    func context(of app: Configuration.App) throws(StartFault) -> AppContext {
+        var clients: [AppContext.Client] = []
+        for credential in app.credentials { clients += try self.clients(of: app, credential) }
+        return AppContext(
+            policy: app.policy, templates: app.templates, metrics: AppMetrics(registry, app: app.policy.id),
+            rate: Double(app.limits.rate) / Double(configuration.shardCount), coalesceNanos: app.coalesceNanos,
+            sendsDigest: app.sendsDigest, removals: app.limits.removals, suspects: app.limits.suspects,
+            share: app.limits.share, clients: clients)
     }
 
     /// One client per environment: a token's own environment decides which is used.

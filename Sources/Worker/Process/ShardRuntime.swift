@@ -12,6 +12,7 @@ final class ShardRuntime: PipelineOwner {
     private let configuration: Configuration
     private let beat: Heartbeat
     private let onFatal: @Sendable () -> Void
+    private let parts: ShardParts
     private let pipeline: Pipeline
     private var credentialWatch: CredentialWatch?
     private var endTimer: LoopTimer?
@@ -32,7 +33,7 @@ final class ShardRuntime: PipelineOwner {
         self.configuration = configuration
         self.beat = beat
         self.onFatal = onFatal
-        let parts = ShardParts(
+        parts = ShardParts(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log,
             shared: shared)
         pipeline = Pipeline(try parts.make())
@@ -85,12 +86,19 @@ final class ShardRuntime: PipelineOwner {
             endToEnd: pipeline.shard.metrics.endToEnd)
     }
 
-    /// Takes over what a reload may change (`ConfigurationChange`); an app that is not known stays out.
-    func apply(_ configuration: Configuration) {
+    /// Takes over what a reload may change (`ConfigurationChange`), and apps that are new. Those that are gone stay.
+    ///
+    /// Throws where a new app cannot be made: its credentials were readable before, so that it is rare.
+    func apply(_ configuration: Configuration) throws(StartFault) {
         for app in configuration.apps {
-            guard let context = pipeline.apps[app.policy.id] else { continue }
-            context.apply(app, shardCount: self.configuration.shardCount)
-            credentialWatch?.apply(app.credentials, of: context)
+            if let context = pipeline.apps[app.policy.id] {
+                context.apply(app, shardCount: parts.configuration.shardCount)
+                credentialWatch?.apply(app.credentials, of: context)
+            } else {
+                let context = try parts.context(of: app)
+                pipeline.add(context)
+                credentialWatch?.add(context, app.credentials)
+            }
         }
         credentialWatch?.look()
     }

@@ -1,3 +1,4 @@
+import PushCore
 import Telemetry
 
 extension WorkerProcess {
@@ -9,9 +10,21 @@ extension WorkerProcess {
         let read = Configuration.load(path: path, environment: environment)
         let effective = Configuration.effective(path: path, environment: environment)
         switch (read, effective) {
-        case (.success(let configuration), .success(let effective)): await apply(configuration, effective)
+        case (.success(let configuration), .success(let effective)):
+            let problems = unreadable(configuration)
+            if !problems.isEmpty { return refuse(ConfigurationProblems(problems: problems)) }
+            await apply(configuration, effective)
         case (.failure(let fault), _), (_, .failure(let fault)): refuse(fault)
         }
+    }
+
+    /// What is wrong with the credentials of new apps. Of the others the files are looked at all the time, and one that cannot be
+    /// used leaves the old one in use.
+    private func unreadable(_ configuration: Configuration) -> [Problem] {
+        let known = Set(snapshot.apps.map(\.id))
+        var added = configuration
+        added.apps.removeAll { known.contains($0.policy.id) }
+        return added.credentialProblems()
     }
 
     private func refuse(_ fault: ConfigurationProblems) {
@@ -29,7 +42,13 @@ extension WorkerProcess {
         // What a reload comes to is told at the level before too.
         log.level = min(log.level, configuration.logLevel)
         drainSeconds = configuration.drainSeconds
-        for shard in shards { await shard.apply(configuration) }
+        for shard in shards {
+            do throws(StartFault) {
+                try await shard.apply(configuration)
+            } catch {
+                log.error("a new app cannot be added", ["why": .string(error.description)])
+            }
+        }
         for key in change.applied { running[key] = fresh.values[key] }
         reloads.applied.add()
         reloads.pendingKeys.set(change.pending.count)

@@ -17,10 +17,10 @@ public actor WorkerProcess {
     let log: Log
     private let registry: MetricsRegistry
     /// By app: a ratio of sums, so it is no shard's to tell.
-    private let openRates: [String: Gauge]
+    private var openRates: [String: Gauge] = [:]
     private(set) var shards: [Shard] = []
     private var pages: OperatorPages?
-    private var snapshot = ProcessSnapshot()
+    private(set) var snapshot = ProcessSnapshot()
     private var isDraining = false
     /// Of `carillon_ready`, by part; nil is the process as a whole.
     private var readiness: [ProcessPart.Name?: Gauge] = [:]
@@ -46,14 +46,6 @@ public actor WorkerProcess {
         if effective != nil { reloads.running(running.hash) }
         self.log = log
         self.registry = registry
-        openRates = Dictionary(
-            configuration.apps.map { app in
-                let gauge = registry.gauge(
-                    "carillon_open_rate", help: "Opened pushes of the accepted ones since the start.",
-                    labels: [("app", app.policy.id)])
-                return (app.policy.id, gauge)
-            }
-        ) { first, _ in first }
         for link in configuration.weakLinks {
             registry.gauge(
                 "carillon_weak_links",
@@ -150,7 +142,15 @@ public actor WorkerProcess {
             if let status = await shard.status() { statuses.append(status) }
         }
         show(ProcessSnapshot(shards: statuses, isDraining: isDraining))
-        for app in snapshot.apps { openRates[app.id]?.set(app.openRate ?? 0) }
+        for app in snapshot.apps { openRate(of: app.id).set(app.openRate ?? 0) }
+    }
+
+    private func openRate(of app: String) -> Gauge {
+        if let known = openRates[app] { return known }
+        let gauge = registry.gauge(
+            "carillon_open_rate", help: "Opened pushes of the accepted ones since the start.", labels: [("app", app)])
+        openRates[app] = gauge
+        return gauge
     }
 
     private func show(_ fresh: ProcessSnapshot) {

@@ -12,7 +12,7 @@ struct RunCommand: Command {
             Reads the topics, decides, pushes. SIGTERM or SIGINT: reads no more, finishes what is in hand within drain_s,
             commits, exits 0; a second signal ends it at once. Log lines are JSON on standard error.
 
-            SIGHUP: reads the configuration again and takes over what can change while it runs: log.level, drain_s, and of
+            SIGHUP: reads the configuration again and takes over what can change while it runs: log.level, drain_s, new apps, and of
             each app its rules, texts, credentials and limits.rate, share, removals and suspects. The log names what changed
             and what waits for the next start; a configuration that cannot be used changes nothing.
 

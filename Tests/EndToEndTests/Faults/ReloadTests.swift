@@ -35,4 +35,38 @@ import Worker
             #expect(try await stage.metric("carillon_config_reloads_total", #"result="refused""#) == 1)
         }
     }
+
+    /// Its records before are dead letters; after it, its pushes go out and its numbers are there.
+    @Test func anAppThatIsNewIsServedAndOneThatIsGoneStays() async throws {
+        try await Stage.with { stage in
+            let worker = try await stage.worker
+            func other(_ line: Line) -> Line {
+                var line = line
+                line.value = Array(line.text.replacing(#""app":"im""#, with: #""app":"other""#).utf8)
+                return line
+            }
+            try await stage.play(events: [other(.message("o-before", to: ["o1"]))])
+            let text = stage.world.configurationText
+            let start = try #require(text.firstRange(of: "  - id: im"))
+            let end = try #require(text.firstRange(of: "http:\n"))
+            let entry = text[start.lowerBound..<end.lowerBound]
+            let two = text.replacing(
+                "http:\n", with: entry.replacing("id: im", with: "id: other") + "http:\n", maxReplacements: 1)
+            let path = try stage.world.folder.write(Array(two.utf8), to: "carillon.yaml")
+            await worker.reload(path: path, environment: [:])
+            try await stage.play(
+                state: [other(.bind("o1")), .bind("i1")],
+                events: [other(.message("o-after", to: ["o1"])), .message("i-after", to: ["i1"])])
+            try stage.world.folder.write(Array(text.utf8), to: "carillon.yaml")
+            await worker.reload(path: path, environment: [:])
+            try await stage.play(events: [other(.message("o-still", to: ["o1"]))])
+            let seen = try await stage.look()
+            #expect(seen.letters.count == 1)
+            #expect(seen.accepted(Line.usualToken("o1", "phone", "alert")).count == 2)
+            #expect(seen.accepted(Line.usualToken("i1", "phone", "alert")).count == 1)
+            let ready = try await stage.page("/readyz").text
+            #expect(ready.contains("app other production: ok") && ready.contains("app im production: ok"))
+            #expect(try await stage.metric("carillon_config_pending_keys") > 0, "its end waits for a start")
+        }
+    }
 }

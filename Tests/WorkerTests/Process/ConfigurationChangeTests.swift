@@ -32,7 +32,7 @@ struct ConfigurationChangeTests {
                     topic: com.example.other
                     credentials: {key_file: k.p8, key_id: ABC123DEFG, team_id: DEF123GHIJ}
 
-                """, pending: ["apps[other].id"]),
+                """, applied: ["apps[other].id"]),
         // A default that is written out changes nothing.
         Row(more: "drain_s: 25\nlog: {level: info}\n"),
     ]

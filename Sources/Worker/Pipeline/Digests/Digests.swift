@@ -11,7 +11,7 @@ import Telemetry
 final class Digests {
     let events = Tray<EventJob>()
     private let shard: ShardContext
-    private let apps: [String: AppContext]
+    private var apps: [String: AppContext]
     private var isUsed: Bool { apps.values.contains(where: \.sendsDigest) }
     private var jobs: SlotTable<DigestJob>
     private var nextBucket = 0
@@ -30,6 +30,8 @@ final class Digests {
         self.apps = apps
         jobs = SlotTable(capacity: shard.limits.recipientsMax)
     }
+
+    func add(_ app: AppContext) { apps[app.id] = app }
 
     /// Once a second: a few of the queues, so that each is looked at every few seconds.
     func poll() {

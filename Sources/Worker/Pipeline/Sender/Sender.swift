@@ -15,7 +15,7 @@ final class Sender {
     let updateChecks = Tray<(device: DeviceRef, ticket: PushTicket)>()
     let shard: ShardContext
     let work: WorkTable
-    private let apps: [AppContext]
+    private var apps: [AppContext]
     private var queues: DeviceQueues<DeviceRef>
     /// What this shard has parked lately.
     private let parked: ParkedDevices
@@ -41,6 +41,11 @@ final class Sender {
 
     func start() {
         for app in apps { app.connect(delegate: self) }
+    }
+
+    func add(_ app: AppContext) {
+        apps.append(app)
+        app.connect(delegate: self)
     }
 
     func close() {

@@ -7,7 +7,7 @@ import Telemetry
 /// What all components of a shard share: its loop, its state in Redis, its numbers. Loop-bound.
 final class ShardContext {
     let loop: Loop
-    let limits: PipelineLimits
+    private(set) var limits: PipelineLimits
     let store: StateStore
     let log: Log
     let metrics: PipelineMetrics
@@ -40,6 +40,14 @@ final class ShardContext {
         timers = Timers(loop: parts.loop)
         random = SmallRandom(seed: .random(in: 0 ... .max))
         timers.didBecomeDue = { [unowned self] in requestTurn() }
+    }
+
+    /// Records of one more app are read.
+    ///
+    /// - Parameter isShared: several apps share the work in hand now.
+    func add(app id: String, isShared: Bool) {
+        reader.add(app: id)
+        limits.isShared = isShared
     }
 
     /// Has the pipeline carry what lies in the trays at the end of this turn of the loop.
