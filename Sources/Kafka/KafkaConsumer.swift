@@ -69,7 +69,7 @@ public final class KafkaConsumer {
             rd_kafka_conf_set_stats_cb(conf, statisticsCallback)
         }
         let raw = handle.raw
-        committedQuery = try CommittedQuery(handle, group: configuration.group)
+        committedQuery = CommittedQuery(handle)
         endsQuery = EndsQuery(handle)
         readings = ReadingTable(topicCount: topics.count)
         // One queue for records, callbacks and statistics: one wake-up, one poll.

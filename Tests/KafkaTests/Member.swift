@@ -31,6 +31,7 @@ final class Member: KafkaConsumerDelegate {
     var revocationAnswer = KafkaRevocation.complete
     var willRevoke = 0
     var onRecord: ((Seen) -> Void)?
+    var onAssigned: (() -> Void)?
     var ledger = OffsetLedger()
     var committedAtStart: [PartitionOffset] = []
 
@@ -93,6 +94,7 @@ final class Member: KafkaConsumerDelegate {
         case .assigned(let partitions):
             assignments += 1
             for partition in partitions { ledger.assign(partition) }
+            onAssigned?()
         case .revoked(let partitions, let lost):
             revocations.append((partitions, lost))
             for partition in partitions { stored[partition] = nil }
