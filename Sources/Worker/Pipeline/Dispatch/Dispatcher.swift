@@ -70,6 +70,7 @@ final class Dispatcher {
             job.reboundRounds += 1
             return .readAgain
         }
+        if parksBesideItself(job, candidate) { return .passed }
         guard claims.takesKey(job) else {
             waitForTwin(job)
             return .passed
