@@ -14,6 +14,7 @@ final class Pipeline {
     let work: WorkTable
     let events: Intake
     let userState: Intake
+    let planner: Planner
     let fanOut: FanOut
     let lookup: Lookup
     let decider: Decider
@@ -58,9 +59,10 @@ final class Pipeline {
             capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax,
             countsConversations: parts.limits.isShared)
         apps = Dictionary(parts.apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-        events = Intake(shard, consumer: parts.events, classes: [.events])
+        events = Intake(shard, consumer: parts.events, classes: [.events, .chunks])
         userState = Intake(shard, consumer: parts.userState, classes: [.userState, .parked])
-        fanOut = FanOut(shard, work)
+        planner = Planner(shard, outbox: parts.outbox, topic: parts.topics.chunks)
+        fanOut = FanOut(shard, work, planner: planner)
         lookup = Lookup(shard, work)
         decider = Decider(shard)
         claims = Claims(shard, work)
@@ -137,6 +139,7 @@ final class Pipeline {
     /// Carries what the turn's answers have left in the trays, stage by stage along the path.
     func turn() {
         takeRecords()
+        takeRefusedChunks()
         fanOut.candidates.takeAll(begin)
         takeDue()
         dispatcher.again.takeAll(lookup.read)
@@ -279,6 +282,7 @@ final class Pipeline {
             switch record.content {
             case .owed(let owed): userStates.pay(owed, intake, origin.place)
             case .parked(let parked): parking.read(parked, origin)
+            case .chunk(let chunk, let event): begin(chunk, event, origin)
             case .event: break
             }
             return

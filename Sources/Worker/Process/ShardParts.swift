@@ -21,7 +21,8 @@ struct ShardParts {
         let userState: KafkaConsumer
         let producers: OutProducers
         do throws(KafkaFault) {
-            events = try KafkaConsumer(client.member("\(index)"), topics: [topics.events], reportsEnds: false)
+            events = try KafkaConsumer(
+                client.member("\(index)"), topics: [topics.events, topics.chunks], reportsEnds: false)
             // A member of its own, so that pushes that pile up never hold back user state.
             userState = try KafkaConsumer(
                 client.member("\(index)-state"), topics: [topics.userState, topics.parked])
@@ -42,6 +43,7 @@ struct ShardParts {
     private var limits: PipelineLimits {
         var limits = PipelineLimits()
         limits.window = OffsetLedger.Limits(records: configuration.window.records, bytes: configuration.window.bytes)
+        limits.directMax = configuration.planner.directMax
         limits.isShared = configuration.apps.count > 1
         limits.recipientsMax = max(limits.recipientsMax, configuration.window.records)
         return limits

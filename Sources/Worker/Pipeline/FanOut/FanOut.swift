@@ -14,14 +14,16 @@ final class FanOut {
     let behind = Tray<(event: EventJob, dueMs: Int64)>()
     private let shard: ShardContext
     private let work: WorkTable
+    private let planner: Planner
     /// Events whose audience is not started whole, in order of arrival.
     private var open: [EventJob] = []
     private var nextOrder: UInt64 = 0
     private var pages: UInt = 0
 
-    init(_ shard: ShardContext, _ work: WorkTable) {
+    init(_ shard: ShardContext, _ work: WorkTable, planner: Planner) {
         self.shard = shard
         self.work = work
+        self.planner = planner
     }
 
     var openCount: Int { open.count }
@@ -48,7 +50,9 @@ final class FanOut {
                 app: event.app.id, msgID: event.msgID, collapseID, expireAtMs: event.expiresAtMs, nowMs: shard.nowMs,
                 tag: event.tag(.note))
         }
-        if shard.limits.isShared, event.hasManyRecipients, event.parked == nil, event.fanOutPhase == .ready {
+        if shard.limits.isShared, event.hasManyRecipients, event.parked == nil, event.chunkPart == nil,
+            event.fanOutPhase == .ready
+        {
             readParked(event)
         }
         open.append(event)
@@ -74,9 +78,10 @@ final class FanOut {
     /// True: the event's audience is started whole.
     private func startPage(of event: EventJob, _ room: inout Room) -> Bool {
         guard event.fanOutPhase == .ready else { return false }
+        if event.plan != nil { return plan(event) }
         if event.isForNobody(nowMs: shard.nowMs) {
             startForNobody(event)
-        } else if event.audience.group != nil, !event.audience.isPageDone,
+        } else if event.audience.hasLevels, !event.audience.isPageDone,
             !room.isAPNsFree || event.app.inHand.blockedNanos != nil
         {
             return false
@@ -93,6 +98,27 @@ final class FanOut {
         }
         finish(event)
         return true
+    }
+
+    /// True: the broker has all chunks of the group. Until then those after it in the conversation wait, so that their chunks
+    /// come after these whatever becomes of a record on its way.
+    private func plan(_ event: EventJob) -> Bool {
+        guard planner.hasRoom else { return false }
+        planner.takePage(of: event) { isWanted($0, by: event) }
+        if event.audience.wantsPage {
+            readPage(of: event)
+            return false
+        }
+        planner.finish(event)
+        guard event.plan?.unackedCount == 0 else { return false }
+        finish(event)
+        return true
+    }
+
+    /// Members of a chunk that the broker would not take: they are worked on here.
+    func start(_ members: [MemberPage.Member], of event: EventJob) {
+        event.restoreContent(shard.reader)
+        for member in members { start(event, uid: member.uid, level: member.level) }
     }
 
     private func finish(_ event: EventJob) {
@@ -141,7 +167,7 @@ final class FanOut {
 
     private func readPage(of event: EventJob) {
         event.fanOutPhase = .readingPage
-        let count = shard.limits.memberPage
+        let count = event.plan == nil ? shard.limits.memberPage : ChunkPlan.membersMax
         do throws(RedisFault) {
             if let activity = event.audience.activity {
                 try shard.store.activityUsers(
@@ -172,6 +198,32 @@ final class FanOut {
         pages &+= 1
         let isForgotten = TestBreak.isOn(.forgetPage) && pages.isMultiple(of: 2)
         event.audience.take(isForgotten ? [] : page.members, cursor: page.cursor)
+        // Nobody of it is started before it is known how many there are.
+        if event.audience.wantsPage, !event.isSized, event.parked == nil { readSize(of: event) }
+    }
+
+    private func readSize(of event: EventJob) {
+        guard let group = event.audience.group else { return }
+        event.fanOutPhase = .readingSize
+        do throws(RedisFault) {
+            try shard.store.memberCount(app: event.app.id, group: group, tag: event.tag(.groupSize))
+        } catch {
+            retryLater(.retryMembers(event.ref), event)
+        }
+    }
+
+    func didReadSize(_ ref: WorkRef, count: Int64?) {
+        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return }
+        event.failures = 0
+        event.fanOutPhase = .ready
+        event.isSized = true
+        if planner.divides(members: Int(clamping: count ?? 0), of: event) { event.plan = ChunkPlan() }
+    }
+
+    func didFailSize(_ ref: WorkRef, _ fault: RedisFault) {
+        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return }
+        if shard.countsAsAbsent(fault) { return didReadSize(ref, count: nil) }
+        retryLater(.retryMembers(ref), event)
     }
 
     /// Where the members' key can never be read, one record says so; anything else is tried again.
@@ -185,7 +237,9 @@ final class FanOut {
     }
 
     func retryMembers(_ ref: WorkRef) {
-        if let event = work.event(ref), event.fanOutPhase == .readingPage { readPage(of: event) }
+        guard let event = work.event(ref) else { return }
+        if event.fanOutPhase == .readingPage { readPage(of: event) }
+        if event.fanOutPhase == .readingSize { readSize(of: event) }
     }
 
     private func retryLater(_ item: DueItem, _ event: EventJob) {
@@ -262,6 +316,7 @@ final class FanOut {
 
 extension EventJob {
     fileprivate func isSameConversation(as other: EventJob) -> Bool {
-        app === other.app && conversationID.utf8.elementsEqual(other.conversationID.utf8)
+        app === other.app && chunkPart == other.chunkPart
+            && conversationID.utf8.elementsEqual(other.conversationID.utf8)
     }
 }

@@ -66,8 +66,8 @@ final class Intake {
 
     func cancel() { watcher?.cancel() }
 
-    /// Partitions of the input topics that it has; those of `carillon.parked` are nobody's concern.
-    var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic] == .parked ? $0 : $0 + 1 } }
+    /// Partitions of the input topics that it has; those of this worker's own topics are nobody's concern.
+    var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
 
     private func isParked(_ partition: TopicPartition) -> Bool { classes[partition.topic] == .parked }
 
@@ -98,7 +98,7 @@ final class Intake {
         shard.share.add(count - sharedCount)
         sharedCount = count
         guard shard.share.beginAsking() else { return }
-        consumer.countPartitions(of: 0) { [share = shard.share] in share.learn($0) }
+        consumer.countPartitions { [share = shard.share] in share.learn($0) }
     }
 
     // MARK: Reading
@@ -196,12 +196,9 @@ final class Intake {
     }
 
     func settle(_ place: RecordPlace) {
-        let settlement = withLedger(isParked: place.isParked) { $0.settle(place.slot) }
-        // From before a revocation: its next owner settles it, and one record counts once. This worker's own records are
-        // none of an input topic.
-        if settlement != .stale {
-            if place.isParked { shard.metrics.parkedSettled.add() } else { shard.metrics.recordsSettled.add() }
-        }
+        let settlement = withLedger(isParked: place.inputClass == .parked) { $0.settle(place.slot) }
+        // From before a revocation: its next owner settles it, and one record counts once.
+        if settlement != .stale { shard.metrics.settled(place.inputClass) }
         if case .advanced(let partition, _) = settlement { relieve(partition) }
     }
 
@@ -255,19 +252,23 @@ protocol IntakeOwner: AnyObject {
 /// What an input topic carries.
 enum InputClass {
     case events, userState
-    /// `carillon.parked`: this worker's own records.
+    /// `carillon.chunks`: members of large groups.
+    case chunks
+    /// `carillon.parked`: work that was put off.
     case parked
+
+    /// Records that workers write for themselves.
+    var isOurs: Bool { self == .chunks || self == .parked }
 }
 
 /// Where a record stands in its intake's ledgers.
 struct RecordPlace {
     fileprivate let slot: OffsetLedger.Slot
-    /// In that of `carillon.parked`.
-    fileprivate let isParked: Bool
+    fileprivate let inputClass: InputClass
 
-    init(_ slot: OffsetLedger.Slot, isParked: Bool) {
+    init(_ slot: OffsetLedger.Slot, _ inputClass: InputClass) {
         self.slot = slot
-        self.isParked = isParked
+        self.inputClass = inputClass
     }
 }
 
@@ -278,6 +279,7 @@ struct ReceivedRecord {
         case event(Event, raw: [UInt8])
         case owed(OwedClaim)
         case parked(ParkedRecord)
+        case chunk(ChunkRecord, Event)
     }
 
     let content: Content
@@ -298,8 +300,8 @@ extension Intake: KafkaConsumerDelegate {
     func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord) {
         // Left over from before the end began: its next owner reads it again.
         if isClosing { return }
-        let isParked = isParked(record.partition)
-        let receipt = withLedger(isParked: isParked) { ledger in
+        let inputClass = classes[record.partition.topic]
+        let receipt = withLedger(isParked: inputClass == .parked) { ledger in
             ledger.receive(
                 record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
         }
@@ -309,8 +311,8 @@ extension Intake: KafkaConsumerDelegate {
             relieve(record.partition)
         }
         guard case .tracked(let slot) = receipt else { return }
-        let place = RecordPlace(slot, isParked: isParked)
-        if !isParked { shard.metrics.recordsConsumed.add() }
+        let place = RecordPlace(slot, inputClass)
+        if !inputClass.isOurs { shard.metrics.recordsConsumed.add() }
         relieve(record.partition)
         let origin = EventJob.Origin(
             partition: record.partition, place: place,
@@ -319,7 +321,7 @@ extension Intake: KafkaConsumerDelegate {
         do throws(BadRecord) {
             guard let value = record.value else { throw BadRecord(.empty, "the record is null") }
             received.append(
-                ReceivedRecord(content: try read(value, of: classes[record.partition.topic]), origin: origin))
+                ReceivedRecord(content: try read(value, of: inputClass), origin: origin))
         } catch {
             reject(error, record, origin)
         }
@@ -331,6 +333,11 @@ extension Intake: KafkaConsumerDelegate {
         switch inputClass {
         case .events: return .event(try shard.reader.read(value, of: .events), raw: Array(value))
         case .userState: return .event(try shard.reader.read(value, of: .userState), raw: [])
+        case .chunks:
+            guard let chunk = ChunkRecord(value) else {
+                throw BadRecord(.unknownKind, "no chunk of a group of this version")
+            }
+            return .chunk(chunk, try shard.reader.read(chunk.raw, of: .events))
         case .parked:
             if let parked = ParkedRecord(value) { return .parked(parked) }
             guard let owed = OwedClaim(value, nowMs: shard.nowMs) else {
