@@ -63,18 +63,20 @@ extension ClusterMetadata.Topic {
 }
 
 extension KafkaConsumer {
-    /// Asks the broker how many partitions the subscribed topics have together, without blocking: on a thread of its own, which ends
+    /// Asks the broker how many partitions topics have together, without blocking: on a thread of its own, which ends
     /// with the answer.
     ///
     /// librdkafka has no call that would only look into what it knows. Ask after an assignment: the topics are there then,
     /// so the question, which is by name, creates none.
     ///
     /// - Parameter done: called on that thread; nil where no broker answered within `timeoutMs`.
-    public func countPartitions(timeoutMs: Int = 5_000, _ done: @escaping @Sendable (Int?) -> Void) {
-        let (handle, names) = (handle, topics)
+    public func countPartitions(
+        of topics: [String], timeoutMs: Int = 5_000, _ done: @escaping @Sendable (Int?) -> Void
+    ) {
+        let handle = handle
         detach {
             var sum = 0
-            for name in names {
+            for name in topics {
                 guard let count = handle.countPartitions(of: name, timeoutMs: timeoutMs) else { return done(nil) }
                 sum += count
             }

@@ -4,7 +4,7 @@ import PushCore
 extension Pipeline {
     func begin(_ chunk: ChunkRecord, _ event: Event, _ origin: EventJob.Origin) {
         guard let app = app(event.app), case .message(let message) = event.body else {
-            return events.settle(origin.place)
+            return chunks.settle(origin.place)
         }
         var origin = origin
         origin.source = chunk.source

@@ -5,19 +5,19 @@ import Telemetry
 
 /// What an operator sees of a pipeline: gauges, once a second.
 extension Pipeline {
-    var assignedCount: Int { events.assignedCount + userState.assignedCount }
-    var pausedCount: Int { events.consumer.paused.count + userState.consumer.paused.count }
+    var assignedCount: Int { intakes.reduce(0) { $0 + $1.assignedCount } }
+    var pausedCount: Int { intakes.reduce(0) { $0 + $1.consumer.paused.count } }
 
     /// Of whom what comes more is parked, by id.
     var appsOverShare: [String] { apps.values.filter { $0.inHand.isFull(shard.limits) }.map(\.id).sorted() }
 
     /// Commits what is settled, of both consumers.
     func commitNow() {
-        for intake in [events, userState] { intake.consumer.commitNow() }
+        for intake in intakes { intake.consumer.commitNow() }
     }
 
     /// A commit has no outcome yet.
-    var isCommitting: Bool { events.consumer.isCommitting || userState.consumer.isCommitting }
+    var isCommitting: Bool { intakes.contains { $0.consumer.isCommitting } }
 
     func sample() {
         let metrics = shard.metrics
@@ -27,7 +27,7 @@ extension Pipeline {
         metrics.pausedPartitions.set(pausedCount)
         var lag: Int64 = 0
         var oldestNanos: UInt64 = 0
-        for intake in [events, userState] {
+        for intake in intakes {
             lag &+= intake.consumer.assignment.reduce(Int64(0)) { $0 &+ (intake.consumer.lag($1) ?? 0) }
             oldestNanos = max(oldestNanos, intake.oldestUnsettledNanos ?? 0)
         }
@@ -46,7 +46,7 @@ extension Pipeline {
             case .inflight: isHeld && !hasSlots
             case .limiter: isHeld && sender.pushesAhead >= limits.pushesAheadMax
             case .redis: isHeld && shard.store.client.pipelineDepth >= limits.redisDepthMax
-            case .window: !events.fullPartitions.isEmpty || !userState.fullPartitions.isEmpty
+            case .window: intakes.contains { !$0.fullPartitions.isEmpty }
             case .breaker: sender.waitsForAPNs
             }
         }
@@ -78,7 +78,7 @@ extension Pipeline {
 
     /// Records that retention took before they were read are lost for good: somebody must know (ops: K10).
     private func reportGaps() {
-        let skipped = events.skippedOffsets &+ userState.skippedOffsets
+        let skipped = intakes.reduce(0) { $0 &+ $1.skippedOffsets }
         guard skipped > shard.metrics.gaps.value else { return }
         let fresh = skipped - shard.metrics.gaps.value
         shard.metrics.gaps.add(fresh)

@@ -17,6 +17,8 @@ final class FanOut {
     private let planner: Planner
     /// Events whose audience is not started whole, in order of arrival.
     private var open: [EventJob] = []
+    /// The same of large groups' chunks, which are read apart.
+    private var chunks: [EventJob] = []
     private var nextOrder: UInt64 = 0
     private var pages: UInt = 0
 
@@ -27,6 +29,7 @@ final class FanOut {
     }
 
     var openCount: Int { open.count }
+    var openChunkCount: Int { chunks.count }
 
     /// What may be started now.
     struct Room {
@@ -55,24 +58,46 @@ final class FanOut {
         {
             readParked(event)
         }
-        open.append(event)
+        if event.chunkPart == nil { open.append(event) } else { chunks.append(event) }
     }
 
-    /// Starts recipients of the events that wait, oldest first, while there is room.
+    /// Starts recipients of the events that wait, while there is room: those of one recipient first, then groups, then chunks of
+    /// large groups, each lane oldest first. A lane that waits has its share of the room, whatever the others bring.
     func start(_ room: Room) {
-        if open.isEmpty { return }
-        var room = room
+        if open.isEmpty, chunks.isEmpty { return }
+        let forChunks = chunks.isEmpty ? 0 : max(1, room.recipients / Self.chunksShare)
+        var left = room
+        if open.contains(where: \.hasManyRecipients) {
+            let forGroups = max(1, room.recipients / Self.groupsShare)
+            left.recipients = room.recipients - forGroups - forChunks
+            start(&open, &left) { !$0.hasManyRecipients }
+            left.recipients += forGroups
+        } else {
+            left.recipients -= forChunks
+        }
+        start(&open, &left) { _ in true }
+        left.recipients += forChunks
+        start(&chunks, &left) { _ in true }
+    }
+
+    /// One in so many of the recipients that may start.
+    private static let groupsShare = 4
+    private static let chunksShare = 8
+
+    private func start(_ events: inout [EventJob], _ room: inout Room, _ isOfLane: (EventJob) -> Bool) {
         var rest: [EventJob] = []
-        for (place, event) in open.enumerated() {
+        for (place, event) in events.enumerated() {
             if room.recipients <= 0 {
-                rest.append(contentsOf: open[place...])
+                rest.append(contentsOf: events[place...])
                 break
             }
-            if rest.contains(where: { $0.isSameConversation(as: event) }) || !startPage(of: event, &room) {
+            if !isOfLane(event) || rest.contains(where: { $0.isSameConversation(as: event) })
+                || !startPage(of: event, &room)
+            {
                 rest.append(event)
             }
         }
-        open = rest
+        events = rest
     }
 
     /// True: the event's audience is started whole.
@@ -153,9 +178,10 @@ final class FanOut {
 
     /// These events' partitions go to another owner, who starts those who were not started here.
     func handBack(_ isGoing: (EventJob) -> Bool) {
-        let gone = open.filter(isGoing)
+        let gone = (open + chunks).filter(isGoing)
         if gone.isEmpty { return }
         open.removeAll(where: isGoing)
+        chunks.removeAll(where: isGoing)
         for event in gone {
             event.isHandedBack = true
             event.audience.abandon()

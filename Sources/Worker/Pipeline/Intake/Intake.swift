@@ -91,14 +91,15 @@ final class Intake {
     /// Partitions that the process's share counts as this shard's.
     private var sharedCount = 0
 
-    /// Of the events: tells how many partitions are assigned, and has the number of all partitions asked for where it is
-    /// not known any more.
-    func noteShare() {
+    /// Tells how many partitions are assigned, and has the number of all partitions asked for where it is not known any more.
+    ///
+    /// - Parameter topics: whose partitions the process's share counts.
+    func noteShare(of topics: [String]) {
         let count = consumer.assignment.count
         shard.share.add(count - sharedCount)
         sharedCount = count
         guard shard.share.beginAsking() else { return }
-        consumer.countPartitions { [share = shard.share] in share.learn($0) }
+        consumer.countPartitions(of: topics) { [share = shard.share] in share.learn($0) }
     }
 
     // MARK: Reading
