@@ -19,6 +19,7 @@ struct Main {
             CommandEntry(TokensCommand.self),
             CommandEntry(RecordCommand.self),
             CommandEntry(ReplayCommand.self),
+            CommandEntry(DLQCommand.self),
             CommandEntry(BenchCommand.self),
             CommandEntry(BrokerCommand.self),
             CommandEntry(SimulateCommand.self),
