@@ -107,7 +107,7 @@ let package = Package(
             name: "carillon",
             dependencies: [
                 "Bench", "Demo", "Console", "Processes", "Worker", "Simulator", "Kafka", "EventLoop", "JSON", "Crypto",
-                "Telemetry", "APNs", "Redis", "PushCore", "Digits", "Recording", "Zstd",
+                "Telemetry", "APNs", "Redis", "PushCore", "Digits", "Recording", "Zstd", "HTTP2", "YAML",
             ],
             swiftSettings: strict),
 

@@ -23,6 +23,8 @@ struct Main {
             CommandEntry(BenchCommand.self),
             CommandEntry(BrokerCommand.self),
             CommandEntry(SimulateCommand.self),
+            CommandEntry(CompletionCommand.self),
+            CommandEntry(ManCommand.self),
         ]
     }
 
@@ -37,6 +39,7 @@ struct Main {
             Terminal.out(TerminalText(lines: overview))
             return words.isEmpty ? .usage : .done
         }
+        if name == "--version" { return version(Array(words.dropFirst())) }
         guard let command = commands.first(where: { $0.spec.name == name }) else {
             Terminal.err("carillon: unknown command \"\(name)\"\n\n\(TerminalText(lines: overview))")
             return .usage
@@ -54,6 +57,15 @@ struct Main {
         }
     }
 
+    private static func version(_ words: [String]) -> ExitCode {
+        guard words.isEmpty || words == ["--json"] else {
+            Terminal.err("carillon --version: only --json goes with it\n")
+            return .usage
+        }
+        Terminal.out(asJSON: !words.isEmpty, json: VersionReport.json, text: VersionReport.text)
+        return .done
+    }
+
     static var overview: String {
         let width = (commands.map(\.spec.name.count).max() ?? 0) + 2
         var text =
@@ -62,6 +74,6 @@ struct Main {
             let name = command.spec.name
             text += "  " + name + String(repeating: " ", count: width - name.count) + command.spec.summary + "\n"
         }
-        return text + "\n`carillon <command> --help` tells the options of each.\n"
+        return text + "\n`carillon <command> --help` tells the options of each, `carillon --version` all versions.\n"
     }
 }
