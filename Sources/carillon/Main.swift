@@ -3,12 +3,14 @@ import Console
 import Demo
 import Glibc
 import Processes
+import Top
 
 @main
 struct Main {
     static var commands: [CommandEntry] {
         [
             CommandEntry(RunCommand.self),
+            CommandEntry(TopCommand.self),
             CommandEntry(DemoCommand.self),
             CommandEntry(CheckCommand.self),
             CommandEntry(ExplainCommand.self),
