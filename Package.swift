@@ -96,7 +96,11 @@ let package = Package(
         module("Console", ["Processes", "EventLoop", "Telemetry", "Zstd"]),
         module(
             "Demo",
-            ["Console", "LocalServers", "Processes", "Recording", "Worker", "Simulator", "EventLoop", "JSON"]),
+            [
+                "Console", "LocalServers", "Processes", "Recording", "Worker", "Simulator", "EventLoop", "JSON",
+                "Crypto",
+                "Digits",
+            ]),
         module(
             "Bench",
             [

@@ -10,7 +10,7 @@ public enum CompletionScript {
 
     private static func offer(_ option: CommandSpec.Option) -> Offer {
         switch option.value {
-        case "FILE", "BINARY": .file
+        case "FILE", "BINARY", "PATH": .file
         case "DIR": .folder
         default: .nothing
         }

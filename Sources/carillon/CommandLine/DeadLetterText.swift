@@ -14,7 +14,8 @@ enum DeadLetterText {
 
     static func people(_ tally: DeadLetterTally, topic: String, nowMs: Int64) -> TerminalText {
         guard tally.count > 0 else { return "\(topic) holds none\n" }
-        var text: TerminalText = "\(Style.bold("\(tally.count) dead letters")) in \(topic)\n"
+        let count = tally.count == 1 ? "1 dead letter" : "\(tally.count) dead letters"
+        var text: TerminalText = "\(Style.bold("\(count)")) in \(topic)\n"
         for group in tally.sorted {
             let place = group.path.map { " at \($0)" } ?? ""
             let cause = group.cause.isEmpty ? "no cause told" : group.cause
