@@ -25,6 +25,14 @@ enum TopJSON {
             number("records", lag.records, &writer)
             number("seconds", lag.seconds, &writer)
         }
+        list("slowest_partitions", view.slowest, &writer) { partition, writer in
+            writer.member("topic", partition.topic)
+            writer.member("partition", partition.partition)
+            writer.member("unsettled", partition.unsettled)
+            number("oldest_s", partition.oldestSeconds, &writer)
+            if let lag = partition.lag { writer.member("lag", lag) }
+            writer.member("paused", partition.isPaused)
+        }
         gauges(view, &writer)
         list("apns", view.clients, &writer, write)
         redis(view, &writer)

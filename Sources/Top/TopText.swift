@@ -19,6 +19,7 @@ enum TopText {
         rows.append(Row(label: "pushes", items: pushes(view)))
         rows.append(Row(label: "delivered", items: deliveries(view)))
         rows.append(Row(label: "lag", items: lags(view)))
+        rows.append(Row(label: "slowest", items: view.slowest.prefix(shownMax / 2).map(partition)))
         rows.append(Row(label: "kafka", items: kafka(view)))
         rows += clients(view)
         rows.append(Row(label: "brakes", items: view.brakes.map { Item("\($0): dead tokens are kept", .warning) }))
@@ -97,6 +98,15 @@ enum TopText {
         }
             + [view.oldestSeconds.map { Item("oldest unsettled \(duration($0))", $0 > 120 ? .bad : .plain) }].compactMap
         { $0 }
+    }
+
+    private static func partition(_ partition: StatusFacts.Partition) -> TopLayout.Item {
+        var text = "\(partition.topic)[\(partition.partition)]"
+        if let lag = partition.lag { text += " \(number(Double(lag))) behind" }
+        if let age = partition.oldestSeconds { text += " \(duration(age)) old" }
+        if partition.isPaused { text += " paused" }
+        let isLate = partition.isPaused || (partition.oldestSeconds ?? 0) > 30
+        return Item(text, isLate ? .warning : .plain)
     }
 
     private static func kafka(_ view: TopView) -> [TopLayout.Item] {

@@ -90,6 +90,8 @@ struct TopView: Sendable {
     var parked: Double?
     var lags: [Lag] = []
     var oldestSeconds: Double?
+    /// Those that are behind, the slowest first.
+    var slowest: [StatusFacts.Partition] = []
     var assigned: Double?
     var paused: Double?
     /// Kafka's brokers by name, and whether they answer.
@@ -106,12 +108,14 @@ struct TopView: Sendable {
 
     static let outcomesMax = 12
     static let clientsMax = 100
+    static let partitionsMax = 20
 
     /// - Parameter previous: what the same workers answered before, by address.
     init(_ looks: [WorkerLook], after previous: [WorkerLook], wallSeconds: Double) {
         let before = Dictionary(previous.map { ($0.address, $0) }, uniquingKeysWith: { $1 })
         let rates = TopRates(looks, before)
         for look in looks { addWorker(look) }
+        slowest = Self.slowest(looks.flatMap { $0.status?.partitions ?? [] })
         intervalSeconds = rates.longestSeconds
         addRates(rates)
         addGauges(looks.compactMap(\.metrics), wallSeconds: wallSeconds)
@@ -257,6 +261,16 @@ struct TopView: Sendable {
                 let (one, other) = ($0.rate ?? $0.total, $1.rate ?? $1.total)
                 return one != other ? one > other : ($0.app, $0.verdict, $0.reason) < ($1.app, $1.verdict, $1.reason)
             }.prefix(Self.outcomesMax))
+    }
+
+    private static func slowest(_ partitions: [StatusFacts.Partition]) -> [StatusFacts.Partition] {
+        let behind = partitions.filter { $0.unsettled > 0 || ($0.lag ?? 0) > 0 || $0.isPaused }
+        let sorted = behind.sorted { one, other in
+            let (age, otherAge) = (one.oldestSeconds ?? 0, other.oldestSeconds ?? 0)
+            if age != otherAge { return age > otherAge }
+            return (one.lag ?? 0, other.partition) > (other.lag ?? 0, one.partition)
+        }
+        return Array(sorted.prefix(partitionsMax))
     }
 
     /// Nil: there is nothing to put together.

@@ -33,8 +33,23 @@ struct StatusFacts: Equatable, Sendable {
     var redisFaults: [String] = []
     var parkedRecords: Int64 = 0
     var brakes: [String] = []
-    /// Why an app's credential is refused.
-    var pausedBecause: [String] = []
+    /// The slowest partitions.
+    var partitions: [Partition] = []
+
+    struct Partition: Equatable, Sendable {
+        var topic: String
+        var partition: Int64
+        /// Records read and not settled.
+        var unsettled: Int64
+        /// Age of the oldest of them; nil: there is none.
+        var oldestSeconds: Double?
+        /// Nil: not known.
+        var lag: Int64?
+        var isPaused: Bool
+    }
+
+    /// So many of a shard are read.
+    private static let partitionsMax = 200
 
     private static let listMax = 100
 
@@ -54,9 +69,12 @@ struct StatusFacts: Equatable, Sendable {
             for brake in shard["removal_brakes"]?.array ?? [] {
                 add("\(brake["app"]?.string ?? "?") \(brake["cause"]?.string ?? "?")", to: &brakes)
             }
-            for client in shard["apns"]?.array ?? [] {
-                guard let why = client["paused_because"]?.string else { continue }
-                add("\(client["app"]?.string ?? "?"): \(why)", to: &pausedBecause)
+            for partition in (shard["partitions"]?.array ?? []).prefix(Self.partitionsMax) {
+                partitions.append(
+                    Partition(
+                        topic: partition["topic"]?.string ?? "?", partition: partition["partition"]?.int ?? 0,
+                        unsettled: partition["unsettled"]?.int ?? 0, oldestSeconds: partition["oldest_s"]?.double,
+                        lag: partition["lag"]?.int, isPaused: partition["paused"]?.bool ?? false))
             }
         }
     }

@@ -1,3 +1,4 @@
+import Console
 import Foundation
 import JSON
 import Testing
@@ -172,6 +173,22 @@ enum Looks {
         #expect(Self.view([one, other]).clients.count == 1)
         #expect(client.connections == 4 && client.inFlight == 20 && client.limit == 80 && client.breaker == 2)
         #expect(client.daysLeft == 1 && !client.isPaused)
+    }
+
+    @Test func partitionsThatAreBehindAreToldTheSlowestFirst() throws {
+        func status(_ partitions: String) -> String { #"{"ready":true,"shards":[{"partitions":[\#(partitions)]}]}"# }
+        let one = status(
+            #"{"topic":"t","partition":1,"unsettled":0,"lag":0,"paused":false},"#
+                + #"{"topic":"t","partition":2,"unsettled":3,"oldest_s":0.5,"lag":9,"paused":false}"#)
+        let other = status(
+            #"{"topic":"t","partition":3,"unsettled":1,"oldest_s":40,"paused":true},"#
+                + #"{"topic":"t","partition":4,"unsettled":0,"lag":900,"paused":false},{}"#)
+        let view = Self.view([
+            try Looks.look("a", at: 1, "", status: one), try Looks.look("b", at: 1, "", status: other),
+        ])
+        #expect(view.slowest.map(\.partition) == [3, 2, 4])
+        let text = TopText.lines(view, width: 200).map(\.text).joined(separator: "\n")
+        #expect(text.contains("t[3] 40 s old paused   t[2] 9 behind 500 ms old   t[4] 900 behind"), "\(text)")
     }
 
     @Test func aStatusOfAnyFormIsRead() throws {

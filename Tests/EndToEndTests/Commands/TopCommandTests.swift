@@ -42,6 +42,28 @@ struct TopCommandTests {
         }
     }
 
+    /// A phone that looks connected holds up its partition until its acknowledgement is overdue.
+    @Test func aPartitionThatIsHeldUpIsNamed() async throws {
+        try await Stage.with { stage in
+            let port = try await stage.worker.operatorPort
+            try await stage.play(state: [.bind("t2")])
+            try await stage.redis([Gateway.lease("gw-t2"), Gateway.presence("t2", "phone", gateway: "gw-t2")])
+            let words = ["top", "--worker", "\(port)", "--json", "--interval", "0.3"]
+            let top = try await offPool {
+                try ServerProcess(CommandRun.binary.path, words, readyLine: #""state":"ready""#)
+            }
+            try await stage.writeEvents([.message("t2", to: ["t2"])])
+            try await until("the partition is named") {
+                top.takeOutput().split(separator: "\n").contains { line in
+                    let slowest = (try? JSONTree(parsing: Array(line.utf8)))?["slowest_partitions"]?[0]
+                    return slowest?["topic"]?.string == "im.events" && slowest?["unsettled"]?.int == 1
+                        && slowest?["lag"]?.int == 1 && (slowest?["oldest_s"]?.double ?? 0) > 0
+                }
+            }
+            #expect(top.stop())
+        }
+    }
+
     /// A worker's pages, until the end of the loop.
     private static func serve(port: UInt16 = 0) async throws -> (TestLoop, UInt16) {
         let test = try TestLoop("http")
