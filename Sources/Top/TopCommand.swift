@@ -4,7 +4,7 @@ import EventLoop
 import Telemetry
 
 /// `carillon top`: what workers do now, in the terminal.
-public struct TopCommand: Command {
+public struct TopCommand: Command, Sendable {
     public static let spec = CommandSpec(
         name: "top", summary: "what workers do now, in the terminal: rates, lag, connections, what limits them",
         details: """
@@ -88,41 +88,56 @@ public struct TopCommand: Command {
     }
 
     private func watch(_ stop: StopFlag) -> ExitCode {
-        let screen = isJSON ? nil : Screen()
-        defer { screen?.close() }
+        if !isJSON, let screen = Screen() {
+            draw(on: screen, stop)
+            screen.close()
+            return .done
+        }
         var last: [WorkerLook] = []
         while !stop.isSet {
             let begun = Loop.monotonicNanos()
             let looks = look()
-            let view = view(looks, after: last)
+            show(view(looks, after: last))
             last = looks
-            let next = begun &+ UInt64(interval * 1e9)
-            guard let screen else {
-                show(view)
-                stop.sleep(until: next)
-                continue
-            }
-            if isLeft(screen, view, until: next, stop) { break }
+            stop.sleep(until: begun &+ UInt64(interval * 1e9))
         }
         return .done
     }
 
-    /// Shows a picture until the next one is due, anew where the window changes; true: q was pressed.
-    private func isLeft(_ screen: Screen, _ view: TopView, until next: UInt64, _ stop: StopFlag) -> Bool {
+    /// Until q or a signal. Workers are asked beside it: one that is silent for a while holds up neither keys nor a new size.
+    private func draw(on screen: Screen, _ stop: StopFlag) {
+        let answers = Guarded<[WorkerLook]?>(nil)
+        var last: [WorkerLook] = []
+        var lines: (Int) -> [TerminalText] = { _ in ["asking …"] }
         var drawn = (width: 0, height: 0)
-        while !stop.isSet, Loop.monotonicNanos() < next {
+        var isAsking = false
+        var next = Loop.monotonicNanos()
+        while !stop.isSet {
+            let now = Loop.monotonicNanos()
+            if !isAsking, now >= next {
+                (isAsking, next) = (true, now &+ UInt64(interval * 1e9))
+                DispatchQueue.global().async { [self] in
+                    let looks = look()
+                    answers.withLock { $0 = looks }
+                }
+            }
+            let looks = answers.withLock { answers in
+                defer { answers = nil }
+                return answers
+            }
+            if let looks {
+                let view = view(looks, after: last)
+                (last, isAsking, drawn) = (looks, false, (0, 0))
+                lines = { TopText.lines(view, width: $0) }
+            }
             let size = screen.size
             if size != drawn {
-                screen.draw([head] + TopText.lines(view, width: size.width))
+                screen.draw([head] + lines(size.width))
                 drawn = size
             }
-            let slice = min(next, Loop.monotonicNanos() &+ 200_000_000)
-            switch screen.key(until: slice, isStopped: { stop.isSet }) {
-            case UInt8(ascii: "q"), UInt8(ascii: "Q"): return true
-            default: continue
-            }
+            let key = screen.key(until: now &+ 100_000_000) { stop.isSet }
+            if key == UInt8(ascii: "q") || key == UInt8(ascii: "Q") { return }
         }
-        return false
     }
 
     private var head: TerminalText {

@@ -6,7 +6,7 @@ import Testing
 /// The built binary, as a shell sees it.
 struct CommandTests {
     private static let names = [
-        "run", "check", "explain", "trace", "send", "user", "record", "replay", "broker", "simulate",
+        "run", "check", "explain", "trace", "send", "user", "record", "replay", "broker", "simulate", "top", "man",
     ]
 
     @Test(arguments: names) func helpTellsEveryOption(_ name: String) throws {

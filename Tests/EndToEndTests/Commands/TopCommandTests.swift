@@ -97,27 +97,53 @@ struct TopCommandTests {
         await second.end()
     }
 
-    /// util-linux' `script` lends it a terminal.
+    /// A run on a terminal, which util-linux' `script` lends; keys are what is written to `keys` in the folder.
+    private static func onTerminal(
+        _ words: String, in folder: TemporaryFolder, setting: String = "true", until readyLine: String
+    ) async throws -> ServerProcess {
+        let script = #"""
+            mkfifo "$2/keys"; sleep 600 >"$2/keys" &
+            TERM=xterm NO_COLOR=1 script -qefc "$1" /dev/null <"$2/keys"; kill $!
+            """#
+        let command = "\(setting); exec '\(CommandRun.binary.path)' top \(words)"
+        return try await offPool {
+            try ServerProcess("sh", ["-c", script, "sh", command, folder.path], readyLine: readyLine)
+        }
+    }
+
+    private static let isGivenBack = "\u{1b}[?25h\u{1b}[?1049l"
+
     @Test func onATerminalItIsDrawnInPlaceUntilQ() async throws {
         let (server, port) = try await Self.serve()
         let folder = try TemporaryFolder()
-        let command = "stty cols 40 rows 3; '\(CommandRun.binary.path)' top --worker \(port) --interval 600"
-        // The key waits in the terminal until it is asked for.
-        let process = try await offPool {
-            try FinishedProcess.run(
-                "sh",
-                [
-                    "-c", #"printf q | TERM=xterm NO_COLOR=1 script -qec "$1" /dev/null >"$2""#, "sh", command,
-                    folder.file("out"),
-                ])
-        }
-        let text = String(decoding: try readFile(folder.file("out")), as: UTF8.self)
-        #expect(process.exitCode == 0, "\(text)")
-        let parts = text.split(separator: "\u{1b}[?1049h", maxSplits: 1)
-        let screen = try #require(parts.last?.split(separator: "\u{1b}[?1049l").first)
-        #expect(parts.count == 2 && screen.contains("carillon top") && screen.contains("more lines"), "\(text)")
-        #expect(screen.utf8.count { $0 == UInt8(ascii: "\n") } == 2 && text.contains("\u{1b}[?25h"))
+        let terminal = try await Self.onTerminal(
+            "--worker \(port) --interval 600", in: folder, setting: "stty cols 40 rows 3", until: "more lines")
+        let file = try #require(fopen(folder.file("keys"), "w"))
+        fputs("xq", file)
+        fclose(file)
+        try await until("all have ended") { !terminal.isRunning }
+        let text = terminal.takeOutput()
+        #expect(text.contains("\u{1b}[?1049h") && text.contains("carillon top") && text.hasSuffix(Self.isGivenBack))
+        let picture = try #require(text.split(separator: "\u{1b}[H").last)
+        #expect(picture.utf8.count { $0 == UInt8(ascii: "\n") } == 2, "\(text)")
         await server.end()
+    }
+
+    @Test func aSilentWorkerIsShownAndASignalGivesTheTerminalBack() async throws {
+        let silent = try Ports.silentListener(backlog: 5)
+        defer { close(silent.fd) }
+        let folder = try TemporaryFolder()
+        let terminal = try await Self.onTerminal(
+            "--worker \(silent.port) --interval 0.2", in: folder, until: "no answer in time")
+        let all = try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { Int32($0) }
+        let top = try #require(
+            all.first { pid in
+                let line = (try? String(contentsOfFile: "/proc/\(pid)/cmdline", encoding: .utf8)) ?? ""
+                return line.hasPrefix(CommandRun.binary.path) && line.contains("\0\(silent.port)\0")
+            })
+        kill(top, SIGTERM)
+        try await until("all have ended") { !terminal.isRunning }
+        #expect(terminal.takeOutput().hasSuffix(Self.isGivenBack))
     }
 
     @Test(arguments: [
