@@ -155,7 +155,7 @@ enum TopText {
         let words = "\(outcome.app) \(outcome.verdict) \(outcome.reason)"
         let tone: TopLayout.Tone =
             outcome.verdict == "rejected" ? .bad : outcome.verdict == "expired" ? .warning : .plain
-        guard let rate = outcome.rate else { return Item("\(words) \(number(outcome.total)) in all", tone) }
+        guard let rate = outcome.rate else { return Item("\(words) \(number(outcome.total)) in all", .quiet) }
         return Item("\(words) \(number(rate))/s", tone)
     }
 

@@ -33,7 +33,7 @@ struct TopView: Sendable {
         var app: String
         var verdict: String
         var reason: String
-        /// A second; nil: `total` counts since the workers' start.
+        /// A second; nil: none of the interval, `total` tells of the time since the workers' start.
         var rate: Double?
         var total: Double
     }
@@ -236,31 +236,25 @@ struct TopView: Sendable {
         clients = byKey.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.value)
     }
 
-    /// What ended otherwise than by an ordinary push, the most frequent first.
+    /// What ended otherwise than by an ordinary push, the most frequent first: within the interval, or where nothing did,
+    /// since the workers' start.
     private mutating func addOutcomes(_ pages: [MetricsPage], _ rates: TopRates) {
         let labels = ["app", "verdict", "reason"]
-        let recent = rates.rates(TopMetrics.decisions, by: labels)
         var totals: [[String]: Double] = [:]
-        for series in pages.flatMap({ $0.series(TopMetrics.decisions) }) {
+        for series in pages.flatMap({ $0.series(TopMetrics.decisions) }) where series["reason"] != "ok" {
             totals[labels.map { series[$0] ?? "" }, default: 0] += series.value
         }
-        let all: [Outcome]
-        if rates.isKnown {
-            all = recent.filter { $0.rate > 0 }.map {
-                Outcome(
-                    app: $0.labels[0], verdict: $0.labels[1], reason: $0.labels[2], rate: $0.rate,
-                    total: totals[$0.labels] ?? 0)
-            }
-        } else {
-            all = totals.map {
-                Outcome(app: $0.key[0], verdict: $0.key[1], reason: $0.key[2], rate: nil, total: $0.value)
-            }
+        let recent = rates.rates(TopMetrics.decisions, by: labels).filter { $0.rate > 0 && $0.labels[2] != "ok" }
+        let rateByLabels = Dictionary(recent.map { ($0.labels, $0.rate) }, uniquingKeysWith: { $1 })
+        let all = totals.filter { $0.value > 0 && (recent.isEmpty || rateByLabels[$0.key] != nil) }.map {
+            Outcome(
+                app: $0.key[0], verdict: $0.key[1], reason: $0.key[2], rate: rateByLabels[$0.key], total: $0.value)
         }
-        outcomes = Array(
-            all.filter { $0.reason != "ok" && $0.total > 0 }.sorted {
-                let (one, other) = ($0.rate ?? $0.total, $1.rate ?? $1.total)
-                return one != other ? one > other : ($0.app, $0.verdict, $0.reason) < ($1.app, $1.verdict, $1.reason)
-            }.prefix(Self.outcomesMax))
+        let sorted = all.sorted {
+            let (one, other) = ($0.rate ?? $0.total, $1.rate ?? $1.total)
+            return one != other ? one > other : ($0.app, $0.verdict, $0.reason) < ($1.app, $1.verdict, $1.reason)
+        }
+        outcomes = Array(sorted.prefix(Self.outcomesMax))
     }
 
     private static func slowest(_ partitions: [StatusFacts.Partition]) -> [StatusFacts.Partition] {

@@ -153,7 +153,10 @@ enum Looks {
         let view = Self.view([second], after: [first])
         #expect(view.outcomes.map(\.reason) == ["BadDeviceToken"] && view.outcomes.first?.rate == 4)
         #expect(view.verdictRates.map(\.verdict) == ["accepted", "rejected", "suppressed"])
-        // Before there is a rate, what was counted since the start.
+        // Where there is no rate, or nothing came meanwhile, what was counted since the start.
+        let idle = Self.view([try Looks.look("a", at: 3, page(30, 5, 8))], after: [second])
+        #expect(idle.outcomes.map(\.reason) == ["dnd", "BadDeviceToken"])
+        #expect(idle.outcomes.allSatisfy { $0.rate == nil })
         #expect(Self.view([first]).outcomes.map(\.reason) == ["dnd", "BadDeviceToken"])
     }
 
