@@ -52,7 +52,8 @@ struct ShellTests {
         (["carillon", "dl"], ["dlq"]), (["carillon", "dlq", "s"], ["show"]),
         (["carillon", "dlq", "list", "--rea"], ["--reason"]), (["carillon", "dlq", "show", "--reason", ""], []),
         (["carillon", "run", "--config", "conf"], ["config.yaml"]),
-        (["carillon", "demo", "--world", "wor"], ["world"]),
+        (["carillon", "demo", "--world", "wor"], ["world", "world.txt"]),
+        (["carillon", "man", "--out", "wor"], ["world"]),
         // Only what may be repeated is offered again.
         (["carillon", "record", "--topic", "t", "--topi"], ["--topic"]),
         (["carillon", "record", "--config", "c", "--confi"], []), (["carillon", "nonsense", "--c"], []),
