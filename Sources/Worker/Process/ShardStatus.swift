@@ -32,7 +32,7 @@ public struct ShardStatus: Sendable {
     /// The slowest of its partitions.
     public var partitions: [Partition] = []
 
-    /// A partition of an input topic.
+    /// A partition that it reads, of any topic but `carillon.parked`.
     public struct Partition: Sendable, Equatable {
         public var topic: String
         public var partition: Int32

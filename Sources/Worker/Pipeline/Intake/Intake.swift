@@ -69,7 +69,7 @@ final class Intake {
     /// Partitions of the input topics that it has; those of this worker's own topics are nobody's concern.
     var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
 
-    /// How each of these partitions stands.
+    /// How each partition stands that it reads, but for those of `carillon.parked`.
     var partitionStatuses: [ShardStatus.Partition] {
         consumer.assignment.filter { !isParked($0) }.map { partition in
             let age = ledger.oldestUnsettledAgeNanos(in: partition, nowNanos: shard.nowNanos)
