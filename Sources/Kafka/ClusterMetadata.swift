@@ -63,33 +63,42 @@ extension ClusterMetadata.Topic {
 }
 
 extension KafkaConsumer {
-    /// Asks the broker how many partitions a subscribed topic has, without blocking: on a thread of its own, which ends
+    /// Asks the broker how many partitions topics have together, without blocking: on a thread of its own, which ends
     /// with the answer.
     ///
-    /// librdkafka has no call that would only look into what it knows. Ask after an assignment: the topic is there then,
+    /// librdkafka has no call that would only look into what it knows. Ask after an assignment: the topics are there then,
     /// so the question, which is by name, creates none.
     ///
-    /// - Parameter topic: index into `topics`.
     /// - Parameter done: called on that thread; nil where no broker answered within `timeoutMs`, or there is no thread.
     public func countPartitions(
-        of topic: Int, timeoutMs: Int = 5_000, _ done: @escaping @Sendable (Int?) -> Void
+        of topics: [String], timeoutMs: Int = 5_000, _ done: @escaping @Sendable (Int?) -> Void
     ) {
-        guard topics.indices.contains(topic) else { return done(nil) }
-        let (handle, name) = (handle, topics[topic])
+        let handle = handle
         let isBegun = detach {
-            guard let raw = rd_kafka_topic_new(handle.raw, name, nil) else { return done(nil) }
-            defer { rd_kafka_topic_destroy(raw) }
-            var found: UnsafePointer<rd_kafka_metadata>?
-            let code = rd_kafka_metadata(handle.raw, 0, raw, &found, Int32(clamping: timeoutMs))
-            guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let found else { return done(nil) }
-            defer { rd_kafka_metadata_destroy(found) }
-            let topics = UnsafeBufferPointer(start: found.pointee.topics, count: Int(max(0, found.pointee.topic_cnt)))
-            let count = topics.first {
-                $0.err == RD_KAFKA_RESP_ERR_NO_ERROR && $0.topic.map { String(cString: $0) } == name
+            var sum = 0
+            for name in topics {
+                guard let count = handle.countPartitions(of: name, timeoutMs: timeoutMs) else { return done(nil) }
+                sum += count
             }
-            .map { Int($0.partition_cnt) }
-            done(count)
+            done(sum)
         }
         if !isBegun { done(nil) }
+    }
+}
+
+extension ClientHandle {
+    /// Nil where no broker answered.
+    fileprivate func countPartitions(of name: String, timeoutMs: Int) -> Int? {
+        guard let topic = rd_kafka_topic_new(raw, name, nil) else { return nil }
+        defer { rd_kafka_topic_destroy(topic) }
+        var found: UnsafePointer<rd_kafka_metadata>?
+        let code = rd_kafka_metadata(raw, 0, topic, &found, Int32(clamping: timeoutMs))
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let found else { return nil }
+        defer { rd_kafka_metadata_destroy(found) }
+        let topics = UnsafeBufferPointer(start: found.pointee.topics, count: Int(max(0, found.pointee.topic_cnt)))
+        let count = topics.first {
+            $0.err == RD_KAFKA_RESP_ERR_NO_ERROR && $0.topic.map { String(cString: $0) } == name
+        }
+        return count.map { Int($0.partition_cnt) }
     }
 }

@@ -4,12 +4,14 @@ import Demo
 import Digits
 import Glibc
 import Processes
+import Top
 
 @main
 struct Main {
     static var commands: [CommandEntry] {
         [
             CommandEntry(RunCommand.self),
+            CommandEntry(TopCommand.self),
             CommandEntry(DemoCommand.self),
             CommandEntry(CheckCommand.self),
             CommandEntry(ExplainCommand.self),
@@ -20,9 +22,12 @@ struct Main {
             CommandEntry(TokensCommand.self),
             CommandEntry(RecordCommand.self),
             CommandEntry(ReplayCommand.self),
+            CommandEntry(DLQCommand.self),
             CommandEntry(BenchCommand.self),
             CommandEntry(BrokerCommand.self),
             CommandEntry(SimulateCommand.self),
+            CommandEntry(CompletionCommand.self),
+            CommandEntry(ManCommand.self),
         ]
     }
 
@@ -37,6 +42,7 @@ struct Main {
             Terminal.out(TerminalText(lines: overview))
             return words.isEmpty ? .usage : .done
         }
+        if name == "--version" { return version(Array(words.dropFirst())) }
         guard let command = commands.first(where: { $0.spec.name == name }) else {
             if let near = NearestWord.to(name, among: commands.map(\.spec.name)) {
                 Terminal.err("carillon: unknown command \"\(name)\" (did you mean \"\(near)\"?)\n")
@@ -58,6 +64,15 @@ struct Main {
         }
     }
 
+    private static func version(_ words: [String]) -> ExitCode {
+        guard words.isEmpty || words == ["--json"] else {
+            Terminal.err("carillon --version: only --json goes with it\n")
+            return .usage
+        }
+        Terminal.out(asJSON: !words.isEmpty, json: VersionReport.json, text: VersionReport.text)
+        return .done
+    }
+
     static var overview: String {
         let width = (commands.map(\.spec.name.count).max() ?? 0) + 2
         var text =
@@ -66,6 +81,6 @@ struct Main {
             let name = command.spec.name
             text += "  " + name + String(repeating: " ", count: width - name.count) + command.spec.summary + "\n"
         }
-        return text + "\n`carillon <command> --help` tells the options of each.\n"
+        return text + "\n`carillon <command> --help` tells the options of each, `carillon --version` all versions.\n"
     }
 }

@@ -132,7 +132,9 @@ actor Stage {
             for worker in workers where await worker.status().shards.contains(where: { $0.pendingRecords > 0 }) {
                 return false
             }
-            // What was put off has come back.
+            let chunks = try await (metric("carillon_chunks_total"), metric("carillon_chunks_settled_total"))
+            // What was put off has come back, and all chunks of large groups are done.
+            if chunks.0 > chunks.1 { return false }
             return try await metric("carillon_parked_total") <= metric("carillon_parked_settled_total")
         }
     }

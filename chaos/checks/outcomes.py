@@ -134,13 +134,14 @@ def _excused(facts: Facts, records: list[Read]) -> bool:
 
 
 def unrecorded(facts: Facts) -> Iterator[Finding]:
-    recorded = {
-        record.value.get("pid") for record in facts.evidence.results if record.value.get("verdict") == "accepted"
-    }
+    accepted = [record.value for record in facts.evidence.results if record.value.get("verdict") == "accepted"]
+    recorded = {value.get("pid") for value in accepted}
+    # What was accepted before a crash, of a token that was bound anew since: the record names the device alone.
+    nameless = {_place(value) for value in accepted if "pid" not in value}
     for apns_id, pushes in facts.accepted.items():
         push = pushes[0]
         event = facts.events.get(push.msg_id)
-        if apns_id in recorded or event is None:
+        if apns_id in recorded or event is None or (event.event_id, push.uid, facts.device_of(push)) in nameless:
             continue
         if settled(facts, event) is None or _decided_anew(facts, event, push.uid, push.at_ms):
             continue
@@ -165,13 +166,25 @@ def _decided_anew(facts: Facts, event: Event, uid: str, at_ms: int) -> bool:
     return any(record.at_ms > at_ms for record in later)
 
 
+def _place(value: dict) -> tuple[str, str, str]:
+    return value.get("event_id", ""), value.get("uid", ""), value.get("device", "")
+
+
 def invented(facts: Facts) -> Iterator[Finding]:
+    pushed = set()
+    for pushes in facts.accepted.values():
+        event = facts.events.get(pushes[0].msg_id)
+        if event is not None:
+            pushed.add((event.event_id, pushes[0].uid, facts.device_of(pushes[0])))
     for (event_id, uid), records in facts.results.items():
         for record in records:
-            if record.value["verdict"] == "accepted" and record.value.get("pid") not in facts.accepted:
+            value = record.value
+            if value["verdict"] != "accepted":
+                continue
+            if value["pid"] not in facts.accepted if "pid" in value else _place(value) not in pushed:
                 yield Finding(
                     "invented",
-                    "an accepted record whose pid APNs never accepted",
+                    "an accepted record of a push that APNs never accepted",
                     event_id,
                     uid,
                     record.value.get("device", ""),

@@ -280,6 +280,17 @@ def test_evidence_is_judged_the_same_from_its_files(tmp_path: Path) -> None:
     assert found(again) == found(evidence)
 
 
+def test_an_accepted_record_without_pid_is_of_its_devices_push() -> None:
+    for device, kinds in (("ann-2", []), ("x", ["unrecorded", "invented"])):
+        evidence = good_run()
+        pid = push_of(evidence, "m1", "a2").apns_id
+        for record in [r for r in evidence.results if r.value.get("pid") == pid]:
+            value = {key: value for key, value in record.value.items() if key != "pid"}
+            evidence.results.remove(record)
+            evidence.results.append(replace(record, value={**value, "device": device}))
+        assert sorted(finding.kind for finding in found(evidence)) == sorted(kinds)
+
+
 def test_a_number_sent_once_more_puts_an_older_one_right() -> None:
     evidence = good_run()
     end_with_an_older_number(evidence)

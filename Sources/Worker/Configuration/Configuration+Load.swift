@@ -56,6 +56,7 @@ struct ConfigurationReader {
 
     static let keys = [
         "kafka", "redis", "apps", "results", "state_results", "token_loss", "trace", "http", "shards", "log", "window",
+        "planner",
         "drain_s", "waivers",
     ]
 
@@ -82,6 +83,8 @@ struct ConfigurationReader {
         let window = section.optionalSection("window", keys: ["records", "bytes"])
         if let records = window.int("records", in: 1...10_000_000) { configuration.window.records = records }
         if let bytes = window.int("bytes", in: (1 << 20)...(1 << 40)) { configuration.window.bytes = bytes }
+        let planner = section.optionalSection("planner", keys: ["direct_max"])
+        if let direct = planner.int("direct_max", in: 256...1_000_000) { configuration.planner.directMax = direct }
         drain(section, &configuration)
         waivers(section, &configuration)
         configuration.secretFiles = secrets.files

@@ -30,6 +30,7 @@ public struct Configuration: Sendable {
     public var shards = 0
     public var logLevel = Log.Level.info
     public var window = Window()
+    public var planner = Planner()
     /// Seconds from the order to stop until what is left is given up.
     public var drainSeconds: Double = 25
 
@@ -139,6 +140,14 @@ public struct Configuration: Sendable {
     public struct Window: Sendable, Equatable {
         public var records = 20_000
         public var bytes = 64 << 20
+
+        public init() {}
+    }
+
+    /// How large groups are divided between workers.
+    public struct Planner: Sendable, Equatable {
+        /// A group with more members goes to `topics.chunks`.
+        public var directMax = 2_000
 
         public init() {}
     }

@@ -82,6 +82,7 @@ public struct EffectiveConfiguration: Sendable {
         results: all
         state_results: false
         token_loss: stop
+        planner: { direct_max: 2000 }
         trace: { sample: 1, ttl_h: 72 }
         http: { listen: "127.0.0.1:9464", hosts: [] }
         waivers: []

@@ -12,6 +12,7 @@ extension Pipeline: RedisClientDelegate {
         case .presence, .user, .conversation, .group, .activity, .mark: lookup.didReply(tag, reply)
         case .lease: lookup.didReadLease(tag.ref, epoch: reply.isNull ? nil : reply.int64)
         case .members: fanOut.didReadMembers(tag.ref, reply)
+        case .groupSize: fanOut.didReadSize(tag.ref, count: reply.int64)
         case .original: fanOut.didReadOriginal(tag.ref, collapseID: StateStore.keptCollapseID(reply))
         case .parkedBefore: fanOut.didReadParked(tag.ref, dueMs: StateStore.parkedMs(reply))
         case .claim, .owner, .claims, .owners: claims.didReply(tag, reply)
@@ -32,7 +33,8 @@ extension Pipeline: RedisClientDelegate {
         case .keyCount: didCountKeys(StateStore.keyCounts(reply))
         case .lossAccepted: didReadAcceptance(reply.string.flatMap { Int64($0) })
         case .note, .push, .updatePush: break
-        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback:
+        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback,
+            .chunk:
             break
         }
     }
@@ -43,6 +45,7 @@ extension Pipeline: RedisClientDelegate {
         case .presence, .user, .conversation, .group, .activity, .mark: lookup.didFail(tag, fault)
         case .lease: lookup.didFailLease(tag.ref, fault)
         case .members: fanOut.didFailMembers(tag.ref, fault)
+        case .groupSize: fanOut.didFailSize(tag.ref, fault)
         case .original: fanOut.didFailOriginal(tag.ref, isAbsent: shard.countsAsAbsent(fault))
         case .parkedBefore: fanOut.didFailParked(tag.ref, isAbsent: shard.countsAsBroken(fault))
         case .claim, .owner, .claims, .owners: claims.didFail(tag, fault)
@@ -59,7 +62,8 @@ extension Pipeline: RedisClientDelegate {
         case .keyCount: didFailToCount(fault)
         case .lossAccepted: break
         case .note, .push, .updatePush: break
-        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback:
+        case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback,
+            .chunk:
             break
         }
         shard.requestTurn()
@@ -94,6 +98,9 @@ extension Pipeline {
             guard let event = work.event(tag.ref) else { return }
             for waiting in recorder.didSettleDelivery(event) { dispatcher.conclude(waiting) }
             release(event)
+        case .chunk:
+            guard let event = planner.didSettle(tag.ref) else { return }
+            release(event)
         case .feedback: recorder.didSettleFeedback(tag.ref)
         case .updateRecord: badgeUpdates.didSettleRecord(tag.ref)
         case .parked: recorder.didPark(tag.ref)
@@ -110,6 +117,7 @@ extension Pipeline {
         switch tag.stage {
         case .park: dispatcher.stay(tag.ref)
         case .parkedEvent: parking.didGiveUp(tag.ref)
+        case .chunk: planner.didGiveUp(tag.ref)
         default: didSettleRecord(bits)
         }
     }

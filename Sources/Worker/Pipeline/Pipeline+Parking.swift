@@ -90,8 +90,12 @@ extension Pipeline {
         let full = shard.limits.isShared ? events.fullPartitions : []
         // Who has most of the work in hand; the others' goes on.
         let most = full.isEmpty ? nil : apps.values.max { $0.inHand.events < $1.inHand.events }
-        sender.parkWhatWaits { event in event.app === most && event.parked == nil && event.isOf(full) }
-        if let most { dispatcher.parkQueued { $0.app === most && $0.isOf(full) } }
+        sender.parkWhatWaits { event in event.app === most && isOf(full, event) }
+        if let most { dispatcher.parkQueued { $0.app === most && isOf(full, $0) } }
+    }
+
+    private func isOf(_ partitions: Set<TopicPartition>, _ event: EventJob) -> Bool {
+        event.isOf(partitions) && intake(of: event) === events
     }
 
     /// Ten times a second: what is due begins, where there is room and its app's state lets it.

@@ -7,38 +7,41 @@ extension Pipeline: IntakeOwner {
     func intakeIsReadable(_ intake: Intake) { intake.poll(hasRoom: hasRoom(intake)) }
 
     func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool) {
-        if intake === events { return handBack { $0.parked == nil && $0.isOf(partitions) } }
-        parking.handBack(partitions.contains)
-        handBack { $0.parked != nil && $0.isOf(partitions) }
+        if intake === userState { parking.handBack(partitions.contains) }
+        handBack { self.intake(of: $0) === intake && $0.isOf(partitions) }
     }
 
     func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
         if parking.hasWork(of: partitions, intake) { return true }
-        let isEvents = intake === events
-        if !isEvents, userStates.count + badgeUpdates.holdingCount > 0 { return true }
+        if intake === userState, userStates.count + badgeUpdates.holdingCount > 0 { return true }
         var hasWork = false
-        work.events.forEach { if ($0.parked == nil) == isEvents, $0.isOf(partitions) { hasWork = true } }
+        work.events.forEach { if self.intake(of: $0) === intake, $0.isOf(partitions) { hasWork = true } }
         return hasWork
     }
 
     /// Binds and reads that stood there before are applied before events of the same backlog are read.
     func intakeDidAssign(_ intake: Intake) {
         if intake === userState { stateWatch.restart() }
-        if intake === events, !intake.consumer.assignment.isEmpty {
+        if intake !== userState, !intake.consumer.assignment.isEmpty {
             stateFirstNanos = shard.nowNanos
-            events.block(.stateFirst, true)
+            for intake in [events, chunks] { intake.block(.stateFirst, true) }
         }
         shard.metrics.assignedPartitions.set(assignedCount)
-        if intake === events { intake.noteShare() }
+        if intake !== userState { noteShare(of: intake) }
     }
 
     func intakeDidCommit(_ intake: Intake) { owner?.pipelineDidCommit() }
 
     func intakeDidClose(_ intake: Intake) {
-        if events.consumer.isClosed, userState.consumer.isClosed { owner?.pipelineDidClose() }
+        if intakes.allSatisfy(\.consumer.isClosed) { owner?.pipelineDidClose() }
     }
 
     func intakeDidMeetFatalError(_ intake: Intake) { owner?.pipelineDidMeetFatalError() }
+
+    /// How much this process has of what is pushed by any.
+    func noteShare(of intake: Intake) {
+        intake.noteShare(of: events.consumer.topics + chunks.consumer.topics)
+    }
 
     /// Gives up all that is not in flight of these events; their offsets stay where they are.
     func handBack(_ isGoing: (EventJob) -> Bool) {

@@ -25,12 +25,25 @@ extension Pipeline {
         userStates.hasRoom && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
     }
 
-    func hasRoom(_ intake: Intake) -> Bool { intake === events ? hasRoom : hasRoomForState }
+    /// Large groups leave half of all to others, whose records are read meanwhile.
+    var hasRoomForChunks: Bool {
+        let limits = shard.limits
+        return hasRoom && fanOut.openChunkCount < Self.openChunksMax
+            && work.recipients.count < limits.recipientsMax / 2 && sender.pushesAhead < limits.pushesAheadMax / 2
+            && shard.store.client.pipelineDepth < limits.redisDepthMax / 2
+    }
+
+    private static let openChunksMax = 8
+
+    func hasRoom(_ intake: Intake) -> Bool {
+        if intake === userState { return hasRoomForState }
+        return intake === events ? hasRoom : hasRoomForChunks
+    }
 
     /// Starts recipients as far as there is room: slots, and a Redis that keeps up. Below the depth at which reading from
     /// Kafka rests, so that records go on between a giant group's members.
     func expand() {
-        if fanOut.openCount > 0 { startRecipients() }
+        if fanOut.openCount + fanOut.openChunkCount > 0 { startRecipients() }
         // Those of events that were handed back are there too, though nothing is open any more.
         fanOut.finished.takeAll { event in
             recorder.flushDeliveries(of: event)
@@ -45,19 +58,19 @@ extension Pipeline {
         let slots = limits.recipientsMax - work.recipients.count
         fanOut.start(
             FanOut.Room(
-                isAPNsFree: sender.pushesAhead < limits.pushesAheadMax,
+                isAPNsFree: sender.pushesAhead < limits.pushesAheadMax / 2,
                 recipients: min(slots, (max(0, depth) + 2) / 3)))
         fanOut.candidates.takeAll(begin)
     }
 
     func pollIfReady() {
-        for intake in [userState, events] where intake.isHeld { intake.pollIfReady(hasRoom: hasRoom(intake)) }
+        for intake in intakes where intake.isHeld { intake.pollIfReady(hasRoom: hasRoom(intake)) }
     }
     // MARK: Time
 
     func tick() {
-        for intake in [events, userState] { intake.tick(hasRoom: hasRoom(intake)) }
-        events.noteShare()
+        for intake in intakes { intake.tick(hasRoom: hasRoom(intake)) }
+        for intake in [events, chunks] { noteShare(of: intake) }
         // Live devices do not wait until APNs has room for the rest of a giant group, or Redis for some of its members.
         work.events.forEach { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
         expand()
@@ -79,7 +92,7 @@ extension Pipeline {
             let isOver = shard.nowNanos &- since >= shard.limits.stateFirstNanos
             if isOver || shard.stateProgress.appliedNanos > since {
                 stateFirstNanos = nil
-                events.block(.stateFirst, false)
+                for intake in [events, chunks] { intake.block(.stateFirst, false) }
             }
         }
         lookAtParked()

@@ -5,22 +5,29 @@ import Telemetry
 
 /// What an operator sees of a pipeline: gauges, once a second.
 extension Pipeline {
-    var assignedCount: Int { events.assignedCount + userState.assignedCount }
-    var pausedCount: Int { events.consumer.paused.count + userState.consumer.paused.count }
+    var assignedCount: Int { intakes.reduce(0) { $0 + $1.assignedCount } }
+    var pausedCount: Int { intakes.reduce(0) { $0 + $1.consumer.paused.count } }
 
-    /// What the brokers answered the two consumers last: `none` where they answer neither.
-    var kafkaReach: KafkaReach { events.consumer.reach.and(userState.consumer.reach) }
+    /// The slowest partitions first, and no more than an operator looks at.
+    var partitionStatuses: [ShardStatus.Partition] {
+        ShardStatus.Partition.slowest(events.partitionStatuses + userState.partitionStatuses)
+    }
+
+    /// What the brokers answered the consumers last: `none` where they answer none of them.
+    var kafkaReach: KafkaReach {
+        intakes.dropFirst().reduce(intakes.first?.consumer.reach ?? .unknown) { $0.and($1.consumer.reach) }
+    }
 
     /// Of whom what comes more is parked, by id.
     var appsOverShare: [String] { apps.values.filter { $0.inHand.isFull(shard.limits) }.map(\.id).sorted() }
 
     /// Commits what is settled, of both consumers.
     func commitNow() {
-        for intake in [events, userState] { intake.consumer.commitNow() }
+        for intake in intakes { intake.consumer.commitNow() }
     }
 
     /// A commit has no outcome yet.
-    var isCommitting: Bool { events.consumer.isCommitting || userState.consumer.isCommitting }
+    var isCommitting: Bool { intakes.contains { $0.consumer.isCommitting } }
 
     func sample() {
         let metrics = shard.metrics
@@ -29,7 +36,7 @@ extension Pipeline {
         metrics.waitingForDevice.set(sender.waitingForDevice)
         metrics.pausedPartitions.set(pausedCount)
         var oldestNanos: UInt64 = 0
-        for intake in [events, userState] {
+        for intake in intakes {
             oldestNanos = max(oldestNanos, intake.oldestUnsettledNanos ?? 0)
         }
         metrics.oldestUnsettled.set(Double(oldestNanos) / 1_000_000_000)
@@ -48,7 +55,7 @@ extension Pipeline {
             case .inflight: isHeld && !hasSlots && !apns.isAll
             case .limiter: isHeld && sender.pushesAhead >= limits.pushesAheadMax
             case .redis: isHeld && shard.store.client.pipelineDepth >= limits.redisDepthMax
-            case .window: (!events.fullPartitions.isEmpty || !userState.fullPartitions.isEmpty) && !apns.isAll
+            case .window: intakes.contains { !$0.fullPartitions.isEmpty } && !apns.isAll
             case .breaker, .connection, .credential: apns.causes.contains(cause)
             }
         }
@@ -80,7 +87,7 @@ extension Pipeline {
 
     /// Records that retention took before they were read are lost for good: somebody must know (ops: K10).
     private func reportGaps() {
-        let skipped = events.skippedOffsets &+ userState.skippedOffsets
+        let skipped = intakes.reduce(0) { $0 &+ $1.skippedOffsets }
         guard skipped > shard.metrics.gaps.value else { return }
         let fresh = skipped - shard.metrics.gaps.value
         shard.metrics.gaps.add(fresh)

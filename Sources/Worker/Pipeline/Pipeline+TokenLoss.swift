@@ -98,7 +98,7 @@ extension Pipeline {
         guard isStopped != (lossSinceMs != nil) else { return }
         lossSinceMs = isStopped ? shard.nowMs : nil
         shard.metrics.tokenLoss.set(isStopped ? 1 : 0)
-        events.block(.tokenLoss, isStoppedByLoss)
+        for intake in [events, chunks] { intake.block(.tokenLoss, isStoppedByLoss) }
         if isStopped {
             shard.log.error(
                 "users have no tokens, and Redis lost keys: they wait until it has them or `tokens accept` is said",

@@ -14,6 +14,9 @@ final class Pipeline {
     let work: WorkTable
     let events: Intake
     let userState: Intake
+    /// Of large groups. A consumer of its own, so that what many members wait for holds back nobody else's events.
+    let chunks: Intake
+    let planner: Planner
     let fanOut: FanOut
     let lookup: Lookup
     let decider: Decider
@@ -60,7 +63,9 @@ final class Pipeline {
         apps = Dictionary(parts.apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         events = Intake(shard, consumer: parts.events, classes: [.events])
         userState = Intake(shard, consumer: parts.userState, classes: [.userState, .parked])
-        fanOut = FanOut(shard, work)
+        chunks = Intake(shard, consumer: parts.chunks, classes: [.chunks])
+        planner = Planner(shard, outbox: parts.outbox, topic: parts.topics.chunks)
+        fanOut = FanOut(shard, work, planner: planner)
         lookup = Lookup(shard, work)
         decider = Decider(shard)
         claims = Claims(shard, work)
@@ -96,9 +101,9 @@ final class Pipeline {
         tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
         stateTimer = LoopTimer(loop: shard.loop) { [unowned self] in watchState() }
         stateTimer?.arm(afterNanos: StateWatch.lookNanos)
-        try events.start(owner: self)
-        try userState.start(owner: self)
+        for intake in intakes { try intake.start(owner: self) }
         intakeIsReadable(userState)
+        intakeIsReadable(chunks)
         intakeIsReadable(events)
     }
 
@@ -113,7 +118,7 @@ final class Pipeline {
 
     /// Reads no more, and leaves to the next owner all that is not in flight; what is goes on to its end.
     func stopIntake() {
-        for intake in [events, userState] { intake.close() }
+        for intake in intakes { intake.close() }
         parking.handBack { _ in true }
         handBack { _ in true }
         userStates.handBack()
@@ -121,12 +126,12 @@ final class Pipeline {
 
     /// Leaves the group with what is settled by now; `pipelineDidClose` tells when it is done.
     func close() {
-        for intake in [events, userState] { intake.leaveGroup() }
+        for intake in intakes { intake.leaveGroup() }
     }
 
     /// Lets go of Redis and APNs; no outcome comes any more.
     func shut() {
-        for intake in [events, userState] { intake.cancel() }
+        for intake in intakes { intake.cancel() }
         recorder.outbox.cancel()
         shard.timers.cancel()
         tickTimer?.cancel()
@@ -146,6 +151,7 @@ final class Pipeline {
     /// Carries what the turn's answers have left in the trays, stage by stage along the path.
     func turn() {
         takeRecords()
+        takeRefusedChunks()
         fanOut.candidates.takeAll(begin)
         takeDue()
         dispatcher.again.takeAll(lookup.read)
@@ -166,7 +172,8 @@ final class Pipeline {
     private func takeRecords() {
         userState.received.takeAll { accept($0, userState) }
         events.received.takeAll { accept($0, events) }
-        for intake in [events, userState] { intake.rejected.takeAll { reject($0, intake) } }
+        chunks.received.takeAll { accept($0, chunks) }
+        for intake in intakes { intake.rejected.takeAll { reject($0, intake) } }
         takeParked()
         if events.isClosing { digests.events.removeAll { _ in true } }
         digests.events.takeAll(fanOut.begin)
@@ -275,9 +282,18 @@ final class Pipeline {
             if event.isHandedBack { parking.drop(parked) } else { parking.end(parked) }
             return userState.completeRevocationIfOver()
         }
-        if let origin = event.origin, !event.isHandedBack { events.settle(origin.place) }
+        let intake = intake(of: event)
+        if let origin = event.origin, !event.isHandedBack { intake.settle(origin.place) }
         if let digest = event.digest, !event.isHandedBack { digests.end(digest) }
-        events.completeRevocationIfOver()
+        intake.completeRevocationIfOver()
+    }
+
+    var intakes: [Intake] { [events, userState, chunks] }
+
+    /// Which one its record came through.
+    func intake(of event: EventJob) -> Intake {
+        if event.parked != nil { return userState }
+        return event.chunkPart == nil ? events : chunks
     }
 
     // MARK: Records
@@ -288,6 +304,7 @@ final class Pipeline {
             switch record.content {
             case .owed(let owed): userStates.pay(owed, intake, origin.place)
             case .parked(let parked): parking.read(parked, origin)
+            case .chunk(let chunk, let event): begin(chunk, event, origin)
             case .event: break
             }
             return

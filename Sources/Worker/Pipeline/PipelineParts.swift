@@ -10,6 +10,7 @@ struct PipelineParts {
     /// Consumers of one group: of the events topic, and of the user-state topic.
     var events: KafkaConsumer
     var userState: KafkaConsumer
+    var chunks: KafkaConsumer
     var outbox: Outbox
     var topics: OutTopics
     var store: StateStore

@@ -14,9 +14,10 @@ final class ProcessShared: Sendable {
     }
 }
 
-/// How much of the events topic this process reads: where it reads all partitions no other worker pushes its users.
+/// How much of the events and of the chunks of large groups this process reads: where it reads all partitions no other worker
+/// pushes their users.
 ///
-/// The topic's partition count is asked of the broker after each assignment (`KafkaConsumer.countPartitions`), and only
+/// The topics' partition count is asked of the broker after each assignment (`KafkaConsumer.countPartitions`), and only
 /// then: librdkafka notices new partitions by itself, and assigns anew. It is unknown until the first answer.
 final class PartitionShare: Sendable {
     private let assigned = Atomic<Int>(0)

@@ -19,12 +19,16 @@ struct ShardParts {
         let client = configuration.kafka.client(id: "carillon-\(index)", log: kafkaLog)
         let events: KafkaConsumer
         let userState: KafkaConsumer
+        let chunks: KafkaConsumer
         let producers: OutProducers
         do throws(KafkaFault) {
             events = try KafkaConsumer(client.member("\(index)"), topics: [topics.events], reportsEnds: false)
             // A member of its own, so that pushes that pile up never hold back user state.
             userState = try KafkaConsumer(
                 client.member("\(index)-state"), topics: [topics.userState, topics.parked])
+            // Another one, so that a giant group holds back no other message.
+            chunks = try KafkaConsumer(
+                client.member("\(index)-chunks"), topics: [topics.chunks], reportsEnds: false)
             producers = try OutProducers(client)
         } catch {
             throw StartFault("Kafka: \(error)")
@@ -32,6 +36,7 @@ struct ShardParts {
         let metrics = PipelineMetrics(registry)
         return PipelineParts(
             loop: loop, limits: limits, apps: try apps(), events: events, userState: userState,
+            chunks: chunks,
             outbox: Outbox(producers: producers, loop: loop, log: log, metrics: metrics.outbox),
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
             results: configuration.results, stateResults: configuration.stateResults,
@@ -42,6 +47,7 @@ struct ShardParts {
     private var limits: PipelineLimits {
         var limits = PipelineLimits()
         limits.window = OffsetLedger.Limits(records: configuration.window.records, bytes: configuration.window.bytes)
+        limits.directMax = configuration.planner.directMax
         limits.isShared = configuration.apps.count > 1
         limits.recipientsMax = max(limits.recipientsMax, configuration.window.records)
         return limits

@@ -83,7 +83,7 @@ final class ShardRuntime: PipelineOwner {
             apps: pipeline.apps.values.map { app in
                 ShardStatus.App(id: app.id, accepted: app.metrics.accepted, opened: app.metrics.opens.value)
             }, brakes: brakes,
-            endToEnd: pipeline.shard.metrics.endToEnd)
+            endToEnd: pipeline.shard.metrics.endToEnd, partitions: pipeline.partitionStatuses)
     }
 
     /// Takes over what a reload may change (`ConfigurationChange`), and apps that are new. Those that are gone stay.

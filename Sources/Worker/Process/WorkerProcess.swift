@@ -27,9 +27,6 @@ public actor WorkerProcess {
     private var sampler: Task<Void, Never>?
     private var whenFatal: (@Sendable () -> Void)?
 
-    /// Of this program: the topmost of CHANGELOG.md.
-    public static let version = "0.9.0"
-
     private static let sampleInterval = Duration.milliseconds(250)
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }

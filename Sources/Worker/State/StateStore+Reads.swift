@@ -65,6 +65,14 @@ extension StateStore {
         }
     }
 
+    /// How many members a group has: an integer.
+    func memberCount(app: String, group: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HLEN")
+            command.key("g", app, group)
+        }
+    }
+
     /// Which server answers about a group's members, as a number that no other one has.
     public func memberServer(app: String, group: String) -> UInt32 {
         client.generation(ofKey: "g:{\(app):\(group)}")

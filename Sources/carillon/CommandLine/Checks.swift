@@ -120,16 +120,9 @@ enum Checks {
         return findings
     }
 
-    /// Large groups and parked work have topics that this version does not use yet.
-    private static let unused = ["chunks", "parked"]
-
     private static func topic(_ name: String, key: String, in metadata: ClusterMetadata) -> Finding {
         guard let topic = metadata.topic(name) else {
-            let isUnused = unused.contains(key)
-            return Finding(
-                isUnused ? .warn : .fail, "topic", name,
-                "missing: create it, or name another as kafka.topics.\(key)"
-                    + (isUnused ? " (not used by this version)" : ""))
+            return Finding(.fail, "topic", name, "missing: create it, or name another as kafka.topics.\(key)")
         }
         if let error = topic.error { return Finding(.fail, "topic", name, "\(error): see the rights of this user") }
         let count = topic.partitions.count

@@ -243,6 +243,28 @@ extension Rows {
             }
         }
 
+        /// A crash between the parking of a push and the commit of its offset: the event is read again while its parked record
+        /// waits elsewhere. Both go through one partition, so that the message has one verdict.
+        @Test func whatIsReadAgainWhileItIsParkedIsWorkedOnBesideIt() async throws {
+            try await Stage.with { stage in
+                try await stage.play(state: [.bind("beside")])
+                await stage.answerPushes(.unavailable)
+                try await stage.writeEvents([.message("beside-1", to: ["beside"], seq: 1)])
+                _ = try await stage.look(until: "it is parked") { !$0.parked.isEmpty }
+                let before = try await stage.metric("carillon_parked_total")
+                // Read meanwhile, so that neither has a push to make.
+                try await stage.writeState([.read("beside", #""up_to_seq":1"#)])
+                try await stage.writeEvents([.message("beside-1", to: ["beside"], seq: 1)])
+                try await until("what was read again is parked") {
+                    try await stage.metric("carillon_parked_total") > before
+                }
+                await stage.answerPushes(nil)
+                try await stage.settle()
+                let outcomes = try await stage.look().outcomes(of: "beside-1")
+                #expect(outcomes.count == 1, "\(outcomes)")
+            }
+        }
+
         /// A parked push that was accepted before a crash: its record comes back, and says nothing else of the device.
         @Test func whatWasParkedAndAcceptedBeforeACrashHasOneVerdict() async throws {
             try await Stage.with { stage in

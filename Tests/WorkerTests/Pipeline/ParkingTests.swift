@@ -40,7 +40,7 @@ import Testing
         guard case .tracked(let slot) = ledger.receive(partition, offset: 0, bytes: 1, nowNanos: 0) else {
             preconditionFailure("a ledger that takes no record")
         }
-        return RecordPlace(slot, isParked: true)
+        return RecordPlace(slot, .parked)
     }()
 
     private static func work(

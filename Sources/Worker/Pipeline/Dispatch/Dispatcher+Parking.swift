@@ -80,10 +80,25 @@ extension Dispatcher {
         guard !job.flags.contains(.decided), job.event.digest == nil,
             let dueMs = parkedDueMs(job, device: "", candidate), job.machine.decided()
         else { return false }
+        parkWhole(job, dueMs: dueMs)
+        return true
+    }
+
+    /// An earlier try of it ended with a crash, and work of the user is parked: perhaps its own, which another worker would do at
+    /// the same time. Parked as well, it goes where that is read, and one shard has both. False: it goes on.
+    func parksBesideItself(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
+        guard job.flags.contains(.resumed), !job.flags.contains(.decided), job.event.parked == nil,
+            job.event.digest == nil, job.mayPark,
+            let dueMs = candidate.recipient.parked.map(\.dueMs).min(), job.machine.decided()
+        else { return false }
+        parkWhole(job, dueMs: max(dueMs, shard.nowMs))
+        return true
+    }
+
+    private func parkWhole(_ job: RecipientJob, dueMs: Int64) {
         noteDecided(job)
         job.candidate = nil
         write(job, waits: [RecipientParking.Wait(device: -1, cause: .behind, dueMs: dueMs)])
-        return true
     }
 
     /// An earlier one of a device of his has been parked, or is not parked after all.

@@ -70,6 +70,7 @@ final class Dispatcher {
             job.reboundRounds += 1
             return .readAgain
         }
+        if parksBesideItself(job, candidate) { return .passed }
         guard claims.takesKey(job) else {
             waitForTwin(job)
             return .passed
@@ -277,7 +278,8 @@ final class Dispatcher {
     private func recordWithoutDevice(_ job: RecipientJob, _ reason: Reason) {
         guard !job.flags.contains(.recordedWithoutDevice), job.rebound.isEmpty else { return }
         job.flags.insert(.recordedWithoutDevice)
-        if !endReturned(job, .suppressed, reason) {
+        // Whoever has no token now had one when he was parked.
+        if !endReturned(job, .suppressed, reason == .noToken ? .tokenMoved : reason) {
             recorder.write(OutcomeRecord(uid: job.uid, verdict: .suppressed, reason: reason), of: job)
         }
         if reason == .noToken, !job.uid.isEmpty { recorder.offerSMS(job, .noToken) }

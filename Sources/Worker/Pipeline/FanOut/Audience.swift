@@ -11,6 +11,8 @@ struct Audience {
     let group: String?
     /// The Live Activity whose users are read; nil: there is none.
     let activity: String?
+    /// They are a chunk of a large group's members, given with their levels.
+    let isChunk: Bool
     /// Another page of its users is to be read.
     private var hasMoreUsers = false
     /// The last one of the page before; nil: none was read.
@@ -35,18 +37,29 @@ struct Audience {
         given = uids
         group = nil
         activity = nil
+        isChunk = false
+    }
+
+    /// A chunk of a large group's members.
+    init(chunk members: [MemberPage.Member]) {
+        page = members
+        group = nil
+        activity = nil
+        isChunk = true
     }
 
     /// All who bound the activity (contract section 2, `to.uids` of a `live_activity`).
     init(activity: String) {
         self.activity = activity
         group = nil
+        isChunk = false
         hasMoreUsers = true
     }
 
     init(group: String) {
         self.group = group
         activity = nil
+        isChunk = false
         cursor = 0
     }
 
@@ -62,8 +75,11 @@ struct Audience {
     /// A group, or more than one who is named.
     var isMany: Bool { isPaged || given.count > 1 }
 
-    /// Its members are read page by page.
-    private var isPaged: Bool { group != nil || activity != nil }
+    /// They lie in `page`.
+    private var isPaged: Bool { group != nil || activity != nil || isChunk }
+
+    /// Each comes with the level that the group's hash gives him.
+    var hasLevels: Bool { group != nil || isChunk }
 
     /// The next page is to be read.
     var wantsPage: Bool { cursor != nil || hasMoreUsers }
@@ -72,7 +88,7 @@ struct Audience {
     var isEmpty: Bool { isPageDone && !wantsPage }
 
     /// More have been started than an ordinary group has: the rest goes by the lane of giant groups.
-    var isGiant: Bool { startedCount > 1000 }
+    var isGiant: Bool { isChunk || startedCount > 1000 }
 
     /// All of the present page are started.
     var isPageDone: Bool { next == (isPaged ? page.count : given.count) }
@@ -85,7 +101,7 @@ struct Audience {
         while !isPageDone {
             let member =
                 isPaged
-                ? Member(uid: page[next].uid, level: group == nil ? nil : page[next].level)
+                ? Member(uid: page[next].uid, level: hasLevels ? page[next].level : nil)
                 : Member(uid: given[next], level: nil)
             next += 1
             if !isPaged, given.count > 1, !seen.insert(UTF8Key(member.uid)).inserted { continue }

@@ -47,6 +47,12 @@ final class EventJob {
     /// Its partition went to another owner: its offset is not to be settled here.
     var isHandedBack = false
     var audience: Audience
+    /// The part of a large group that its chunk is of; nil: it is no chunk.
+    let chunkPart: Int?
+    /// How its group is divided into chunks; nil: it is not.
+    var plan: ChunkPlan?
+    /// Its group's size was asked for.
+    var isSized = false
     /// Its members, or the rest of them, can never be read: its record for nobody says `no_token`, not `expired`.
     var areMembersLost = false
     /// It has many recipients, and not all of them were started.
@@ -68,7 +74,7 @@ final class EventJob {
 
     init(
         _ message: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?,
-        digest: DigestJob? = nil, parked: ParkedWork? = nil
+        digest: DigestJob? = nil, parked: ParkedWork? = nil, chunk: ChunkRecord? = nil
     ) {
         let (sentMs, clearsOnRead) = (event.sentMs, app.policy.clearOnRead)
         let traits = message.read { Traits($0, sentMs: sentMs, clearsOnRead: clearsOnRead) }
@@ -86,7 +92,10 @@ final class EventJob {
         hasMembers = traits.hasMembers
         begunActivityID = nil
         updatedActivityID = nil
-        audience = parked?.record.uid.map { Audience(uids: [$0]) } ?? traits.audience
+        audience =
+            parked?.record.uid.map { Audience(uids: [$0]) } ?? chunk.map { Audience(chunk: $0.members) }
+            ?? traits.audience
+        chunkPart = chunk?.part
         content = EventContent(message, app: app)
         self.raw = raw
         ownLane = traits.lane
@@ -136,6 +145,7 @@ final class EventJob {
         begunActivityID = activity.action == .start ? activity.activityID : nil
         updatedActivityID = activity.action == .start ? nil : activity.activityID
         audience = activity.isForAllBound ? Audience(activity: activity.activityID) : Audience(uids: activity.uids)
+        chunkPart = nil
         if let uid = parked?.record.uid { audience = Audience(uids: [uid]) }
         content = EventContent(activity, sentMs: event.sentMs, app: app)
         self.raw = raw
@@ -157,6 +167,8 @@ final class EventJob {
         case readingOriginal
         /// A page of the group's members, or of the activity's users, is read.
         case readingPage
+        /// How many members the group has is read.
+        case readingSize
         /// Whether an earlier event of the conversation is parked is read.
         case readingParked
     }
@@ -191,7 +203,7 @@ final class EventJob {
     }
 
     /// Whether each recipient's level in the group has to be read: the group's, but given uids.
-    var readsLevels: Bool { audience.group == nil && hasMembers }
+    var readsLevels: Bool { !audience.hasLevels && hasMembers }
 
     /// Its recipients are decided many at a time.
     var hasManyRecipients: Bool { audience.isMany }

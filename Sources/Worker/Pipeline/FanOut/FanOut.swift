@@ -14,17 +14,22 @@ final class FanOut {
     let behind = Tray<(event: EventJob, dueMs: Int64)>()
     private let shard: ShardContext
     private let work: WorkTable
+    private let planner: Planner
     /// Events whose audience is not started whole, in order of arrival.
     private var open: [EventJob] = []
+    /// The same of large groups' chunks, which are read apart.
+    private var chunks: [EventJob] = []
     private var nextOrder: UInt64 = 0
     private var pages: UInt = 0
 
-    init(_ shard: ShardContext, _ work: WorkTable) {
+    init(_ shard: ShardContext, _ work: WorkTable, planner: Planner) {
         self.shard = shard
         self.work = work
+        self.planner = planner
     }
 
     var openCount: Int { open.count }
+    var openChunkCount: Int { chunks.count }
 
     /// What may be started now.
     struct Room {
@@ -48,35 +53,60 @@ final class FanOut {
                 app: event.app.id, msgID: event.msgID, collapseID, expireAtMs: event.expiresAtMs, nowMs: shard.nowMs,
                 tag: event.tag(.note))
         }
-        if shard.limits.isShared, event.hasManyRecipients, event.parked == nil, event.fanOutPhase == .ready {
+        if shard.limits.isShared, event.hasManyRecipients, event.parked == nil, event.chunkPart == nil,
+            event.fanOutPhase == .ready
+        {
             readParked(event)
         }
-        open.append(event)
+        if event.chunkPart == nil { open.append(event) } else { chunks.append(event) }
     }
 
-    /// Starts recipients of the events that wait, oldest first, while there is room.
+    /// Starts recipients of the events that wait, while there is room: those of one recipient first, then groups, then chunks of
+    /// large groups, each lane oldest first. A lane that waits has its share of the room, whatever the others bring.
     func start(_ room: Room) {
-        if open.isEmpty { return }
-        var room = room
+        if open.isEmpty, chunks.isEmpty { return }
+        let forChunks = chunks.isEmpty ? 0 : max(1, room.recipients / Self.chunksShare)
+        var left = room
+        if open.contains(where: \.hasManyRecipients) {
+            let forGroups = max(1, room.recipients / Self.groupsShare)
+            left.recipients = room.recipients - forGroups - forChunks
+            start(&open, &left) { !$0.hasManyRecipients }
+            left.recipients += forGroups
+        } else {
+            left.recipients -= forChunks
+        }
+        start(&open, &left) { _ in true }
+        left.recipients += forChunks
+        start(&chunks, &left) { _ in true }
+    }
+
+    /// One in so many of the recipients that may start.
+    private static let groupsShare = 4
+    private static let chunksShare = 8
+
+    private func start(_ events: inout [EventJob], _ room: inout Room, _ isOfLane: (EventJob) -> Bool) {
         var rest: [EventJob] = []
-        for (place, event) in open.enumerated() {
+        for (place, event) in events.enumerated() {
             if room.recipients <= 0 {
-                rest.append(contentsOf: open[place...])
+                rest.append(contentsOf: events[place...])
                 break
             }
-            if rest.contains(where: { $0.isSameConversation(as: event) }) || !startPage(of: event, &room) {
+            if !isOfLane(event) || rest.contains(where: { $0.isSameConversation(as: event) })
+                || !startPage(of: event, &room)
+            {
                 rest.append(event)
             }
         }
-        open = rest
+        events = rest
     }
 
     /// True: the event's audience is started whole.
     private func startPage(of event: EventJob, _ room: inout Room) -> Bool {
         guard event.fanOutPhase == .ready else { return false }
+        if event.plan != nil { return plan(event) }
         if event.isForNobody(nowMs: shard.nowMs) {
             startForNobody(event)
-        } else if event.audience.group != nil, !event.audience.isPageDone,
+        } else if event.audience.hasLevels, !event.audience.isPageDone,
             !room.isAPNsFree || event.app.inHand.blockedNanos != nil
         {
             return false
@@ -93,6 +123,27 @@ final class FanOut {
         }
         finish(event)
         return true
+    }
+
+    /// True: the broker has all chunks of the group. Until then those after it in the conversation wait, so that their chunks
+    /// come after these whatever becomes of a record on its way.
+    private func plan(_ event: EventJob) -> Bool {
+        guard planner.hasRoom else { return false }
+        planner.takePage(of: event) { isWanted($0, by: event) }
+        if event.audience.wantsPage {
+            readPage(of: event)
+            return false
+        }
+        planner.finish(event)
+        guard event.plan?.unackedCount == 0 else { return false }
+        finish(event)
+        return true
+    }
+
+    /// Members of a chunk that the broker would not take: they are worked on here.
+    func start(_ members: [MemberPage.Member], of event: EventJob) {
+        event.restoreContent(shard.reader)
+        for member in members { start(event, uid: member.uid, level: member.level) }
     }
 
     private func finish(_ event: EventJob) {
@@ -127,9 +178,10 @@ final class FanOut {
 
     /// These events' partitions go to another owner, who starts those who were not started here.
     func handBack(_ isGoing: (EventJob) -> Bool) {
-        let gone = open.filter(isGoing)
+        let gone = (open + chunks).filter(isGoing)
         if gone.isEmpty { return }
         open.removeAll(where: isGoing)
+        chunks.removeAll(where: isGoing)
         for event in gone {
             event.isHandedBack = true
             event.audience.abandon()
@@ -141,7 +193,7 @@ final class FanOut {
 
     private func readPage(of event: EventJob) {
         event.fanOutPhase = .readingPage
-        let count = shard.limits.memberPage
+        let count = event.plan == nil ? shard.limits.memberPage : ChunkPlan.membersMax
         do throws(RedisFault) {
             if let activity = event.audience.activity {
                 try shard.store.activityUsers(
@@ -172,6 +224,32 @@ final class FanOut {
         pages &+= 1
         let isForgotten = TestBreak.isOn(.forgetPage) && pages.isMultiple(of: 2)
         event.audience.take(isForgotten ? [] : page.members, cursor: page.cursor)
+        // Nobody of it is started before it is known how many there are.
+        if event.audience.wantsPage, !event.isSized, event.parked == nil { readSize(of: event) }
+    }
+
+    private func readSize(of event: EventJob) {
+        guard let group = event.audience.group else { return }
+        event.fanOutPhase = .readingSize
+        do throws(RedisFault) {
+            try shard.store.memberCount(app: event.app.id, group: group, tag: event.tag(.groupSize))
+        } catch {
+            retryLater(.retryMembers(event.ref), event)
+        }
+    }
+
+    func didReadSize(_ ref: WorkRef, count: Int64?) {
+        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return }
+        event.failures = 0
+        event.fanOutPhase = .ready
+        event.isSized = true
+        if planner.divides(members: Int(clamping: count ?? 0), of: event) { event.plan = ChunkPlan() }
+    }
+
+    func didFailSize(_ ref: WorkRef, _ fault: RedisFault) {
+        guard let event = work.event(ref), event.fanOutPhase == .readingSize else { return }
+        if shard.countsAsAbsent(fault) { return didReadSize(ref, count: nil) }
+        retryLater(.retryMembers(ref), event)
     }
 
     /// Where the members' key can never be read, one record says so; anything else is tried again.
@@ -185,7 +263,9 @@ final class FanOut {
     }
 
     func retryMembers(_ ref: WorkRef) {
-        if let event = work.event(ref), event.fanOutPhase == .readingPage { readPage(of: event) }
+        guard let event = work.event(ref) else { return }
+        if event.fanOutPhase == .readingPage { readPage(of: event) }
+        if event.fanOutPhase == .readingSize { readSize(of: event) }
     }
 
     private func retryLater(_ item: DueItem, _ event: EventJob) {
@@ -262,6 +342,7 @@ final class FanOut {
 
 extension EventJob {
     fileprivate func isSameConversation(as other: EventJob) -> Bool {
-        app === other.app && conversationID.utf8.elementsEqual(other.conversationID.utf8)
+        app === other.app && chunkPart == other.chunkPart
+            && conversationID.utf8.elementsEqual(other.conversationID.utf8)
     }
 }

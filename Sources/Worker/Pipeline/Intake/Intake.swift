@@ -73,8 +73,23 @@ final class Intake {
 
     func cancel() { watcher?.cancel() }
 
-    /// Partitions of the input topics that it has; those of `carillon.parked` are nobody's concern.
-    var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic] == .parked ? $0 : $0 + 1 } }
+    /// Partitions of the input topics that it has; those of this worker's own topics are nobody's concern.
+    var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
+
+    /// How each partition stands that it reads, but for those of `carillon.parked`.
+    var partitionStatuses: [ShardStatus.Partition] {
+        consumer.assignment.filter { !isParked($0) }.map { partition in
+            let age = ledger.oldestUnsettledAgeNanos(in: partition, nowNanos: shard.nowNanos)
+            let settled = ledger.settledEnd(partition) ?? consumer.position(partition)
+            let end = consumer.highWatermark(partition)
+            return ShardStatus.Partition(
+                topic: consumer.topics[partition.topic], partition: partition.partition,
+                unsettled: ledger.unsettled(in: partition),
+                oldestSeconds: age.map { Double($0) / 1e9 },
+                lag: end.flatMap { end in settled.map { max(0, end - $0) } },
+                isPaused: consumer.paused.contains(partition))
+        }
+    }
 
     private func isParked(_ partition: TopicPartition) -> Bool { classes[partition.topic] == .parked }
 
@@ -98,14 +113,15 @@ final class Intake {
     /// Partitions that the process's share counts as this shard's.
     private var sharedCount = 0
 
-    /// Of the events: tells how many partitions are assigned, and has the number of all partitions asked for where it is
-    /// not known any more.
-    func noteShare() {
+    /// Tells how many partitions are assigned, and has the number of all partitions asked for where it is not known any more.
+    ///
+    /// - Parameter topics: whose partitions the process's share counts.
+    func noteShare(of topics: [String]) {
         let count = consumer.assignment.count
         shard.share.add(count - sharedCount)
         sharedCount = count
         guard shard.share.beginAsking() else { return }
-        consumer.countPartitions(of: 0) { [share = shard.share] in share.learn($0) }
+        consumer.countPartitions(of: topics) { [share = shard.share] in share.learn($0) }
     }
 
     // MARK: Reading
@@ -214,12 +230,9 @@ final class Intake {
     }
 
     func settle(_ place: RecordPlace) {
-        let settlement = withLedger(isParked: place.isParked) { $0.settle(place.slot) }
-        // From before a revocation: its next owner settles it, and one record counts once. This worker's own records are
-        // none of an input topic.
-        if settlement != .stale {
-            if place.isParked { shard.metrics.parkedSettled.add() } else { shard.metrics.recordsSettled.add() }
-        }
+        let settlement = withLedger(isParked: place.inputClass == .parked) { $0.settle(place.slot) }
+        // From before a revocation: its next owner settles it, and one record counts once.
+        if settlement != .stale { shard.metrics.settled(place.inputClass) }
         if case .advanced(let partition, _) = settlement { relieve(partition) }
     }
 
@@ -273,19 +286,23 @@ protocol IntakeOwner: AnyObject {
 /// What an input topic carries.
 enum InputClass {
     case events, userState
-    /// `carillon.parked`: this worker's own records.
+    /// `carillon.chunks`: members of large groups.
+    case chunks
+    /// `carillon.parked`: work that was put off.
     case parked
+
+    /// Records that workers write for themselves.
+    var isOurs: Bool { self == .chunks || self == .parked }
 }
 
 /// Where a record stands in its intake's ledgers.
 struct RecordPlace {
     fileprivate let slot: OffsetLedger.Slot
-    /// In that of `carillon.parked`.
-    fileprivate let isParked: Bool
+    fileprivate let inputClass: InputClass
 
-    init(_ slot: OffsetLedger.Slot, isParked: Bool) {
+    init(_ slot: OffsetLedger.Slot, _ inputClass: InputClass) {
         self.slot = slot
-        self.isParked = isParked
+        self.inputClass = inputClass
     }
 }
 
@@ -296,6 +313,7 @@ struct ReceivedRecord {
         case event(Event, raw: [UInt8])
         case owed(OwedClaim)
         case parked(ParkedRecord)
+        case chunk(ChunkRecord, Event)
     }
 
     let content: Content
@@ -316,8 +334,8 @@ extension Intake: KafkaConsumerDelegate {
     func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord) {
         // Left over from before the end began: its next owner reads it again.
         if isClosing { return }
-        let isParked = isParked(record.partition)
-        let receipt = withLedger(isParked: isParked) { ledger in
+        let inputClass = classes[record.partition.topic]
+        let receipt = withLedger(isParked: inputClass == .parked) { ledger in
             ledger.receive(
                 record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
         }
@@ -327,8 +345,8 @@ extension Intake: KafkaConsumerDelegate {
             relieve(record.partition)
         }
         guard case .tracked(let slot) = receipt else { return }
-        let place = RecordPlace(slot, isParked: isParked)
-        if !isParked { shard.metrics.recordsConsumed.add() }
+        let place = RecordPlace(slot, inputClass)
+        if !inputClass.isOurs { shard.metrics.recordsConsumed.add() }
         relieve(record.partition)
         let origin = EventJob.Origin(
             partition: record.partition, place: place,
@@ -337,7 +355,7 @@ extension Intake: KafkaConsumerDelegate {
         do throws(BadRecord) {
             guard let value = record.value else { throw BadRecord(.empty, "the record is null") }
             received.append(
-                ReceivedRecord(content: try read(value, of: classes[record.partition.topic]), origin: origin))
+                ReceivedRecord(content: try read(value, of: inputClass), origin: origin))
         } catch {
             reject(error, record, origin)
         }
@@ -349,6 +367,11 @@ extension Intake: KafkaConsumerDelegate {
         switch inputClass {
         case .events: return .event(try shard.reader.read(value, of: .events), raw: Array(value))
         case .userState: return .event(try shard.reader.read(value, of: .userState), raw: [])
+        case .chunks:
+            guard let chunk = ChunkRecord(value) else {
+                throw BadRecord(.unknownKind, "no chunk of a group of this version")
+            }
+            return .chunk(chunk, try shard.reader.read(chunk.raw, of: .events))
         case .parked:
             if let parked = ParkedRecord(value) { return .parked(parked) }
             guard let owed = OwedClaim(value, nowMs: shard.nowMs) else {

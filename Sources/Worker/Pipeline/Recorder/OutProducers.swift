@@ -124,6 +124,8 @@ struct OutTopics {
     let deadLetter: OutTopic
     /// Records of ours that wait for their time.
     let parked: OutTopic
+    /// Members of large groups.
+    let chunks: OutTopic
     /// What became of records of user state.
     let stateResults: OutTopic
 
@@ -140,6 +142,7 @@ struct OutTopics {
         sms = try topic(names.sms, .prompt)
         deadLetter = try topic(names.deadLetter, .records)
         parked = try topic(names.parked, .records)
+        chunks = try topic(names.chunks, .prompt)
         stateResults = try topic(names.stateResults, .records)
     }
 }

@@ -13,6 +13,9 @@ final class PipelineMetrics {
     let parked: Counter
     let parkedWork: Counter
     let parkedSettled: Counter
+    /// Written, and done.
+    let chunks: Counter
+    private let chunksSettled: Counter
     let tokenLoss: Gauge
     let redisKeys: Gauge
     let rebalances: Counter
@@ -57,6 +60,8 @@ final class PipelineMetrics {
         parked = counter(
             "redis_owed_claims_total", "Claims that Redis refused, kept in carillon.parked until it takes them.")
         parkedWork = counter("parked_total", "Records written to carillon.parked for work that is put off.")
+        chunks = counter("chunks_total", "Chunks of large groups written to carillon.chunks.")
+        chunksSettled = counter("chunks_settled_total", "Chunks of large groups whose every outcome is recorded.")
         parkedSettled = counter(
             "parked_settled_total", "Records of carillon.parked that ended: worked on, paid, or written again.")
         rebalances = counter("kafka_rebalances_total", "Revocations of partitions.")
@@ -98,6 +103,14 @@ final class PipelineMetrics {
     }
 
     func deadLetter(_ rule: BadRecord.Rule) { deadLetters[rule]?.add() }
+
+    func settled(_ inputClass: InputClass) {
+        switch inputClass {
+        case .events, .userState: recordsSettled.add()
+        case .parked: parkedSettled.add()
+        case .chunks: chunksSettled.add()
+        }
+    }
 
     func accepted(_ kafkaMs: Int64, nowMs: Int64) {
         guard kafkaMs > 0 else { return }

@@ -85,6 +85,8 @@ struct PipelineLimits {
     var pollBatch = 64
     /// Events whose audience is not started whole, above which no records are read.
     var expandingMax = 64
+    /// A group with more members is divided into chunks.
+    var directMax = 2_000
     /// Members read per step of a group's scan.
     var memberPage = 256
     /// Claims in one call: it keeps Redis from others for as long as some reads of a large hash.

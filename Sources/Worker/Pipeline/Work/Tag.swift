@@ -8,7 +8,7 @@ struct Tag: Equatable {
         // Lookup: what is known of a recipient.
         case presence, user, conversation, group, activity, mark, lease
         // FanOut: a page of a group's members; the collapse id of a recall's original.
-        case members, original
+        case members, original, groupSize
         // Claims: one recipient's claim and whose its tokens are; the same of several recipients in one call.
         case claim, owner, claims, owners
         // Dispatcher: which devices acknowledged a delivery.
@@ -32,7 +32,7 @@ struct Tag: Equatable {
         // Pushes at APNs.
         case push, updatePush
         // Records at the broker; `park` and `parkedEvent` are of work that is put off, `parked` of claims that are owed.
-        case record, delivery, deadLetter, parked, updateRecord, stateResult, park, parkedEvent, feedback
+        case record, delivery, deadLetter, parked, updateRecord, stateResult, park, parkedEvent, feedback, chunk
         // FanOut: whether an earlier event of the conversation is parked.
         case parkedBefore
         // Pipeline: how many keys Redis has, and when an operator said that its loss is accepted.

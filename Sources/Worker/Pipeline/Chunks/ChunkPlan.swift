@@ -1,0 +1,47 @@
+import PushCore
+
+/// How a large group is divided: its members are gathered by part, and each part goes out a chunk at a time.
+///
+/// A member's part is the same for every message of the group, so that all of them go to him through one partition, in their
+/// order, whoever reads that.
+struct ChunkPlan {
+    /// Into so many parts every large group is divided: as many partitions work on it at once.
+    static let partCount = 32
+    /// Design section 12: a crash costs a chunk.
+    static let membersMax = 1000
+    private static let uidBytesMax = 100_000
+
+    struct Chunk {
+        var part: Int
+        var members: [MemberPage.Member] = []
+        fileprivate var uidBytes = 0
+    }
+
+    private var gathered = (0..<partCount).map { Chunk(part: $0) }
+    /// Chunks that the broker does not have yet.
+    var unackedCount = 0
+
+    static func part(of uid: String) -> Int {
+        var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x6368_756e_6b73_3031)
+        hash.update(lengthThen: uid)
+        return Int(truncatingIfNeeded: hash.finish().0 % UInt64(partCount))
+    }
+
+    /// One member more; the chunk that is full with it, nil: none is.
+    mutating func add(_ member: MemberPage.Member) -> Chunk? {
+        let part = Self.part(of: member.uid)
+        gathered[part].members.append(member)
+        gathered[part].uidBytes += member.uid.utf8.count
+        guard gathered[part].members.count >= Self.membersMax || gathered[part].uidBytes >= Self.uidBytesMax else {
+            return nil
+        }
+        defer { gathered[part] = Chunk(part: part) }
+        return gathered[part]
+    }
+
+    /// All members were added: the chunks that are not full.
+    mutating func takeRest() -> [Chunk] {
+        defer { for part in gathered.indices { gathered[part] = Chunk(part: part) } }
+        return gathered.filter { !$0.members.isEmpty }
+    }
+}

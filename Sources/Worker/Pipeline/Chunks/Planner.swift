@@ -1,0 +1,88 @@
+import Digits
+import EventLoop
+import Kafka
+import PushCore
+import Telemetry
+
+/// Divides large groups: their members go to `carillon.chunks`, so that all workers share one message of them, and a crash
+/// repeats a chunk and not the group.
+///
+/// The event is settled once the broker has all its chunks; then each chunk is a record like others.
+final class Planner {
+    /// Chunks that the broker will never take: their members are worked on here.
+    let refused = Tray<(event: EventJob, members: [MemberPage.Member])>()
+    private let shard: ShardContext
+    private let outbox: Outbox
+    private let topic: OutTopic
+    private var pending: SlotTable<Pending>
+
+    /// A chunk on its way to the broker.
+    private final class Pending {
+        let event: EventJob
+        let members: [MemberPage.Member]
+
+        init(_ event: EventJob, _ members: [MemberPage.Member]) {
+            self.event = event
+            self.members = members
+        }
+    }
+
+    /// Some megabytes of members.
+    private static let pendingMax = 64
+
+    init(_ shard: ShardContext, outbox: Outbox, topic: OutTopic) {
+        self.shard = shard
+        self.outbox = outbox
+        self.topic = topic
+        pending = SlotTable(capacity: 1 << 16)
+    }
+
+    /// The broker keeps up.
+    var hasRoom: Bool { pending.count < Self.pendingMax }
+
+    /// A group of so many members is divided.
+    func divides(members count: Int, of event: EventJob) -> Bool {
+        count > shard.limits.directMax && event.raw.count <= ChunkRecord.rawMax
+    }
+
+    /// Takes the rest of the present page of members.
+    func takePage(of event: EventJob, isWanted: (String) -> Bool) {
+        while let member = event.audience.pop() {
+            guard isWanted(member.uid) else { continue }
+            let known = MemberPage.Member(uid: member.uid, level: member.level ?? .unset)
+            if let chunk = event.plan?.add(known) { send(chunk, of: event) }
+        }
+    }
+
+    /// All members were taken.
+    func finish(_ event: EventJob) {
+        for chunk in event.plan?.takeRest() ?? [] { send(chunk, of: event) }
+    }
+
+    private func send(_ chunk: ChunkPlan.Chunk, of event: EventJob) {
+        let record = ChunkRecord(
+            app: event.app.id, conversation: event.conversationID, part: chunk.part, members: chunk.members,
+            source: event.origin?.source ?? EventSource(), raw: event.raw)
+        event.plan?.unackedCount += 1
+        event.openParts += 1
+        shard.metrics.chunks.add()
+        let tag = Tag(pending.insert(Pending(event, chunk.members)), .chunk).bits
+        outbox.sendRaw(topic, key: Array(record.key.utf8), value: record.bytes, headers: [], tag: tag)
+    }
+
+    /// The broker has the chunk. Returns the event, one part less of which is open.
+    func didSettle(_ ref: WorkRef) -> EventJob? { take(ref)?.event }
+
+    /// The broker will never take the chunk.
+    func didGiveUp(_ ref: WorkRef) {
+        guard let chunk = take(ref) else { return }
+        refused.append((chunk.event, chunk.members))
+    }
+
+    private func take(_ ref: WorkRef) -> Pending? {
+        guard let chunk = pending.find(ref) else { return nil }
+        pending.remove(ref)
+        chunk.event.plan?.unackedCount -= 1
+        return chunk
+    }
+}

@@ -1,0 +1,20 @@
+import PushCore
+
+/// Chunks of large groups: those that were read, and those that the broker would not take.
+extension Pipeline {
+    func begin(_ chunk: ChunkRecord, _ event: Event, _ origin: EventJob.Origin) {
+        guard let app = app(event.app), case .message(let message) = event.body else {
+            return chunks.settle(origin.place)
+        }
+        var origin = origin
+        origin.source = chunk.source
+        fanOut.begin(EventJob(message, of: event, app: app, raw: chunk.raw, origin: origin, chunk: chunk))
+    }
+
+    func takeRefusedChunks() {
+        planner.refused.takeAll { event, members in
+            if !event.isHandedBack { fanOut.start(members, of: event) }
+            release(event)
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import JSON
+import LocalServers
+import Processes
+import PushCore
+import Simulator
+import Support
+import Testing
+import Worker
+
+/// Design section 12: members of a large group go to `carillon.chunks`, and all workers share one message of it.
+@Suite(.serialized) struct ChunkedGroupTests {
+    private static let members = 1200
+
+    private static var settings: LocalCluster.Settings {
+        var settings = LocalCluster.Settings()
+        settings.shards = 1
+        settings.sessionMs = Stage.shortSessionMs
+        settings.lines = "planner: {direct_max: 1000}\n"
+        return settings
+    }
+
+    private static func uid(_ number: Int) -> String { "large-\(number)" }
+
+    private static func prepare(_ stage: Stage) async throws {
+        try await stage.play(state: (0..<members).map { .bind(uid($0)) })
+        let fields = (0..<members).map { "\(uid($0)) 0" }.joined(separator: " ")
+        try await stage.redis(["HSET g:{im:large} \(fields)"])
+    }
+
+    private static func message(_ turn: Int) -> Line {
+        .message("large-\(turn)", to: nil, conv: "large", type: "group", push: #""content":"t\#(turn)""#)
+    }
+
+    private static func chunks(of worker: WorkerProcess, _ stage: Stage) async throws -> Int {
+        Int(MetricsText(try await stage.page("/metrics", of: worker).text).sum("carillon_chunks_settled_total"))
+    }
+
+    private static func expectEachOnceInOrder(_ seen: Seen, turns: Int) {
+        let wanted = (0..<turns).map { "Nick: t\($0)" }
+        for number in 0..<members {
+            let bodies = seen.accepted(token(uid(number), "phone")).map {
+                $0.json["aps"]?["alert"]?["body"]?.string ?? ""
+            }
+            #expect(bodies == wanted, "\(uid(number))")
+        }
+    }
+
+    @Test func twoWorkersShareOneMessageAndKeepEachMembersOrder() async throws {
+        try await Stage.with(Self.settings) { stage in
+            let first = try await stage.worker
+            let second = try await stage.startWorker()
+            try await Self.prepare(stage)
+            try await stage.writeEvents((0..<3).map(Self.message))
+            try await stage.settle()
+            Self.expectEachOnceInOrder(try await stage.look(), turns: 3)
+            for worker in [first, second] { #expect(try await Self.chunks(of: worker, stage) > 0) }
+            let results = try await stage.look().results.filter { $0["msg_id"]?.string == "large-2" }
+            #expect(results.count == Self.members)
+        }
+    }
+
+    @Test func aGroupUpToTheBoundIsNotDivided() async throws {
+        var settings = Self.settings
+        settings.lines = "planner: {direct_max: 1200}\n"
+        try await Stage.with(settings) { stage in
+            try await Self.prepare(stage)
+            try await stage.play(events: [Self.message(0)])
+            Self.expectEachOnceInOrder(try await stage.look(), turns: 1)
+            #expect(try await stage.metric("carillon_chunks_total") == 0)
+        }
+    }
+
+    /// A worker dies in the midst of it: what was in flight is at most pushed twice, the rest of its chunks once.
+    @Test func aCrashRepeatsNoMoreThanWhatWasInFlight() async throws {
+        var settings = Self.settings
+        settings.scenario = Scenario(rules: [ScenarioRule(ScenarioRule.Match(), .answer(.late(300)))])
+        settings.appLines = "    limits: { in_flight: 50 }\n"
+        try await Stage.bare(settings) { stage in
+            try await stage.writeState((0..<Self.members).map { .bind(Self.uid($0)) })
+            let fields = (0..<Self.members).map { "\(Self.uid($0)) 0" }.joined(separator: " ")
+            try await stage.redis(["HSET g:{im:large} \(fields)"])
+            let first = try await WorkerRun(stage)
+            try await until("all are bound") {
+                try await first.metrics().sum("carillon_events_settled_total") >= Double(Self.members)
+            }
+            try await stage.writeEvents([Self.message(0)])
+            try await until("the group is under way") { await stage.world.simulator.counters.accepted > 200 }
+            await first.kill()
+            let second = try await WorkerRun(stage)
+            let seen = try await stage.look(until: "every member has a record", within: .seconds(120)) {
+                Set($0.results.compactMap { $0["uid"]?.string }).count == Self.members
+            }
+            #expect(try await second.drain() == 0)
+            let pushes = (0..<Self.members).map { seen.accepted(token(Self.uid($0), "phone")).count }
+            #expect(pushes.allSatisfy { $0 >= 1 })
+            // In flight, and what APNs took within a second of the end.
+            #expect(pushes.count { $0 > 1 } <= 50 + 200, "\(pushes.count { $0 > 1 }) twice")
+        }
+    }
+
+    /// Mute levels of the group's hash travel with its members.
+    @Test func aMutedMemberOfAChunkGetsNothing() async throws {
+        try await Stage.with(Self.settings) { stage in
+            try await Self.prepare(stage)
+            try await stage.redis(["HSET g:{im:large} \(Self.uid(5)) 5"])
+            try await stage.play(events: [Self.message(0)])
+            let seen = try await stage.look()
+            #expect(seen.accepted(token(Self.uid(5), "phone")).isEmpty)
+            #expect(seen.accepted(token(Self.uid(6), "phone")).count == 1)
+        }
+    }
+}
