@@ -96,18 +96,24 @@ let package = Package(
         module("Console", ["Processes", "EventLoop", "Telemetry", "Zstd"]),
         module(
             "Demo",
-            ["Console", "LocalServers", "Processes", "Recording", "Worker", "Simulator", "EventLoop", "JSON"]),
+            [
+                "Console", "LocalServers", "Processes", "Recording", "Worker", "Simulator", "EventLoop", "JSON",
+                "Crypto",
+                "Digits",
+            ]),
         module(
             "Bench",
             [
                 "Console", "LocalServers", "Processes", "Worker", "Simulator", "APNs", "Payload", "PushCore", "Kafka",
                 "EventLoop", "JSON", "Crypto", "Digits", "Telemetry",
             ]),
+        module("Top", ["Console", "EventLoop", "JSON", "Digits", "Telemetry"]),
         .executableTarget(
             name: "carillon",
             dependencies: [
-                "Bench", "Demo", "Console", "Processes", "Worker", "Simulator", "Kafka", "EventLoop", "JSON", "Crypto",
-                "Telemetry", "APNs", "Redis", "PushCore", "Digits", "Recording", "Zstd",
+                "Bench", "Demo", "Top", "Console", "Processes", "Worker", "Simulator", "Kafka", "EventLoop", "JSON",
+                "Crypto",
+                "Telemetry", "APNs", "Redis", "PushCore", "Digits", "Recording", "Zstd", "HTTP2", "YAML",
             ],
             swiftSettings: strict),
 
@@ -142,6 +148,7 @@ let package = Package(
         tests("Console", ["Console", "Processes", "Zstd"]),
         tests("Recording", ["Recording", "JSON", "PushCore"]),
         tests("Bench", ["Bench", "Console", "JSON", "Processes"]),
+        tests("Top", ["Top", "Console", "EventLoop", "JSON", "Processes", "Telemetry"]),
         tests(
             "EndToEnd",
             [

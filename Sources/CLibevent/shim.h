@@ -19,6 +19,9 @@ static inline int name_current_thread(const char *name) { return prctl(PR_SET_NA
 static inline void forbid_memory_access(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 static inline int memory_access_is_forbidden(void) { return prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0; }
 
+#include <gnu/libc-version.h>
+static inline const char *system_library_version(void) { return gnu_get_libc_version(); }
+
 /* malloc.h is in no module of Swift's either. */
 #include <malloc.h>
 static inline void set_malloc_thresholds(int trim, int map) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string>
 
 #include <simdjson.h>
 
@@ -186,5 +187,11 @@ size_t csimdjson_offset(csimdjson_parser *parser, size_t tape_index) {
     if (!parser->offsets_known) { find_offsets(*parser); }
     if (!parser->offsets_known || tape_index >= parser->offsets_capacity) { return 0; }
     return parser->offsets[tape_index];
+}
+
+const char *csimdjson_header_version(void) {
+    static const std::string version = std::to_string(simdjson::SIMDJSON_VERSION_MAJOR) + "." +
+        std::to_string(simdjson::SIMDJSON_VERSION_MINOR) + "." + std::to_string(simdjson::SIMDJSON_VERSION_REVISION);
+    return version.c_str();
 }
 }

@@ -4,6 +4,13 @@ import Glibc
 public enum Files {
     public static func exists(_ path: String) -> Bool { access(path, R_OK) == 0 }
 
+    /// The path from the root, without links; nil: there is no such file.
+    public static func whole(_ path: String) -> String? {
+        guard let found = realpath(path, nil) else { return nil }
+        defer { free(found) }
+        return String(cString: found)
+    }
+
     /// - Parameter path: `-` is standard input.
     public static func read(_ path: String) throws(FileFault) -> [UInt8] {
         let fd = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)

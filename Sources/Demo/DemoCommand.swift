@@ -15,60 +15,74 @@ public struct DemoCommand: Command, Sendable {
         summary: "broker, Redis, APNs simulator and worker on this machine; tells what happens to each event",
         details: """
             Starts a Kafka-protocol broker, redis-server, the APNs simulator and a worker on free ports of 127.0.0.1, with
-            their files in a temporary folder. Writes the world of DIR (who is connected where, tokens, settings), plays its
-            events, and prints what became of each and why. Everything is ended and removed afterwards.
+            their files in a temporary folder. Writes a world (who is connected where, tokens, settings), plays its events, and
+            prints what became of each and why. Everything is ended and removed afterwards.
 
-            The last outcome takes about eight seconds: one phone looks connected but never acknowledges.
+            --world FOLDER  world.json, state.ndjson and events.ndjson, such as Config/demo. There the last outcome takes
+                            about eight seconds: one phone looks connected but never acknowledges.
+            --world FILE    one's own events and user state, one record a line, plain or as `record` writes them. Who is named
+                            and binds no device in the file gets a made-up one; a group's members are the users that it names.
+
+            With --keep all of it stays until ctrl-C, its configuration too, and what can be tried there is printed as commands
+            that are ready to copy.
+
+            exit codes: 0 done, 1 something did not start or end, 64 bad usage
             """,
         options: [
-            .value("world", "DIR", "world.json, state.ndjson and events.ndjson (default: Config/demo)"),
-            .value("events", "FILE", "other events, one JSON record a line; times move so that the newest is now"),
+            .value("world", "PATH", "a folder or a file (Config/demo)"),
+            .value("events", "FILE", "other events in a folder's world, one JSON record a line"),
             .flag("cluster", "a Redis Cluster of six nodes in place of one server"),
-            .flag("keep", "go on until ctrl-C after the events, for a look at the operator's pages"),
+            .flag("keep", "goes on until ctrl-C after the events, with commands to try"),
             CommandSpec.json,
         ])
 
     private let world: String
-    private let events: String
+    private let events: String?
     private let keeps: Bool
     private let usesCluster: Bool
     private let printsJSON: Bool
 
+    /// Where the package and the repository have it.
+    private static let worlds = ["Config/demo", "/usr/share/carillon/demo"]
+    private static let templates = ["Config/templates.yaml", "/etc/carillon/templates.yaml"]
+
     public init(_ arguments: Arguments) {
-        world = arguments.string("world") ?? "Config/demo"
-        events = arguments.string("events") ?? world + "/events.ndjson"
+        world =
+            arguments.string("world") ?? Self.worlds.first { Files.exists($0 + "/world.json") } ?? Self.worlds[0]
+        events = arguments.string("events")
         keeps = arguments.has("keep")
         usesCluster = arguments.has("cluster")
         printsJSON = arguments.has("json")
     }
 
+    /// What is played, and the apps that it wants.
+    private struct Play {
+        var worldFile: [UInt8]
+        var state: [[UInt8]]
+        var events: [[UInt8]]
+        /// Nil: a folder's world, whose app is that of the settings.
+        var own: OwnWorld?
+    }
+
     public func run() async -> ExitCode {
-        let worldFile: [UInt8]
-        let state: [[UInt8]]
-        let events: [[UInt8]]
-        do throws(FileFault) {
-            worldFile = try Files.read(world + "/world.json")
-            state = try Files.lines(world + "/state.ndjson")
-            events = try Files.lines(self.events)
+        let play: Play
+        do {
+            play = try read()
         } catch {
             Terminal.err(
-                "carillon demo: \(error.description)\n(run it from the top of the repository, or give --world)\n")
+                "carillon demo: \(error)\n(run it from the top of the repository, or give --world)\n")
             return .usage
         }
         do {
             let signals = try EndSignals()
             let ending = Ending()
             signals.onFirst { ending.resolve(.done) }
-            var settings = LocalCluster.Settings()
-            settings.scenario = DemoRun.deadTokens(nowMs: Loop.wallMs())
-            settings.templates = Files.exists("Config/templates.yaml") ? "Config/templates.yaml" : nil
-            settings.usesRedisCluster = usesCluster
-            // The embedded broker waits so long for a consumer that missed the group's beginning.
-            settings.sessionMs = 6_000
             say("starting broker, Redis and APNs simulator …\n")
-            let cluster = try await LocalCluster(settings)
-            let run = DemoRun(cluster: cluster, worldFile: worldFile, state: state, events: events)
-            let code = await perform(run, until: ending)
+            let cluster = try await LocalCluster(settings(play))
+            let run = DemoRun(
+                cluster: cluster, worldFile: play.worldFile, state: play.state, events: play.events,
+                isPatient: play.own != nil)
+            let code = await perform(run, play, until: ending)
             await cluster.close()
             return code
         } catch {
@@ -77,11 +91,42 @@ public struct DemoCommand: Command, Sendable {
         }
     }
 
+    private func read() throws -> Play {
+        if FolderEntry.all(in: world) == nil, Files.exists(world) {
+            if events != nil { throw SetupFault("--events goes with a folder; the file of --world holds its own") }
+            do {
+                let own = try OwnWorld(try Files.lines(world))
+                return Play(worldFile: own.worldFile, state: own.state, events: own.events, own: own)
+            } catch let fault as SetupFault {
+                throw SetupFault("\(world): \(fault)")
+            }
+        }
+        return Play(
+            worldFile: try Files.read(world + "/world.json"), state: try Files.lines(world + "/state.ndjson"),
+            events: try Files.lines(events ?? world + "/events.ndjson"))
+    }
+
+    private func settings(_ play: Play) -> LocalCluster.Settings {
+        var settings = LocalCluster.Settings()
+        settings.scenario = DemoRun.deadTokens(nowMs: Loop.wallMs())
+        // Whole, so that the kept configuration holds wherever it is used from.
+        settings.templates = Self.templates.first { Files.exists($0) }.flatMap { Files.whole($0) }
+        settings.usesRedisCluster = usesCluster
+        // The embedded broker waits so long for a consumer that missed the group's beginning.
+        settings.sessionMs = 6_000
+        guard let apps = play.own?.apps, let first = apps.first else { return settings }
+        settings.app = first.id
+        settings.topic = first.topics[0]
+        settings.moreTopics = Array(first.topics.dropFirst())
+        settings.tenants = apps.dropFirst().map { LocalCluster.Tenant(id: $0.id, topic: $0.topics[0]) }
+        return settings
+    }
+
     /// The run, or the first signal, whichever comes first.
-    private func perform(_ run: DemoRun, until ending: Ending) async -> ExitCode {
+    private func perform(_ run: DemoRun, _ played: Play, until ending: Ending) async -> ExitCode {
         let playing = Task {
             do {
-                ending.resolve(try await play(run) && !keeps ? .done : .failed)
+                ending.resolve(try await play(run, played) && !keeps ? .done : .failed)
             } catch {
                 if !(error is CancellationError) { Terminal.err("carillon demo: \(error)\n") }
                 ending.resolve(.failed)
@@ -93,7 +138,7 @@ public struct DemoCommand: Command, Sendable {
     }
 
     /// True when the demo is over; false never comes back where it is kept.
-    private func play(_ run: DemoRun) async throws -> Bool {
+    private func play(_ run: DemoRun, _ played: Play) async throws -> Bool {
         let worker = try await run.cluster.startWorker()
         try await run.cluster.awaitGroup(of: [worker])
         let port = await worker.operatorPort
@@ -104,8 +149,11 @@ public struct DemoCommand: Command, Sendable {
             simulator  https://localhost:\(run.cluster.simulatorPort)
             worker     http://127.0.0.1:\(port)/  (metrics, statusz, readyz, livez)
 
-
             """)
+        if let count = played.own?.madeUp, count > 0 {
+            say("users      \(count) without a bind in the file have a made-up device each\n")
+        }
+        say("\n")
         let isInteractive = Terminal.isInteractive
         let outcomes = try await run.play(worker: worker) { settled, total in
             guard isInteractive else { return }
@@ -117,9 +165,26 @@ public struct DemoCommand: Command, Sendable {
             Terminal.out(asJSON: printsJSON, json: DemoReport.json(outcome), text: DemoReport.text(outcome))
         }
         if !printsJSON { Terminal.out(DemoReport.summary(outcomes)) }
+        let open = await worker.status().shards.reduce(0) { $0 + $1.pendingRecords }
+        if open > 0 { say("\(open) records still wait, for a hold, a window or a retry\n") }
         guard keeps else { return true }
-        say("\nhttp://127.0.0.1:\(port)/ stays until ctrl-C\n")
+        say("\n" + (try hints(outcomes, run.cluster, played, port: port)))
         while true { try await Task.sleep(for: .seconds(3600)) }
+    }
+
+    /// Writes the files that the commands name.
+    private func hints(
+        _ outcomes: [EventOutcome], _ cluster: LocalCluster, _ played: Play, port: UInt16
+    ) throws -> TerminalText {
+        let configuration = try cluster.writeConfiguration()
+        guard let chosen = DemoHints.choose(outcomes, state: played.state, nowMs: Loop.wallMs()) else {
+            return "no push was accepted; configuration \(configuration), http://127.0.0.1:\(port)/ until ctrl-C\n"
+        }
+        let file = try cluster.folder.write(chosen.event + Array("\n".utf8), to: "try.ndjson")
+        return DemoHints(
+            program: CommandLine.arguments.first ?? "carillon", configuration: configuration, port: port,
+            subject: chosen.subject, eventFile: file
+        ).text
     }
 
     private func say(_ text: TerminalText) {

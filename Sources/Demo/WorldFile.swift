@@ -1,9 +1,10 @@
+import Digits
 import JSON
 import Processes
 
 /// Who is connected where and who is in which group, as gateways and the IM backend would have written it.
 ///
-/// Times are relative to the moment of writing: `"-5s"`, `"-15m"`.
+/// A group's entry may name another app. Times are relative to the moment of writing: `"-5s"`, `"-15m"`.
 struct WorldFile: Sendable {
     private let tree: JSONTree
     private let app: String
@@ -20,7 +21,7 @@ struct WorldFile: Sendable {
         for gateway in tree["gateways"]?.array ?? [] {
             let id = gateway["id"]?.string ?? ""
             let seconds = gateway["ttl_s"]?.int ?? 10
-            commands.append("SET gw:{\(id)} \(gateway["epoch"]?.int ?? 1) EX \(seconds)")
+            commands.append("SET \(Self.quoted("gw:{\(id)}")) \(gateway["epoch"]?.int ?? 1) EX \(seconds)")
         }
         for entry in tree["presence"]?.array ?? [] {
             func text(_ key: String) -> String { entry[key]?.string ?? "-" }
@@ -31,14 +32,30 @@ struct WorldFile: Sendable {
                 since,
                 text("active_conv"), text("flags"),
             ]
-            commands.append(
-                "HSET p:{\(app):\(text("uid"))} \(text("device")) \(fields.joined(separator: ","))")
+            let words = ["p:{\(app):\(text("uid"))}", text("device"), fields.joined(separator: ",")]
+            commands.append("HSET " + words.map(Self.quoted).joined(separator: " "))
         }
         for group in tree["groups"]?.array ?? [] {
-            let members = (group["members"]?.members ?? []).map { "\($0.key) \($0.value.int ?? 0)" }
-            commands.append("HSET g:{\(app):\(group["id"]?.string ?? "")} \(members.joined(separator: " "))")
+            let key = Self.quoted("g:{\(group["app"]?.string ?? app):\(group["id"]?.string ?? "")}")
+            var members = (group["members"]?.members ?? []).map { "\(Self.quoted($0.key)) \($0.value.int ?? 0)" }[...]
+            while !members.isEmpty {
+                commands.append("HSET \(key) \(members.prefix(Self.membersMax).joined(separator: " "))")
+                members = members.dropFirst(Self.membersMax)
+            }
         }
         return commands
+    }
+
+    /// Redis takes inline commands of up to 64 KiB: so many members fit, whatever they are called.
+    private static let membersMax = 64
+
+    /// A word of an inline command, whatever it holds.
+    private static func quoted(_ text: String) -> String {
+        "\""
+            + text.utf8.map { byte in
+                (0x21...0x7E).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+                    ? String(UnicodeScalar(byte)) : "\\x" + Hex.string([byte])
+            }.joined() + "\""
     }
 
     private static func time(_ text: String, _ nowMs: Int64) throws -> Int64 {

@@ -190,6 +190,11 @@ public struct OffsetLedger: ~Copyable {
         index(of: partition).flatMap { windows[$0].next }
     }
 
+    /// The offset below which all is settled that was received in this assignment; nil before the first record.
+    public func settledEnd(_ partition: TopicPartition) -> Int64? {
+        index(of: partition).flatMap { windows[$0].settledEnd }
+    }
+
     /// How full a partition's window is, 1 = at a limit (the shared one on bytes among them); for a gauge.
     public func windowUsed(_ partition: TopicPartition) -> Double {
         guard let index = index(of: partition) else { return 0 }

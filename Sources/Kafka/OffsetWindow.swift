@@ -113,10 +113,13 @@ struct OffsetWindow {
         countBefore()
     }
 
+    /// The offset below which all is settled that was received; nil before the first record.
+    var settledEnd: Int64? { next ?? first }
+
     /// The offset that may be committed, and what is settled beyond it; nil while that says nothing new to a group
     /// without offsets. Takes a step per record in the window.
     var progress: (offset: Int64, settled: SettledOffsets?)? {
-        guard let offset = next ?? first else { return nil }
+        guard let offset = settledEnd else { return nil }
         var settled = SettledOffsets(base: offset)
         var sequence = unsettledCount < count ? head : tail
         while sequence < tail, ring[place(sequence)].offset &- offset < SettledOffsets.capacity {

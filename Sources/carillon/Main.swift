@@ -3,12 +3,14 @@ import Console
 import Demo
 import Glibc
 import Processes
+import Top
 
 @main
 struct Main {
     static var commands: [CommandEntry] {
         [
             CommandEntry(RunCommand.self),
+            CommandEntry(TopCommand.self),
             CommandEntry(DemoCommand.self),
             CommandEntry(CheckCommand.self),
             CommandEntry(ExplainCommand.self),
@@ -19,9 +21,12 @@ struct Main {
             CommandEntry(TokensCommand.self),
             CommandEntry(RecordCommand.self),
             CommandEntry(ReplayCommand.self),
+            CommandEntry(DLQCommand.self),
             CommandEntry(BenchCommand.self),
             CommandEntry(BrokerCommand.self),
             CommandEntry(SimulateCommand.self),
+            CommandEntry(CompletionCommand.self),
+            CommandEntry(ManCommand.self),
         ]
     }
 
@@ -36,6 +41,7 @@ struct Main {
             Terminal.out(TerminalText(lines: overview))
             return words.isEmpty ? .usage : .done
         }
+        if name == "--version" { return version(Array(words.dropFirst())) }
         guard let command = commands.first(where: { $0.spec.name == name }) else {
             Terminal.err("carillon: unknown command \"\(name)\"\n\n\(TerminalText(lines: overview))")
             return .usage
@@ -53,6 +59,15 @@ struct Main {
         }
     }
 
+    private static func version(_ words: [String]) -> ExitCode {
+        guard words.isEmpty || words == ["--json"] else {
+            Terminal.err("carillon --version: only --json goes with it\n")
+            return .usage
+        }
+        Terminal.out(asJSON: !words.isEmpty, json: VersionReport.json, text: VersionReport.text)
+        return .done
+    }
+
     static var overview: String {
         let width = (commands.map(\.spec.name.count).max() ?? 0) + 2
         var text =
@@ -61,6 +76,6 @@ struct Main {
             let name = command.spec.name
             text += "  " + name + String(repeating: " ", count: width - name.count) + command.spec.summary + "\n"
         }
-        return text + "\n`carillon <command> --help` tells the options of each.\n"
+        return text + "\n`carillon <command> --help` tells the options of each, `carillon --version` all versions.\n"
     }
 }

@@ -36,6 +36,11 @@ def test_the_changelog_has_one_section_per_version_from_new_to_old() -> None:
     assert version() == ".".join(str(part) for part in numbers[0])
 
 
+def test_the_binary_tells_the_same_version() -> None:
+    source = (TOP / "Sources/Worker/Process").glob("WorkerProcess*.swift")
+    assert re.findall(r'static let version = "(.*)"', "".join(file.read_text() for file in source)) == [version()]
+
+
 def test_the_example_overlay_names_the_image_of_this_version() -> None:
     plan = yaml.safe_load((TOP / "deploy/kubernetes/overlays/example/kustomization.yaml").read_text())
     assert [image["newTag"] for image in plan["images"]] == [version()]

@@ -42,6 +42,9 @@ csimdjson_status csimdjson_parse(csimdjson_parser *parser, const void *bytes, si
 /// call after a parse, so that documents nobody asks about cost nothing.
 size_t csimdjson_offset(csimdjson_parser *parser, size_t tape_index);
 
+/// Of simdjson's headers, such as `3.0.1`.
+const char *csimdjson_header_version(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,5 @@
 import CLibevent
+import Glibc
 
 /// How the C library's allocator treats what is freed.
 public enum Allocator {
@@ -11,5 +12,20 @@ public enum Allocator {
         // The second is what the first turns off: by itself it would have stayed at 128 KiB, a mapping for each larger
         // buffer.
         set_malloc_thresholds(64 << 20, 4 << 20)
+    }
+
+    /// Of the jemalloc that stands in for the C library's allocator; nil: none does.
+    public static var version: String? {
+        typealias Control =
+            @convention(c) (
+                UnsafePointer<CChar>, UnsafeMutableRawPointer?, UnsafeMutablePointer<Int>?, UnsafeMutableRawPointer?,
+                Int
+            ) -> Int32
+        guard let symbol = dlsym(nil, "mallctl") else { return nil }
+        let control = unsafeBitCast(symbol, to: Control.self)
+        var text: UnsafePointer<CChar>?
+        var size = MemoryLayout.size(ofValue: text)
+        guard control("version", &text, &size, nil, 0) == 0 else { return nil }
+        return text.map { String(cString: $0) }
     }
 }

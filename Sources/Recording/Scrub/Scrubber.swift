@@ -21,8 +21,7 @@ public struct Scrubber {
     /// A text of so many hexadecimal digits is taken for a token wherever it stands: APNs' have 64 or more.
     private static let tokenDigitsMin = 64
     /// Headers of dead letters, which repeat nothing of a record.
-    private static let ownHeaders = Set(
-        ["carillon-error", "carillon-topic", "carillon-partition", "carillon-offset"].map { UTF8Key($0) })
+    private static let ownHeaders = Set(DeadLetterNote.headerNames.map { UTF8Key($0) })
 
     public init(key: ScrubKey, scrubsIDs: Bool = false, tokenKeyedTopics: [String] = []) {
         self.key = key

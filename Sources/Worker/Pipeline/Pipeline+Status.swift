@@ -8,6 +8,11 @@ extension Pipeline {
     var assignedCount: Int { intakes.reduce(0) { $0 + $1.assignedCount } }
     var pausedCount: Int { intakes.reduce(0) { $0 + $1.consumer.paused.count } }
 
+    /// The slowest partitions first, and no more than an operator looks at.
+    var partitionStatuses: [ShardStatus.Partition] {
+        ShardStatus.Partition.slowest(events.partitionStatuses + userState.partitionStatuses)
+    }
+
     /// Of whom what comes more is parked, by id.
     var appsOverShare: [String] { apps.values.filter { $0.inHand.isFull(shard.limits) }.map(\.id).sorted() }
 

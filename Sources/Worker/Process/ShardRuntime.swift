@@ -78,7 +78,7 @@ final class ShardRuntime: PipelineOwner {
             apps: pipeline.apps.values.map { app in
                 ShardStatus.App(id: app.id, accepted: app.metrics.accepted, opened: app.metrics.opens.value)
             }, brakes: brakes,
-            endToEnd: pipeline.shard.metrics.endToEnd)
+            endToEnd: pipeline.shard.metrics.endToEnd, partitions: pipeline.partitionStatuses)
     }
 
     /// Devices were left that some shard awaits.

@@ -29,6 +29,61 @@ public struct ShardStatus: Sendable {
     public var brakes: [Brake]
     /// From Kafka's timestamp to APNs' acceptance, in ms.
     public var endToEnd: Histogram
+    /// The slowest of its partitions.
+    public var partitions: [Partition] = []
+
+    /// A partition that it reads, of any topic but `carillon.parked`.
+    public struct Partition: Sendable, Equatable {
+        public var topic: String
+        public var partition: Int32
+        /// Records read and not settled.
+        public var unsettled: Int
+        /// Age of the oldest of them; nil: there is none.
+        public var oldestSeconds: Double?
+        /// Records between the first that is not settled and the end, as the last fetch told it; nil: one of the two is not
+        /// known yet.
+        public var lag: Int64?
+        public var isPaused: Bool
+
+        static let shownMax = 50
+
+        public init(
+            topic: String, partition: Int32, unsettled: Int, oldestSeconds: Double?, lag: Int64?, isPaused: Bool
+        ) {
+            self.topic = topic
+            self.partition = partition
+            self.unsettled = unsettled
+            self.oldestSeconds = oldestSeconds
+            self.lag = lag
+            self.isPaused = isPaused
+        }
+
+        /// By the age of what waits longest, then by lag.
+        static func slowest(_ partitions: [Partition]) -> [Partition] {
+            Array(
+                partitions.sorted { one, other in
+                    let (age, otherAge) = (one.oldestSeconds ?? 0, other.oldestSeconds ?? 0)
+                    if age != otherAge { return age > otherAge }
+                    let (lag, otherLag) = (one.lag ?? 0, other.lag ?? 0)
+                    return lag != otherLag
+                        ? lag > otherLag : (one.topic, one.partition) < (other.topic, other.partition)
+                }.prefix(shownMax))
+        }
+
+        func write(to writer: inout JSONWriter) {
+            writer.beginObject()
+            writer.member("topic", topic)
+            writer.member("partition", Int64(partition))
+            writer.member("unsettled", Int64(unsettled))
+            if let oldestSeconds {
+                writer.key("oldest_s")
+                writer.double((oldestSeconds * 1000).rounded() / 1000)
+            }
+            if let lag { writer.member("lag", lag) }
+            writer.member("paused", isPaused)
+            writer.endObject()
+        }
+    }
 
     /// One app's pushes since the start.
     public struct App: Sendable {
@@ -90,6 +145,10 @@ public struct ShardStatus: Sendable {
         writer.member("pending_recipients", Int64(pendingRecipients))
         writer.member("parked_records", Int64(parkedRecords))
         writer.member("settled_records", Int64(clamping: settledRecords))
+        writer.key("partitions")
+        writer.beginArray()
+        for partition in partitions { partition.write(to: &writer) }
+        writer.endArray()
         writer.key("removal_brakes")
         writer.beginArray()
         for brake in brakes {

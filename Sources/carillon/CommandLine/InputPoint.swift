@@ -1,3 +1,4 @@
+import Console
 import Kafka
 
 /// Where a recording begins or ends, as it is typed.
@@ -22,6 +23,15 @@ enum InputPoint: Equatable {
             guard let ms = InstantText.milliseconds(text) else { return nil }
             self = .timeMs(ms)
         }
+    }
+
+    /// What an option says; nil: it is not given.
+    static func read(_ arguments: Arguments, _ name: String) throws(Arguments.UsageError) -> InputPoint? {
+        guard let text = arguments.string(name) else { return nil }
+        guard let point = InputPoint(text) else {
+            throw Arguments.UsageError(message: "--\(name) wants \(forms); not \"\(text)\"")
+        }
+        return point
     }
 
     var start: KafkaTopicReader.Start {

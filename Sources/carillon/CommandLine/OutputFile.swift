@@ -2,7 +2,7 @@ import Console
 import Glibc
 import Zstd
 
-/// A file that is written from start to end, readable by its owner only, plain or compressed; `-` is standard output.
+/// A file that is written from start to end, by default readable by its owner only, plain or compressed; `-` is standard output.
 final class OutputFile {
     private let path: String
     private var fd: Int32
@@ -10,14 +10,16 @@ final class OutputFile {
     /// Nil: what is written stands there as it is.
     private let compressor: ZstdCompressor?
 
-    init(path: String, isCompressed: Bool = false) throws(FileFault) {
+    /// - Parameter isPublic: others than the owner may read it too, as the process's mask allows.
+    init(path: String, isCompressed: Bool = false, isPublic: Bool = false) throws(FileFault) {
         self.path = path
         do throws(ZstdFault) {
             compressor = isCompressed ? try ZstdCompressor() : nil
         } catch {
             throw FileFault("\(path): zstd: \(error)")
         }
-        fd = path == "-" ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC
+        fd = path == "-" ? dup(STDOUT_FILENO) : open(path, flags, isPublic ? 0o666 : 0o600)
         if fd < 0 { throw FileFault("\(path): \(String(cString: strerror(errno)))") }
     }
 

@@ -65,11 +65,10 @@ final class ReplaySource {
 
     /// What a worker wrote on a dead letter is of no use where the record is tried again.
     private func take(_ headers: [RecordLine.Header], _ record: inout Record) {
-        let own = headers.filter { DeadLetterHeaders.names.containsSame($0.name) }
-        record.isDeadLetter = DeadLetterHeaders.marks.allSatisfy { name in own.contains { $0.name.isSame(as: name) } }
-        let kept =
-            record.topic.isSame(as: topics.deadLetter)
-            ? headers : headers.filter { !DeadLetterHeaders.names.containsSame($0.name) }
+        record.isDeadLetter = DeadLetterNote.markNames.allSatisfy { name in
+            headers.contains { $0.name.isSame(as: name) }
+        }
+        let kept = record.topic.isSame(as: topics.deadLetter) ? headers : DeadLetterNote.others(headers)
         record.headers = kept.map { KafkaHeader(name: $0.name, value: $0.value) }
     }
 
@@ -83,11 +82,4 @@ final class ReplaySource {
             isEvent: isEvent, uid: root["uid"]?.string, conversation: root["conv"]?["id"]?.string,
             sentMs: root["sent_ms"]?.int, seqs: [root["server_seq"]?.int, root["up_to_seq"]?.int].compactMap { $0 })
     }
-}
-
-/// The headers of the dead-letter topic (contract section 1).
-enum DeadLetterHeaders {
-    static let names = ["carillon-error", "carillon-topic", "carillon-partition", "carillon-offset"]
-    /// With both a record is a dead letter, whatever its topic is called.
-    static let marks = ["carillon-error", "carillon-topic"]
 }

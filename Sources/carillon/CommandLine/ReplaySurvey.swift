@@ -35,7 +35,8 @@ struct ReplaySurvey {
             }
             if record.isDeadLetter, !source.hasChosenTopic {
                 throw ReplayFault(
-                    message: "\(path): line \(reader.number) is a dead letter; say with --topic where it shall go "
+                    message: "\(path): line \(reader.number) is a dead letter; carillon dlq redrive writes dead "
+                        + "letters to where they came from, or say with --topic where it shall go "
                         + "(--topic events, or --topic dead-letter to write it back)")
             }
             guard record.topic.utf8.count <= Self.topicBytesMax else {

@@ -68,8 +68,8 @@ struct RecordCommand: Command {
         scrubsIDs = arguments.has("scrub-ids")
         scrubKeyFile = arguments.string("scrub-key")
         isJSON = arguments.has("json")
-        start = try Self.point(arguments, "from")?.start ?? .earliest
-        switch (try Self.point(arguments, "until"), arguments.has("until-end")) {
+        start = try InputPoint.read(arguments, "from")?.start ?? .earliest
+        switch (try InputPoint.read(arguments, "until"), arguments.has("until-end")) {
         case (_?, true): throw Arguments.UsageError(message: "--until and --until-end exclude each other")
         case (nil, let untilEnd): end = untilEnd ? .present : .never
         case (let point?, false):
@@ -81,14 +81,6 @@ struct RecordCommand: Command {
         if !scrubs, scrubsIDs || scrubKeyFile != nil {
             throw Arguments.UsageError(message: "--scrub-ids and --scrub-key want --scrub")
         }
-    }
-
-    private static func point(_ arguments: Arguments, _ name: String) throws(Arguments.UsageError) -> InputPoint? {
-        guard let text = arguments.string(name) else { return nil }
-        guard let point = InputPoint(text) else {
-            throw Arguments.UsageError(message: "--\(name) wants \(InputPoint.forms); not \"\(text)\"")
-        }
-        return point
     }
 
     func run() async -> ExitCode {
@@ -125,7 +117,7 @@ struct RecordCommand: Command {
         let outcome = try reader.read(isStopped: { stop.isSet }) { topic, record in
             var line = RecordLine(
                 topic: topic, key: record.key.map { Array($0) }, value: record.value.map { Array($0) },
-                timestampMs: record.timestampMs, headers: record.headerList)
+                timestampMs: record.timestampMs, headers: record.recordingHeaders)
             if scrubs { line = scrubber.scrub(line) }
             try file.write(writer.bytes(of: line))
             bar.advance(to: bar.done + 1)
@@ -195,7 +187,7 @@ struct RecordCommand: Command {
 
 extension KafkaRecord {
     /// The headers as a recording holds them.
-    fileprivate var headerList: [RecordLine.Header] {
+    var recordingHeaders: [RecordLine.Header] {
         var headers: [RecordLine.Header] = []
         forEachHeader { name, value in headers.append(RecordLine.Header(name: name, value: value.map { Array($0) })) }
         return headers

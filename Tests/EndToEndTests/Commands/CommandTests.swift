@@ -6,7 +6,7 @@ import Testing
 /// The built binary, as a shell sees it.
 struct CommandTests {
     private static let names = [
-        "run", "check", "explain", "trace", "send", "user", "record", "replay", "broker", "simulate",
+        "run", "check", "explain", "trace", "send", "user", "record", "replay", "broker", "simulate", "top", "man",
     ]
 
     @Test(arguments: names) func helpTellsEveryOption(_ name: String) throws {
@@ -27,6 +27,8 @@ struct CommandTests {
         ["tokens", "restore", "--config", "c", "--app", "im", "--cause", "410", "--since", "2026-02-29"],
         ["tokens", "restore", "--config", "c", "--app", "im", "--cause", "bad", "--since", "2026-02-28"],
         ["tokens", "restore", "--config", "c", "--cause", "410", "--since", "2026-02-28"],
+        ["dlq", "show", "--config", "c", "--at", "0"], ["dlq", "list", "--config", "c", "--yes"],
+        ["dlq", "redrive", "--config", "c", "--yes", "--dry-run"],
     ])
     func aWrongValueIsWrongUsageWithItsCure(_ words: [String]) throws {
         let run = try CommandRun(words: words)
@@ -40,7 +42,7 @@ struct CommandTests {
             ["check", "--offline"], ["explain", "--event", "-"], ["user", "--app", "im", "--user", "u"],
             ["trace", "--app", "im", "--user", "u"],
             ["send", "--app", "im", "--token", "ab", "--alert", "a"], ["record", "--topic", "t", "--out", "-"],
-            ["replay", "--in", path], ["tokens", "accept"],
+            ["replay", "--in", path], ["tokens", "accept"], ["dlq", "list"],
             ["tokens", "restore", "--app", "im", "--cause", "410", "--since", "2026-02-28T10:00:00.5+08:00"],
         ]
         for call in calls {

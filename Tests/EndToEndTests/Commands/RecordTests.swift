@@ -104,7 +104,8 @@ struct RecordTests {
         let replay = ["replay", "--config", path, "--in", file, "--wait", "0"]
         let plain = try await offPool { try CommandRun(words: replay) }
         #expect(
-            plain.code == 1 && plain.errors.contains("line 1 is a dead letter; say with --topic"), "\(plain.errors)")
+            plain.code == 1 && plain.errors.contains("line 1 is a dead letter; carillon dlq redrive"), "\(plain.errors)"
+        )
         #expect(try world.records(of: "push.dead-letter").count == 1)
         // Recorded where the topic had another name.
         let renamed = String(decoding: try readFile(file), as: UTF8.self).replacing(

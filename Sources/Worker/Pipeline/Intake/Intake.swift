@@ -69,6 +69,21 @@ final class Intake {
     /// Partitions of the input topics that it has; those of this worker's own topics are nobody's concern.
     var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
 
+    /// How each partition stands that it reads, but for those of `carillon.parked`.
+    var partitionStatuses: [ShardStatus.Partition] {
+        consumer.assignment.filter { !isParked($0) }.map { partition in
+            let age = ledger.oldestUnsettledAgeNanos(in: partition, nowNanos: shard.nowNanos)
+            let settled = ledger.settledEnd(partition) ?? consumer.position(partition)
+            let end = consumer.highWatermark(partition)
+            return ShardStatus.Partition(
+                topic: consumer.topics[partition.topic], partition: partition.partition,
+                unsettled: ledger.unsettled(in: partition),
+                oldestSeconds: age.map { Double($0) / 1e9 },
+                lag: end.flatMap { end in settled.map { max(0, end - $0) } },
+                isPaused: consumer.paused.contains(partition))
+        }
+    }
+
     private func isParked(_ partition: TopicPartition) -> Bool { classes[partition.topic] == .parked }
 
     /// The ledger of `carillon.parked`, or of the other topics.

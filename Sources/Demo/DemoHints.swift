@@ -1,0 +1,101 @@
+import Console
+import JSON
+import Recording
+
+/// What can be tried at a demo that is kept, as commands that are ready to copy.
+struct DemoHints {
+    /// This program, as it was called.
+    var program: String
+    /// The kept configuration.
+    var configuration: String
+    /// Of the operator's pages.
+    var port: UInt16
+    /// A user whose device got a push.
+    var subject: Subject
+    /// A file with an event that nobody has finished yet.
+    var eventFile: String
+
+    struct Subject: Equatable {
+        var app: String
+        var uid: String
+        var msgID: String
+        /// Nil: the file binds none of this user's.
+        var token: String?
+    }
+
+    /// The first push that was accepted, and its event with ids of its own; nil: no push was.
+    static func choose(_ outcomes: [EventOutcome], state: [[UInt8]], nowMs: Int64) -> (
+        subject: Subject, event: [UInt8]
+    )? {
+        for outcome in outcomes {
+            guard let device = outcome.results.first(where: { $0.verdict == "accepted" && $0.device != nil }),
+                let app = outcome.event["app"]?.string, let msgID = outcome.event["msg_id"]?.string
+            else { continue }
+            let seq = outcome.event["server_seq"]?.int
+            let fresh = FreshIDs(tag: "try", pass: 0, seqs: seq.map { $0...$0 }, startMs: nowMs)
+            let subject = Subject(
+                app: app, uid: device.uid, msgID: msgID, token: token(of: device.uid, app: app, in: state))
+            return (subject, fresh.apply(to: outcome.event).bytes)
+        }
+        return nil
+    }
+
+    private static func token(of uid: String, app: String, in state: [[UInt8]]) -> String? {
+        state.lazy.compactMap { try? JSONTree(parsing: $0) }.first { tree in
+            tree["kind"]?.string == "bind" && tree["uid"]?.string == uid && tree["app"]?.string == app
+                && tree["token"]?["type"]?.string == "alert" && tree["token"]?["env"]?.string == "production"
+        }?["token"]?["token"]?.string
+    }
+
+    /// Each with what it shows.
+    var commands: [(what: String, command: String)] {
+        let config = "--config \(Self.quoted(configuration))"
+        let own = "\(Self.quoted(program))"
+        let user = "--app \(Self.quoted(subject.app)) --user \(Self.quoted(subject.uid))"
+        let file = Self.quoted(eventFile)
+        var commands = [
+            (
+                "what happened to a message, step by step",
+                "\(own) trace \(config) \(user) --msg \(Self.quoted(subject.msgID))"
+            ),
+            ("what is stored of the user", "\(own) user \(config) \(user)"),
+            ("what would happen to another message", "\(own) explain \(config) --event \(file)"),
+            ("and then does", "\(own) replay \(config) --in \(file) --fresh-ids --shift-times"),
+        ]
+        if let token = subject.token {
+            commands.append(
+                (
+                    "one push, its answer",
+                    "\(own) send \(config) --app \(Self.quoted(subject.app)) --token \(Self.quoted(token)) --alert Hello"
+                ))
+        }
+        return commands + [
+            ("what the worker refused", "\(own) dlq list \(config)"),
+            ("what the worker does now", "\(own) top --worker 127.0.0.1:\(port)"),
+            (
+                "decisions by verdict and reason",
+                "curl -s http://127.0.0.1:\(port)/metrics | grep ^carillon_decisions_total"
+            ),
+        ]
+    }
+
+    var text: TerminalText {
+        var text: TerminalText = "what to try next, in another terminal:\n"
+        for (what, command) in commands { text += "\n" + Style.dim("# \(what)") + "\n\(command)\n" }
+        return text + "\nhttp://127.0.0.1:\(port)/ and all of this stay until ctrl-C\n"
+    }
+
+    /// A word for a POSIX shell.
+    static func quoted(_ text: String) -> String {
+        let plain = text.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."),
+                UInt8(ascii: "/"), UInt8(ascii: ":"), UInt8(ascii: "@"):
+                true
+            default: false
+            }
+        }
+        return plain && !text.isEmpty ? text : "'" + text.replacing("'", with: "'\\''") + "'"
+    }
+}

@@ -1,0 +1,84 @@
+/// What counters grew by, of all workers that answered twice and did not begin anew between.
+struct TopRates {
+    private struct Pair {
+        var before: MetricsPage
+        var now: MetricsPage
+        var seconds: Double
+    }
+
+    private let pairs: [Pair]
+
+    init(_ looks: [WorkerLook], _ before: [String: WorkerLook]) {
+        pairs = looks.compactMap { look in
+            guard let earlier = before[look.address], let now = look.metrics, let then = earlier.metrics,
+                look.atNanos > earlier.atNanos,
+                // Another process counts from 0.
+                now.sum(TopMetrics.started) == then.sum(TopMetrics.started)
+            else { return nil }
+            return Pair(before: then, now: now, seconds: Double(look.atNanos - earlier.atNanos) / 1e9)
+        }
+    }
+
+    var isKnown: Bool { !pairs.isEmpty }
+
+    /// Nil: there is no look before.
+    var longestSeconds: Double? { pairs.map(\.seconds).max() }
+
+    /// A second; nil: there is no look before, or no such counter.
+    func rate(_ name: String) -> Double? {
+        let known = pairs.filter { $0.now.sum(name) != nil }
+        guard !known.isEmpty else { return nil }
+        return known.reduce(0) { sum, pair in
+            let grown = (pair.now.sum(name) ?? 0) - (pair.before.sum(name) ?? 0)
+            return sum + max(0, grown) / pair.seconds
+        }
+    }
+
+    /// By the values of some labels (an absent one is empty), the fastest first.
+    func rates(_ name: String, by labels: [String]) -> [(labels: [String], rate: Double)] {
+        var sums: [[String]: Double] = [:]
+        for pair in pairs {
+            var grown: [[String]: Double] = [:]
+            for series in pair.now.series(name) { grown[labels.map { series[$0] ?? "" }, default: 0] += series.value }
+            for series in pair.before.series(name) {
+                grown[labels.map { series[$0] ?? "" }, default: 0] -= series.value
+            }
+            for (key, growth) in grown { sums[key, default: 0] += max(0, growth) / pair.seconds }
+        }
+        return sums.map { (labels: $0.key, rate: $0.value) }.sorted {
+            $0.rate != $1.rate ? $0.rate > $1.rate : $0.labels.lexicographicallyPrecedes($1.labels)
+        }
+    }
+
+    /// Of what a histogram measured meanwhile, all of its series together; nil: nothing.
+    ///
+    /// As Prometheus' `histogram_quantile`: even within a bucket; beyond the last bound, the bound.
+    func spread(_ name: String) -> TopView.Spread? {
+        var buckets: [Double: Double] = [:]
+        for pair in pairs {
+            for series in pair.now.series(name + "_bucket") { buckets[bound(series), default: 0] += series.value }
+            for series in pair.before.series(name + "_bucket") { buckets[bound(series), default: 0] -= series.value }
+        }
+        let sorted = buckets.sorted { $0.key < $1.key }
+        guard let p50 = Self.quantile(0.5, sorted), let p99 = Self.quantile(0.99, sorted) else { return nil }
+        return TopView.Spread(p50: p50, p99: p99)
+    }
+
+    private func bound(_ series: MetricsPage.Series) -> Double {
+        series["le"].flatMap { Double($0) }.flatMap { $0.isNaN ? nil : $0 } ?? .infinity
+    }
+
+    private static func quantile(_ share: Double, _ buckets: [(key: Double, value: Double)]) -> Double? {
+        guard let total = buckets.last?.value, total > 0 else { return nil }
+        let wanted = share * total
+        var (below, under) = (0.0, 0.0)
+        for (bound, count) in buckets {
+            if count >= wanted {
+                if bound == .infinity { return below }
+                return count > under ? below + (bound - below) * (wanted - under) / (count - under) : bound
+            }
+            (below, under) = (bound, count)
+        }
+        return below
+    }
+}

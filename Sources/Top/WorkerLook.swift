@@ -1,0 +1,91 @@
+import JSON
+
+/// What one worker answered at one moment.
+struct WorkerLook: Sendable {
+    /// Of the worker's operator pages, `host:port`.
+    var address: String
+    /// Of the monotonic clock.
+    var atNanos: UInt64
+    var answer: Answer
+
+    enum Answer: Sendable {
+        case facts(MetricsPage, StatusFacts)
+        /// Why there is none.
+        case away(String)
+    }
+
+    var metrics: MetricsPage? { if case .facts(let page, _) = answer { page } else { nil } }
+    var status: StatusFacts? { if case .facts(_, let status) = answer { status } else { nil } }
+}
+
+/// `/statusz`, as far as `top` shows it; what a worker does not tell is absent.
+struct StatusFacts: Equatable, Sendable {
+    var isReady = false
+    var isDraining = false
+    /// What keeps it from its work.
+    var missing: [String] = []
+    /// What somebody should look at.
+    var notes: [String] = []
+    var shards = 0
+    /// Shards that have a connection to Redis.
+    var redisReady = 0
+    /// Why a shard has none, or Redis takes no writes.
+    var redisFaults: [String] = []
+    var parkedRecords: Int64 = 0
+    var brakes: [String] = []
+    /// The slowest partitions.
+    var partitions: [Partition] = []
+
+    struct Partition: Equatable, Sendable {
+        var topic: String
+        var partition: Int64
+        /// Records read and not settled.
+        var unsettled: Int64
+        /// Age of the oldest of them; nil: there is none.
+        var oldestSeconds: Double?
+        /// Nil: not known.
+        var lag: Int64?
+        var isPaused: Bool
+    }
+
+    /// So many of a shard are read.
+    private static let partitionsMax = 200
+
+    private static let listMax = 100
+
+    init() {}
+
+    init(_ tree: JSONTree) {
+        isReady = tree["ready"]?.bool ?? false
+        isDraining = tree["draining"]?.bool ?? false
+        missing = Self.texts(tree["missing"])
+        notes = Self.texts(tree["notes"])
+        for shard in tree["shards"]?.array ?? [] {
+            shards += 1
+            if shard["redis_ready"]?.bool == true { redisReady += 1 }
+            add(shard["redis_fault"]?.string, to: &redisFaults)
+            add(shard["redis_refuses_writes"]?.string.map { "takes no writes: \($0)" }, to: &redisFaults)
+            parkedRecords = parkedRecords &+ (shard["parked_records"]?.int ?? 0)
+            for brake in shard["removal_brakes"]?.array ?? [] {
+                add("\(brake["app"]?.string ?? "?") \(brake["cause"]?.string ?? "?")", to: &brakes)
+            }
+            for partition in (shard["partitions"]?.array ?? []).prefix(Self.partitionsMax) {
+                partitions.append(
+                    Partition(
+                        topic: partition["topic"]?.string ?? "?", partition: partition["partition"]?.int ?? 0,
+                        unsettled: partition["unsettled"]?.int ?? 0, oldestSeconds: partition["oldest_s"]?.double,
+                        lag: partition["lag"]?.int, isPaused: partition["paused"]?.bool ?? false))
+            }
+        }
+    }
+
+    private static func texts(_ list: JSONTree?) -> [String] {
+        Array((list?.array ?? []).compactMap(\.string).prefix(listMax))
+    }
+
+    /// Each text once.
+    private func add(_ text: String?, to list: inout [String]) {
+        guard let text, list.count < Self.listMax, !list.contains(text) else { return }
+        list.append(text)
+    }
+}

@@ -1,0 +1,170 @@
+import Console
+import EventLoop
+import Kafka
+import Recording
+import Worker
+
+/// `carillon dlq`: what the worker refused, and how it is tried again.
+struct DLQCommand: Command {
+    static let spec = CommandSpec(
+        name: "dlq", summary: "list, show, redrive: dead letters by cause; back to where they came from",
+        details: """
+            Reads the dead-letter topic of the configuration to its present end, without joining a group.
+
+            list     counts them by cause, topic and app, with their ages, and how many the worker would accept today.
+            show     one or several whole: place, cause, key, headers and record. They hold message texts and tokens.
+            redrive  writes them to the topics they came from (carillon-topic), key and record as they are, without the
+                     worker's headers. The dead letters stay until the topic's retention takes them.
+
+            What the worker would refuse today too is left where it is, unless --bad-too asks for it: mend the configuration
+            or the producer first, then redrive. Headers lead to topics that the worker reads and nowhere else; --to names
+            another. Redriving twice is harmless where the first time was worked off: workers know what they have finished.
+            redrive --reason or --at does it at once; without either it says what it would do, and wants --yes.
+
+            --reason is words of the cause (unknown app, or unknown_app), or the rule by which the record is refused today,
+            as carillon_dlq_records_total names it.
+
+            exit codes: 0 done, 1 Kafka is away, nothing was found to show, or not all was written; 64 bad usage,
+            78 bad configuration
+            """,
+        verbs: ["list", "show", "redrive"],
+        options: [
+            CommandSpec.config,
+            .value("reason", "REASON", "only those that were refused for it"),
+            .value("topic", "TOPIC", "only those that came from there: a topic's name or a key of kafka.topics"),
+            .value("app", "APP", "only this app's"),
+            .value("from", "POINT", "where to begin (earliest): time:MS, 2026-11-22T14:05:00Z, offset:N"),
+            .value("until", "POINT", "where to end: the first that is left out"),
+            .value("at", "PARTITION:OFFSET", "a single one by its place in the dead-letter topic (show, redrive)"),
+            .value("limit", "N", "so many at most, the oldest first (show: 10; redrive: all)"),
+            .value("to", "TOPIC", "where to write them, in place of where they came from (redrive)"),
+            .flag("bad-too", "those too that would be refused again (redrive)"),
+            .flag("dry-run", "only says what it would do (redrive)"),
+            .flag("yes", "does it, whatever was selected (redrive)"),
+            CommandSpec.json,
+        ])
+
+    private enum Verb: String {
+        case list, show, redrive
+    }
+
+    private let path: String
+    private let verb: Verb
+    private let reason: String?
+    private let topic: String?
+    private let target: String?
+    private let app: String?
+    private let start: KafkaTopicReader.Start
+    private let end: KafkaMergedReader.End
+    private let place: DeadLetterReading.Selection.Place?
+    private let limit: Int
+    private let takesBad: Bool
+    private let isDryRun: Bool
+    private let isSure: Bool
+    private let isJSON: Bool
+
+    init(_ arguments: Arguments) throws(Arguments.UsageError) {
+        path = arguments.string("config") ?? ""
+        verb = arguments.verb.flatMap { Verb(rawValue: $0) } ?? .list
+        reason = arguments.string("reason")
+        topic = arguments.string("topic")
+        target = arguments.string("to")
+        app = arguments.string("app")
+        takesBad = arguments.has("bad-too")
+        isSure = arguments.has("yes")
+        isJSON = arguments.has("json")
+        start = try InputPoint.read(arguments, "from")?.start ?? .earliest
+        let until = try InputPoint.read(arguments, "until")
+        guard until != .earliest else { throw Arguments.UsageError(message: "--until earliest would leave nothing") }
+        end = until?.end ?? .present
+        limit = try arguments.int("limit", default: verb == .show ? 10 : Int.max, in: 1...Int.max)
+        place = try Self.place(arguments.string("at"))
+        isDryRun = arguments.has("dry-run")
+        if verb != .redrive {
+            for name in ["to", "bad-too", "dry-run", "yes"] where arguments.has(name) {
+                throw Arguments.UsageError(message: "--\(name) goes with redrive")
+            }
+        }
+        if isDryRun, isSure { throw Arguments.UsageError(message: "--dry-run and --yes exclude each other") }
+        if reason?.isEmpty == true { throw Arguments.UsageError(message: "--reason wants a word") }
+    }
+
+    private static func place(_ text: String?) throws(Arguments.UsageError) -> DeadLetterReading.Selection.Place? {
+        guard let text else { return nil }
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, let partition = Int32(parts[0]), let offset = Int64(parts[1]), partition >= 0,
+            offset >= 0
+        else { throw Arguments.UsageError(message: "--at wants PARTITION:OFFSET, such as 0:17; not \"\(text)\"") }
+        return DeadLetterReading.Selection.Place(partition: partition, offset: offset)
+    }
+
+    func run() async -> ExitCode {
+        guard let configuration = ConfigurationLoading.load(path, checkingFiles: false) else { return .configuration }
+        var selection = DeadLetterReading.Selection(start: start, end: end, place: place, limit: limit)
+        selection.choice = DeadLetterChoice(
+            reason: reason, topic: topic.map { TopicChoice.name($0, in: configuration) }, app: app)
+        let reading = DeadLetterReading(selection, configuration)
+        do {
+            let stop = StopFlag(try EndSignals())
+            switch verb {
+            case .list: return try list(reading, stop)
+            case .show: return try show(reading, stop)
+            case .redrive: return try redrive(reading, configuration, stop)
+            }
+        } catch let fault as ReplayFault {
+            Terminal.err("carillon dlq: \(fault.message)\n")
+        } catch {
+            Terminal.err("carillon dlq: Kafka at \(configuration.kafka.brokers): \(error)\n")
+        }
+        return .failed
+    }
+
+    private func list(_ reading: DeadLetterReading, _ stop: StopFlag) throws -> ExitCode {
+        var tally = DeadLetterTally()
+        var bar = ProgressBar("reading", total: nil)
+        let outcome = try reading.read(stop: stop) { item in
+            tally.add(
+                item.note, app: item.app, atMs: item.atMs, isAccepted: item.isAccepted,
+                rule: item.judgement.rule)
+            bar.advance(to: tally.count)
+        }
+        bar.clear()
+        Terminal.out(
+            asJSON: isJSON, json: DeadLetterText.json(tally),
+            text: DeadLetterText.people(tally, topic: reading.topic, nowMs: Loop.wallMs()))
+        return ending(outcome)
+    }
+
+    private func show(_ reading: DeadLetterReading, _ stop: StopFlag) throws -> ExitCode {
+        var count = 0
+        let outcome = try reading.read(stop: stop) { item in
+            count += 1
+            Terminal.out(
+                asJSON: isJSON, json: DeadLetterText.json(item),
+                text: DeadLetterText.people(item, topic: reading.topic, nowMs: Loop.wallMs()))
+        }
+        if count == 0 { Terminal.err("carillon dlq: \(reading.topic) holds none of them\n") }
+        return count == 0 ? .failed : ending(outcome)
+    }
+
+    private func redrive(
+        _ reading: DeadLetterReading, _ configuration: Configuration, _ stop: StopFlag
+    ) throws -> ExitCode {
+        let isNamed = reason != nil || place != nil
+        var settings = DeadLetterRedrive.Settings(
+            target: target.map { TopicChoice.name($0, in: configuration) }, takesBad: takesBad)
+        settings.isDryRun = isDryRun || !(isSure || isNamed)
+        let report = try DeadLetterRedrive(settings, reading, configuration, stop: stop).run()
+        Terminal.out(asJSON: isJSON, json: DeadLetterText.json(report), text: DeadLetterText.people(report))
+        if settings.isDryRun, !isDryRun, report.wantedCount > 0 {
+            Terminal.err("nothing was written: give --yes, or name a --reason\n")
+        }
+        return report.isWell ? .done : .failed
+    }
+
+    private func ending(_ outcome: KafkaTopicReader.Outcome) -> ExitCode {
+        guard outcome == .timedOut else { return .done }
+        Terminal.err("INCOMPLETE: nothing came for ten seconds; are all brokers up?\n")
+        return .failed
+    }
+}
