@@ -65,11 +65,9 @@ final class BenchWorker {
 
 extension MetricsText {
     var consumed: Int { Int(sum("carillon_events_consumed_total")) }
-    /// Less what is open of large groups' chunks, which are settled apart from their events.
-    var settled: Int {
-        Int(
-            sum("carillon_events_settled_total") + sum("carillon_chunks_settled_total") - sum("carillon_chunks_total"))
-    }
+    /// Verdicts of recipients and devices.
+    var decided: Int { Int(sum("carillon_decisions_total")) }
+    var settled: Int { Int(sum("carillon_events_settled_total")) }
     /// Recipients in work of whom nothing is asked in Redis any more; 0 while it is.
     var atRest: Int {
         sum("carillon_redis_pipeline_depth") == 0 ? Int(sum("carillon_pending_recipients")) : 0
