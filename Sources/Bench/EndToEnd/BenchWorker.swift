@@ -65,6 +65,8 @@ final class BenchWorker {
 
 extension MetricsText {
     var consumed: Int { Int(sum("carillon_events_consumed_total")) }
+    /// Verdicts of recipients and devices.
+    var decided: Int { Int(sum("carillon_decisions_total")) }
     var settled: Int { Int(sum("carillon_events_settled_total")) }
     /// Recipients in work of whom nothing is asked in Redis any more; 0 while it is.
     var atRest: Int {

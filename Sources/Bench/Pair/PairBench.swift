@@ -78,6 +78,7 @@ struct PairBench {
         let writer: KafkaTopicWriter
         private var start: BenchMark
         private(set) var settled = 0
+        private(set) var decided = 0
         private(set) var outcome: ThroughputPhase.Outcome?
 
         init(_ side: BenchServers) async throws {
@@ -95,7 +96,9 @@ struct PairBench {
             guard outcome == nil else { return }
             let metrics = try worker.metrics()
             settled = metrics.settled
-            guard settled >= side.settings.records else { return }
+            decided = metrics.decided
+            // Of a large group the event is settled before its chunks are.
+            guard settled >= side.settings.records, decided >= side.settings.recipients else { return }
             outcome = ThroughputPhase.Outcome(
                 from: start, to: await BenchMark(side, worker), recipients: side.settings.recipients,
                 pushes: metrics.accepted, peakBytes: worker.memory.peak)
@@ -120,7 +123,7 @@ struct PairBench {
             }
             try await Task.sleep(for: .milliseconds(100), tolerance: .zero)
             for index in runs.indices { try await runs[index].look() }
-            let sum = runs.reduce(0) { $0 + $1.settled }
+            let sum = runs.reduce(0) { $0 + $1.settled + $1.decided }
             let now = Loop.monotonicNanos()
             if sum != last {
                 (last, lastChange) = (sum, now)
