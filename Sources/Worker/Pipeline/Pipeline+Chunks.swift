@@ -13,6 +13,7 @@ extension Pipeline {
 
     func takeRefusedChunks() {
         planner.refused.takeAll { event, members in
+            event.plan?.unackedCount -= 1
             if !event.isHandedBack { fanOut.start(members, of: event) }
             release(event)
         }

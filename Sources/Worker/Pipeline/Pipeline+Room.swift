@@ -28,12 +28,10 @@ extension Pipeline {
     /// Large groups leave half of all to others, whose records are read meanwhile.
     var hasRoomForChunks: Bool {
         let limits = shard.limits
-        return hasRoom && fanOut.openChunkCount < Self.openChunksMax
-            && work.recipients.count < limits.recipientsMax / 2 && sender.pushesAhead < limits.pushesAheadMax / 2
+        return hasRoom && fanOut.hasRoomForChunks && work.recipients.count < limits.recipientsMax / 2
+            && sender.pushesAhead < limits.pushesAheadMax / 2
             && shard.store.client.pipelineDepth < limits.redisDepthMax / 2
     }
-
-    private static let openChunksMax = 8
 
     func hasRoom(_ intake: Intake) -> Bool {
         if intake === userState { return hasRoomForState }
@@ -43,7 +41,7 @@ extension Pipeline {
     /// Starts recipients as far as there is room: slots, and a Redis that keeps up. Below the depth at which reading from
     /// Kafka rests, so that records go on between a giant group's members.
     func expand() {
-        if fanOut.openCount + fanOut.openChunkCount > 0 { startRecipients() }
+        if fanOut.hasOpen { startRecipients() }
         // Those of events that were handed back are there too, though nothing is open any more.
         fanOut.finished.takeAll { event in
             recorder.flushDeliveries(of: event)
@@ -59,7 +57,8 @@ extension Pipeline {
         fanOut.start(
             FanOut.Room(
                 isAPNsFree: sender.pushesAhead < limits.pushesAheadMax / 2,
-                recipients: min(slots, (max(0, depth) + 2) / 3)))
+                recipients: min(slots, (max(0, depth) + 2) / 3),
+                ofChunks: max(0, limits.recipientsMax / 2 - work.recipients.count)))
         fanOut.candidates.takeAll(begin)
     }
 

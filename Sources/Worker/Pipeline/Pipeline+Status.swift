@@ -6,11 +6,11 @@ import Telemetry
 /// What an operator sees of a pipeline: gauges, once a second.
 extension Pipeline {
     var assignedCount: Int { intakes.reduce(0) { $0 + $1.assignedCount } }
-    var pausedCount: Int { intakes.reduce(0) { $0 + $1.consumer.paused.count } }
+    var pausedCount: Int { intakes.reduce(0) { $0 + $1.pausedCount } }
 
     /// The slowest partitions first, and no more than an operator looks at.
     var partitionStatuses: [ShardStatus.Partition] {
-        ShardStatus.Partition.slowest(events.partitionStatuses + userState.partitionStatuses)
+        ShardStatus.Partition.slowest(intakes.flatMap(\.partitionStatuses))
     }
 
     /// What the brokers answered the consumers last: `none` where they answer none of them.

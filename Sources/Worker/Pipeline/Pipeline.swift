@@ -59,11 +59,12 @@ final class Pipeline {
         stopsAtTokenLoss = parts.stopsAtTokenLoss
         work = WorkTable(
             capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax,
-            countsConversations: parts.limits.isShared)
+            isShared: parts.limits.isShared)
         apps = Dictionary(parts.apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-        events = Intake(shard, consumer: parts.events, classes: [.events])
-        userState = Intake(shard, consumer: parts.userState, classes: [.userState, .parked])
-        chunks = Intake(shard, consumer: parts.chunks, classes: [.chunks])
+        events = Intake(shard, consumer: parts.events, classes: [.events], batch: parts.limits.pollBatch)
+        userState = Intake(
+            shard, consumer: parts.userState, classes: [.userState, .parked], batch: parts.limits.pollBatch)
+        chunks = Intake(shard, consumer: parts.chunks, classes: [.chunks], batch: parts.limits.chunkBatch)
         planner = Planner(shard, outbox: parts.outbox, topic: parts.topics.chunks)
         fanOut = FanOut(shard, work, planner: planner)
         lookup = Lookup(shard, work)
@@ -112,6 +113,7 @@ final class Pipeline {
         apps[app.id] = app
         lastApp = nil
         shard.add(app: app.id, isShared: apps.count > 1)
+        if shard.limits.isShared { work.share() }
         digests.add(app)
         sender.add(app)
     }
@@ -150,8 +152,8 @@ final class Pipeline {
 
     /// Carries what the turn's answers have left in the trays, stage by stage along the path.
     func turn() {
-        takeRecords()
         takeRefusedChunks()
+        takeRecords()
         fanOut.candidates.takeAll(begin)
         takeDue()
         dispatcher.again.takeAll(lookup.read)
@@ -206,7 +208,10 @@ final class Pipeline {
     private func deny(_ job: RecipientJob, _ candidate: Candidate) {
         guard let denial = decider.denial(of: candidate, job.event) else { return lookup.readWhole(job) }
         if candidate.isFinished { return dispatcher.endFinished(job) }
-        guard claims.takesKey(job) else { return dispatcher.waitForTwin(job) }
+        guard claims.takesKey(job) else {
+            dispatcher.waitForTwin(job)
+            return lookup.passed(job)
+        }
         candidate.facts.insert(.settingsUnread)
         candidate.decision = denial
         denied.append(job)
@@ -216,6 +221,7 @@ final class Pipeline {
         denied.takeAll { job in
             dispatcher.route(job)
             dispatcher.recorded.append(job)
+            lookup.passed(job)
         }
         dispatcher.recorded.takeAll(recorder.sealIfEnded)
     }

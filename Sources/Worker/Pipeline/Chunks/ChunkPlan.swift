@@ -18,6 +18,8 @@ struct ChunkPlan {
     }
 
     private var gathered = (0..<partCount).map { Chunk(part: $0) }
+    /// Its group's members are being read.
+    var isUnderWay = false
     /// Chunks that the broker does not have yet.
     var unackedCount = 0
 

@@ -71,18 +71,18 @@ final class Planner {
     }
 
     /// The broker has the chunk. Returns the event, one part less of which is open.
-    func didSettle(_ ref: WorkRef) -> EventJob? { take(ref)?.event }
-
-    /// The broker will never take the chunk.
-    func didGiveUp(_ ref: WorkRef) {
-        guard let chunk = take(ref) else { return }
-        refused.append((chunk.event, chunk.members))
-    }
-
-    private func take(_ ref: WorkRef) -> Pending? {
+    func didSettle(_ ref: WorkRef) -> EventJob? {
         guard let chunk = pending.find(ref) else { return nil }
         pending.remove(ref)
         chunk.event.plan?.unackedCount -= 1
-        return chunk
+        return chunk.event
+    }
+
+    /// The broker will never take the chunk. Until its members are started here it counts as on its way.
+    func didGiveUp(_ ref: WorkRef) {
+        guard let chunk = pending.find(ref) else { return }
+        pending.remove(ref)
+        refused.append((chunk.event, chunk.members))
+        shard.requestTurn()
     }
 }

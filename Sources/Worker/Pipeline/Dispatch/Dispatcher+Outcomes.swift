@@ -80,6 +80,7 @@ extension Dispatcher {
             if ending.status != nil { app.brake.answered(nowMs: nowMs) }
             return
         }
+        if recorder.removals.isUnderWay(token, app: app.id) { return }
         guard case .withhold(let isFirst) = app.brake.refused(cause, nowMs: nowMs) else {
             app.metrics.tokenRemoved(ending.label)
             return recorder.remove(token, of: job, cause, ending)

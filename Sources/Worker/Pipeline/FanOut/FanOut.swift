@@ -28,20 +28,34 @@ final class FanOut {
         self.planner = planner
     }
 
-    var openCount: Int { open.count }
-    var openChunkCount: Int { chunks.count }
+    /// Those that only wait for the broker to take their chunks hold up nothing.
+    var openCount: Int { open.count { $0.plan == nil } }
+    var hasOpen: Bool { !open.isEmpty || !chunks.isEmpty }
+
+    /// An app that may start nobody does not hold up the chunks of others, up to a bound.
+    var hasRoomForChunks: Bool {
+        if chunks.count < shard.limits.openChunksMax { return true }
+        return chunks.count < shard.limits.expandingMax
+            && chunks.count { $0.app.inHand.hasRoomAgain(shard.limits) } < shard.limits.openChunksMax
+    }
+
+    /// Groups that are divided now; the others wait.
+    private var plans = 0
+    private static let plansMax = 4
 
     /// What may be started now.
     struct Room {
         /// Pushes ahead of APNs are few enough for a group's members.
         var isAPNsFree: Bool
         var recipients: Int
+        /// At most so many of chunks.
+        var ofChunks: Int
     }
 
     /// Begins with an event that was just read.
     func begin(_ event: EventJob) {
         work.insert(event)
-        if event.hasManyRecipients {
+        if event.hasManyRecipients, event.chunkPart == nil {
             event.isExpanding = true
             event.app.inHand.expanding += 1
         }
@@ -64,22 +78,22 @@ final class FanOut {
     /// Starts recipients of the events that wait, while there is room: those of one recipient first, then groups, then chunks of
     /// large groups, each lane oldest first. A lane that waits has its share of the room, whatever the others bring.
     func start(_ room: Room) {
-        if open.isEmpty, chunks.isEmpty { return }
-        let forChunks = chunks.isEmpty ? 0 : max(1, room.recipients / Self.chunksShare)
+        if !hasOpen { return }
+        // Of little room nothing is kept back: single recipients come first.
+        let isScarce = room.recipients < Self.scarceRoom
+        let forChunks = chunks.isEmpty || isScarce ? 0 : min(room.ofChunks, room.recipients / Self.chunksShare)
+        let isGroupOpen = open.contains(where: \.hasManyRecipients)
+        let forGroups = isGroupOpen && !isScarce ? room.recipients / Self.groupsShare : 0
         var left = room
-        if open.contains(where: \.hasManyRecipients) {
-            let forGroups = max(1, room.recipients / Self.groupsShare)
-            left.recipients = room.recipients - forGroups - forChunks
-            start(&open, &left) { !$0.hasManyRecipients }
-            left.recipients += forGroups
-        } else {
-            left.recipients -= forChunks
-        }
+        left.recipients -= forChunks + forGroups
+        if isGroupOpen { start(&open, &left) { !$0.hasManyRecipients } }
+        left.recipients += forGroups
         start(&open, &left) { _ in true }
-        left.recipients += forChunks
+        left.recipients = min(left.recipients + forChunks, room.ofChunks)
         start(&chunks, &left) { _ in true }
     }
 
+    private static let scarceRoom = 16
     /// One in so many of the recipients that may start.
     private static let groupsShare = 4
     private static let chunksShare = 8
@@ -112,7 +126,11 @@ final class FanOut {
             return false
         }
         while !event.audience.isPageDone {
-            guard room.recipients > 0, event.app.inHand.hasRoom(shard.limits) else { return false }
+            // Chunks leave half of the app's share to its other events.
+            let hasRoom =
+                event.chunkPart == nil
+                ? event.app.inHand.hasRoom(shard.limits) : event.app.inHand.hasRoomAgain(shard.limits)
+            guard room.recipients > 0, hasRoom else { return false }
             guard let member = event.audience.pop(), isWanted(member.uid, by: event) else { continue }
             room.recipients -= 1
             start(event, uid: member.uid, level: member.level)
@@ -128,7 +146,7 @@ final class FanOut {
     /// True: the broker has all chunks of the group. Until then those after it in the conversation wait, so that their chunks
     /// come after these whatever becomes of a record on its way.
     private func plan(_ event: EventJob) -> Bool {
-        guard planner.hasRoom else { return false }
+        guard planner.hasRoom, beginsPlan(event) else { return false }
         planner.takePage(of: event) { isWanted($0, by: event) }
         if event.audience.wantsPage {
             readPage(of: event)
@@ -137,6 +155,15 @@ final class FanOut {
         planner.finish(event)
         guard event.plan?.unackedCount == 0 else { return false }
         finish(event)
+        return true
+    }
+
+    /// False: as many groups as may be are divided already.
+    private func beginsPlan(_ event: EventJob) -> Bool {
+        if event.plan?.isUnderWay ?? false { return true }
+        guard plans < Self.plansMax else { return false }
+        plans += 1
+        event.plan?.isUnderWay = true
         return true
     }
 
@@ -150,6 +177,10 @@ final class FanOut {
         if event.isExpanding {
             event.isExpanding = false
             event.app.inHand.expanding -= 1
+        }
+        if event.plan?.isUnderWay ?? false {
+            event.plan?.isUnderWay = false
+            plans -= 1
         }
         finished.append(event)
     }
@@ -225,7 +256,7 @@ final class FanOut {
         let isForgotten = TestBreak.isOn(.forgetPage) && pages.isMultiple(of: 2)
         event.audience.take(isForgotten ? [] : page.members, cursor: page.cursor)
         // Nobody of it is started before it is known how many there are.
-        if event.audience.wantsPage, !event.isSized, event.parked == nil { readSize(of: event) }
+        if event.audience.wantsPage, !event.isSized { readSize(of: event) }
     }
 
     private func readSize(of event: EventJob) {

@@ -5,7 +5,8 @@ import Telemetry
 
 /// One consumer of a shard with its offset ledger: records in, offsets out, what is paused, and rebalances.
 ///
-/// A shard has two: of events, and of user state, which is never held back by pushes. Records that were read lie in
+/// A shard has three: of events, of user state, which is never held back by pushes, and of large groups' chunks, which hold
+/// back no other events. Records that were read lie in
 /// `received`, bad ones in `rejected`.
 final class Intake {
     let received = Tray<ReceivedRecord>()
@@ -14,6 +15,8 @@ final class Intake {
     /// What each of the consumer's topics carries.
     private let classes: [InputClass]
     private let shard: ShardContext
+    /// Records taken per turn of the loop.
+    private let batch: Int
     private var ledger: OffsetLedger
     /// Of `carillon.parked`, whose records wait for long and must not fill the window of the others.
     private var parkedLedger: OffsetLedger
@@ -52,10 +55,11 @@ final class Intake {
         var deadlineNanos: UInt64
     }
 
-    init(_ shard: ShardContext, consumer: KafkaConsumer, classes: [InputClass]) {
+    init(_ shard: ShardContext, consumer: KafkaConsumer, classes: [InputClass], batch: Int) {
         self.shard = shard
         self.consumer = consumer
         self.classes = classes
+        self.batch = batch
         brokers = shard.metrics.brokers()
         ledger = OffsetLedger(limits: shard.limits.window)
         var limits = shard.limits.window
@@ -90,6 +94,9 @@ final class Intake {
                 isPaused: consumer.paused.contains(partition))
         }
     }
+
+    /// Of those, the ones that are not read now.
+    var pausedCount: Int { consumer.paused.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
 
     private func isParked(_ partition: TopicPartition) -> Bool { classes[partition.topic] == .parked }
 
@@ -138,7 +145,7 @@ final class Intake {
             watcher?.suspend()
             return
         }
-        consumer.poll(max: shard.limits.pollBatch)
+        consumer.poll(max: batch)
         if !received.isEmpty || !rejected.isEmpty { shard.requestTurn() }
     }
 

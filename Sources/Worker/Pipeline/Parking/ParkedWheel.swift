@@ -46,7 +46,13 @@ struct ParkedWheel {
     private(set) var count = 0
     /// Lines that were written again for want of room, by the mark of their first record: what is read of them before it comes
     /// after it.
-    private var moved: [Key: String] = [:]
+    private var moved: [Key: Move] = [:]
+
+    private struct Move {
+        var mark: String
+        /// Of `carillon.parked`.
+        var partition: TopicPartition
+    }
 
     static func key(_ record: ParkedRecord) -> Key {
         var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x7061_726b_6564_3031)
@@ -62,8 +68,8 @@ struct ParkedWheel {
     /// A record was read. False: records before it were written again, so it must be as well.
     mutating func read(_ work: ParkedWork) -> Bool {
         let key = Self.key(work.record)
-        if let mark = moved[key] {
-            guard work.record.mover == mark else { return false }
+        if let move = moved[key] {
+            guard work.record.mover == move.mark else { return false }
             moved[key] = nil
         }
         work.number = nextNumber
@@ -77,6 +83,13 @@ struct ParkedWheel {
         let key = Self.key(work.record)
         // Its cause may be another one than when it was begun.
         leave(work.line)
+        insert(work, key)
+    }
+
+    /// The broker does not take a record that was to be written again: it stays.
+    mutating func didNotMove(_ work: ParkedWork) {
+        let key = Self.key(work.record)
+        if let move = moved[key], move.mark == work.record.mover { moved[key] = nil }
         insert(work, key)
     }
 
@@ -163,7 +176,7 @@ struct ParkedWheel {
             count -= line.waiting.count
             for work in line.waiting { work.record.mover = nil }
             line.waiting.first?.record.mover = mark
-            moved[key] = mark
+            if let first = line.waiting.first { moved[key] = Move(mark: mark, partition: first.partition) }
             taken += line.waiting
         }
         return taken
@@ -171,6 +184,8 @@ struct ParkedWheel {
 
     /// These partitions go to another owner, who reads from what is committed.
     mutating func forget(_ partitions: (TopicPartition) -> Bool) {
+        // Whoever has the partition next reads the first record of what was moved.
+        moved = moved.filter { !partitions($0.value.partition) }
         for (key, line) in lines where line.waiting.contains(where: { partitions($0.partition) }) {
             let before = line.waiting.count
             lines[key]?.waiting.removeAll { partitions($0.partition) }

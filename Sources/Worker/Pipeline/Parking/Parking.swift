@@ -124,7 +124,7 @@ final class Parking {
     func didGiveUp(_ ref: WorkRef) {
         guard let waiting = pending.find(ref) else { return }
         pending.remove(ref)
-        if let work = waiting.work { return wheel.putBack(work) }
+        if let work = waiting.work { return wheel.didNotMove(work) }
         if let record = waiting.record { refused.append(record) }
         shard.requestTurn()
     }

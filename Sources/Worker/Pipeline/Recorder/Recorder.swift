@@ -18,7 +18,7 @@ final class Recorder {
     private let results: Configuration.Results
     /// Recipients whose owed claims the broker does not have yet.
     private(set) var owedCount = 0
-    private let removals: TokenRemovals
+    let removals: TokenRemovals
     /// One storage for the records of `push.results`, which go out one by one.
     private var writer = JSONWriter(reservingCapacity: 1024)
 

@@ -1,3 +1,4 @@
+import Digits
 import PushCore
 import Redis
 
@@ -6,6 +7,8 @@ import Redis
 final class TokenRemovals {
     private let shard: ShardContext
     private var told: SlotTable<Removal>
+    /// App and token of each, so that a push meanwhile, which is refused as well, is not told and weighed again.
+    private var tokens: Set<UTF8Key> = []
 
     private final class Removal {
         /// Who waits for the record.
@@ -29,15 +32,23 @@ final class TokenRemovals {
         told = SlotTable(capacity: 1 << 20)
     }
 
+    private static func key(_ app: String, _ token: BoundToken) -> UTF8Key { UTF8Key(app + token.record.hex) }
+
+    func isUnderWay(_ token: BoundToken, app: String) -> Bool {
+        !tokens.isEmpty && tokens.contains(Self.key(app, token))
+    }
+
     /// The tag of the record that tells it.
     func begin(_ job: RecipientJob, _ token: BoundToken, _ cause: RemovalBrake.Cause) -> UInt64 {
-        Tag(told.insert(Removal(job, token, cause)), .feedback).bits
+        tokens.insert(Self.key(job.event.app.id, token))
+        return Tag(told.insert(Removal(job, token, cause)), .feedback).bits
     }
 
     /// The broker has the record: the token goes. Returns the recipient who waited for it.
     func didSettle(_ ref: WorkRef) -> WorkRef? {
         guard let removal = told.find(ref) else { return nil }
         told.remove(ref)
+        tokens.remove(Self.key(removal.app, removal.token))
         // Lost with the connection, the token is refused and removed with the next push. Of a cluster, the nodes of both may
         // differ: without its tombstone it stays.
         do throws(RedisFault) {

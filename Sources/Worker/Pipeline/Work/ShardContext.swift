@@ -83,6 +83,10 @@ struct PipelineLimits {
     var pushesAheadMax = 512
     /// Records taken from Kafka per turn of the loop.
     var pollBatch = 64
+    /// Chunks of large groups taken per turn, each with up to a thousand members.
+    var chunkBatch = 4
+    /// Chunks whose members are not started all, above which no more are read.
+    var openChunksMax = 8
     /// Events whose audience is not started whole, above which no records are read.
     var expandingMax = 64
     /// A group with more members is divided into chunks.

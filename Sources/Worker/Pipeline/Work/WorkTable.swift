@@ -6,11 +6,19 @@ final class WorkTable {
     /// Events in hand by conversation, where several apps share the shard; nil: nothing is parked for an app's share.
     private var conversations: [ConversationKey: Int]?
 
-    init(capacity: Int, updates: Int, countsConversations: Bool) {
-        conversations = countsConversations ? [:] : nil
+    init(capacity: Int, updates: Int, isShared: Bool) {
+        conversations = isShared ? [:] : nil
         badgeUpdates = SlotTable(capacity: updates)
         events = SlotTable(capacity: capacity)
         recipients = SlotTable(capacity: capacity)
+    }
+
+    /// Several apps share the shard from now on.
+    func share() {
+        guard conversations == nil else { return }
+        var counts: [ConversationKey: Int] = [:]
+        events.forEach { counts[ConversationKey($0.app.id, $0.conversationID), default: 0] += 1 }
+        conversations = counts
     }
 
     func event(_ ref: WorkRef) -> EventJob? { events.find(ref) }
