@@ -17,7 +17,9 @@ extension Pipeline: RedisClientDelegate {
         case .parkedBefore: fanOut.didReadParked(tag.ref, dueMs: StateStore.parkedMs(reply))
         case .claim, .owner, .claims, .owners: claims.didReply(tag, reply)
         case .acks where claims.isClaiming(tag.ref): claims.didReply(tag, reply)
-        case .acks: dispatcher.didReadAcks(tag.ref, StateStore.devices(reply))
+        case .acks:
+            dispatcher.didReadAcks(tag.ref, StateStore.devices(reply))
+            passIfRouted(tag.ref)
         case .checkClaim, .checkOwner, .checkAcks: sender.didReply(tag, reply)
         case .finish, .heldBack:
             noteWritten()
@@ -50,7 +52,9 @@ extension Pipeline: RedisClientDelegate {
         case .parkedBefore: fanOut.didFailParked(tag.ref, isAbsent: shard.countsAsBroken(fault))
         case .claim, .owner, .claims, .owners: claims.didFail(tag, fault)
         case .acks where claims.isClaiming(tag.ref): claims.didFail(tag, fault)
-        case .acks: dispatcher.didFailAcks(tag.ref, fault)
+        case .acks:
+            dispatcher.didFailAcks(tag.ref, fault)
+            passIfRouted(tag.ref)
         case .checkClaim, .checkOwner, .checkAcks: sender.didFail(tag, fault)
         case .finish, .heldBack: recorder.didFailToMark(tag, fault)
         case .change: userStates.didFail(tag.ref, fault)
@@ -81,6 +85,11 @@ extension Pipeline: RedisClientDelegate {
         checkServer()
         lookup.readPostponed(evenIfEarly: true)
         shard.requestTurn()
+    }
+
+    /// Who acknowledged is known, so that later ones of its conversation may go on.
+    private func passIfRouted(_ ref: WorkRef) {
+        if let job = work.recipient(ref), job.candidate == nil { lookup.passed(job) }
     }
 
     private func noteWritten() {

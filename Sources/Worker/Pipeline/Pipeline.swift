@@ -229,6 +229,7 @@ final class Pipeline {
     private func didClaim(_ job: RecipientJob) {
         switch dispatcher.didClaim(job, mustWait: { lookup.mustWait($0, toTake: .passing) }) {
         case .waits: return
+        case .readsAcks: lookup.keepPlace(job)
         case .passed: lookup.passed(job)
         case .readAgain: lookup.readAgain(job)
         }

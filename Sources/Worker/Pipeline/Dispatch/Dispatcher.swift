@@ -81,7 +81,7 @@ final class Dispatcher {
             job.event.message != nil, !job.uid.isEmpty
         {
             askAcks(job, candidate)
-            return .passed
+            return .readsAcks
         }
         route(job)
         return .passed
@@ -100,6 +100,8 @@ final class Dispatcher {
         case passed
         /// It is read anew once an earlier one has passed. Claiming again counts nothing.
         case waits
+        /// Who acknowledged is asked; later ones of its conversation wait for the answer.
+        case readsAcks
         /// A token changed: all is to be read once more.
         case readAgain
     }

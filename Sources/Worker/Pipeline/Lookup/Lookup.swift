@@ -270,6 +270,11 @@ final class Lookup {
         readAll(job, candidate)
     }
 
+    /// It is claimed, and something else is read before it goes on; later ones of its conversation wait.
+    func keepPlace(_ job: RecipientJob) {
+        order.stepOut(job.ref, order: job.order, key: job.orderKey, to: .claiming)
+    }
+
     /// True: an earlier candidate of the same user and conversation is out of order and not as far, so this one waits behind it.
     func mustWait(_ job: RecipientJob, toTake step: OrderKeeper.Step) -> Bool {
         guard !order.isEmpty, let candidate = job.candidate else { return false }
