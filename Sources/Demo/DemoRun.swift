@@ -74,7 +74,7 @@ public struct DemoRun: Sendable {
     ) async throws {
         // The longest wait is an ack's deadline of eight seconds.
         for _ in 0..<600 {
-            let settled = await worker.status().shards.reduce(0) { $0 + Int($1.settledRecords) }
+            let settled = await cluster.progress(of: [worker], isSettled: true)
             progress(settled, total)
             if settled >= count { return }
             try await Task.sleep(for: .milliseconds(100), tolerance: .zero)
@@ -86,8 +86,7 @@ public struct DemoRun: Sendable {
     /// Waits until the worker has read so many records; most are settled a moment later, some wait for an ack.
     private func takeUp(_ worker: WorkerProcess, _ count: Int) async throws {
         for _ in 0..<6000 {
-            let shards = await worker.status().shards
-            if shards.reduce(0, { $0 + Int($1.settledRecords) + $1.pendingRecords }) >= count { return }
+            if await cluster.progress(of: [worker], isSettled: false) >= count { return }
             try await Task.sleep(for: .milliseconds(5), tolerance: .zero)
         }
         throw SetupFault("the worker did not read a record within half a minute")

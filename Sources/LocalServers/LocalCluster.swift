@@ -257,6 +257,23 @@ public actor LocalCluster {
         throw SetupFault("the group did not form within a minute and a half; \(missing)")
     }
 
+    /// How far the workers are in the events and the user state, as records of all partitions together. Exact whatever
+    /// partitions move meanwhile: it goes by offsets, and what nobody has at the moment is missing.
+    ///
+    /// - Parameter isSettled: true: below which all is settled; false: what was read.
+    public func progress(of workers: [WorkerProcess], isSettled: Bool) async -> Int {
+        let topics = Configuration.Topics()
+        var offsets: [String: Int64] = [:]
+        for worker in workers {
+            for partition in await worker.status().shards.flatMap(\.partitions)
+            where [topics.events, topics.userState].contains(partition.topic) {
+                let offset = (isSettled ? partition.settledTo : partition.readTo) ?? 0
+                offsets["\(partition.topic) \(partition.partition)", default: 0].rise(to: offset)
+            }
+        }
+        return Int(offsets.values.reduce(0, +))
+    }
+
     /// Drains every worker; true when nothing was left.
     @discardableResult
     public func stopWorkers() async -> Bool {
@@ -339,4 +356,8 @@ public actor LocalCluster {
             self.headers = headers
         }
     }
+}
+
+extension Int64 {
+    fileprivate mutating func rise(to other: Int64) { self = Swift.max(self, other) }
 }

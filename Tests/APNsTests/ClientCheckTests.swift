@@ -135,7 +135,9 @@ import Testing
             await loop.run { _ in
                 #expect(world.outcomes[1] == .unknown(.connectionLost, apnsID: world.push(1).id))
                 #expect(world.attempts[1] == 2)
-                #expect(world.peer.requests.map(\.body.count) == [25, 19])
+                // The first one too, where it waited so long for its connection that it was looked at before.
+                let sizes = world.peer.requests.map(\.body.count)
+                #expect(sizes == [25, 19] || sizes == [19, 19], "\(sizes)")
             }
         }
     }

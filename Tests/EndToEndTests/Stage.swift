@@ -1,4 +1,3 @@
-import Dispatch
 import EventLoop
 import Glibc
 import JSON
@@ -17,7 +16,6 @@ actor Stage {
     nonisolated let world: LocalCluster
     private var workers: [WorkerProcess] = []
     private var produced = 0
-    private var settledByGone = 0
     private let logFile: String
 
     /// The stage of the suite that runs (`InWorld`).
@@ -45,10 +43,20 @@ actor Stage {
             try await stage.startWorker()
             try await body(stage)
         } catch {
+            await stage.tellState()
             await stage.close()
             throw error
         }
         await stage.close()
+    }
+
+    /// Prints how the workers stand and the end of their log: for who reads a failure later.
+    private func tellState() async {
+        for worker in workers {
+            for shard in await worker.status().shards { print("shard \(shard)") }
+        }
+        let lines = ((try? logText()) ?? "").split(separator: "\n")
+        print(lines.suffix(60).joined(separator: "\n"))
     }
 
     func close() async { await world.close() }
@@ -66,12 +74,10 @@ actor Stage {
         return worker
     }
 
-    /// Drains one worker and remembers what it settled.
+    /// Drains one worker.
     @discardableResult
     func stop(_ worker: WorkerProcess) async -> Bool {
         workers.removeAll { $0 === worker }
-        // Between this look and the end of the drain more is settled; the world's topics tell of it.
-        settledByGone += await Self.settled(worker)
         return await worker.stop()
     }
 
@@ -124,14 +130,8 @@ actor Stage {
     /// Waits until everything written so far is settled.
     func settle(within limit: Duration = .seconds(90)) async throws {
         let wanted = produced
-        try await until("\(wanted) records are settled", within: limit) { [settledByGone, workers] in
-            var settled = settledByGone
-            for worker in workers { settled += await Self.settled(worker) }
-            if settled < wanted { return false }
-            // Counted over a revocation a record may count twice; what is in hand is certain.
-            for worker in workers where await worker.status().shards.contains(where: { $0.pendingRecords > 0 }) {
-                return false
-            }
+        try await until("\(wanted) records are settled", within: limit) { [world, workers] in
+            if await world.progress(of: workers, isSettled: true) < wanted { return false }
             let chunks = try await (metric("carillon_chunks_total"), metric("carillon_chunks_settled_total"))
             // What was put off has come back, and all chunks of large groups are done.
             if chunks.0 > chunks.1 { return false }
@@ -143,8 +143,8 @@ actor Stage {
     /// them up. Exact while no partition moves.
     func settle(allBut held: Int, within limit: Duration = .seconds(90)) async throws {
         let wanted = produced - held
-        try await until("\(wanted) records are settled, and \(held) wait", within: limit) { [settledByGone, workers] in
-            var settled = settledByGone
+        try await until("\(wanted) records are settled, and \(held) wait", within: limit) { [workers] in
+            var settled = 0
             for worker in workers { settled += await Self.settled(worker) }
             // A record whose push was put off is settled, and still held up.
             let putOff = try await metric("carillon_parked_total") - metric("carillon_parked_settled_total")
@@ -203,24 +203,20 @@ actor Stage {
     }
 }
 
-/// Looks again and again until it holds; throws what was waited for when it does not come.
+/// Looks again and again until it holds; throws what was waited for when it does not come. On a machine so busy that a look
+/// takes seconds, it looks a hundred times nevertheless.
 func until(
     _ what: String, within limit: Duration = .seconds(90), _ holds: () async throws -> Bool
 ) async throws {
     let clock = ContinuousClock()
     let deadline = clock.now + limit
-    while clock.now < deadline {
+    var looks = 0
+    while clock.now < deadline || looks < 100 {
         if try await holds() { return }
+        looks += 1
         try await Task.sleep(for: .milliseconds(20), tolerance: .zero)
     }
     throw SetupFault("waited \(limit) in vain until \(what)")
-}
-
-/// Runs blocking work without holding a thread of the shared pool.
-func offPool<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
-        DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
-    }
 }
 
 /// All bytes of a file.

@@ -1,5 +1,6 @@
 import Dispatch
 import Kafka
+import Support
 import Telemetry
 import Testing
 

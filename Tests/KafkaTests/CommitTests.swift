@@ -1,5 +1,6 @@
 import CRdkafka
 import Glibc
+import Support
 import Testing
 
 @testable import Kafka

@@ -1,4 +1,5 @@
 import Kafka
+import Support
 import Testing
 
 @Suite("Consumer group", .timeLimit(.minutes(10)))

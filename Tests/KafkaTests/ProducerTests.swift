@@ -1,4 +1,5 @@
 import Kafka
+import Support
 import Testing
 
 @Suite("Producer", .timeLimit(.minutes(10)))

@@ -1,4 +1,5 @@
 import Kafka
+import Support
 import Testing
 
 @Suite("Retention", .timeLimit(.minutes(5)))

@@ -1,4 +1,5 @@
 import CRdkafka
+import Support
 import Testing
 
 @testable import Kafka

@@ -1,4 +1,5 @@
 import Kafka
+import Support
 import Testing
 
 /// Members of one group that read different topics: a worker reads user state apart from events.

@@ -1,4 +1,5 @@
 import Kafka
+import Support
 import Testing
 
 /// A topic that is watched, and a group that is asked about.

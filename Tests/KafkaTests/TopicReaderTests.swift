@@ -1,4 +1,5 @@
 import Kafka
+import Support
 import Testing
 
 @Suite("Reading and writing topics by commands", .timeLimit(.minutes(10)))

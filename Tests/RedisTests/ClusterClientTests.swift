@@ -61,14 +61,18 @@ struct ClusterClientTests {
         let target = (source + 1) % 3
         let load = CounterLoad(world)
         let running = Task { try await load.run(["moving", "still"] + (0..<20).map { "u\($0)" }) }
-        func progress(_ more: Int) async throws {
-            let from = await load.tally.counted
+        func wait(_ holds: () async -> Bool) async throws {
             let clock = ContinuousClock()
-            let deadline = clock.now + .seconds(20)
-            while await load.tally.counted < from + more, clock.now < deadline {
+            let deadline = clock.now + .seconds(60)
+            while await !holds(), clock.now < deadline {
                 try await Task.sleep(for: .milliseconds(5), tolerance: .zero)
             }
         }
+        func progress(_ more: Int) async throws {
+            let from = await load.tally.counted
+            try await wait { await load.tally.counted >= from + more }
+        }
+        var again: Double { world.sum("carillon_redis_redirects_total", having: "code=\"try_again\"") }
         for round in 0..<3 {
             let (from, to) = round.isMultiple(of: 2) ? (source, target) : (target, source)
             try await progress(500)
@@ -76,7 +80,8 @@ struct ClusterClientTests {
             try cluster.beginMove(of: slot, to: to)
             // One of two keys: neither node can run the script now.
             try cluster.moveKeys(of: slot, to: to, count: 1)
-            try await Task.sleep(for: .milliseconds(30), tolerance: .zero)
+            let before = again
+            try await wait { again > before }
             while try cluster.moveKeys(of: slot, to: to) > 0 {}
             try cluster.endMove(of: slot, to: to)
         }
@@ -88,7 +93,6 @@ struct ClusterClientTests {
         let doubled = await world.look { $0.recorder.doubled }
         #expect(doubled == 0)
         let moved = world.sum("carillon_redis_redirects_total", having: "code=\"moved\"")
-        let again = world.sum("carillon_redis_redirects_total", having: "code=\"try_again\"")
         #expect(moved > 0 && again > 0)
         print("resharding: \(tally.counted) steps, moved \(moved), try_again \(again)")
         await world.end()

@@ -43,6 +43,10 @@ public struct ShardStatus: Sendable {
         public var unsettled: Int
         /// Age of the oldest of them; nil: there is none.
         public var oldestSeconds: Double?
+        /// Offset below which all is settled; nil: the group's offset is not known yet.
+        public var settledTo: Int64?
+        /// Offset of the next record that it reads; nil as above.
+        public var readTo: Int64?
         /// Records between the first that is not settled and the end, as the last fetch told it; nil: one of the two is not
         /// known yet.
         public var lag: Int64?
@@ -51,12 +55,15 @@ public struct ShardStatus: Sendable {
         static let shownMax = 50
 
         public init(
-            topic: String, partition: Int32, unsettled: Int, oldestSeconds: Double?, lag: Int64?, isPaused: Bool
+            topic: String, partition: Int32, unsettled: Int, oldestSeconds: Double?, settledTo: Int64? = nil,
+            readTo: Int64? = nil, lag: Int64?, isPaused: Bool
         ) {
             self.topic = topic
             self.partition = partition
             self.unsettled = unsettled
             self.oldestSeconds = oldestSeconds
+            self.settledTo = settledTo
+            self.readTo = readTo
             self.lag = lag
             self.isPaused = isPaused
         }
@@ -82,6 +89,8 @@ public struct ShardStatus: Sendable {
                 writer.key("oldest_s")
                 writer.double((oldestSeconds * 1000).rounded() / 1000)
             }
+            if let settledTo { writer.member("settled_to", settledTo) }
+            if let readTo { writer.member("read_to", readTo) }
             if let lag { writer.member("lag", lag) }
             writer.member("paused", isPaused)
             writer.endObject()

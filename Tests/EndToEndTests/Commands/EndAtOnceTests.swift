@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Processes
+import Support
 import Testing
 
 /// Commands that start servers, ended before they could stop them.

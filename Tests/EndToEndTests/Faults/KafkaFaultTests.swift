@@ -76,8 +76,13 @@ import Worker
             try await until("the lag is known") {
                 try await stage.page("/metrics").text.contains(#"carillon_kafka_lag_records{topic="im.events"}"#)
             }
-            #expect(try await stage.metric("carillon_kafka_lag_records") == 0)
-            #expect(try await stage.metric("carillon_kafka_lag_seconds") == 0)
+            // The mock refuses commits while a group joins, which Kafka does not: such records are read once more.
+            try await until("there is none") {
+                let lag = try await (
+                    stage.metric("carillon_kafka_lag_records"), stage.metric("carillon_kafka_lag_seconds")
+                )
+                return lag.0 == 0 && lag.1 == 0
+            }
         }
     }
 

@@ -73,7 +73,7 @@ import Testing
 
     /// A user's state and the owner of his token are mostly on two nodes: whichever answers late, both are waited for.
     @Test func aNodeThatHangsHoldsUpItsOwnUsersOnly() async throws {
-        try await with(nodeTimeoutMs: 60_000) { stage, cluster in
+        try await with(nodeTimeoutMs: 600_000) { stage, cluster in
             let crowd = Crowd(name: "hang", count: 240)
             try await stage.play(state: crowd.binds)
             func isOn(_ node: Int, _ key: String) throws -> Bool { try cluster.slot(of: key) * 3 / 16_384 == node }

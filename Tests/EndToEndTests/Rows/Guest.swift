@@ -2,6 +2,7 @@ import Dispatch
 import Kafka
 import LocalServers
 import Processes
+import Support
 import Telemetry
 
 /// A member of the workers' group that takes its share of the partitions and does nothing with it: it makes the group

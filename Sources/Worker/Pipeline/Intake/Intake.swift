@@ -84,12 +84,13 @@ final class Intake {
     var partitionStatuses: [ShardStatus.Partition] {
         consumer.assignment.filter { !isParked($0) }.map { partition in
             let age = ledger.oldestUnsettledAgeNanos(in: partition, nowNanos: shard.nowNanos)
-            let settled = ledger.settledEnd(partition) ?? consumer.position(partition)
+            let read = consumer.position(partition)
+            let settled = ledger.settledEnd(partition) ?? read
             let end = consumer.highWatermark(partition)
             return ShardStatus.Partition(
                 topic: consumer.topics[partition.topic], partition: partition.partition,
                 unsettled: ledger.unsettled(in: partition),
-                oldestSeconds: age.map { Double($0) / 1e9 },
+                oldestSeconds: age.map { Double($0) / 1e9 }, settledTo: settled, readTo: read,
                 lag: end.flatMap { end in settled.map { max(0, end - $0) } },
                 isPaused: consumer.paused.contains(partition))
         }

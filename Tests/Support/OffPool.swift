@@ -1,7 +1,7 @@
 import Glibc
 
 /// Runs blocking work on a thread of its own and waits without holding a thread of the shared pool.
-func offPool<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+public func offPool<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
         let box = Unmanaged.passRetained(Box { continuation.resume(with: Result { try body() }) })
         var thread = pthread_t()
