@@ -17,6 +17,8 @@ extension KafkaConsumer {
     /// 2.0.2 does not raise this during a revocation that is already under way.
     public var isAssignmentLost: Bool { rd_kafka_assignment_lost(raw) == 1 }
 
+    /// Asks the library's own thread and waits for it: never after the group was told that partitions are given back while
+    /// closing, since the thread may end the group's part then and leave the question unanswered for ever (seen in 2.0.2).
     private var isCooperative: Bool {
         guard let name = rd_kafka_rebalance_protocol(raw) else { return false }
         return String(cString: name) == "COOPERATIVE"
@@ -94,6 +96,7 @@ extension KafkaConsumer {
         // V5: unassign forgets only the library's own pause; ours would silence the partition when it comes back.
         resume(paused.filter(partitions.contains))
         letRead(unanswered.intersection(partitions))
+        let isCooperative = isCooperative
         if isCooperative {
             withNativeList(partitions) { list in
                 if let error = rd_kafka_incremental_unassign(raw, list) { fail(error) }

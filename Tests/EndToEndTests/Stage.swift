@@ -132,6 +132,10 @@ actor Stage {
         let wanted = produced
         try await until("\(wanted) records are settled", within: limit) { [world, workers] in
             if await world.progress(of: workers, isSettled: true) < wanted { return false }
+            // What is owed to Redis is settled, and in hand still.
+            for worker in workers where await worker.status().shards.contains(where: { $0.pendingRecords > 0 }) {
+                return false
+            }
             let chunks = try await (metric("carillon_chunks_total"), metric("carillon_chunks_settled_total"))
             // What was put off has come back, and all chunks of large groups are done.
             if chunks.0 > chunks.1 { return false }
