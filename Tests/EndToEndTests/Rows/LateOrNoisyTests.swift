@@ -113,7 +113,7 @@ extension Rows {
                 try await until("every partition's window is full") {
                     await worker.status().shards.allSatisfy { $0.pausedPartitions == 4 }
                 }
-                let consumed = try await stage.metric("carillon_events_consumed_total") - crowd.count
+                let consumed = await stage.world.progress(of: [worker], isSettled: false) - crowd.count
                 #expect(consumed < crowd.count / 2)
                 func held(_ cause: String) async throws -> Int {
                     try await stage.metric("carillon_backpressure_seconds_total", "cause=\"\(cause)\"")
@@ -121,7 +121,7 @@ extension Rows {
                 let (windows, breaker) = (try await held("window"), try await held("breaker"))
                 try await until("the open breaker is told as the cause") { try await held("breaker") >= breaker + 4 }
                 #expect(try await held("window") <= windows + 1, "full windows follow from it")
-                let taken = try await stage.metric("carillon_events_consumed_total") - crowd.count
+                let taken = await stage.world.progress(of: [worker], isSettled: false) - crowd.count
                 async let isDrained = stage.stop(worker)
                 try await until("the end has begun") { try stage.logText().contains(#""msg":"draining""#) }
                 try await until("it is told while it drains") {
