@@ -10,31 +10,48 @@ import Testing
     }
 
     @Test func busyLanesGetTheirShares() {
-        var shares = LaneShares()
-        var turns: [PushLane: Int] = [:]
+        var turns = LaneTurns()
+        var count: [PushLane: Int] = [:]
         for _ in 0..<1000 {
-            if let lane = shares.next(busy: 0b11111) { turns[lane, default: 0] += 1 }
+            if let lane = turns.next(busy: 0b11111) { count[lane, default: 0] += 1 }
         }
-        same(turns, [.urgent: 100, .direct: 450, .group: 250, .bulk: 150, .silent: 50])
+        same(count, [.urgent: 100, .direct: 450, .group: 250, .bulk: 150, .silent: 50])
+    }
+
+    @Test func sharesThatAreSetAreKept() {
+        var shares = LaneShares()
+        for lane in PushLane.allCases { shares[lane] = 1 }
+        shares[.bulk] = 4
+        var turns = LaneTurns(shares)
+        var count: [PushLane: Int] = [:]
+        for _ in 0..<800 {
+            if let lane = turns.next(busy: 0b11111) { count[lane, default: 0] += 1 }
+        }
+        same(count, [.urgent: 100, .direct: 100, .group: 100, .bulk: 400, .silent: 100])
+        same(shares.part(of: 100, for: .bulk), 50)
+        same(shares.part(of: Int.max, for: .bulk) > Int.max / 3, true)
+        shares[.direct] = 0
+        shares[.silent] = 1000
+        same([shares.direct, shares.silent], [1, 100])
     }
 
     @Test func idleSharesAreLent() {
-        var shares = LaneShares()
-        var turns: [PushLane: Int] = [:]
+        var turns = LaneTurns()
+        var count: [PushLane: Int] = [:]
         for _ in 0..<600 {
-            if let lane = shares.next(busy: 0b01010) { turns[lane, default: 0] += 1 }
+            if let lane = turns.next(busy: 0b01010) { count[lane, default: 0] += 1 }
         }
-        same(turns, [.direct: 450, .bulk: 150])
-        same(shares.next(busy: 0b10000), .silent)
-        same(shares.next(busy: 0), nil)
+        same(count, [.direct: 450, .bulk: 150])
+        same(turns.next(busy: 0b10000), .silent)
+        same(turns.next(busy: 0), nil)
     }
 
     @Test func lowerLaneIsServedWithinOneRound() {
-        var shares = LaneShares()
+        var turns = LaneTurns()
         // A message that comes while a giant group drains waits for three pushes at most.
-        for _ in 0..<1000 { _ = shares.next(busy: 0b01000) }
+        for _ in 0..<1000 { _ = turns.next(busy: 0b01000) }
         var before = 0
-        while shares.next(busy: 0b01010) != .direct { before += 1 }
+        while turns.next(busy: 0b01010) != .direct { before += 1 }
         #expect(before <= 3, "\(before)")
     }
 

@@ -100,6 +100,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 [
                     (quantile(0.5, "carillon_event_end_to_end_seconds"), "half"),
                     (quantile(0.99, "carillon_event_end_to_end_seconds"), "99 %"),
+                    (quantile(0.99, "carillon_event_end_to_end_seconds", "lane"), "99 % {{lane}}"),
                 ],
                 "s",
             ),

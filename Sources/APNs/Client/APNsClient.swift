@@ -115,7 +115,7 @@ public final class APNsClient {
         self.delegate = delegate
         identity = try ClientIdentity(credential, for: endpoint)
         policy = RetryPolicy(limits)
-        table = PushTable(capacity: limits.pushesMax)
+        table = PushTable(capacity: limits.pushesMax, shares: limits.lanes)
         gate = CredentialGate(probeNanos: limits.credentialProbeNanos)
         breaker = EndpointBreaker(
             threshold: limits.breakerAnswers,

@@ -4,6 +4,8 @@ public import EventLoop
 public struct APNsLimits: Sendable, Equatable {
     /// Pushes a client holds at once: waiting, delayed and in flight. Full means back-pressure.
     public var pushesMax = 20_000
+    /// How those that wait share what leaves.
+    public var lanes = LaneShares()
     /// Streams in flight over all connections; the most that the limiter may find.
     public var inFlightMax = 2_000
     /// In flight at first; doubled each round trip until the first sign of trouble. At or above `inFlightMax` the limit is

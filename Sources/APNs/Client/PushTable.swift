@@ -71,13 +71,14 @@ struct PushTable: ~Copyable {
     private var checked = PushList()
     private var checkedSuspects = 0
     private var lists: [PushList]
-    private var shares = LaneShares()
+    private var turns: LaneTurns
     /// One bit per lane of the main route with a waiting push.
     private var busyLanes: UInt8 = 0
     private var admitted: UInt64 = 0
 
-    init(capacity: Int) {
+    init(capacity: Int, shares: LaneShares = LaneShares()) {
         self.capacity = capacity
+        turns = LaneTurns(shares)
         lists = Array(repeating: PushList(), count: Int(Self.suspects) + 1)
         entries = .allocate(capacity: allocated)
         pushes = .allocate(capacity: allocated)
@@ -123,7 +124,7 @@ struct PushTable: ~Copyable {
     mutating func nextWaiting(_ route: Route) -> Slot? {
         switch route {
         case .main:
-            guard let lane = shares.next(busy: busyLanes) else { return nil }
+            guard let lane = turns.next(busy: busyLanes) else { return nil }
             return lists[Int(lane.rawValue)].head
         case .suspect:
             let head = lists[Int(Self.suspects)].head

@@ -1,3 +1,4 @@
+import APNs
 import EventLoop
 import PushCore
 import Telemetry
@@ -56,7 +57,7 @@ struct ConfigurationReader {
 
     static let keys = [
         "kafka", "redis", "apps", "results", "state_results", "token_loss", "trace", "http", "shards", "log", "window",
-        "planner",
+        "planner", "lanes",
         "drain_s", "waivers",
     ]
 
@@ -85,6 +86,7 @@ struct ConfigurationReader {
         if let bytes = window.int("bytes", in: (1 << 20)...(1 << 40)) { configuration.window.bytes = bytes }
         let planner = section.optionalSection("planner", keys: ["direct_max"])
         if let direct = planner.int("direct_max", in: 256...1_000_000) { configuration.planner.directMax = direct }
+        lanes(section, &configuration.lanes)
         drain(section, &configuration)
         waivers(section, &configuration)
         configuration.secretFiles = secrets.files
@@ -95,6 +97,13 @@ struct ConfigurationReader {
         let section = root.optionalSection("trace", keys: ["sample", "ttl_h"])
         if let sample = section.number("sample", in: 0...1) { trace.sample = sample }
         if let hours = section.int("ttl_h", in: 1...720) { trace.ttlHours = hours }
+    }
+
+    private func lanes(_ root: Section, _ shares: inout LaneShares) {
+        let section = root.optionalSection("lanes", keys: PushLane.allCases.map { "\($0.name)" })
+        for lane in PushLane.allCases {
+            if let share = section.int("\(lane.name)", in: 1...100) { shares[lane] = share }
+        }
     }
 
     private func drain(_ section: Section, _ configuration: inout Configuration) {

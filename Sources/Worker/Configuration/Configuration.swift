@@ -31,6 +31,7 @@ public struct Configuration: Sendable {
     public var logLevel = Log.Level.info
     public var window = Window()
     public var planner = Planner()
+    public var lanes = LaneShares()
     /// Seconds from the order to stop until what is left is given up.
     public var drainSeconds: Double = 25
 

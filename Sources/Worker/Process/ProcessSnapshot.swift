@@ -1,3 +1,4 @@
+import APNs
 import JSON
 import Kafka
 import Telemetry
@@ -75,16 +76,7 @@ public struct ProcessSnapshot: Sendable {
         for text in notes { writer.string(text) }
         writer.endArray()
         writer.member("kafka_library", KafkaConfiguration.libraryVersion)
-        writer.key("end_to_end_ms")
-        writer.beginObject()
-        let cells = shards.map(\.endToEnd)
-        writer.member("count", Int64(clamping: cells.reduce(UInt64(0)) { $0 &+ $1.count }))
-        for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] as [(StaticString, Double)] {
-            guard let seconds = Histogram.quantile(quantile, of: cells) else { continue }
-            writer.key(name)
-            writer.double((seconds * 1_000_000).rounded() / 1000)
-        }
-        writer.endObject()
+        writeEndToEnd(to: &writer)
         writer.key("apps")
         writer.beginArray()
         for app in apps { app.write(to: &writer) }
@@ -95,5 +87,31 @@ public struct ProcessSnapshot: Sendable {
         writer.endArray()
         writer.endObject()
         return writer.bytes
+    }
+
+    private func writeEndToEnd(to writer: inout JSONWriter) {
+        func write(_ cells: [Histogram]) {
+            writer.member("count", Int64(clamping: cells.reduce(UInt64(0)) { $0 &+ $1.count }))
+            for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] as [(StaticString, Double)] {
+                guard let seconds = Histogram.quantile(quantile, of: cells) else { continue }
+                writer.key(name)
+                writer.double((seconds * 1_000_000).rounded() / 1000)
+            }
+        }
+        writer.key("end_to_end_ms")
+        writer.beginObject()
+        write(shards.flatMap(\.endToEnd))
+        writer.key("lanes")
+        writer.beginObject()
+        for lane in PushLane.allCases {
+            let cells = shards.compactMap { $0.endToEnd.dropFirst(Int(lane.rawValue)).first }
+            guard cells.contains(where: { $0.count > 0 }) else { continue }
+            writer.key(lane.name)
+            writer.beginObject()
+            write(cells)
+            writer.endObject()
+        }
+        writer.endObject()
+        writer.endObject()
     }
 }

@@ -48,6 +48,7 @@ struct ShardParts {
         var limits = PipelineLimits()
         limits.window = OffsetLedger.Limits(records: configuration.window.records, bytes: configuration.window.bytes)
         limits.directMax = configuration.planner.directMax
+        limits.lanes = configuration.lanes
         limits.isShared = configuration.apps.count > 1
         limits.recipientsMax = max(limits.recipientsMax, configuration.window.records)
         return limits
@@ -117,12 +118,14 @@ struct ShardParts {
         case .success(let found): loaded = found
         case .failure(let problem): throw StartFault(problem.description)
         }
+        var limits = app.limits.client
+        limits.lanes = configuration.lanes
         reportExpiry(of: loaded, app: app.policy.id, name: credential.name)
         var clients: [AppContext.Client] = []
         for environment in [APNsEnvironment.production, .sandbox] {
             do throws(APNsFault) {
                 let client = try APNsClient(
-                    loop: loop, endpoint: app.endpoints[environment], credential: loaded, limits: app.limits.client,
+                    loop: loop, endpoint: app.endpoints[environment], credential: loaded, limits: limits,
                     metrics: APNsMetrics(
                         registry: registry, app: app.policy.id, environment: environment.rawValue,
                         credential: credential.name),

@@ -30,8 +30,8 @@ public struct ShardStatus: Sendable {
     public var apps: [App]
     /// Apps and causes whose dead tokens are kept, since there are so many.
     public var brakes: [Brake]
-    /// From Kafka's timestamp to APNs' acceptance, in ms.
-    public var endToEnd: Histogram
+    /// From Kafka's timestamp to APNs' acceptance, in ms, in the order of `PushLane`.
+    public var endToEnd: [Histogram]
     /// The slowest of its partitions.
     public var partitions: [Partition] = []
 

@@ -48,7 +48,8 @@ extension OneWorld {
             }
             #expect(samples.keys.contains { $0.hasPrefix("carillon_build_info{") })
             #expect(samples["carillon_log_lines_dropped_total"] == 0)
-            #expect(samples.keys.contains { $0.hasPrefix(#"carillon_event_end_to_end_seconds_bucket{le="2""#) })
+            let within = #"carillon_event_end_to_end_seconds_bucket{lane="direct",le="2""#
+            #expect(samples.keys.contains { $0.hasPrefix(within) })
             let accepted = samples.filter {
                 $0.key.hasPrefix("carillon_decisions_total{") && $0.key.contains(#"verdict="accepted""#)
             }

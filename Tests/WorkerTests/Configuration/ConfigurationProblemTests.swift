@@ -211,6 +211,7 @@ struct ConfigurationProblemTests {
         top("http: {listen: ':80'}", "http.listen must name its host; 0.0.0.0 for all addresses"),
         top("shards: -1", "shards must be a whole number from 0 to 1024"),
         top("log: {level: loud}", "log.level must be one of debug, info, warning, error"),
+        top("lanes: {bulk: 0}", "lanes.bulk must be a whole number from 1 to 100"),
         top("window: {records: 0}", "window.records must be a whole number from 1 to 10000000"),
         top("window: {bytes: 10}", "window.bytes must be a whole number from 1048576 to 1099511627776"),
         top("drain_s: 0", "drain_s must be a number of seconds from 0.1 to 3600"),

@@ -98,6 +98,7 @@ struct ConfigurationTests {
         shards: 3
         log: {level: debug}
         window: {records: 5, bytes: 1048576}
+        lanes: {urgent: 20, bulk: 1}
         drain_s: 0.5
         """
 
@@ -120,6 +121,7 @@ struct ConfigurationTests {
         #expect(configuration.http.access.hosts == ["one.internal", "two"] && configuration.http.access.token == nil)
         #expect(configuration.shards == 3 && configuration.logLevel == .debug)
         #expect(configuration.window.records == 5 && configuration.window.bytes == 1_048_576)
+        #expect(configuration.lanes.urgent == 20 && configuration.lanes.bulk == 1 && configuration.lanes.direct == 45)
         #expect(configuration.drainSeconds == 0.5)
     }
 

@@ -23,7 +23,7 @@ import Testing
             index: index, assignedPartitions: 4, pausedPartitions: 0, kafkaReach: .whole, isRedisReady: true,
             redisFault: nil, redisRefusal: nil, owedClaims: 0, hasLostTokens: false, pendingRecords: 0,
             pendingRecipients: 0, parkedRecords: 0, overShare: [], settledRecords: 0, clients: clients, apps: [],
-            brakes: [], endToEnd: Histogram(bounds: [1]))
+            brakes: [], endToEnd: [Histogram(bounds: [1])])
         change(&shard)
         return shard
     }

@@ -20,7 +20,7 @@ extension Dispatcher {
         if isAccepted {
             job.flags.insert(.accepted)
             noteAccepted(job, index)
-            shard.metrics.accepted(job.event.origin?.source.kafkaMs ?? 0, nowMs: shard.nowMs)
+            shard.metrics.accepted(job.event.origin?.source.kafkaMs ?? 0, job.event.lane, nowMs: shard.nowMs)
         }
         end(job, index, ending.verdict, ending.reason) { record in
             record.label = ending.label

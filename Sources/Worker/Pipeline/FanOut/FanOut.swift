@@ -1,3 +1,4 @@
+import APNs
 import EventLoop
 import PushCore
 import Redis
@@ -81,9 +82,10 @@ final class FanOut {
         if !hasOpen { return }
         // Of little room nothing is kept back: single recipients come first.
         let isScarce = room.recipients < Self.scarceRoom
-        let forChunks = chunks.isEmpty || isScarce ? 0 : min(room.ofChunks, room.recipients / Self.chunksShare)
+        func share(_ lane: PushLane) -> Int { shard.limits.lanes.part(of: room.recipients, for: lane) }
+        let forChunks = chunks.isEmpty || isScarce ? 0 : min(room.ofChunks, share(.bulk))
         let isGroupOpen = open.contains(where: \.hasManyRecipients)
-        let forGroups = isGroupOpen && !isScarce ? room.recipients / Self.groupsShare : 0
+        let forGroups = isGroupOpen && !isScarce ? share(.group) : 0
         var left = room
         left.recipients -= forChunks + forGroups
         if isGroupOpen { start(&open, &left) { !$0.hasManyRecipients } }
@@ -94,9 +96,6 @@ final class FanOut {
     }
 
     private static let scarceRoom = 16
-    /// One in so many of the recipients that may start.
-    private static let groupsShare = 4
-    private static let chunksShare = 8
 
     private func start(_ events: inout [EventJob], _ room: inout Room, _ isOfLane: (EventJob) -> Bool) {
         var rest: [EventJob] = []

@@ -1,3 +1,4 @@
+import APNs
 import PushCore
 import Telemetry
 
@@ -30,8 +31,8 @@ final class PipelineMetrics {
     let waitingForDevice: Gauge
     let oldestUnsettled: Gauge
     let loopLag: Gauge
-    /// From the broker's timestamp of the event to APNs' acceptance.
-    let endToEnd: Histogram
+    /// From the broker's timestamp of the event to APNs' acceptance, in the order of `PushLane`.
+    let endToEnd: [Histogram]
     var backpressure: Backpressure
     let kafka: KafkaMetrics
     private var lags: [String: LagMetrics] = [:]
@@ -81,9 +82,11 @@ final class PipelineMetrics {
         loopLag = gauge("loop_lag_seconds", "Longest turn of a shard's loop since the last sample.", .max)
         backpressure = Backpressure(registry)
         kafka = KafkaMetrics(registry)
-        endToEnd = registry.histogram(
-            "carillon_event_end_to_end_seconds", help: "From Kafka's timestamp to APNs' acceptance.",
-            bounds: Self.boundsSeconds, scale: 1e-3, precisionBits: 7)
+        endToEnd = PushLane.allCases.map { lane in
+            registry.histogram(
+                "carillon_event_end_to_end_seconds", help: "From Kafka's timestamp to APNs' acceptance.",
+                labels: [("lane", "\(lane.name)")], bounds: Self.boundsSeconds, scale: 1e-3, precisionBits: 7)
+        }
         for rule in BadRecord.Rule.allCases {
             deadLetters[rule] = counter(
                 "dlq_records_total", "Records sent to the dead-letter topic, by the rule they broke.",
@@ -112,9 +115,9 @@ final class PipelineMetrics {
         }
     }
 
-    func accepted(_ kafkaMs: Int64, nowMs: Int64) {
-        guard kafkaMs > 0 else { return }
-        endToEnd.observe(UInt64(max(0, nowMs - kafkaMs)))
+    func accepted(_ kafkaMs: Int64, _ lane: PushLane, nowMs: Int64) {
+        guard kafkaMs > 0, endToEnd.indices.contains(Int(lane.rawValue)) else { return }
+        endToEnd[Int(lane.rawValue)].observe(UInt64(max(0, nowMs &- kafkaMs)))
     }
 }
 

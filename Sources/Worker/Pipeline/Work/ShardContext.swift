@@ -1,3 +1,4 @@
+import APNs
 import EventLoop
 import Kafka
 import PushCore
@@ -89,6 +90,8 @@ struct PipelineLimits {
     var openChunksMax = 8
     /// Events whose audience is not started whole, above which no records are read.
     var expandingMax = 64
+    /// What groups and chunks have of the room for recipients.
+    var lanes = LaneShares()
     /// A group with more members is divided into chunks.
     var directMax = 2_000
     /// Members read per step of a group's scan.
