@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 	-Xlinker -ljemalloc
 
 .PHONY: help demo test test-address test-thread fuzz bench build release lint clean packages \
-	chaos chaos-short chaos-test k8s-test monitoring-test alerts-test deb deb-test
+	chaos chaos-short chaos-test docs-test k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,13 @@ alerts-test: packages $(DEPLOY_PYTHON) ## every alert fires by its fault and end
 	@deploy/install-packages prometheus
 	$(if $(BINARY),,swift build --product carillon)
 	$(DEPLOY_PYTHON) -m deploy.monitoring.drill --binary $(or $(BINARY),.build/debug/carillon) $(ARGS)
+
+# docs/contract and Examples. BINARY= names one that is built already.
+docs-test: packages $(DEPLOY_PYTHON) ## schemas, AsyncAPI, the gateway example and generated pages, against a running worker
+	$(if $(BINARY),,swift build --product carillon)
+	$(DEPLOY_PYTHON) -m ruff check docs Examples
+	$(DEPLOY_PYTHON) -m ruff format --check docs Examples
+	CARILLON_BINARY=$(or $(BINARY),.build/debug/carillon) $(DEPLOY_PYTHON) -m pytest -q docs/tests
 
 k8s-test: $(DEPLOY_PYTHON) ## the Kubernetes manifests rendered, each against its schema; versions and bill of materials
 	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_kubernetes.py deploy/tests/test_package.py

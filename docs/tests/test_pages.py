@@ -1,0 +1,51 @@
+"""The pages of docs: every field is told, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.tests.schemas import SCHEMAS
+
+TOP = Path(__file__).parents[2]
+PAGES = sorted([TOP / "README.md", TOP / "CONTRIBUTING.md", *TOP.glob("docs/**/*.md"), *TOP.glob("Examples/**/*.md")])
+
+
+def fields(schema: Any) -> Iterator[str]:  # noqa: ANN401
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        for member in schema.values():
+            yield from fields(member)
+    elif isinstance(schema, list):
+        for item in schema:
+            yield from fields(item)
+
+
+def test_the_contract_tells_of_every_field() -> None:
+    text = "".join(path.read_text() for path in (TOP / "docs/contract").glob("*.md"))
+    words = set(re.findall(r"[\w-]+", text))
+    wanted = {name for schema in SCHEMAS.values() for name in fields(schema)}
+    assert len(wanted) > 100
+    assert wanted - words == set()
+
+
+def anchors(path: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(TOP)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"https?://", target):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (page.parent / file).resolve() if file else page
+        assert path.exists(), target
+        if anchor:
+            assert anchor in anchors(path), target
