@@ -49,3 +49,11 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert path.exists(), target
         if anchor:
             assert anchor in anchors(path), target
+
+
+def test_the_threat_model_names_tests_that_exist() -> None:
+    text = (TOP / "docs/threat-model.md").read_text()
+    named = {name.rsplit("/", 1)[-1] for name in re.findall(r"`([A-Za-z/]*(?:Tests|Fuzz))`", text)}
+    assert len(named) > 20
+    files = {path.stem for path in (TOP / "Tests").rglob("*.swift")}
+    assert named - files == set()

@@ -181,7 +181,7 @@ enum Checks {
         }
     }
 
-    /// What a server loses at its end, its users lose: see README, Redis.
+    /// What a server loses at its end, its users lose: see docs/operations.md, Redis.
     private static func persistence(_ facts: RedisServerFacts, _ place: String) -> Finding {
         switch facts.keepsLog {
         case true?: Finding(.ok, "redis", place, "appendonly yes")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Worker
 
-/// What one user costs Redis, by `MEMORY USAGE`; README's limits quote the printed numbers.
+/// What one user costs Redis, by `MEMORY USAGE`; docs/contract/limits.md quotes the printed numbers.
 @Suite(.timeLimit(.minutes(10)))
 struct StateMemoryTests {
     private let base = StateWorld.base
