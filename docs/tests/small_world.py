@@ -93,7 +93,7 @@ class SmallWorld:
         text = configuration(self.broker.bootstrap, self.redis.port, self.simulator, **options)
         self.config.write_text(text + "state_results: true\n")
         self.worker.open()
-        self.producer = Producer({"bootstrap.servers": self.bootstrap, "message.max.bytes": 2_000_000})
+        self.producer = Producer({"bootstrap.servers": self.bootstrap, "message.max.bytes": 2_000_000, "log_level": 2})
 
     def close(self) -> None:
         for tail in self._tails.values():
