@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 	-Xlinker -ljemalloc
 
 .PHONY: help demo test test-address test-thread fuzz bench build release lint clean packages \
-	chaos chaos-short chaos-test docs-test k8s-test monitoring-test alerts-test deb deb-test
+	chaos chaos-short chaos-test docs-test examples k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,8 +105,11 @@ alerts-test: packages $(DEPLOY_PYTHON) ## every alert fires by its fault and end
 	$(if $(BINARY),,swift build --product carillon)
 	$(DEPLOY_PYTHON) -m deploy.monitoring.drill --binary $(or $(BINARY),.build/debug/carillon) $(ARGS)
 
+examples: packages ## the examples in Swift, as packages of their own
+	swift build --package-path Examples/apns-send --scratch-path .build/examples
+
 # docs/contract and Examples. BINARY= names one that is built already.
-docs-test: packages $(DEPLOY_PYTHON) ## schemas, AsyncAPI, the gateway example and generated pages, against a running worker
+docs-test: examples $(DEPLOY_PYTHON) ## schemas, AsyncAPI, the examples and generated pages, against a running worker
 	$(if $(BINARY),,swift build --product carillon)
 	$(DEPLOY_PYTHON) -m ruff check docs Examples
 	$(DEPLOY_PYTHON) -m ruff format --check docs Examples
@@ -133,7 +136,7 @@ release: packages ## the binary as it is shipped
 	swift build $(RELEASE) --product carillon
 
 lint: ## the formatter's remarks; none is the rule
-	swift format lint --strict --recursive Package.swift Sources Tests
+	swift format lint --strict --recursive Package.swift Sources Tests Examples
 
 clean:
 	rm -rf .build
