@@ -118,7 +118,7 @@ class SmallWorld:
         assert self.producer.flush(20) == 0 and places, "the broker takes no records"
         return places[0]
 
-    def settle(self, *topics: str, seconds: float = 90) -> None:
+    def settle(self, *topics: str, seconds: float = 180) -> None:
         """Waits until every record of these topics is committed."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "carillon"})
         places = [TopicPartition(topic, index) for topic in topics for index in range(PARTITIONS)]
@@ -145,7 +145,7 @@ class SmallWorld:
         tail.catch_up()
         return tail.records
 
-    def await_written(self, topic: str, wanted: Callable[[Written], bool], seconds: float = 30) -> Written:
+    def await_written(self, topic: str, wanted: Callable[[Written], bool], seconds: float = 60) -> Written:
         """The first record of a topic for which `wanted` holds."""
         tail = self._tail(topic)
         deadline = time.monotonic() + seconds

@@ -39,13 +39,13 @@ def test_it_delivers_and_acknowledges_and_no_push_goes_out(world: SmallWorld) ->
     gateway = Process("gateway", world.folder, [*command, "--user", f"{UID}:{DEVICE}"])
     gateway.start()
     try:
-        assert gateway.await_line(0) == "ready\n"
+        assert gateway.await_line(0, 60) == "ready\n"
         message(world, "to-gateway")
-        assert gateway.await_line(1) == f"delivered to-gateway to {UID}/{DEVICE} (alert)\n"
+        assert gateway.await_line(1, 60) == f"delivered to-gateway to {UID}/{DEVICE} (alert)\n"
         assert result(world, "to-gateway") == ("online", "acked")
         assert TOKEN not in world.pushed_tokens()
         gateway.send(signal.SIGTERM)
-        assert gateway.child is not None and gateway.child.wait(20) == 0
+        assert gateway.child is not None and gateway.child.wait(90) == 0
     finally:
         gateway.kill()
     # The worker may know a lease for a second after it was read.
