@@ -18,6 +18,8 @@ RESULTS = "push.results"
 DELIVERIES = "im.deliveries"
 FEEDBACK = "push.feedback"
 DEAD_LETTER = "push.dead-letter"
+# The workers' own topic for the members of large groups.
+CHUNKS = "carillon.chunks"
 INPUTS = (EVENTS, USER_STATE)
 OUTPUTS = (RESULTS, DELIVERIES, FEEDBACK, DEAD_LETTER)
 

@@ -113,6 +113,17 @@ class Watcher(threading.Thread):
         with self._lock:
             return self._committed.get((topic, partition), 0)
 
+    def is_through(self, topic: str) -> bool:
+        """Whether the group has committed all that stands in a topic; False where the broker does not say."""
+        try:
+            found = self._consumer.list_topics(topic, timeout=1).topics[topic]
+            places = [TopicPartition(topic, index) for index in found.partitions]
+            ends = {place.partition: self._consumer.get_watermark_offsets(place, timeout=1) for place in places}
+            committed = self._consumer.committed(places, timeout=1)
+        except (KafkaException, KeyError):
+            return False
+        return all(ends[place.partition][1] <= max(place.offset, 0) for place in committed)
+
     def end(self) -> None:
         self._ended.set()
         self.join(5)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from chaos import traffic
 from chaos.calibration import Calibration
 from chaos.evidence import (
+    CHUNKS,
     DEAD_LETTER,
     DELIVERIES,
     FEEDBACK,
@@ -52,7 +53,7 @@ class World:
     def _broker(self) -> Broker | TansuBroker:
         partitions = self.settings.partitions
         if self.settings.broker == "tansu" and self.settings.tansu:
-            topics = [*INPUTS, *OUTPUTS, "push.sms", "carillon.chunks", "carillon.parked"]
+            topics = [*INPUTS, *OUTPUTS, "push.sms", CHUNKS, "carillon.parked"]
             return TansuBroker(self.folder, self.settings.tansu, partitions, topics)
         return Broker(self.folder, self.settings.binary, partitions)
 
@@ -222,7 +223,8 @@ class World:
         )
 
     def _await_commits(self, deadline: float) -> None:
-        while time.monotonic() < deadline and not self._all_committed():
+        """A large group's message is settled with its chunks written: its members are pushed after that."""
+        while time.monotonic() < deadline and not (self._all_committed() and self.watcher.is_through(CHUNKS)):
             self.writer.poll(0.1)
 
     # What is left behind.
