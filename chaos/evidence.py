@@ -96,6 +96,29 @@ class Assignment:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """What a server of a replicated Redis told of its copies (INFO), asked at `asked_ms`; or what was done to it."""
+
+    node: str
+    asked_ms: int
+    told_ms: int
+    # `master` or `slave`, as it says itself; `gone`, `paused`, `resumed`: by the nemesis.
+    role: str
+    offset: int = 0
+    # Keys that were written: the offset rises by what servers and Sentinels tell each other too.
+    changes: int = 0
+    # Whose history it has, whose it had before it became a master, and the first offset that is not of that one.
+    history: str = ""
+    former: str = ""
+    former_end: int = -1
+    # Of a replica: the server that it copies.
+    master: str = ""
+    # Of one that has just become a master: what it serves, and whether the former one helped.
+    slots: list[tuple[int, int]] = field(default_factory=list)
+    handed: bool = False
+
+
+@dataclass(frozen=True)
 class Instant:
     """A moment at which something was done to the system, or the group moved.
 
@@ -138,6 +161,8 @@ class Run:
 
     seed: int = 0
     fault: str = "none"
+    # `single`, `cluster`, `sentinel`.
+    redis: str = "single"
     workers: int = 3
     # APNs' time to answer.
     delay_ms: int = 0
@@ -172,6 +197,7 @@ class Evidence:
     assignments: list[Assignment] = field(default_factory=list)
     instants: list[Instant] = field(default_factory=list)
     exits: list[Exit] = field(default_factory=list)
+    replication: list[Sample] = field(default_factory=list)
 
     _LISTS = (
         ("produced", Produced),
@@ -183,6 +209,7 @@ class Evidence:
         ("assignments", Assignment),
         ("instants", Instant),
         ("exits", Exit),
+        ("replication", Sample),
     )
 
     def save(self, folder: Path) -> None:

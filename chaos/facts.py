@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import binascii
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
 from chaos.evidence import EVENTS, FINAL_VERDICTS, USER_STATE, Evidence, Instant, Produced, Push, Read
+from chaos.replication import SLOTS, Failover, failovers_of
+from chaos.traffic import APP
 
 # What a settled change may still be overtaken by.
 GRACE_MS = 1000
@@ -19,6 +22,8 @@ BIND_MS = 3000
 DISTURBANCE_MS = 20_000
 # Faults after which answers on the connection may be lost.
 SILENT = ("freeze", "close")
+# Kinds of orders that fall on Redis.
+REDIS = ("redis", "cluster", "sentinel")
 
 
 @dataclass
@@ -67,11 +72,22 @@ class Mark:
     up_to_ms: int | None
     sent_ms: int
     settled_ms: int | None
+    at_ms: int = 0
 
     def covers(self, event: Event) -> bool:
         if self.up_to_ms is not None and event.sent_ms <= self.up_to_ms:
             return True
         return self.up_to_seq is not None and event.seq is not None and event.seq <= self.up_to_seq
+
+
+@dataclass(frozen=True)
+class Report:
+    """A client's own number."""
+
+    value: int
+    client_ms: int
+    at_ms: int
+    settled_ms: int | None
 
 
 @dataclass(frozen=True)
@@ -99,7 +115,7 @@ class Facts:
     binds_of_token: dict[str, list[Bind]] = field(default_factory=lambda: defaultdict(list))
     marks: dict[tuple[str, str], list[Mark]] = field(default_factory=lambda: defaultdict(list))
     recalls: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
-    reports: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    reports: dict[str, list[Report]] = field(default_factory=lambda: defaultdict(list))
     mutes: dict[tuple[str, str], int] = field(default_factory=dict)
     # Both by (uid, device, msg_id).
     acks: dict[tuple[str, str, str], Ack] = field(default_factory=dict)
@@ -110,6 +126,9 @@ class Facts:
     breaks: list[Instant] = field(default_factory=list)
     # Requests whose connection then went silent or was closed.
     silences: list[Push] = field(default_factory=list)
+    failovers: list[Failover] = field(default_factory=list)
+    # What a check let pass since a failover may have lost a write, by kind.
+    allowed: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._index_commits()
@@ -182,10 +201,10 @@ class Facts:
             self.binds.append(bind)
             self.binds_of_token[bind.token].append(bind)
         elif kind == "read":
-            mark = Mark(value.get("up_to_seq"), value.get("up_to_ms"), value["sent_ms"], settled)
+            mark = Mark(value.get("up_to_seq"), value.get("up_to_ms"), value["sent_ms"], settled, record.at_ms)
             self.marks[(uid, value["conv_id"])].append(mark)
         elif kind == "badge_report":
-            self.reports[uid].append(value)
+            self.reports[uid].append(Report(value["value"], value["client_ms"], record.at_ms, settled))
         elif kind == "mute":
             self.mutes[(uid, value["conv_id"])] = value["level"]
         elif kind == "ack":
@@ -205,6 +224,7 @@ class Facts:
             self._delivery(delivery)
         self.silences = [push for push in self.evidence.pushes if push.fault.startswith(SILENT)]
         self.breaks = [instant for instant in self.evidence.instants if instant.breaks]
+        self.failovers = failovers_of(self.evidence.replication)
 
     def _delivery(self, delivery: Read) -> None:
         msg_id = delivery.value.get("event", {}).get("msg_id", "")
@@ -260,7 +280,24 @@ class Facts:
         """Whether a stopped worker went on just before."""
         return any(instant.resumes and 0 <= at_ms - instant.at_ms <= THAW_MS for instant in self.evidence.instants)
 
-    def disturbed(self, start_ms: int, end_ms: int, what: str = "") -> bool:
+    def may_be_lost(self, uid: str, start_ms: int, end_ms: int | None) -> bool:
+        """Whether a failover may have lost what was written of the user between these moments; None: not known."""
+        end = end_ms if end_ms is not None else start_ms + DISTURBANCE_MS
+        return any(failover.may_have_lost(slot_of(uid), start_ms, end) for failover in self.failovers)
+
+    def claim_may_be_lost(self, event: Event, uid: str) -> bool:
+        """The user was claimed between the event's record and the first that came of it."""
+        records = self.results.get((event.event_id, uid), [])
+        return self.may_be_lost(uid, event.at_ms, min((record.at_ms for record in records), default=None))
+
+    def slots_of(self, uid: str, event: Event) -> set[int]:
+        """Where the keys are that a message to the user needs: his own, his tokens', the conversation's, and of a group
+        the message's, which has who has finished."""
+        tokens = [bind.token for bind in self.binds if bind.uid == uid]
+        finished = [] if event.value.get("to", {}).get("uids") else [event.msg_id]
+        return {slot_of(name) for name in (uid, event.conv, *finished, *tokens)}
+
+    def disturbed(self, start_ms: int, end_ms: int, what: str | tuple[str, ...] = "") -> bool:
         """Whether anything was done to the system around that span that may make state late; APNs has no part in it."""
         return any(
             start_ms - DISTURBANCE_MS <= instant.at_ms <= end_ms
@@ -293,3 +330,8 @@ class Facts:
 
     def clock(self, at_ms: int) -> str:
         return f"{(at_ms - self.evidence.run.base_ms) / 1000:.3f} s"
+
+
+def slot_of(name: str) -> int:
+    """A Cluster's slot of all keys that have this user, token or group as their hash tag (CRC16 XMODEM)."""
+    return binascii.crc_hqx(f"{APP}:{name}".encode(), 0) % SLOTS

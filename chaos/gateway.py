@@ -6,11 +6,10 @@ import random
 import threading
 from dataclasses import replace
 
-import redis
-
 from chaos.evidence import USER_STATE, Device, Read
 from chaos.kafka import Writer
-from chaos.servers import RedisServer, now_ms
+from chaos.servers import now_ms
+from chaos.stores import TROUBLE, Store
 from chaos.traffic import APP, GATEWAY, Send, ack
 
 EPOCH = 7
@@ -22,23 +21,24 @@ SLACK_MS = 5000
 class Presence(threading.Thread):
     """Renews the gateway's lease and its users' presence, and notes when the lease may have been void."""
 
-    def __init__(self, server: RedisServer, devices: list[Device]) -> None:
+    def __init__(self, store: Store, devices: list[Device]) -> None:
         super().__init__(daemon=True, name="presence")
-        self._client = server.client()
+        self._store = store
         self._devices = [device for device in devices if device.state]
         self._ended = threading.Event()
         self.gaps: list[tuple[int, int]] = []
         self._renewed_ms = 0
 
     def renew(self, since_ms: int) -> None:
-        self._client.set(f"gw:{{{GATEWAY}}}", EPOCH, ex=LEASE_S)
+        client = self._store.client()
+        client.set(f"gw:{{{GATEWAY}}}", EPOCH, ex=LEASE_S)
         for device in self._devices:
             key = f"p:{{{APP}:{device.uid}}}"
             since, flags = (str(since_ms), "l") if device.state == "bg" else ("-", "-")
             state, platform = ("fg", "mac") if device.state == "desktop" else (device.state, "ios")
             value = f"{state},{platform},{GATEWAY},{EPOCH},1,{now_ms()},{since},-,{flags}"
-            self._client.hset(key, device.device, value)
-            self._client.expire(key, 180)
+            client.hset(key, device.device, value)
+            client.expire(key, 180)
         self._renewed_ms = now_ms()
 
     def run(self) -> None:
@@ -47,7 +47,7 @@ class Presence(threading.Thread):
             before = self._renewed_ms
             try:
                 self.renew(since)
-            except redis.RedisError:
+            except TROUBLE:
                 continue
             if self._renewed_ms - before > (LEASE_S - 2) * 1000:
                 self.gaps.append((before - SLACK_MS, self._renewed_ms + SLACK_MS))

@@ -6,11 +6,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-import redis
-
 from chaos.evidence import Instant
 from chaos.schedule import Action
 from chaos.servers import now_ms
+from chaos.stores import Group
 from chaos.traffic import DEAD_PREFIX
 
 if TYPE_CHECKING:
@@ -60,7 +59,9 @@ class Nemesis(threading.Thread):
         self._note(action)
         prefix, _, order = action.verb.partition("-")
         if prefix == "redis":
-            self._redis(order)
+            self._world.redis.perform(order, action.target)
+        elif isinstance(self._world.redis, Group) and prefix == self._world.redis.kind:
+            self._world.redis.own(order, action.target)
         elif prefix == "broker":
             self._world.broker.take_down() if order == "down" else self._world.broker.bring_up()
         elif prefix == "apns":
@@ -71,29 +72,6 @@ class Nemesis(threading.Thread):
     def _note(self, action: Action) -> None:
         breaks = action.verb in BREAKING
         self.instants.append(Instant(now_ms(), action.verb, action.target, breaks, action.verb == "resume"))
-
-    def _redis(self, order: str) -> None:
-        server = self._world.redis
-        if order == "kill":
-            server.kill()
-        elif order == "start":
-            server.start()
-            server.await_ready()
-        elif order == "pause":
-            server.pause()
-        elif order == "resume":
-            server.resume()
-        else:
-            commands = {
-                "cut": ("CLIENT", "KILL", "TYPE", "normal"),
-                "full": ("CONFIG", "SET", "maxmemory", "1"),
-                "room": ("CONFIG", "SET", "maxmemory", "0"),
-                "replica": ("REPLICAOF", "127.0.0.1", "1"),
-                "master": ("REPLICAOF", "NO", "ONE"),
-                "lonely": ("CONFIG", "SET", "min-replicas-to-write", "1"),
-                "enough": ("CONFIG", "SET", "min-replicas-to-write", "0"),
-            }
-            _insist(server.client(), commands[order])
 
     def _apns(self, order: str) -> None:
         if order == "kill":
@@ -116,15 +94,3 @@ class Nemesis(threading.Thread):
             self._world.fleet.await_end(worker)
             worker.open()
             self.instants.append(Instant(now_ms(), "started", worker.name, breaks=True))
-
-
-def _insist(client: redis.Redis, command: tuple[str, ...]) -> None:
-    """A cure must not be lost in the fault it cures."""
-    for attempt in range(20):
-        try:
-            client.execute_command(*command)
-            return
-        except redis.RedisError:
-            if attempt == 19:
-                raise
-            time.sleep(0.1)

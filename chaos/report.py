@@ -40,6 +40,11 @@ def as_text(report: Report) -> str:
         )
     for incident, worst in figures["worst_by_incident_ms"].items():
         lines.append(f"  worst around {incident}: {worst} ms")
+    for failover in figures["failovers"]:
+        lines.append(f"  failover {failover}")
+    if figures["failovers"]:
+        told = ", ".join(f"{kind} {number}" for kind, number in sorted(figures["allowed"].items())) or "nothing"
+        lines.append(f"  {figures['exposed_users']} users may have lost a write; what was allowed for it: {told}")
     for kind in KINDS:
         several = [finding for finding in report.findings if finding.kind == kind]
         if several:

@@ -242,6 +242,92 @@ def stop_503(rng: random.Random, shape: Shape) -> list[Action]:
     return apns_503(rng, shape) + stop(rng, shape)
 
 
+def cluster_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    """A master dies, its replica takes over after the node timeout, and it comes back as that one's replica."""
+    at, shard = _at(rng, shape), _shard(rng)
+    return [Action(at, "cluster-kill", shard), Action(at + rng.uniform(6, 10), "cluster-start", shard)]
+
+
+def cluster_failover(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape, 0.15, 0.25)
+    shards = rng.sample(SHARDS, 3)
+    return [Action(at + index * rng.uniform(4, 6), "cluster-failover", shard) for index, shard in enumerate(shards)]
+
+
+def cluster_reshard(rng: random.Random, shape: Shape) -> list[Action]:
+    """Some hundred slots go to another master, and back."""
+    at = _at(rng, shape, 0.15, 0.25)
+    giver, taker = rng.sample(SHARDS, 2)
+    back = at + rng.uniform(9, 13)
+    return [Action(at, "cluster-move", f"{giver}>{taker}"), Action(back, "cluster-move", f"{taker}>{giver}")]
+
+
+def cluster_slow(rng: random.Random, shape: Shape) -> list[Action]:
+    """Masters stop for less than the node timeout."""
+    actions: list[Action] = []
+    at = _at(rng, shape, 0.15, 0.25)
+    for shard in rng.sample(SHARDS, 3):
+        actions += [Action(at, "cluster-pause", shard), Action(at + rng.uniform(1.0, 1.8), "cluster-resume", shard)]
+        at += rng.uniform(5, 7)
+    return actions
+
+
+def cluster_stop(rng: random.Random, shape: Shape) -> list[Action]:
+    """A master stops beyond the node timeout, and goes on as if it still were one."""
+    at, shard = _at(rng, shape), _shard(rng)
+    return [Action(at, "cluster-pause", shard), Action(at + rng.uniform(6, 9), "cluster-resume", shard)]
+
+
+def sentinel_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    at = _at(rng, shape)
+    return [Action(at, "sentinel-kill"), Action(at + rng.uniform(6, 10), "sentinel-start")]
+
+
+def sentinel_failover(rng: random.Random, shape: Shape) -> list[Action]:
+    return [Action(_at(rng, shape), "sentinel-failover")]
+
+
+def sentinel_handover(rng: random.Random, shape: Shape) -> list[Action]:
+    """As docs/operations.md advises: the master wants all its replicas before it takes a write."""
+    at = _at(rng, shape)
+    return [
+        Action(at, "sentinel-guard"),
+        Action(at + 0.5, "sentinel-failover"),
+        Action(at + rng.uniform(8, 12), "sentinel-unguard"),
+    ]
+
+
+def sentinel_stop(rng: random.Random, shape: Shape) -> list[Action]:
+    """The master stops, another one is named, and it goes on as if it still were one."""
+    at = _at(rng, shape)
+    return [Action(at, "sentinel-pause"), Action(at + rng.uniform(5, 9), "sentinel-resume")]
+
+
+def cluster_kill_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    return _with_worker(rng, shape, cluster_kill(rng, shape), 1, 4)
+
+
+def reshard_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    return _with_worker(rng, shape, cluster_reshard(rng, shape), 0.3, 3)
+
+
+def sentinel_kill_kill(rng: random.Random, shape: Shape) -> list[Action]:
+    return _with_worker(rng, shape, sentinel_kill(rng, shape), 1, 4)
+
+
+def _shard(rng: random.Random) -> str:
+    return rng.choice(SHARDS)
+
+
+def _with_worker(rng: random.Random, shape: Shape, actions: list[Action], low: float, high: float) -> list[Action]:
+    """A worker dies soon after the first of the actions."""
+    at, worker = actions[0].at_s + rng.uniform(low, high), _worker(rng, shape)
+    return [*actions, Action(at, "kill", worker), Action(at + rng.uniform(1, 3), "start", worker)]
+
+
+# Of a Cluster.
+SHARDS = ("1", "2", "3")
+
 FAULTS: dict[str, Maker] = {
     "none": none,
     "single": none,
@@ -278,13 +364,44 @@ FAULTS: dict[str, Maker] = {
     "broker+kill": broker_kill,
 }
 
+CLUSTER_FAULTS: dict[str, Maker] = {
+    "cluster-kill": cluster_kill,
+    "cluster-failover": cluster_failover,
+    "cluster-reshard": cluster_reshard,
+    "cluster-slow": cluster_slow,
+    "cluster-stop": cluster_stop,
+    "cluster-kill+kill": cluster_kill_kill,
+    "cluster-reshard+kill": reshard_kill,
+}
+
+SENTINEL_FAULTS: dict[str, Maker] = {
+    "sentinel-kill": sentinel_kill,
+    "sentinel-failover": sentinel_failover,
+    "sentinel-handover": sentinel_handover,
+    "sentinel-stop": sentinel_stop,
+    "sentinel-kill+kill": sentinel_kill_kill,
+}
+
+ALL_FAULTS = FAULTS | CLUSTER_FAULTS | SENTINEL_FAULTS
+
+
+def kinds_of(redis: str) -> list[str]:
+    """What can be played on such a Redis, its own kinds first."""
+    own = {"cluster": CLUSTER_FAULTS, "sentinel": SENTINEL_FAULTS}.get(redis, {})
+    return [*own, *FAULTS]
+
 
 def make(fault: str, seed: int, shape: Shape) -> list[Action]:
     """The schedule of one run; the same seed and kind give the same list."""
     rng = random.Random(f"{fault}/{seed}")
-    return sorted(FAULTS[fault](rng, shape), key=lambda action: action.at_s)
+    return sorted(ALL_FAULTS[fault](rng, shape), key=lambda action: action.at_s)
 
 
 def fault_of(seed: int, kinds: Sequence[str]) -> str:
     """The kind that a seed plays: all that are asked for in turn."""
     return kinds[(seed - 1) % len(kinds)]
+
+
+def broker_of(fault: str) -> str:
+    """Where a kind is played unless told otherwise: a rollout is not judged by the embedded broker's rebalances."""
+    return "tansu" if "rolling" in fault else "embedded"

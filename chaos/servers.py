@@ -8,10 +8,21 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+# No client here waits long, or tries again by itself: whoever asks knows what it means to get no answer.
+CLIENT: dict[str, Any] = {
+    "socket_timeout": 1,
+    "socket_connect_timeout": 1,
+    "decode_responses": True,
+    "retry": Retry(NoBackoff(), 0),
+}
 
 
 class SetupFault(Exception):
@@ -30,6 +41,21 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def connect(port: int) -> redis.Redis:
+    return redis.Redis(port=port, **CLIENT)
+
+
+def await_answer(name: str, client: Callable[[], redis.Redis], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            client().ping()
+            return
+        except redis.RedisError:
+            time.sleep(0.05)
+    raise SetupFault(f"{name} does not answer")
 
 
 class Process:
@@ -110,18 +136,16 @@ class RedisServer(Process):
         command += ["--save", "", "--appendonly", "yes", "--appendfsync", "no", "--daemonize", "no"]
         super().__init__("redis", folder, command)
 
+    @property
+    def place(self) -> str:
+        """The line of the workers' configuration, in its section `redis`."""
+        return f"url: redis://127.0.0.1:{self.port}"
+
     def client(self) -> redis.Redis:
-        return redis.Redis(port=self.port, socket_timeout=1, socket_connect_timeout=1, decode_responses=True)
+        return connect(self.port)
 
     def await_ready(self, seconds: float = 20) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            try:
-                self.client().ping()
-                return
-            except redis.RedisError:
-                time.sleep(0.05)
-        raise SetupFault("redis-server does not answer")
+        await_answer("redis-server", self.client, seconds)
 
 
 class Broker(Process):
@@ -227,7 +251,7 @@ class Worker(Process):
 
 
 def configuration(
-    broker: str, redis_port: int, simulator: Simulator, session_ms: int, shards: int, in_flight: int, window: int
+    broker: str, redis_place: str, simulator: Simulator, session_ms: int, shards: int, in_flight: int, window: int
 ) -> str:
     """The workers' configuration file."""
     facts = simulator.facts
@@ -240,7 +264,7 @@ kafka:
     heartbeat.interval.ms: 1000
     fetch.wait.max.ms: 10
 redis:
-  url: redis://127.0.0.1:{redis_port}
+  {redis_place}
 apps:
   - id: im
     topic: com.example.im

@@ -32,6 +32,7 @@ class Settings:
     # From the simulator's start to the traffic's: what the workers have to form their group.
     setup_s: float = 12.0
     broken: str = ""
+    redis: str = "single"
     broker: str = "embedded"
     tansu: Path | None = None
     worker_env: dict[str, str] = field(default_factory=dict)

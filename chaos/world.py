@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-from chaos import traffic
+from chaos import stores, traffic
 from chaos.calibration import Calibration
 from chaos.evidence import (
     CHUNKS,
@@ -25,11 +25,12 @@ from chaos.evidence import (
     Run,
     read_ledger,
 )
+from chaos.facts import slot_of
 from chaos.fleet import Fleet
 from chaos.gateway import Acks, Presence
 from chaos.kafka import Tail, Watcher, Writer, ends_of
 from chaos.nemesis import Nemesis, scenario
-from chaos.servers import Broker, BrokerDied, RedisServer, SetupFault, Simulator, TansuBroker, configuration, now_ms
+from chaos.servers import Broker, BrokerDied, SetupFault, Simulator, TansuBroker, configuration, now_ms
 from chaos.settings import Settings
 
 # Until the last deliveries of a run are acknowledged.
@@ -42,13 +43,19 @@ class World:
         self._say = say
         self.folder = settings.folder
         self.config = self.folder / "carillon.yaml"
-        self.redis = RedisServer(self.folder)
         self.broker = self._broker()
         self.simulator = Simulator(self.folder, settings.binary)
         self.fleet = Fleet(settings, self.config, self.say)
         self.base_ms = 0
         self.people = traffic.population(settings.seed, settings.load)
+        self.redis = stores.make(settings.redis, self.folder, self._busy_slots())
         self.reads: dict[str, list[Read]] = {topic: [] for topic in OUTPUTS}
+
+    def _busy_slots(self) -> set[int]:
+        """Of users, their tokens and groups, where there is a cluster."""
+        tokens = [token for token, _ in self.people.tokens.values()]
+        everybody = {uid for members in self.people.groups.values() for uid in members}
+        return {slot_of(name) for name in (*self.people.users, *tokens, *self.people.groups, *everybody)}
 
     def _broker(self) -> Broker | TansuBroker:
         partitions = self.settings.partitions
@@ -77,7 +84,7 @@ class World:
         self._send_all()
         nemesis.join()
         if nemesis.fault is not None:
-            raise SetupFault(f"the nemesis failed: {nemesis.fault!r}")
+            raise SetupFault(f"the nemesis failed: {type(nemesis.fault).__name__}: {nemesis.fault}") from nemesis.fault
         ends = self._quiet()
         badges = self._badges()
         rebalance_ms = self._calibrated(calibration)
@@ -90,8 +97,7 @@ class World:
     # Set-up.
 
     def _open(self) -> None:
-        self.redis.start()
-        self.redis.await_ready()
+        self.redis.open()
         self.broker.open()
         planned = now_ms() + int(self.settings.setup_s * 1000)
         self.base_ms = planned
@@ -117,7 +123,7 @@ class World:
         settings = self.settings
         return configuration(
             self.broker.bootstrap,
-            self.redis.port,
+            self.redis.place,
             self.simulator,
             settings.session_ms,
             settings.shards,
@@ -206,10 +212,7 @@ class World:
         """All healthy again, whatever the schedule left."""
         self._insist_on_broker()
         self.fleet.heal()
-        self.redis.resume()
-        if not self.redis.runs:
-            self.redis.start()
-        self.redis.await_ready()
+        self.redis.heal()
         if not self.simulator.runs:
             self.open_simulator(now_ms())
         self.writer.flush()
@@ -256,6 +259,7 @@ class World:
         run = Run(
             seed=settings.seed,
             fault=settings.fault,
+            redis=settings.redis,
             workers=len(settings.shape.workers),
             delay_ms=settings.delay_ms,
             base_ms=self.base_ms,
@@ -281,9 +285,11 @@ class World:
             assignments=self.fleet.assignments,
             instants=sorted(instants + self.fleet.rebalances(), key=lambda instant: instant.at_ms),
             exits=self.fleet.exits,
+            replication=list(self.redis.watch.samples),
         )
 
     def _close(self) -> None:
         self.fleet.close()
-        for process in (self.simulator, self.broker, self.redis):
+        self.redis.close()
+        for process in (self.simulator, self.broker):
             process.kill()

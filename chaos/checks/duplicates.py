@@ -42,10 +42,35 @@ def reason(facts: Facts, earlier: Push, later: Push) -> str | None:
         # A worker that was stopped sends what it held, until it hears that others took over.
         if instant.resumes and earlier.at_ms <= instant.at_ms <= later.at_ms <= instant.at_ms + BEFORE_MS:
             return f"{instant.what} {instant.target}".strip()
+    if lost_mark(facts, earlier, later):
+        return "failover"
     for push in facts.silences:
         if push.connection == earlier.connection and 0 <= push.at_ms - earlier.at_ms + 1 <= BEFORE_MS:
             return f"connection {push.connection} {push.fault}"
     return None
+
+
+def lost_mark(facts: Facts, earlier: Push, later: Push) -> bool:
+    """Whether a failover may have lost the mark of the first push, and its record was read again: after an incident, or
+    since it was written twice."""
+    event = facts.events.get(earlier.msg_id)
+    is_repeated = event is not None and len(facts.places[event.event_id]) > 1
+    if not is_repeated and not facts.broke_between(earlier.at_ms, later.at_ms):
+        return False
+    start = earlier.at_ms - facts.evidence.run.delay_ms
+    return facts.may_be_lost(earlier.uid, start, earlier.at_ms + AFTER_MS)
+
+
+def forgotten(facts: Facts, push: Push) -> bool:
+    """The message had been pushed to this device under another pid, and a failover may have lost that mark: the device
+    has another token by now."""
+    earlier = [
+        pushes[0]
+        for pushes in facts.accepted.values()
+        if (pushes[0].msg_id, pushes[0].uid) == (push.msg_id, push.uid) and pushes[0].at_ms < push.at_ms
+    ]
+    device = facts.device_of(push)
+    return any(facts.device_of(other) == device and lost_mark(facts, other, push) for other in earlier)
 
 
 def count(facts: Facts) -> tuple[int, dict[str, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from chaos.checks import duplicates
 from chaos.evidence import Instant, Push
 from chaos.facts import Event, Facts
 from chaos.findings import Finding
@@ -17,6 +18,10 @@ RETURN_MS = 10_000
 ROUNDING_MS = 2
 # How long an incident is held to account for what is late.
 INCIDENT_MS = 15_000
+# What nothing waits for: the machine's own pauses.
+ELSEWHERE_MS = 3000
+# Orders of which a failover may come.
+GROUPS = ("cluster", "sentinel")
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -25,6 +30,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     if facts.evidence.run.fault == "rolling":
         yield from rollout(facts)
     yield from returned(facts)
+    yield from taken_over(facts)
+    yield from elsewhere(facts)
 
 
 def first_tries(facts: Facts) -> dict[str, Push]:
@@ -51,6 +58,9 @@ def order(facts: Facts) -> Iterator[Finding]:
             continue
         # A resend, a fallback from the long connection and what an incident made to be read again may come later.
         if first[push.apns_id] is not push or push.uid in live or facts.broke_between(event.at_ms, push.at_ms):
+            continue
+        if duplicates.forgotten(facts, push):
+            facts.allowed["order"] += 1
             continue
         yield Finding(
             "order",
@@ -102,22 +112,74 @@ def returned(facts: Facts) -> Iterator[Finding]:
     for instant in facts.evidence.instants:
         if instant.what != "apns-start":
             continue
-        waited = [
-            item
-            for item in latencies(facts)
-            if item[2].at_ms < instant.at_ms and item[1].at_ms > instant.at_ms + RETURN_MS
-        ]
+        waited = _waited_past(facts, instant.at_ms)
         if not waited or any(instant.at_ms - INCIDENT_MS < other.at_ms for other in _others(facts, waited)):
             continue
         _, push, event = max(waited, key=lambda item: item[1].at_ms)
-        yield Finding(
-            "slow",
+        yield _slow(
+            facts,
             f"{len(waited)} pushes that waited for APNs went more than {RETURN_MS} ms after it was back; "
             f"the last {push.at_ms - instant.at_ms} ms",
-            event.event_id,
-            push.uid,
-            facts.device_of(push),
-            (facts.event_text(event), facts.push_text(push)),
+            push,
+            event,
+        )
+
+
+def taken_over(facts: Facts) -> Iterator[Finding]:
+    """A replica is master: what waited for it goes soon. Judged where nothing but Redis' servers was touched."""
+    for failover in facts.failovers:
+        waited = _waited_past(facts, failover.at_ms)
+        others = _others_than_redis(facts, waited)
+        if not waited or any(failover.at_ms - INCIDENT_MS < other.at_ms for other in others):
+            continue
+        _, push, event = max(waited, key=lambda item: item[1].at_ms)
+        yield _slow(
+            facts,
+            f"{len(waited)} pushes that waited for Redis went more than {RETURN_MS} ms after {failover.new} took over "
+            f"from {failover.old} at {facts.clock(failover.at_ms)}",
+            push,
+            event,
+        )
+
+
+def _waited_past(facts: Facts, at_ms: int) -> list[tuple[int, Push, Event]]:
+    """What was written before this moment and pushed only long after it."""
+    return [item for item in latencies(facts) if item[2].at_ms < at_ms and item[1].at_ms > at_ms + RETURN_MS]
+
+
+def _slow(facts: Facts, what: str, push: Push, event: Event) -> Finding:
+    return Finding(
+        "slow",
+        what,
+        event.event_id,
+        push.uid,
+        facts.device_of(push),
+        (facts.event_text(event), facts.push_text(push)),
+    )
+
+
+def elsewhere(facts: Facts) -> Iterator[Finding]:
+    """A master of a Cluster is away: whose keys are all with others does not wait for it."""
+    for failover in facts.failovers:
+        start = max((end for _, end in failover.spans if end < failover.at_ms), default=None)
+        if facts.evidence.run.redis != "cluster" or start is None:
+            continue
+        late = [
+            item
+            for item in latencies(facts)
+            if start <= item[2].at_ms <= failover.at_ms
+            and item[0] > ELSEWHERE_MS
+            and not any(failover.serves(slot) for slot in facts.slots_of(item[1].uid, item[2]))
+        ]
+        others = _others_than_redis(facts, late)
+        if not late or any(start - INCIDENT_MS < other.at_ms for other in others):
+            continue
+        worst, push, event = max(late, key=lambda item: item[0])
+        yield _slow(
+            facts,
+            f"{len(late)} pushes waited for {failover.old}, which serves none of their keys; the worst {worst} ms",
+            push,
+            event,
         )
 
 
@@ -127,6 +189,11 @@ def _others(facts: Facts, waited: list[tuple[int, Push, Event]]) -> list[Instant
     return [
         instant for instant in facts.evidence.instants if not instant.what.startswith("apns") and instant.at_ms <= end
     ]
+
+
+def _others_than_redis(facts: Facts, waited: list[tuple[int, Push, Event]]) -> list[Instant]:
+    """The same without what was done to Redis' servers; nothing waited: nothing."""
+    return [other for other in _others(facts, waited) if not other.what.startswith(GROUPS)] if waited else []
 
 
 def worst_of_incidents(facts: Facts) -> dict[str, int]:
@@ -170,11 +237,9 @@ def _rollout_of(facts: Facts, instant: Instant, allowed: int) -> Iterator[Findin
     late = [item for item in latencies(facts) if start <= item[2].at_ms <= end and item[0] > allowed]
     if late:
         worst, push, event = max(late, key=lambda item: item[0])
-        yield Finding(
-            "slow",
+        yield _slow(
+            facts,
             f"{len(late)} pushes took more than {allowed} ms when {instant.target} was replaced; the worst {worst} ms",
-            event.event_id,
-            push.uid,
-            facts.device_of(push),
-            (facts.event_text(event), facts.push_text(push)),
+            push,
+            event,
         )

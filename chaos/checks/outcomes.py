@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from chaos.checks import duplicates
 from chaos.evidence import EVENTS, Read
 from chaos.facts import Event, Facts
 from chaos.findings import Finding
@@ -107,7 +108,9 @@ def verdicts(facts: Facts) -> Iterator[Finding]:
                 by_device[record.value.get("device", "")].append(record)
         for device, several in by_device.items():
             kinds = {(record.value["verdict"], record.value.get("pid")) for record in several}
-            if len(kinds) > 1 and not _excused(facts, several):
+            if len(kinds) > 1 and _all_pushed_again(facts, several):
+                facts.allowed["verdict"] += len(kinds) - 1
+            elif len(kinds) > 1 and not _excused(facts, several):
                 said = ", ".join(sorted(f"{verdict}" for verdict, _ in kinds))
                 yield Finding(
                     "verdict",
@@ -125,6 +128,16 @@ def verdicts(facts: Facts) -> Iterator[Finding]:
                 uid,
                 evidence=tuple(facts.record_text(record) for record in records),
             )
+
+
+def _all_pushed_again(facts: Facts, records: list[Read]) -> bool:
+    """Each record is of an accepted push, and a failover may have lost the mark of all but the last."""
+    if any(record.value["verdict"] != "accepted" for record in records):
+        return False
+    pids = {record.value.get("pid", "") for record in records}
+    pushes = [facts.accepted[pid][0] for pid in pids if pid in facts.accepted]
+    pushes.sort(key=lambda push: push.at_ms)
+    return len(pushes) == len(pids) and all(duplicates.forgotten(facts, push) for push in pushes[1:])
 
 
 def _excused(facts: Facts, records: list[Read]) -> bool:

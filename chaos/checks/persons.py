@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.evidence import EVENTS, Push
-from chaos.facts import GRACE_MS, Bind, Event, Facts
+from chaos.facts import GRACE_MS, REDIS, Bind, Event, Facts
 from chaos.findings import Finding
 
 # An ack that was written so long before its deadline was there in time.
@@ -111,7 +111,7 @@ def recall_settled_ms(facts: Facts, recall: Event, uid: str, opened: int) -> int
     While Redis takes no writes a recall may have its record and be kept nowhere yet; then the offset alone tells.
     """
     times = [record.at_ms for record in facts.results.get((recall.event_id, uid), [])]
-    if facts.disturbed(recall.at_ms, opened, "redis"):
+    if facts.disturbed(recall.at_ms, opened, REDIS):
         times = []
     committed = facts.settled_ms(EVENTS, recall.partition, recall.offset)
     return min([*times, *([committed] if committed is not None else [])], default=None)

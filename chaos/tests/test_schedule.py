@@ -58,6 +58,11 @@ def test_seeds_play_every_kind_in_turn() -> None:
     assert schedule.fault_of(3, ["kill", "stop"]) == "kill"
 
 
+def test_rollouts_are_played_on_a_broker_whose_rebalances_end() -> None:
+    assert schedule.broker_of("rolling") == schedule.broker_of("full+rolling") == "tansu"
+    assert schedule.broker_of("kill") == "embedded"
+
+
 def test_rules_of_a_scenario_count_from_the_simulators_start() -> None:
     action = Action(10.0, "apns-rule", until_s=20.0, rule={"match": {"share": 0.4}, "answer": {"status": 503}})
     rules = scenario([action], BASE, BASE - 5000, 20)["rules"]
@@ -111,9 +116,9 @@ def test_roles_keep_apart_what_could_not_be_judged_together() -> None:
 
 
 def test_each_break_names_faults_and_findings_that_exist() -> None:
-    assert len(BREAKS) == 8
+    assert len(BREAKS) == 9
     for defect in BREAKS.values():
-        assert set(defect.faults) <= set(FAULTS)
+        assert set(defect.faults) <= set(schedule.kinds_of(defect.redis))
         assert set(defect.findings) <= set(KINDS)
 
 
