@@ -344,6 +344,11 @@ def unavailable(world: World) -> None:
     world.simulator.open({"rules": [{"answer": {"status": 503, "reason": "ServiceUnavailable"}}]})
 
 
+def too_many(world: World) -> None:
+    world.simulator.kill()
+    world.simulator.open({"rules": [{"answer": {"status": 429, "reason": "TooManyRequests"}}]})
+
+
 def available(world: World) -> None:
     world.simulator.kill()
     world.simulator.open(SCENARIO)
@@ -357,13 +362,25 @@ def flood(world: World) -> None:
         time.sleep(0.4)
         world.worker.resume()
 
+    size, looked = 10, time.monotonic()
+
     def burst() -> None:
-        for index in range(40):
+        nonlocal size, looked
+        # No more than the machine needs to fall behind: it has to work it off again.
+        if time.monotonic() - looked > 2:
+            looked = time.monotonic()
+            size = size if (world.number("max(carillon:lag_seconds)") or 0) > 1 else min(size * 2, USERS)
+        for index in range(size):
             world.push(f"u{index}")
         world.flush()
 
-    repeat(world, 0.2, 20, slice_of_time)
-    repeat(world, 0.02, 20, burst)
+    repeat(world, 0.2, 30, slice_of_time)
+    repeat(world, 0.02, 30, burst)
+
+
+def ebb(world: World) -> None:
+    """What came meanwhile is to be worked off by a slow machine too."""
+    world.repeating.clear()
 
 
 def expired(world: World) -> None:
@@ -409,6 +426,7 @@ def limit_descriptors(world: World, soft: int) -> None:
 
 
 def many_apps(world: World) -> None:
+    world.many.err.symlink_to("/dev/full")
     world.many.open()
     world.targets([world.worker, world.many])
 
@@ -509,6 +527,7 @@ STEPS = [
         lambda world: world.simulator.open(SCENARIO),
     ),
     Step("APNs answers 503", ["CarillonBreakerOpen"], unavailable, available),
+    Step("APNs answers 429 to all", ["CarillonNothingAccepted"], too_many, available),
     Step("events come too late", [f"CarillonLossBurn {window}" for window in BURNS], expired, nothing),
     Step(
         "a bad record",
@@ -525,11 +544,11 @@ STEPS = [
     ),
     Step(
         "Redis does not answer",
-        ["CarillonWatermarkStuck", *(f"CarillonAgeBurn {window}" for window in BURNS)],
+        ["CarillonRedisDown", "CarillonWatermarkStuck", *(f"CarillonAgeBurn {window}" for window in BURNS)],
         stop_redis,
         lambda world: world.redis.resume(),
     ),
-    Step("more comes in than goes out", ["CarillonLagGrowing"], flood, nothing),
+    Step("more comes in than goes out", ["CarillonLagGrowing"], flood, ebb),
     Step("Redis lost its keys", ["CarillonTokenLoss"], empty_redis, accept_loss),
     Step(
         "few descriptors",
@@ -537,7 +556,8 @@ STEPS = [
         low_descriptors,
         lambda world: limit_descriptors(world, 4096),
     ),
-    Step("thirty apps", ["CarillonSeriesBudget"], many_apps, few_apps),
+    # And its log goes to a full disk.
+    Step("thirty apps", ["CarillonSeriesBudget", "CarillonLogLost"], many_apps, few_apps),
     Step("the group rebalances", ["CarillonRebalanceStorm"], storm, forget("heartbeat")),
     Step("commits are refused", ["CarillonCommitsFailing"], refuse_commits, forget("commit")),
     Step("records are refused", ["CarillonRecordsRefused"], refuse_records, forget("produce")),

@@ -209,6 +209,14 @@ def process_alerts(terms: Terms) -> list[Alert]:
             "Their header carillon-error says what is wrong and where. Most often a producer changed.",
         ),
         Alert(
+            "CarillonLogLost",
+            "ticket",
+            came_up("carillon_log_lines_dropped_total", d("10m")),
+            "",
+            "{{ $labels.instance }} cannot write its log",
+            "The disk is full, or what reads standard error stands still. The worker goes on.",
+        ),
+        Alert(
             "CarillonSeriesBudget",
             "ticket",
             "carillon_metrics_series > 0.9 * 3000 or carillon_metrics_series_refused_total > 0",
@@ -301,6 +309,8 @@ def apns_alerts(terms: Terms) -> list[Alert]:
     tried = f"sum by ({BY}, app) (increase(carillon_push_attempts_total[{d('15m')}]))"
     answers = f"sum by ({of}) (increase(carillon_push_attempts_total[{d('10m')}]))"
     unknown = f'sum by ({of}) (increase(carillon_push_attempts_total{{result="ambiguous"}}[{d("10m")}]))'
+    asked = f"sum by ({of}) (increase(carillon_push_attempts_total[{d('5m')}]))"
+    yes = f'sum by ({of}) (increase(carillon_push_attempts_total{{result="accepted"}}[{d("5m")}]))'
     goaways = f"sum by ({BY}, app, env) {gained('carillon_apns_goaway_total', d('10m'))}"
     usual = f"sum by ({BY}, app, env) (increase(carillon_apns_goaway_total[{d('1d')}]))"
     return [
@@ -329,6 +339,14 @@ def apns_alerts(terms: Terms) -> list[Alert]:
             d("1m"),
             f"APNs refuses the credential of {where}",
             "Its pushes wait in carillon.parked; the credential is tried again every minute.",
+        ),
+        Alert(
+            "CarillonNothingAccepted",
+            "page",
+            f"{asked} >= {n(20)} unless {yes} > 0",
+            d("2m"),
+            f"APNs has answered and accepted no push of {where} for five minutes",
+            "None of many: key, topic, environment, or what APNs says in `reason` of the results.",
         ),
         Alert(
             "CarillonMisconfigured",
@@ -393,6 +411,14 @@ def apns_alerts(terms: Terms) -> list[Alert]:
 def redis_alerts(terms: Terms) -> list[Alert]:
     d = terms.d
     return [
+        Alert(
+            "CarillonRedisDown",
+            "page",
+            'carillon_ready{part="redis"} == 0',
+            d("1m"),
+            "{{ $labels.instance }} cannot work with Redis",
+            "It is away, refuses login or right, takes no writes, or lost its tokens: /readyz says which.",
+        ),
         Alert(
             "CarillonRedisDegraded",
             "ticket",

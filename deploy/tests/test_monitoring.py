@@ -56,6 +56,7 @@ CASES = {
         {f'carillon_config_reloads_total{{{AT},result="refused"}}': "0x10 1x50"},
         {9: [], 13: ["CarillonReloadRefused ticket"], 40: []},
     ),
+    "log": Case({f"carillon_log_lines_dropped_total{{{AT}}}": "0x10 40x50"}, {9: [], 13: ["CarillonLogLost ticket"], 25: []}),
     # Its series begins with the first one.
     "dead letter": Case(
         {f'carillon_dlq_records_total{{{AT},reason="wrong_type"}}': "_x10 1x20 2x50"},
@@ -146,6 +147,14 @@ CASES = {
     "credential": Case(
         {f"carillon_apns_credential_paused{{{APP}}}": "0x10 1x5 0x10"}, {9: [], 13: ["CarillonAuthRejected page"], 17: []}
     ),
+    "nothing accepted": Case(
+        {
+            f'carillon_push_attempts_total{{{APP},result="rejected"}}': "0x10 0+10x60",
+            f'carillon_push_attempts_total{{{APP},result="accepted"}}': "0+100x10 1000x15 1000+100x30",
+        },
+        {14: [], 20: ["CarillonNothingAccepted page"], 30: []},
+    ),
+    "nothing to push": Case({f'carillon_push_attempts_total{{{APP},result="accepted"}}': "1000x60"}, {30: []}),
     "alarm": Case(
         {f'carillon_apns_alarms_total{{{APP},reason="BadTopic"}}': "_x10 1x50"},
         {9: [], 13: ["CarillonMisconfigured ticket"], 40: []},
@@ -181,6 +190,7 @@ CASES = {
         {
             f'carillon_tokens_invalidated_total{{{AT},app="im",reason="Unregistered"}}': "_x10 80x60",
             f'carillon_push_attempts_total{{{APP},result="rejected"}}': "0+50x70",
+            f'carillon_push_attempts_total{{{APP},result="accepted"}}': "0+10x70",
         },
         {9: [], 13: ["CarillonMassInvalidation page"], 40: []},
     ),
@@ -194,6 +204,13 @@ CASES = {
     "brake": Case(
         {f'carillon_token_removal_brake{{{AT},app="im",reason="Unregistered"}}': "0x10 1x5 0x5"},
         {9: [], 12: ["CarillonRemovalBrake page"], 17: []},
+    ),
+    "redis down": Case(
+        {
+            f'carillon_ready{{{AT},part="redis"}}': "1x10 0x5 1x10",
+            f'carillon_ready{{{AT},part="process"}}': "1x10 0x15",
+        },
+        {9: [], 13: ["CarillonRedisDown page"], 18: []},
     ),
     "redis": Case(
         {
