@@ -7,8 +7,8 @@
 RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -Xswiftc -enforce-exclusivity=unchecked \
 	-Xlinker -ljemalloc
 
-.PHONY: help demo test test-address test-thread fuzz bench build release lint clean packages \
-	chaos chaos-short chaos-test docs-test examples k8s-test monitoring-test alerts-test deb deb-test
+.PHONY: help demo test test-newer-kafka test-address test-thread fuzz bench build release lint clean packages \
+	chaos chaos-short chaos-test docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,12 @@ demo: packages ## the whole path on this machine: broker, Redis, APNs simulator 
 test: packages ## all tests, against real servers on free ports
 	swift build --build-tests
 	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=24 deploy/run-tests $(ARGS)
+
+# Debian's is 2.0.2. What newer ones alone give, such as cooperative groups and KIP-848, is tried only here.
+test-newer-kafka: packages ## Kafka's tests and the whole path with the newest librdkafka of PyPI
+	swift build --build-tests
+	export LD_LIBRARY_PATH="$$(deploy/newer-librdkafka)" && .build/debug/carillon --version && deploy/run-tests \
+		$(or $(ARGS),--filter '^KafkaTests\.' --filter KafkaFaultTests --filter GroupTests --filter DoubledTests --filter LostOrStuckTests)
 
 test-address: packages ## the tests under the address sanitizer
 	swift build --build-tests --sanitize=address --scratch-path .build/address
@@ -64,6 +70,7 @@ fuzz: packages ## libFuzzer on what reads outside bytes: FUZZ_SECONDS=60, FUZZ_T
 SEEDS = 1
 FIRST = 1
 FAULT = all
+REDIS = single
 CHAOS_PYTHON = .build/chaos-venv/bin/python
 $(CHAOS_PYTHON): chaos/requirements.txt
 	@deploy/install-packages python3-venv
@@ -71,9 +78,10 @@ $(CHAOS_PYTHON): chaos/requirements.txt
 	$(CHAOS_PYTHON) -m pip install --quiet --disable-pip-version-check -r chaos/requirements.txt
 	@touch $(CHAOS_PYTHON)
 
-chaos: packages $(CHAOS_PYTHON) ## seeded traffic and faults, judged: SEEDS=5, FIRST=1, FAULT=kill,redis-full, BREAK=no-dedup, ARGS
+chaos: packages $(CHAOS_PYTHON) ## seeded traffic and faults, judged: SEEDS=5, FIRST=1, FAULT=kill,redis-full, REDIS=cluster, BREAK=no-dedup, ARGS
 	swift build --product carillon
-	$(CHAOS_PYTHON) -m chaos run --seeds $(SEEDS) --first $(FIRST) --fault $(FAULT) $(if $(BREAK),--break $(BREAK)) $(ARGS)
+	$(CHAOS_PYTHON) -m chaos run --seeds $(SEEDS) --first $(FIRST) --fault $(FAULT) --redis $(REDIS) \
+		$(if $(BREAK),--break $(BREAK)) $(ARGS)
 
 chaos-short: packages $(CHAOS_PYTHON) ## three short seeds of it
 	swift build --product carillon
@@ -108,12 +116,21 @@ alerts-test: packages $(DEPLOY_PYTHON) ## every alert fires by its fault and end
 examples: packages ## the examples in Swift, as packages of their own
 	swift build --package-path Examples/apns-send --scratch-path .build/examples
 
+docc: packages ## the documentation of the library APNs, into .build/docc
+	docs/docc
+
 # docs/contract and Examples. BINARY= names one that is built already.
-docs-test: examples $(DEPLOY_PYTHON) ## schemas, AsyncAPI, the examples and generated pages, against a running worker
+docs-test: examples docc $(DEPLOY_PYTHON) ## schemas, AsyncAPI, the operator's page, the examples, DocC and generated pages, against a running worker
+	@deploy/install-packages chromium chromium-driver
 	$(if $(BINARY),,swift build --product carillon)
 	$(DEPLOY_PYTHON) -m ruff check docs Examples
 	$(DEPLOY_PYTHON) -m ruff format --check docs Examples
 	CARILLON_BINARY=$(or $(BINARY),.build/debug/carillon) $(DEPLOY_PYTHON) -m pytest -q docs/tests
+
+pictures: packages $(DEPLOY_PYTHON) ## docs/pictures drawn anew: the operator's page and carillon top (four minutes)
+	@deploy/install-packages chromium chromium-driver pngquant
+	$(if $(BINARY),,swift build --product carillon)
+	CARILLON_BINARY=$(or $(BINARY),.build/debug/carillon) $(DEPLOY_PYTHON) -m docs.pictures
 
 k8s-test: $(DEPLOY_PYTHON) ## the Kubernetes manifests rendered, each against its schema; versions and bill of materials
 	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_kubernetes.py deploy/tests/test_package.py

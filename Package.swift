@@ -71,12 +71,15 @@ let package = Package(
         module("YAML", ["CYaml"]),
         module("Zstd", ["CZstd"]),
         module("EventLoop", ["CLibevent", "COpenSSL", "Digits", "Telemetry"]),
-        module("Kafka", ["CRdkafka", "Digits", "Telemetry"]),
+        module("Kafka", ["CRdkafka", "COpenSSL", "Digits", "Telemetry"]),
         module("Redis", ["CHiredis", "COpenSSL", "Digits", "EventLoop", "Telemetry"]),
         module("HTTP2", ["CNghttp2"]),
 
         // Recordings of topics: their lines, what is scrubbed of them, how they are replayed and judged.
         module("Recording", ["JSON", "Digits", "Crypto", "PushCore", "Telemetry"]),
+
+        // What workers do now, of what their metrics and status tell: for `top` and the operator's page.
+        module("Fleet", ["JSON", "Digits"]),
 
         // What the product is.
         module("APNs", ["APNsProtocol", "HTTP2", "Digits", "EventLoop", "Telemetry", "Crypto"]),
@@ -84,7 +87,7 @@ let package = Package(
             "Worker",
             [
                 "PushCore", "Payload", "Crypto", "Telemetry", "JSON", "YAML", "Digits", "EventLoop", "Kafka", "Redis",
-                "APNs",
+                "APNs", "Fleet",
             ]),
         module("Simulator", ["APNsProtocol", "HTTP2", "EventLoop", "JSON", "Crypto", "Digits", "Telemetry"]),
 
@@ -105,9 +108,9 @@ let package = Package(
             "Bench",
             [
                 "Console", "LocalServers", "Processes", "Worker", "Simulator", "APNs", "Payload", "PushCore", "Kafka",
-                "EventLoop", "JSON", "Crypto", "Digits", "Telemetry",
+                "EventLoop", "JSON", "Crypto", "Digits", "Telemetry", "Recording",
             ]),
-        module("Top", ["Console", "EventLoop", "JSON", "Digits", "Telemetry"]),
+        module("Top", ["Console", "Fleet", "EventLoop", "JSON", "Digits", "Telemetry"]),
         .executableTarget(
             name: "carillon",
             dependencies: [
@@ -143,12 +146,12 @@ let package = Package(
             "Worker",
             [
                 "Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML",
-                "APNs", "Console",
+                "APNs", "Console", "Fleet",
             ]),
         tests("Console", ["Console", "Processes", "Zstd"]),
-        tests("Recording", ["Recording", "JSON", "PushCore"]),
-        tests("Bench", ["Bench", "Console", "JSON", "Processes"]),
-        tests("Top", ["Top", "Console", "EventLoop", "JSON", "Processes", "Telemetry"]),
+        tests("Recording", ["Recording", "JSON", "PushCore", "Crypto", "Worker"]),
+        tests("Bench", ["Bench", "Console", "EventLoop", "JSON", "Processes"]),
+        tests("Top", ["Top", "Fleet", "Console", "EventLoop", "JSON", "Processes", "Telemetry"]),
         tests(
             "EndToEnd",
             [

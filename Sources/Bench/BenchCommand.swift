@@ -16,7 +16,7 @@ public struct BenchCommand: Command, Sendable {
             h2load      where it is installed, before and after each round: the same requests to the same simulator; its CPU
                         per request, the mean of the two, is the measure of that round; the median of the rounds is printed
             latency     an even --rate of messages for --seconds
-            memory      the simulator answers nothing while --held pushes are in the worker's hands
+            memory      APNs is away: what the worker weighs with up to --held pushes in hand
 
             With --apns instead: the APNs client alone, in a process of its own, in turns with h2load, against a simulator in a
             third process; the ratio of the medians.
@@ -35,13 +35,27 @@ public struct BenchCommand: Command, Sendable {
             compared, not time: of each worker with the other, with its own redis-server and with its own simulator; median,
             lowest and highest ratio of the rounds (this program / BINARY). The simulators are one program, so their ratio shows
             the noise; most of it meets all of one side, so "worker / redis-server" scatters least. It goes with --group, --muted, --events, --users, --rounds (5), --shards, --in-flight, --results,
-            --redis-tcp and --json. Workers start anew in each round, by turns this one or the other first.
+            --redis-tcp, --cluster and --json. Workers start anew in each round, by turns this one or the other first.
 
             With --decide instead: decision and rendering alone on one thread, without servers. With --group N the throughput
             phase writes to groups of N members. With --muted all of them are denied: the whole cost of one who gets nothing,
             his record and his mark included. With --unsent APNs is away: the cost of a member until his push is made and
             with the APNs client, which is what comes before sending; the sending, the outcome's record and the mark are not in.
             The same messages go, and expire, once before: what is measured finds its memory in place. h2load runs beside both.
+
+            With --beside N: --rate (500) messages a second one to one for --seconds alone, then until one message to a group of N
+            members has drained beside them, --rounds (3) times: latency by lane from Kafka's timestamp to APNs' answer, as
+            the workers tell it, and what the group adds to a worker's memory. The bars: the 99th percentile of 1:1 at most
+            doubles, a worker grows by less than 64 MiB; exit code 1 where one is missed.
+
+            With --stages as well it says where the 1:1 messages wait, step by step: kafka (until the record is read), start (until
+            there is room for its recipient), lookup, claim, push (the device's turn, a stream, APNs); how long the loops' turns
+            are, what has the processors and what is kept waiting for them, and the workers' CPU per push by stage.
+
+            With --stages it says where the time of a push goes. The worker is asked to time its stages (`run --stage-times`):
+            read (records taken, parsed, shared out), lookup, decide, claim, render, send (HTTP/2, TLS, kernel, answers), record;
+            the shards' CPU is shared out by that. redis-server's CPU is its own account per command, by the stage that sends
+            it; the rest is its protocol and the kernel. The clock costs some 2 %, so compare such runs with each other only.
 
             CPU is the kernel's account of the threads (schedstat), h2load's by wait4. Use a release build.
             """,
@@ -76,6 +90,12 @@ public struct BenchCommand: Command, Sendable {
                 return await ended(by: signals, { try await compare(bench) }, thenClosing: { await bench.close() })
             }
             say("starting broker, Redis and APNs simulator …\n")
+            if let members = settings.beside {
+                let servers = try await BenchServers(settings, backlog: 100_000)
+                return await ended(
+                    by: signals, { try await playBeside(BesideBench(servers, members: members)) },
+                    thenClosing: { await servers.cluster.close() })
+            }
             let bench = try await BenchServers(settings)
             return await ended(by: signals, { try await play(bench) }, thenClosing: { await bench.cluster.close() })
         } catch {
@@ -112,6 +132,12 @@ public struct BenchCommand: Command, Sendable {
         return report.isComplete ? .done : .failed
     }
 
+    private func playBeside(_ bench: BesideBench) async throws -> ExitCode {
+        let report = try await bench.run { say(TerminalText(lines: $0)) }
+        Terminal.out(asJSON: settings.printsJSON, json: report.json, text: TerminalText(lines: report.text))
+        return report.isWell ? .done : .failed
+    }
+
     private func play(_ bench: BenchServers) async throws -> ExitCode {
         var report = BenchReport(settings: settings)
         say("binding \(settings.users) users …\n")
@@ -133,6 +159,7 @@ public struct BenchCommand: Command, Sendable {
             report.memory = try await MemoryPhase.run(bench)
         }
         Terminal.out(asJSON: settings.printsJSON, json: report.json, text: TerminalText(lines: report.text))
+        if let path = settings.htmlPath { try Files.write(Array(BenchPage(report).html.utf8), to: path) }
         if settings.keeps { try await keep(bench) }
         return report.isComplete ? .done : .failed
     }

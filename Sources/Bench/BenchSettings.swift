@@ -16,6 +16,8 @@ struct BenchSettings {
     /// Pushes held by the worker in the memory phase; 0 leaves it out.
     var held: Int
     var usesRedisTCP: Bool
+    /// This program's worker has a Redis Cluster of three masters, the one that it is compared with a single server.
+    var usesCluster: Bool
     var printsJSON: Bool
     /// Decision and rendering alone.
     var isDecideOnly: Bool
@@ -40,7 +42,15 @@ struct BenchSettings {
         guard isUnsent else { return nil }
         return "before sending: read, decided, claimed with the badge, rendered, handed to the APNs client"
     }
+    /// Members of the giant group beside which one-to-one messages are measured; nil: nothing of that.
+    var beside: Int?
+    /// Workers of that: each of these numbers by turns.
+    var workers: [Int]
     var keeps: Bool
+    /// Where the time of a push goes, stage by stage.
+    var showsStages: Bool
+    /// Where the report goes as a page.
+    var htmlPath: String?
     /// Path of the carillon executable that this one is compared with.
     var against: String?
     /// The APNs client alone, beside h2load.
@@ -65,6 +75,8 @@ struct BenchSettings {
         .value("rounds", "N", "throughput and h2load, so many times (5; debug: 1); the median counts"),
         .value("held", "N", "pushes held at once in the memory phase (100000); 0 leaves it out"),
         .flag("redis-tcp", "Redis by TCP in place of its unix socket"),
+        .flag(
+            "cluster", "with --against: this program on a Redis Cluster of three, that one on one server, both by TCP"),
         CommandSpec.json,
         .flag(
             "apns",
@@ -80,7 +92,13 @@ struct BenchSettings {
         .flag("muted", "with --group: every member muted it, so nothing is sent; all that a denied member costs"),
         .flag("unsent", "with --group: APNs is away; what a member costs until his push is with the APNs client"),
         .value(
+            "beside", "N",
+            "1:1 messages alone, then beside one message to a group of N members: latency by lane, memory"),
+        .value("workers", "N,…", "with --beside: so many workers share the topics, each number by turns (1)"),
+        .value(
             "against", "BINARY", "this program's worker beside that one's, both under the same load at the same time"),
+        .flag("stages", "where the time of a push goes: worker and Redis by stage, commands, allocations"),
+        .value("html", "FILE", "the report as a page with plots, whole in itself; with --stages"),
         .flag("keep", "keep the servers and a worker until ctrl-C afterwards"),
     ]
 
@@ -94,10 +112,18 @@ struct BenchSettings {
             let usualRounds = 5
         #endif
         events = try arguments.int("events", default: usual, in: 100...2_000_000)
-        users = try arguments.int("users", default: min(50_000, events), in: 2...2_000_000)
+        let beside = arguments.has("beside") ? try arguments.int("beside", default: 0, in: 100...1_000_000) : nil
+        self.beside = beside
+        workers = try Self.workers(arguments.string("workers"))
+        if let beside {
+            users = beside + BesideBench.others
+        } else {
+            users = try arguments.int("users", default: min(50_000, events), in: 2...2_000_000)
+        }
         isUnsent = arguments.has("unsent")
         against = try Self.executable(arguments.string("against"))
-        rate = try arguments.int("rate", default: isUnsent || against != nil ? 0 : 2_000, in: 0...1_000_000)
+        rate = try arguments.int(
+            "rate", default: beside != nil ? 500 : isUnsent || against != nil ? 0 : 2_000, in: 0...1_000_000)
         seconds = try arguments.int("seconds", default: 10, in: 1...3_600)
         inFlight = try arguments.int("in-flight", default: 2_000, in: 1...1_000_000)
         shards = try arguments.int("shards", default: 1, in: 1...64)
@@ -130,7 +156,8 @@ struct BenchSettings {
         streams = try arguments.int("streams", default: 1_000, in: 1...100_000)
         window = try arguments.int("window", default: 1 << 20, in: 65_535...(1 << 30))
         rounds = try arguments.int(
-            "rounds", default: disturbance != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : usualRounds, in: 1...100)
+            "rounds", default: disturbance != nil || beside != nil ? 3 : isAPNsOnly || isDecideOnly ? 5 : usualRounds,
+            in: 1...100)
         held = try arguments.int("held", default: isUnsent || against != nil ? 0 : 100_000, in: 0...1_000_000)
         guard !isUnsent || (rate == 0 && held == 0 && !isMuted) else {
             throw Arguments.UsageError(message: "--unsent goes with --rate 0 --held 0, and not with --muted")
@@ -139,14 +166,40 @@ struct BenchSettings {
         guard !isUnsent || events <= users else {
             throw Arguments.UsageError(message: "--unsent wants no more --events than there are --users")
         }
-        usesRedisTCP = arguments.has("redis-tcp")
+        guard (beside == nil && workers == [1]) || (beside != nil && rate > 0 && group == nil && against == nil) else {
+            throw Arguments.UsageError(
+                message: "--workers belongs to --beside, which wants a --rate and goes not with --group and --against")
+        }
+        usesCluster = arguments.has("cluster")
+        guard !usesCluster || against != nil else {
+            throw Arguments.UsageError(message: "--cluster needs --against, such as this very program")
+        }
+        usesRedisTCP = arguments.has("redis-tcp") || usesCluster
         printsJSON = arguments.has("json")
         keeps = arguments.has("keep")
+        htmlPath = arguments.string("html")
+        showsStages = arguments.has("stages") || htmlPath != nil
+        guard !showsStages || !(isAPNsOnly || isDecideOnly || against != nil) else {
+            throw Arguments.UsageError(message: "--stages and --html go not with --apns, --decide and --against")
+        }
+        guard htmlPath == nil || beside == nil else {
+            throw Arguments.UsageError(message: "--html goes not with --beside")
+        }
         let comparesAll = !(isAPNsOnly || isDecideOnly || isUnsent || keeps || rate > 0 || held > 0)
         guard against == nil || comparesAll else {
             throw Arguments.UsageError(
                 message: "--against compares throughput: not with --apns, --decide, --unsent, --keep, --rate or --held")
         }
+    }
+
+    /// `1,2,4`; nil: one.
+    private static func workers(_ text: String?) throws(Arguments.UsageError) -> [Int] {
+        guard let text else { return [1] }
+        let counts = text.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) ?? 0 }
+        guard counts.allSatisfy({ (1...16).contains($0) }), counts.count <= 8 else {
+            throw Arguments.UsageError(message: "--workers wants numbers from 1 to 16 like 1,2,4; not \"\(text)\"")
+        }
+        return counts
     }
 
     /// A path as it can be started: a name alone is a file here, not one on PATH.

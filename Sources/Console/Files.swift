@@ -26,6 +26,20 @@ public enum Files {
         }
     }
 
+    /// - Parameter bytes: in place of what may stand there.
+    public static func write(_ bytes: [UInt8], to path: String) throws(FileFault) {
+        let fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        guard fd >= 0 else { throw FileFault("\(path): \(String(cString: strerror(errno)))") }
+        defer { close(fd) }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(fd, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw FileFault("\(path): \(String(cString: strerror(errno)))") }
+            rest = rest.dropFirst(count)
+        }
+    }
+
     /// The lines of a file that are not empty.
     public static func lines(_ path: String) throws(FileFault) -> [[UInt8]] {
         try read(path).split(separator: UInt8(ascii: "\n")).map { Array($0) }

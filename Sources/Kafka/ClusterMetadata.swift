@@ -89,6 +89,15 @@ extension KafkaConsumer {
 extension ClientHandle {
     /// Nil where no broker answered.
     fileprivate func countPartitions(of name: String, timeoutMs: Int) -> Int? {
+        guard let topic = topic(name, timeoutMs: timeoutMs), topic.error == nil else { return nil }
+        return topic.partitions.count
+    }
+
+    /// Asks for one topic by name; nil where no broker answered. Blocks up to `timeoutMs`.
+    ///
+    /// What a user may not see is left out of the list of all topics; of a name the brokers tell that. A broker that is
+    /// older than 0.11 may create it.
+    func topic(_ name: String, timeoutMs: Int) -> ClusterMetadata.Topic? {
         guard let topic = rd_kafka_topic_new(raw, name, nil) else { return nil }
         defer { rd_kafka_topic_destroy(topic) }
         var found: UnsafePointer<rd_kafka_metadata>?
@@ -96,9 +105,6 @@ extension ClientHandle {
         guard code == RD_KAFKA_RESP_ERR_NO_ERROR, let found else { return nil }
         defer { rd_kafka_metadata_destroy(found) }
         let topics = UnsafeBufferPointer(start: found.pointee.topics, count: Int(max(0, found.pointee.topic_cnt)))
-        let count = topics.first {
-            $0.err == RD_KAFKA_RESP_ERR_NO_ERROR && $0.topic.map { String(cString: $0) } == name
-        }
-        return count.map { Int($0.partition_cnt) }
+        return topics.lazy.map(ClusterMetadata.Topic.init).first { $0.name == name }
     }
 }

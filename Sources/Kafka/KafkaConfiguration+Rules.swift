@@ -48,6 +48,9 @@ extension KafkaConfiguration {
         return conf
     }
 
+    /// KIP-848.
+    var usesConsumerProtocol: Bool { options["group.protocol"]?.lowercased() == "consumer" }
+
     private func defaults(for role: KafkaRole) -> [(String, String)] {
         let common = [
             ("client.id", clientID),
@@ -60,11 +63,11 @@ extension KafkaConfiguration {
         ]
         switch role {
         case .consumer:
-            return common + [
+            // With the consumer protocol the broker shares out and sets the session's time; the library refuses both.
+            let shares = [("partition.assignment.strategy", assignment.rawValue), ("session.timeout.ms", "45000")]
+            return common + (usesConsumerProtocol ? [] : shares) + [
                 ("enable.auto.offset.store", "false"),
                 ("auto.offset.reset", offsetReset.rawValue),
-                ("partition.assignment.strategy", assignment.rawValue),
-                ("session.timeout.ms", "45000"),
                 ("max.poll.interval.ms", "300000"),
                 // Before 2.2 a full prefetch queue stops fetching for a fixed second. At 8 µs of work per 350-byte
                 // record, 1000 messages gave 18 k records/s, 16 MB gave 64 k, and these give 109 k of 114 k.
@@ -111,6 +114,8 @@ extension KafkaConfiguration {
         case "partition.assignment.strategy" where value.contains("cooperative"):
             return allowsCooperative
                 ? nil : "cooperative-sticky loses assignments before librdkafka 2.10.1, and this is \(libraryVersion)"
+        case "group.protocol" where value.lowercased() == "consumer" && !allowsCooperative:
+            return "the consumer protocol (KIP-848) needs librdkafka 2.10.1, and this is \(libraryVersion)"
         case "acks" where value != "all" && value != "-1",
             "request.required.acks" where value != "all" && value != "-1":
             return "must be all: a dead-lettered record counts as settled once it is written"

@@ -39,6 +39,9 @@ public final class KafkaConsumer {
     public internal(set) var reach = KafkaReach.unknown
     /// The group has told the assignment, if an empty one, and has not taken all of it back.
     var isAssigned = false
+    /// The group says so too where it has no partition for this member: not with the consumer protocol (KIP-848), where an
+    /// assignment that stays empty is no news.
+    public let isToldOfEmptyShares: Bool
     let reportsEnds: Bool
     /// Assignments so far.
     var assignmentRound: UInt = 0
@@ -61,6 +64,7 @@ public final class KafkaConsumer {
     ) throws(KafkaFault) {
         try Self.check(topics: topics)
         self.reportsEnds = reportsEnds
+        isToldOfEmptyShares = !configuration.usesConsumerProtocol
         handle = try ClientHandle(configuration, role: .consumer) { conf in
             if !reportsEnds { rd_kafka_conf_set(conf, "enable.partition.eof", "false", nil, 0) }
             rd_kafka_conf_set_rebalance_cb(conf, rebalanceCallback)

@@ -92,6 +92,11 @@ public final class MockBroker: @unchecked Sendable {
         rd_kafka_mock_clear_request_errors(cluster, api.rawValue)
     }
 
+    /// Has the brokers tell this error of a topic wherever they are asked for it.
+    public func setError(topic: String, _ errorCode: Int32) {
+        rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(rawValue: errorCode))
+    }
+
     /// Moves a partition's leadership.
     public func setLeader(topic: String, partition: Int, broker: Int) throws(KafkaFault) {
         try check(
@@ -121,6 +126,7 @@ public final class MockBroker: @unchecked Sendable {
         public static var findCoordinator: RequestKind { RequestKind(rawValue: 10) }
         public static var joinGroup: RequestKind { RequestKind(rawValue: 11) }
         public static var heartbeat: RequestKind { RequestKind(rawValue: 12) }
+        public static var initProducerID: RequestKind { RequestKind(rawValue: 22) }
     }
 
     private func check(_ code: rd_kafka_resp_err_t, _ doing: String) throws(KafkaFault) {

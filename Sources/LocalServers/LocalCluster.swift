@@ -17,6 +17,8 @@ public actor LocalCluster {
     public nonisolated let redis: RedisServer
     /// Nil: there is no cluster.
     public nonisolated let redisCluster: RedisCluster?
+    /// All that keep the keys: the one server, or a cluster's nodes, or a master with its replica.
+    public nonisolated var redisServers: [RedisServer] { redisCluster?.nodes ?? sentinels?.servers ?? [redis] }
     /// Nil: no Sentinels watch the server.
     public nonisolated let sentinels: SentinelGroup?
     public nonisolated let broker: MockBroker
@@ -60,6 +62,8 @@ public actor LocalCluster {
         public var logLevel = Log.Level.warning
         /// For so long a worker finishes what it has in hand; never below `limits.answer_s`.
         public var drainSeconds = 10
+        /// Where workers go for Redis; empty: to its server.
+        public var redisURL = ""
         /// YAML lines added to the section `redis`, each with its own indentation of two spaces.
         public var redisLines = ""
         /// Added to redis-server's command line.
@@ -70,7 +74,9 @@ public actor LocalCluster {
         public var usesSentinels = false
         /// After how long without an answer a node of the Redis Cluster counts as failed.
         public var redisClusterTimeoutMs = 2_000
-        /// Six nodes in place of one server. The environment variable `CARILLON_TEST_REDIS=cluster` asks for it where a world
+        /// Each master of the Redis Cluster has a replica.
+        public var redisClusterHasReplicas = true
+        /// A Redis Cluster in place of one server. The environment variable `CARILLON_TEST_REDIS=cluster` asks for it where a world
         /// says nothing.
         public var usesRedisCluster = getenv("CARILLON_TEST_REDIS").map { String(cString: $0) } == "cluster"
         /// Name of the simulator's thread, which tells its CPU from other threads' of this process; at most 15 bytes.
@@ -103,7 +109,8 @@ public actor LocalCluster {
         let redisCluster =
             settings.usesRedisCluster
             ? try await RedisCluster(
-                arguments: settings.redisArguments, nodeTimeoutMs: settings.redisClusterTimeoutMs) : nil
+                arguments: settings.redisArguments, nodeTimeoutMs: settings.redisClusterTimeoutMs,
+                hasReplicas: settings.redisClusterHasReplicas) : nil
         self.redisCluster = redisCluster
         let sentinels = settings.usesSentinels ? try await SentinelGroup(arguments: settings.redisArguments) : nil
         self.sentinels = sentinels
@@ -174,6 +181,7 @@ public actor LocalCluster {
 
     private nonisolated var redisPlace: String {
         if let sentinels { return "sentinel: { master: \(SentinelGroup.masterName), nodes: \(sentinels.nodes) }" }
+        if !settings.redisURL.isEmpty { return "url: \(settings.redisURL)" }
         return "url: \(redisCluster?.urls ?? (settings.usesRedisSocket ? redis.socketURL : redis.url))"
     }
 
@@ -257,16 +265,20 @@ public actor LocalCluster {
         throw SetupFault("the group did not form within a minute and a half; \(missing)")
     }
 
+    /// What workers read: the events and the user state.
+    public static let readTopics = [Configuration.Topics().events, Configuration.Topics().userState]
+
     /// How far the workers are in the events and the user state, as records of all partitions together. Exact whatever
     /// partitions move meanwhile: it goes by offsets, and what nobody has at the moment is missing.
     ///
-    /// - Parameter isSettled: true: below which all is settled; false: what was read.
-    public func progress(of workers: [WorkerProcess], isSettled: Bool) async -> Int {
-        let topics = Configuration.Topics()
+    /// - Parameters:
+    ///   - isSettled: true: below which all is settled; false: what was read.
+    ///   - topics: which of the two topics count; both unless told.
+    public func progress(of workers: [WorkerProcess], isSettled: Bool, topics: [String] = readTopics) async -> Int {
         var offsets: [String: Int64] = [:]
         for worker in workers {
             for partition in await worker.status().shards.flatMap(\.partitions)
-            where [topics.events, topics.userState].contains(partition.topic) {
+            where topics.contains(partition.topic) {
                 let offset = (isSettled ? partition.settledTo : partition.readTo) ?? 0
                 offsets["\(partition.topic) \(partition.partition)", default: 0].rise(to: offset)
             }
@@ -284,6 +296,9 @@ public actor LocalCluster {
         workers = []
         return isDrained
     }
+
+    /// Whoever throws does not close it: what lives on the simulator's loop must not be released while that runs.
+    deinit { simulatorLoop.stop() }
 
     /// Ends all of it: workers first, then the servers.
     public func close() async {

@@ -6,6 +6,29 @@ public struct MetricsText: Sendable {
         lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
     }
 
+    /// The value below which the share `q` (0...1) of a histogram lies, over all series of that name whose labels hold every
+    /// given `key="value"`, interpolated between two of its bounds; nil where it is empty.
+    public func quantile(_ q: Double, of name: String, _ labels: String...) -> Double? {
+        var counts: [Double: Double] = [:]
+        for line in lines where line.hasPrefix(name + "_bucket{") && labels.allSatisfy({ line.contains($0) }) {
+            guard let at = line.firstRange(of: "le=\""), let end = line[at.upperBound...].firstIndex(of: "\""),
+                let space = line.lastIndex(of: " "), let count = Double(line[line.index(after: space)...])
+            else { continue }
+            let bound = Double(line[at.upperBound..<end]) ?? .infinity
+            counts[bound, default: 0] += count
+        }
+        let rising = counts.sorted { $0.key < $1.key }
+        guard let all = rising.last?.value, all > 0 else { return nil }
+        var (lower, below) = (0.0, 0.0)
+        for (bound, count) in rising {
+            if count >= q * all, count > below {
+                return bound.isFinite ? lower + (bound - lower) * (q * all - below) / (count - below) : lower
+            }
+            (lower, below) = (bound, count)
+        }
+        return lower
+    }
+
     /// The sum of all series of a name whose labels hold every given `key="value"`; 0 where there is none.
     public func sum(_ name: String, _ labels: String...) -> Double {
         lines.reduce(0) { sum, line in

@@ -8,11 +8,14 @@ public struct ProcessUsage: Sendable, Equatable {
         public var name: String
         /// Time on a processor, in nanoseconds.
         public var cpuNanos: UInt64
+        /// Time in which it could have run and others had the processor; 0 where the kernel does not say.
+        public var delayNanos: UInt64
 
-        public init(id: Int32, name: String, cpuNanos: UInt64) {
+        public init(id: Int32, name: String, cpuNanos: UInt64, delayNanos: UInt64 = 0) {
             self.id = id
             self.name = name
             self.cpuNanos = cpuNanos
+            self.delayNanos = delayNanos
         }
     }
 
@@ -40,8 +43,10 @@ public struct ProcessUsage: Sendable, Equatable {
         // The name stands in parentheses and may itself hold some.
         guard let open = stat.firstIndex(of: "("), let close = stat.lastIndex(of: ")"), open < close else { return nil }
         let name = String(stat[stat.index(after: open)..<close])
-        if let first = schedstat?.split(whereSeparator: \.isWhitespace).first, let nanos = UInt64(first) {
-            return Thread(id: id, name: name, cpuNanos: nanos)
+        let told = schedstat?.split(whereSeparator: \.isWhitespace) ?? []
+        if let first = told.first, let nanos = UInt64(first) {
+            return Thread(
+                id: id, name: name, cpuNanos: nanos, delayNanos: told.dropFirst().first.flatMap { UInt64($0) } ?? 0)
         }
         let fields = stat[stat.index(after: close)...].split(separator: " ")
         // After the name: state is field 3 of proc(5), utime 14, stime 15.
@@ -51,6 +56,8 @@ public struct ProcessUsage: Sendable, Equatable {
     }
 
     public var cpuNanos: UInt64 { threads.reduce(0) { $0 &+ $1.cpuNanos } }
+
+    public var delayNanos: UInt64 { threads.reduce(0) { $0 &+ $1.delayNanos } }
 
     /// Time used since `earlier`, summed by the threads' names; threads that ended meanwhile are missing.
     public func sinceByName(_ earlier: ProcessUsage) -> [(name: String, nanos: UInt64)] {

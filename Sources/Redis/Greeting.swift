@@ -1,7 +1,7 @@
 internal import Telemetry
 
 /// What a link's server is to be; another one is refused by name.
-enum RedisRole {
+public enum RedisRole: Sendable {
     /// One server with all keys.
     case single
     /// One node of a cluster.

@@ -9,7 +9,8 @@ public struct PreparedCommand: Sendable {
         encoded = command.withArguments(from: 0) { [UInt8]($0) }
     }
 
-    func append(to command: inout RedisCommand) {
+    /// Adds its arguments to another command's.
+    public func append(to command: inout RedisCommand) {
         encoded.withUnsafeBytes { command.append(encoded: $0, arguments: count) }
     }
 }

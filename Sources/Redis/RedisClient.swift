@@ -275,6 +275,7 @@ public final class RedisClient {
             case .unix(let path): .unix(path: path)
             }
         let link = Link(loop: loop, to: place, tls: tls, connectTimeoutNanos: limits.connectTimeoutNanos)
+        link.clockStage = .redis
         do throws(RedisFault) {
             let next = try RedisConnection(
                 client: self, loop: loop, link: link, role: role, replyBytesMax: limits.replyBytesMax)

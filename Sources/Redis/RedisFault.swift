@@ -71,6 +71,15 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
             case .refused: "refused"
             }
         }
+
+        /// In place of the server's words, where the name alone does not say what to do.
+        var hint: String? {
+            switch self {
+            case .noPermission: "the user lacks a right; `carillon check` prints the line that grants them all"
+            case .authentication: "the login is refused: redis.user and its password_file"
+            default: nil
+            }
+        }
     }
 
     /// What a fault is about, and so who has to act on it.
@@ -148,7 +157,10 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
     public var isLasting: Bool { scope == .key }
 
     /// For logs and pages: the code, and the text where it is this client's own.
-    public var publicText: String { isQuoted ? code.name : description }
+    public var publicText: String {
+        guard isQuoted else { return description }
+        return code.hint.map { "\(code.name): \($0)" } ?? code.name
+    }
 
     public var description: String { text.isEmpty ? code.name : "\(code.name): \(text)" }
 

@@ -25,6 +25,10 @@ public struct RedisServerFacts: Sendable, Equatable {
     public var keepsLog: Bool?
     /// Milliseconds by which our clock was ahead of the server's (`server_time_usec`) when it answered; a round trip more.
     public var clockAheadMs: Int64?
+    /// `connected_slaves`: replicas that copy from it now.
+    public var replicaCount: Int?
+    /// `master_link_status`: as a replica it copies from its master now.
+    public var isLinkedToMaster: Bool?
     /// `run_id`: which process answers.
     var runID: [UInt8]?
     var cluster: Cluster?
@@ -57,6 +61,8 @@ public struct RedisServerFacts: Sendable, Equatable {
             case "aof_enabled": keepsLog = value.elementsEqual("1".utf8)
             case "server_time_usec":
                 clockAheadMs = Int64(String(decoding: value, as: UTF8.self)).map { nowMs &- $0 / 1000 }
+            case "connected_slaves": replicaCount = Int(String(decoding: value, as: UTF8.self))
+            case "master_link_status": isLinkedToMaster = value.elementsEqual("up".utf8)
             case "maxmemory_policy": evictionPolicy = String(decoding: value, as: UTF8.self)
             default: break
             }

@@ -162,12 +162,43 @@ public enum RedisServers {
         return faults.isEmpty ? nil : faults.map(\.description).joined(separator: ", ")
     }
 
+    /// Each server that is to be connected to: of a cluster every master, and before there is a map the nodes that are tried.
+    public var places: [RedisPlace] {
+        switch self {
+        case .single(let client): [RedisPlace(client)]
+        case .cluster(let client): client.places
+        }
+    }
+
     /// Each server that answers, with what it told of itself.
     public var servers: [(place: String, facts: RedisServerFacts)] {
         switch self {
         case .single(let client): [(client.endpoint.description, client.server)]
         case .cluster(let client): client.masters.map { ($0.client.endpoint.description, $0.client.server) }
         }
+    }
+}
+
+/// A server as an operator sees it.
+public struct RedisPlace: Sendable, Equatable {
+    public var place: String
+    public var isReady: Bool
+    /// Commands that wait for its reply.
+    public var waiting: Int
+    /// Why it is not ready; nil: it is, or nothing was tried yet.
+    public var why: String?
+
+    public init(place: String, isReady: Bool, waiting: Int = 0, why: String? = nil) {
+        self.place = place
+        self.isReady = isReady
+        self.waiting = waiting
+        self.why = why
+    }
+
+    init(_ client: RedisClient) {
+        self.init(
+            place: client.endpoint.description, isReady: client.isReady, waiting: client.pipelineDepth,
+            why: client.isReady ? nil : client.lastFault?.publicText)
     }
 }
 

@@ -3,9 +3,12 @@ extension MetricsRegistry {
     ///
     /// Any thread. Cells are read without stopping their writers, so two numbers of one scrape may be some
     /// nanoseconds apart; a histogram's `_count` always equals its `+Inf` bucket.
-    public func exposition() -> [UInt8] {
+    ///
+    /// - Parameter names: the families that are wanted, beside those of the process; nil: all.
+    public func exposition(of names: Set<String>? = nil) -> [UInt8] {
         // Copied out first: a reading may ask this registry something, and the lock is not recursive.
-        let families = state.withLock { $0.families }
+        var families = state.withLock { $0.families }
+        if let names { families = families.filter { names.contains($0.key) } }
         var text = ""
         text.reserveCapacity(families.count * 256)
         for (name, family) in families.sorted(by: { $0.key < $1.key }) {
@@ -17,6 +20,20 @@ extension MetricsRegistry {
         }
         text += ProcessSample.read()?.exposition ?? ""
         return Array(text.utf8)
+    }
+
+    /// What all counters of a family that are labelled so have counted; 0 where there is none. Any thread.
+    ///
+    /// - Parameter label: name and value of a label that they carry; nil: any.
+    public func total(_ name: String, label: (name: String, value: String)? = nil) -> Double {
+        let wanted = label.map { MetricText.labels([$0]) }
+        let series = state.withLock { $0.families[name]?.series } ?? [:]
+        return series.reduce(0) { sum, series in
+            if let wanted, !(",\(series.key),").contains(",\(wanted),") { return sum }
+            return series.value.reduce(sum) { sum, cell in
+                if case .counter(let counter, let scale) = cell { sum + Double(counter.value) * scale } else { sum }
+            }
+        }
     }
 
     private static func write(_ name: String, _ labels: String, _ cells: [Cell], to text: inout String) {

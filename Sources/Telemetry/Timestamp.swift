@@ -1,8 +1,8 @@
 internal import Digits
 
 /// RFC 3339 in UTC with milliseconds.
-enum Timestamp {
-    static func text(seconds: Int64, nanos: Int64) -> String {
+public enum Timestamp {
+    public static func text(seconds: Int64, nanos: Int64) -> String {
         let days = seconds.flooringDivision(by: 86400)
         let inDay = seconds - days * 86400
         let (year, month, day) = Gregorian.date(daysSince1970: days)

@@ -1,5 +1,6 @@
 import Digits
 import EventLoop
+import Fleet
 import Glibc
 import JSON
 
@@ -14,8 +15,6 @@ struct OperatorClient: Sendable {
     private let patienceMs: Int64
 
     private static let bytesMax = 16 << 20
-    private static let names = Set(
-        TopMetrics.all + TopMetrics.histograms.flatMap { ["\($0)_bucket", "\($0)_count"] })
 
     struct Fault: Error {
         var message: String
@@ -50,7 +49,7 @@ struct OperatorClient: Sendable {
             guard let tree = try? JSONTree(parsing: status, maxBytes: Self.bytesMax) else {
                 throw Fault(message: "/statusz is no JSON: is it a worker?")
             }
-            answer = .facts(MetricsPage(page, names: Self.names), StatusFacts(tree))
+            answer = .facts(MetricsPage(page), StatusFacts(tree))
         } catch {
             answer = .away(error.message)
         }

@@ -1,6 +1,7 @@
 public import Console
 import Dispatch
 import EventLoop
+import Fleet
 import Telemetry
 
 /// `carillon top`: what workers do now, in the terminal.
@@ -141,17 +142,17 @@ public struct TopCommand: Command, Sendable {
     }
 
     private var head: TerminalText {
-        Style.bold("carillon top") + Style.dim("  every \(TopText.number(interval)) s, q ends it")
+        Style.bold("carillon top") + Style.dim("  every \(FigureText.number(interval)) s, q ends it")
     }
 
-    private func show(_ view: TopView) {
+    private func show(_ view: FleetView) {
         if isJSON { return Terminal.out(json: TopJSON.line(view, atMs: Loop.wallMs())) }
         let lines = TopText.lines(view, width: Screen.size?.width ?? 120)
         Terminal.out(lines.map { $0 + "\n" }.joined() + (isOnce ? "" : "\n"))
     }
 
-    private func view(_ looks: [WorkerLook], after last: [WorkerLook]) -> TopView {
-        TopView(looks, after: last, wallSeconds: Double(Loop.wallMs()) / 1000)
+    private func view(_ looks: [WorkerLook], after last: [WorkerLook]) -> FleetView {
+        FleetView(looks, after: last, wallSeconds: Double(Loop.wallMs()) / 1000)
     }
 
     /// All workers at once: one that does not answer holds up no other.

@@ -1,8 +1,9 @@
+import Fleet
 import JSON
 
 /// The picture for programs: one object; what is not known is left out.
 enum TopJSON {
-    static func line(_ view: TopView, atMs: Int64) -> String {
+    static func line(_ view: FleetView, atMs: Int64) -> String {
         var writer = JSONWriter(reservingCapacity: 2_048)
         writer.beginObject()
         writer.member("at_ms", atMs)
@@ -40,7 +41,7 @@ enum TopJSON {
         return String(decoding: writer.bytes, as: UTF8.self) + "\n"
     }
 
-    private static func write(_ worker: TopView.Worker, _ writer: inout JSONWriter) {
+    private static func write(_ worker: FleetView.Worker, _ writer: inout JSONWriter) {
         writer.member("address", worker.address)
         let state =
             switch worker.state {
@@ -54,7 +55,7 @@ enum TopJSON {
         texts("notes", worker.notes, &writer)
     }
 
-    private static func rates(_ view: TopView, _ writer: inout JSONWriter) {
+    private static func rates(_ view: FleetView, _ writer: inout JSONWriter) {
         writer.key("per_s")
         writer.beginObject()
         for (name, value) in [
@@ -80,7 +81,7 @@ enum TopJSON {
         for (name, spread) in [
             ("end_to_end_s", view.endToEnd), ("push_latency_s", view.pushLatency),
             ("redis_latency_s", view.redisLatency),
-        ] as [(StaticString, TopView.Spread?)] {
+        ] as [(StaticString, FleetView.Spread?)] {
             guard let spread else { continue }
             writer.key(name)
             writer.beginObject()
@@ -90,7 +91,7 @@ enum TopJSON {
         }
     }
 
-    private static func gauges(_ view: TopView, _ writer: inout JSONWriter) {
+    private static func gauges(_ view: FleetView, _ writer: inout JSONWriter) {
         for (name, value) in [
             ("oldest_unsettled_s", view.oldestSeconds), ("pending_events", view.pendingEvents),
             ("pending_recipients", view.pendingRecipients), ("waiting_for_device", view.waitingForDevice),
@@ -107,7 +108,7 @@ enum TopJSON {
         texts("brakes", view.brakes, &writer)
     }
 
-    private static func write(_ client: TopView.Client, _ writer: inout JSONWriter) {
+    private static func write(_ client: FleetView.Client, _ writer: inout JSONWriter) {
         writer.member("app", client.app)
         writer.member("env", ifPresent: client.environment)
         writer.member("credential", ifPresent: client.credential)
@@ -120,7 +121,7 @@ enum TopJSON {
         number("certificate_days_left", client.daysLeft, &writer)
     }
 
-    private static func redis(_ view: TopView, _ writer: inout JSONWriter) {
+    private static func redis(_ view: FleetView, _ writer: inout JSONWriter) {
         writer.key("redis")
         writer.beginObject()
         writer.member("shards", Int64(view.shards))

@@ -1,4 +1,5 @@
 import Console
+import Fleet
 
 /// The picture for people.
 enum TopText {
@@ -8,11 +9,11 @@ enum TopText {
     /// Clients, workers and reasons of each list that are shown.
     private static let shownMax = 12
 
-    static func lines(_ view: TopView, width: Int) -> [TerminalText] {
+    static func lines(_ view: FleetView, width: Int) -> [TerminalText] {
         TopLayout.lines(rows(view), width: width)
     }
 
-    private static func rows(_ view: TopView) -> [TopLayout.Row] {
+    private static func rows(_ view: FleetView) -> [TopLayout.Row] {
         var rows = workers(view) + [Row(label: "limit", items: limits(view))]
         guard view.workers.contains(where: { $0.state != .away }) else { return workers(view) }
         rows.append(Row(label: "events", items: events(view)))
@@ -23,7 +24,7 @@ enum TopText {
         rows.append(Row(label: "kafka", items: kafka(view)))
         rows += clients(view)
         rows.append(Row(label: "brakes", items: view.brakes.map { Item("\($0): dead tokens are kept", .warning) }))
-        rows.append(Row(label: "reasons", items: view.outcomes.map(outcome)))
+        rows.append(Row(label: "reasons", items: view.outcomes.prefix(shownMax).map(outcome)))
         rows.append(Row(label: "redis", items: redis(view)))
         rows.append(Row(label: "process", items: process(view)))
         return rows
@@ -31,7 +32,7 @@ enum TopText {
 
     // MARK: - Rows
 
-    private static func workers(_ view: TopView) -> [TopLayout.Row] {
+    private static func workers(_ view: FleetView) -> [TopLayout.Row] {
         let shown = view.workers.prefix(shownMax).map { worker in
             var items = [Item(worker.address), state(worker.state)]
             items += worker.reasons.map { Item($0, .bad) } + worker.notes.map { Item($0, .warning) }
@@ -41,7 +42,7 @@ enum TopText {
         return more > 0 ? shown + [Row(label: "", items: [Item("\(more) more", .quiet)])] : shown
     }
 
-    private static func state(_ state: TopView.Worker.State) -> TopLayout.Item {
+    private static func state(_ state: FleetView.Worker.State) -> TopLayout.Item {
         switch state {
         case .ready: Item("ready", .good)
         case .notReady: Item("not ready", .bad)
@@ -51,13 +52,16 @@ enum TopText {
     }
 
     /// A cause's words are the metric's label.
-    private static func limits(_ view: TopView) -> [TopLayout.Item] {
+    private static func limits(_ view: FleetView) -> [TopLayout.Item] {
         guard view.intervalSeconds != nil else { return [Item("measuring", .quiet)] }
-        if view.limits.isEmpty { return [Item("nothing", .good)] }
+        if view.limits.isEmpty {
+            let isDown = view.workers.contains { $0.state == .notReady }
+            return [isDown ? Item("what is down", .bad) : Item("nothing", .good)]
+        }
         return view.limits.map { Item("\($0.cause) \(percent($0.share)) of the time", .warning) }
     }
 
-    private static func events(_ view: TopView) -> [TopLayout.Item] {
+    private static func events(_ view: FleetView) -> [TopLayout.Item] {
         var items: [TopLayout.Item?] = [
             rate(view.consumedRate, "read"), rate(view.settledRate, "settled"),
             count(view.pendingEvents, "in work"), count(view.pendingRecipients, "recipients"),
@@ -70,7 +74,7 @@ enum TopText {
         return items.compactMap { $0 }
     }
 
-    private static func pushes(_ view: TopView) -> [TopLayout.Item] {
+    private static func pushes(_ view: FleetView) -> [TopLayout.Item] {
         var items = view.attemptRates.filter { $0.rate > 0 || $0.result == "accepted" }.map { result in
             Item(
                 "\(number(result.rate))/s \(result.result)",
@@ -83,14 +87,16 @@ enum TopText {
         return items
     }
 
-    private static func deliveries(_ view: TopView) -> [TopLayout.Item] {
+    private static func deliveries(_ view: FleetView) -> [TopLayout.Item] {
         var items = [rate(view.deliveryRate, "by long connection")].compactMap { $0 }
         if let late = view.ackTimeoutRate, late > 0 { items.append(Item("\(number(late))/s without ack", .warning)) }
         return items
     }
 
-    private static func lags(_ view: TopView) -> [TopLayout.Item] {
-        view.lags.map { lag in
+    private static func lags(_ view: FleetView) -> [TopLayout.Item] {
+        // Without a partition nobody asks where they end: 0 would be a claim.
+        if view.assigned == 0 { return [Item("not known: no partition is assigned", .warning)] }
+        return view.lags.map { lag in
             var text = lag.topic.map { "\($0) " } ?? ""
             text += lag.records.map { "\(number($0)) records" } ?? ""
             if let seconds = lag.seconds { text += " \(duration(seconds))" }
@@ -109,7 +115,7 @@ enum TopText {
         return Item(text, isLate ? .warning : .plain)
     }
 
-    private static func kafka(_ view: TopView) -> [TopLayout.Item] {
+    private static func kafka(_ view: FleetView) -> [TopLayout.Item] {
         var items = [count(view.assigned, "partitions")].compactMap { $0 }
         if let paused = view.paused, paused > 0 { items.append(Item("\(number(paused)) paused", .warning)) }
         let away = view.brokers.filter { !$0.isUp }
@@ -119,19 +125,20 @@ enum TopText {
         return items + away.map { Item("\($0.name) away", .bad) }
     }
 
-    private static func clients(_ view: TopView) -> [TopLayout.Row] {
+    private static func clients(_ view: FleetView) -> [TopLayout.Row] {
         // Those in trouble first: the list may be cut.
-        let sorted = view.clients.filter { isTroubled($0) } + view.clients.filter { !isTroubled($0) }
+        let sorted = view.clients.filter(\.isTroubled) + view.clients.filter { !$0.isTroubled }
         let shown = sorted.prefix(shownMax).map { client in
             let name = [client.app, client.environment, client.credential].compactMap { $0 }.filter { !$0.isEmpty }
             var items = [
                 Item(name.joined(separator: " ")),
-                Item("connections \(number(client.connections))", isUnconnected(client) ? .bad : .plain),
+                Item("connections \(number(client.connections))", client.isUnconnected ? .bad : .plain),
                 Item("\(number(client.inFlight)) of \(number(client.limit)) in flight"),
             ]
             if client.queued > 0 { items.append(Item("\(number(client.queued)) queued", .warning)) }
             if client.breaker > 0 { items.append(Item(client.breaker > 1 ? "breaker open" : "breaker asks", .bad)) }
             if client.isPaused { items.append(Item("APNs refuses the credential", .bad)) }
+            if client.isReplacementRefused { items.append(Item("a changed credential is not in use", .warning)) }
             if let days = client.daysLeft {
                 items.append(
                     Item("certificate ends in \(number(max(0, days.rounded(.down)))) d", days < 14 ? .bad : .quiet))
@@ -142,24 +149,16 @@ enum TopText {
         return more > 0 ? shown + [Row(label: "", items: [Item("\(more) more", .quiet)])] : shown
     }
 
-    /// To an environment to which nothing is to be sent there need not be a connection.
-    private static func isUnconnected(_ client: TopView.Client) -> Bool {
-        client.connections == 0 && client.queued + client.inFlight > 0
-    }
-
-    private static func isTroubled(_ client: TopView.Client) -> Bool {
-        isUnconnected(client) || client.breaker > 0 || client.isPaused || (client.daysLeft ?? .infinity) < 14
-    }
-
-    private static func outcome(_ outcome: TopView.Outcome) -> TopLayout.Item {
-        let words = "\(outcome.app) \(outcome.verdict) \(outcome.reason)"
+    private static func outcome(_ outcome: FleetView.Outcome) -> TopLayout.Item {
+        let words = [outcome.app, outcome.verdict, outcome.reason].filter { !$0.isEmpty }.joined(separator: " ")
         let tone: TopLayout.Tone =
-            outcome.verdict == "rejected" ? .bad : outcome.verdict == "expired" ? .warning : .plain
+            outcome.verdict == "rejected" || outcome.verdict == FleetView.Outcome.deadLetter
+            ? .bad : outcome.verdict == "expired" ? .warning : .plain
         guard let rate = outcome.rate else { return Item("\(words) \(number(outcome.total)) in all", .quiet) }
         return Item("\(words) \(number(rate))/s", tone)
     }
 
-    private static func redis(_ view: TopView) -> [TopLayout.Item] {
+    private static func redis(_ view: FleetView) -> [TopLayout.Item] {
         let isWhole = view.redisReady == view.shards
         var items = [Item("\(view.redisReady) of \(view.shards) shards connected", isWhole ? .plain : .bad)]
         if let spread = view.redisLatency { items.append(latency(spread, "to reply")) }
@@ -169,7 +168,7 @@ enum TopText {
         return items + view.redisFaults.prefix(shownMax).map { Item($0, .bad) }
     }
 
-    private static func process(_ view: TopView) -> [TopLayout.Item] {
+    private static func process(_ view: FleetView) -> [TopLayout.Item] {
         var items: [TopLayout.Item] = []
         if let cpu = view.cpu { items.append(Item("CPU \(percent(cpu))")) }
         if let bytes = view.memoryBytes { items.append(Item("\(number((bytes / 1_048_576).rounded())) MiB")) }
@@ -177,6 +176,7 @@ enum TopText {
         if let lag = view.loopLagSeconds {
             items.append(Item("loop \(duration(lag)) late at most", lag > 1 ? .bad : .quiet))
         }
+        if let lost = view.lostLogLines, lost > 0 { items.append(Item("\(number(lost)) log lines lost", .warning)) }
         return items
     }
 
@@ -190,36 +190,11 @@ enum TopText {
         value.map { Item("\(what) \(number($0))") }
     }
 
-    private static func latency(_ spread: TopView.Spread, _ what: String) -> TopLayout.Item {
+    private static func latency(_ spread: FleetView.Spread, _ what: String) -> TopLayout.Item {
         Item("\(what) \(duration(spread.p50)), p99 \(duration(spread.p99))", .quiet)
     }
 
-    private static func percent(_ share: Double) -> String { "\(Int((min(share, 1e6) * 100).rounded())) %" }
-
-    /// Three digits are enough: 0.25, 4.3, 812, 12.4k, 3.1M.
-    static func number(_ value: Double) -> String {
-        let size = abs(value)
-        switch size {
-        case ..<0.005: return "0"
-        case ..<9.95: return value == value.rounded() ? String(Int(value)) : digits(value, size < 0.995 ? 2 : 1)
-        case ..<9_999.5: return String(Int(value.rounded()))
-        case ..<999_950: return digits(value / 1e3, 1) + "k"
-        case ..<999_950_000: return digits(value / 1e6, 1) + "M"
-        default: return digits(min(size, 1e18) / 1e9, 1) + "G"
-        }
-    }
-
-    private static func digits(_ value: Double, _ count: Int) -> String {
-        let unit = count == 1 ? 10.0 : 100
-        let whole = Int((value * unit).rounded())
-        let rest = String(abs(whole) % Int(unit))
-        return "\(whole / Int(unit)).\(String(repeating: "0", count: count - rest.count))\(rest)"
-    }
-
-    static func duration(_ seconds: Double) -> String {
-        let ms = min(max(0, seconds), 1e12) * 1000
-        if ms < 10 { return "\(number(ms)) ms" }
-        if ms < 10_000, ms >= 1_000 { return "\(digits(ms / 1000, 1)) s" }
-        return AgeText.short(Int64(ms.rounded()))
-    }
+    private static func percent(_ share: Double) -> String { FigureText.percent(share) }
+    private static func number(_ value: Double) -> String { FigureText.number(value) }
+    private static func duration(_ seconds: Double) -> String { FigureText.duration(seconds) }
 }

@@ -22,6 +22,7 @@ struct Main {
             CommandEntry(TokensCommand.self),
             CommandEntry(RecordCommand.self),
             CommandEntry(ReplayCommand.self),
+            CommandEntry(GenerateCommand.self),
             CommandEntry(DLQCommand.self),
             CommandEntry(BenchCommand.self),
             CommandEntry(BrokerCommand.self),

@@ -98,6 +98,39 @@ import Worker
         }
     }
 
+    /// While 1:1 messages come, no more of its members are asked for than their lane's part of Redis; the others go past them.
+    @Test func besideOthersALargeGroupHasItsPartOfRedisAlone() async throws {
+        let relay = try HeldRelay()
+        var settings = Self.settings
+        settings.redisURL = relay.url
+        settings.redisLines = "  timeout_ms: 60000\n"
+        try await Stage.bare(settings) { stage in
+            relay.begin(to: stage.world.redis.port)
+            defer { relay.close() }
+            _ = try await stage.startWorker()
+            try await Self.prepare(stage)
+            try await stage.play(state: (0...1).map { .bind("other-\($0)") }, events: [.message("o", to: ["other-0"])])
+            relay.hold(after: "{im:large-")
+            try await stage.writeEvents([Self.message(0)])
+            var number = 0
+            try await until("members are asked for") {
+                number += 1
+                try await stage.writeEvents([.message("o\(number)", to: ["other-0"])])
+                return relay.isHolding
+            }
+            // What comes later is asked for at once.
+            try await stage.writeEvents([.message("p", to: ["other-1"])])
+            try await until("the next is asked for") { relay.heldText.contains("{im:other-1}") }
+            let asked = Set(
+                relay.heldText.split(separator: "{im:large-").dropFirst().map { $0.prefix(while: \.isNumber) })
+            // A turn's worth is 15 parts of 100 of 512 commands, three for each; of three turns.
+            #expect((1...75).contains(asked.count), "\(asked.count)")
+            relay.release()
+            try await stage.settle()
+            Self.expectEachOnceInOrder(try await stage.look(), turns: 1)
+        }
+    }
+
     /// Mute levels of the group's hash travel with its members.
     @Test func aMutedMemberOfAChunkGetsNothing() async throws {
         try await Stage.with(Self.settings) { stage in

@@ -3,6 +3,7 @@ import LocalServers
 import Simulator
 import Support
 import Testing
+import Worker
 
 /// Two workers may push one device at once: whichever arrives last, the number at rest is the newest.
 @Suite(.serialized) struct CrossingTests {
@@ -30,7 +31,7 @@ import Testing
         let before = try await reads(stage)
         try await stage.writeEvents([.message("m1", to: ["u1"], conv: first)])
         try await until("the first one is claimed") {
-            try await stage.redisText("EXISTS c:d2:{im:u1}mm1") == ":1"
+            try await stage.redisText("EXISTS c:l:{im:u1}") == ":1"
         }
         let seen = try await stage.play(events: [.message("m2", to: ["u1"], conv: second)])
         #expect(try await reads(stage) - before == 4, "a look after each push, and one before the number goes")
@@ -41,21 +42,77 @@ import Testing
 
     @Test func ofTwoWorkersWhoseAnswerComesLaterSendsTheNewestNumberOnceMore() async throws {
         try await Stage.with(Self.settings(shards: 1)) { stage in
-            let first = try await stage.worker
-            let second = try await stage.startWorker()
-            var conversations: [[String]] = [[], []]
-            for number in 0..<64 where conversations.contains(where: \.isEmpty) {
-                let before = [await Stage.settled(first), await Stage.settled(second)]
-                try await stage.play(events: [.message("p\(number)", to: ["nobody"], conv: "c\(number)")])
-                let now = [await Stage.settled(first), await Stage.settled(second)]
-                for index in 0..<2 where now[index] > before[index] { conversations[index].append("c\(number)") }
-            }
-            let pushes = try await cross(
-                stage, try #require(conversations[0].first), try #require(conversations[1].first))
+            let conversations = try await Self.conversationsOfTwo(stage)
+            let pushes = try await cross(stage, conversations[0], conversations[1])
             #expect(pushes.map { $0.json["aps"]?["badge"]?.int } == [2, 1, 2], "in the order of the answers")
             #expect(pushes.last.map { String(decoding: $0.payload, as: UTF8.self) } == #"{"aps":{"badge":2}}"#)
             // The number once more is no message's outcome.
             #expect(try await stage.look().results.filter { $0["uid"]?.string == "u1" }.count == 2)
+        }
+    }
+
+    /// Starts a second worker; gives a conversation of each of the two.
+    private static func conversationsOfTwo(_ stage: Stage) async throws -> [String] {
+        let first = try await stage.worker
+        let second = try await stage.startWorker()
+        var conversations: [String?] = [nil, nil]
+        for number in 0..<64 where conversations.contains(nil) {
+            let before = [await Stage.settled(first), await Stage.settled(second)]
+            try await stage.play(events: [.message("p\(number)", to: ["nobody"], conv: "c\(number)")])
+            let now = [await Stage.settled(first), await Stage.settled(second)]
+            for index in 0..<2 where now[index] > before[index] { conversations[index] = "c\(number)" }
+        }
+        return [try #require(conversations[0]), try #require(conversations[1])]
+    }
+
+    /// What is parked is pushed too, and a change of user state may push the number alone.
+    @Test(arguments: ["carillon.parked", "im.user-state"])
+    func aNumberIsLookedAfterWhereAnotherMemberHasAPartOfThisTopicAlone(_ topic: String) async throws {
+        try await Stage.with(Self.settings(shards: 1)) { stage in
+            try await stage.play(state: [.bind("u5")])
+            let alone = try await reads(stage)
+            try await stage.play(events: [.message("m1", to: ["u5"])])
+            #expect(try await reads(stage) == alone, "the worker has all partitions")
+            let guest = Guest(stage, topics: [topic])
+            // Four of each of its two topics, and two of one of them are the guest's.
+            try await until("the guest has its share") { try stage.logText().contains(#""count":6"#) }
+            try await until("the worker has the events") {
+                let status = await (try stage.worker).status()
+                return status.shards.reduce(0) { $0 + $1.heldPartitions } == 14
+            }
+            let shared = try await reads(stage)
+            // The guest settles nothing.
+            try await stage.writeEvents([.message("m2", to: ["u5"])])
+            try await until("a look after the push") { try await reads(stage) == shared + 1 }
+            await guest.leave()
+        }
+    }
+
+    /// The older number arrives last, and the push that was to follow it is recalled before it leaves.
+    @Test func aNumberWhoseFollowerIsRecalledIsLookedAfterAllTheSame() async throws {
+        try await Stage.with(Self.settings(shards: 1)) { stage in
+            let conversations = try await Self.conversationsOfTwo(stage)
+            try await stage.play(state: [.bind("u1", as: Self.slow)])
+            func counted(_ count: Int) async throws {
+                try await until("\(count) are counted") {
+                    try await stage.redisText("ZCARD c:l:{im:u1}") == ":\(count)"
+                }
+            }
+            try await stage.writeEvents([.message("m1", to: ["u1"], conv: conversations[0], seq: 1)])
+            try await counted(1)
+            try await stage.writeEvents([.message("m2", to: ["u1"], conv: conversations[0], seq: 2)])
+            try await counted(2)
+            try await stage.writeEvents([.message("m3", to: ["u1"], conv: conversations[1])])
+            try await counted(3)
+            try await stage.writeEvents([
+                .revoke("r2", of: "m2", to: "u1", conv: conversations[0], push: #""enabled":false"#)
+            ])
+            try await counted(2)
+            func numbers() async throws -> [Int64?] {
+                try await stage.look().accepted(Self.slow).map { $0.json["aps"]?["badge"]?.int }
+            }
+            try await until("the newest number is the last") { try await numbers().last == 2 }
+            #expect(try await numbers() == [3, 1, 2])
         }
     }
 
@@ -78,6 +135,31 @@ import Testing
             let alone = pushes.filter { $0.json["pid"] == nil }.count
             #expect(pushes.count - alone == count)
             #expect(alone <= count / 10, "numbers alone")
+        }
+    }
+
+    /// One shard's claim is answered only after another shard has pushed newer numbers: its own is looked at again before it goes.
+    @Test func ofTwoShardsWhoseClaimIsAnsweredLatePushesNoOlderNumber() async throws {
+        let relay = try HeldRelay()
+        var settings = Self.settings(shards: 2)
+        settings.redisURL = relay.url
+        try await Stage.bare(settings) { stage in
+            relay.begin(to: stage.world.redis.port)
+            defer { relay.close() }
+            _ = try await stage.startWorker()
+            try await stage.play(state: [.bind("u4")])
+            relay.hold(after: "mlate")
+            try await stage.writeEvents([.message("late", to: ["u4"], conv: "c0")])
+            try await until("its claim is asked") { relay.isHolding }
+            // Of so many conversations some are the other shard's.
+            try await stage.writeEvents((1..<16).map { .message("m\($0)", to: ["u4"], conv: "c\($0)") })
+            _ = try await stage.look(until: "the other shard has pushed") { !$0.accepted(token("u4", "phone")).isEmpty }
+            relay.release()
+            try await stage.settle()
+            let numbers = try await stage.look().accepted(token("u4", "phone")).map {
+                $0.json["aps"]?["badge"]?.int ?? 0
+            }
+            #expect(numbers == numbers.sorted() && numbers.count == 16 && numbers.last == 16, "\(numbers)")
         }
     }
 

@@ -16,6 +16,8 @@ actor Stage {
     nonisolated let world: LocalCluster
     private var workers: [WorkerProcess] = []
     private var produced = 0
+    /// Of `produced`, the changes of user state.
+    private var producedStates = 0
     private let logFile: String
 
     /// The stage of the suite that runs (`InWorld`).
@@ -122,6 +124,7 @@ actor Stage {
     func write(_ lines: [Line], to topic: String) async throws {
         try await world.produce(lines.map { LocalCluster.Record(key: $0.key, value: $0.value) }, to: topic)
         produced += lines.count
+        if topic == Configuration.Topics().userState { producedStates += lines.count }
     }
 
     func writeState(_ lines: [Line]) async throws { try await write(lines, to: Configuration.Topics().userState) }
@@ -143,16 +146,12 @@ actor Stage {
         }
     }
 
-    /// Waits until everything written so far is settled but `held` records, of which it is known that something holds
-    /// them up. Exact while no partition moves.
-    func settle(allBut held: Int, within limit: Duration = .seconds(90)) async throws {
-        let wanted = produced - held
-        try await until("\(wanted) records are settled, and \(held) wait", within: limit) { [workers] in
-            var settled = 0
-            for worker in workers { settled += await Self.settled(worker) }
-            // A record whose push was put off is settled, and still held up.
-            let putOff = try await metric("carillon_parked_total") - metric("carillon_parked_settled_total")
-            return settled - min(putOff, held) >= wanted
+    /// Waits until every change of user state written so far is settled, whatever events wait meanwhile.
+    func settleState(within limit: Duration = .seconds(90)) async throws {
+        let wanted = producedStates
+        try await until("\(wanted) changes of user state are settled", within: limit) { [world, workers] in
+            let topic = Configuration.Topics().userState
+            return await world.progress(of: workers, isSettled: true, topics: [topic]) >= wanted
         }
     }
 

@@ -1,8 +1,10 @@
-import EventLoop
+import Foundation
 import Glibc
 import Support
 import Telemetry
 import Testing
+
+@testable import EventLoop
 
 @Suite(.timeLimit(.minutes(10)))
 struct HTTPServerTests {
@@ -255,6 +257,23 @@ struct HTTPServerGuardTests {
                 #expect(headers["x-frame-options"] == "DENY")
                 #expect(headers["x-content-type-options"] == "nosniff")
             }
+        }
+    }
+
+    @Test func aPageOfOurOwnMayUseTheServersFilesAndNothingElse() {
+        func policy(_ usesOwnFiles: Bool) -> String {
+            let bytes = HTTPResponse(body: [], usesOwnFiles: usesOwnFiles).bytes(isHead: false, closes: false)
+            let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\r\n")
+            return String(lines.first { $0.hasPrefix("Content-Security-Policy: ") } ?? "")
+        }
+        let own = policy(true)
+        for source in ["script-src 'self'", "style-src 'self'", "connect-src 'self'", "form-action 'self'"] {
+            #expect(own.contains(source) && !policy(false).contains(source))
+        }
+        for policy in [own, policy(false)] {
+            #expect(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"))
+            #expect(!policy.contains("unsafe") && !policy.contains("http") && policy.count { $0 == ":" } == 1)
+            #expect(policy.components(separatedBy: "form-action").count == 2)
         }
     }
 }

@@ -87,6 +87,11 @@ enum RequestFuzz {
         want(
             head.authorization?.allSatisfy { $0 == 0x09 || $0 >= 0x20 && $0 != 0x7F } ?? true, "a control in a field")
         want(head.authorization?.count ?? 0 <= HTTPRequestReader.headBytesMax, "a long Authorization")
+        if let query = head.query, let fields = HTTPQuery(query) {
+            let name = query.utf8.prefix { $0 != UInt8(ascii: "=") && $0 != UInt8(ascii: "&") }
+            let value = fields[String(decoding: name, as: UTF8.self)]
+            want(value?.utf8.count ?? 0 <= query.utf8.count, "a field longer than the query")
+        }
         let text = written(head)
         // A head at the limit may be longer when all its parts are written out.
         if text.count <= HTTPRequestReader.headBytesMax {

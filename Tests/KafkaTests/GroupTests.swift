@@ -1,6 +1,7 @@
-import Kafka
 import Support
 import Testing
+
+@testable import Kafka
 
 @Suite("Consumer group", .timeLimit(.minutes(10)))
 struct GroupTests {
@@ -50,6 +51,36 @@ struct GroupTests {
         #expect(outcome.disjoint)
         #expect(outcome.all)
         #expect(outcome.missing == 0)
+    }
+
+    /// The protocols in which a member keeps what it may keep: two members share, one leaves, and every record is seen.
+    @Test(
+        .enabled(if: KafkaConfiguration.allowsCooperative, "librdkafka 2.10.1 or newer: make test-newer-kafka"),
+        arguments: [["partition.assignment.strategy": "cooperative-sticky"], ["group.protocol": "consumer"]])
+    func aMemberKeepsWhatItMayKeep(options: [String: String]) async throws {
+        let (isShared, isKept, isTaken) = try await offPool { () throws -> (Bool, Bool, Bool) in
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 4)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            let one = try Member(broker.bootstrap, group: "g", topics: ["events"], options: options)
+            one.storesAll = true
+            _ = pump([one]) { one.consumer.assignment.count == 4 }
+            let two = try Member(broker.bootstrap, group: "g", topics: ["events"], options: options)
+            two.storesAll = true
+            let isShared = pump([one, two]) {
+                one.consumer.assignment.count == 2 && two.consumer.assignment.count == 2
+            }
+            let isKept = one.revocations.allSatisfy { $0.partitions.count <= 2 }
+            try write(producer, "events", (0..<40).map { (nil, "a\($0)", Int32($0 % 4)) })
+            _ = pump([one, two]) { one.seen.count + two.seen.count >= 40 }
+            two.consumer.beginClose()
+            _ = pump([one, two]) { two.isClosed }
+            try write(producer, "events", (0..<40).map { (nil, "b\($0)", Int32($0 % 4)) })
+            let wanted = Set((0..<40).flatMap { ["a\($0)", "b\($0)"] })
+            let isTaken = pump([one]) { Set((one.seen + two.seen).compactMap(\.value)) == wanted }
+            return (isShared, isKept, isTaken)
+        }
+        #expect(isShared && isKept && isTaken, "\(options): shared \(isShared), kept \(isKept), taken over \(isTaken)")
     }
 
     @Test func aLostAssignmentIsToldAndJoinedAgain() async throws {

@@ -40,6 +40,8 @@ final class Member: KafkaConsumerDelegate {
         reset: KafkaConfiguration.OffsetReset = .earliest
     ) throws {
         var all = ["session.timeout.ms": "6000", "fetch.wait.max.ms": "10", "heartbeat.interval.ms": "500"]
+        // With the consumer protocol the broker sets the session's times.
+        if options["group.protocol"] != nil { all = ["fetch.wait.max.ms": "10"] }
         all.merge(options) { $1 }
         consumer = try KafkaConsumer(
             KafkaConfiguration(brokers: bootstrap, group: group, options: all, offsetReset: reset), topics: topics)

@@ -7,7 +7,7 @@ import Testing
     @Test func aThreadNameMayHoldParenthesesAndBlanks() {
         let stat = "77 (rdk:(a) b) S 1 77 77 0 -1 4194304 85 0 0 0 12 30 0 0 20 0 1 0"
         let exact = ProcessUsage.thread(77, stat: stat, schedstat: "604830946 218830694 413\n")
-        #expect(exact == ProcessUsage.Thread(id: 77, name: "rdk:(a) b", cpuNanos: 604_830_946))
+        #expect(exact == ProcessUsage.Thread(id: 77, name: "rdk:(a) b", cpuNanos: 604_830_946, delayNanos: 218_830_694))
     }
 
     @Test func withoutSchedstatTicksOfUserAndSystemTimeCount() {

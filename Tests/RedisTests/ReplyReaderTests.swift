@@ -210,7 +210,14 @@ struct ReplyReaderTests {
     func whatTheServerLacksIsNoKeysFault(text: String) {
         let fault = Array(text.utf8).withUnsafeBytes { RedisFault(errorReply: $0) }
         #expect(fault.scope == .server && !fault.isLasting && !fault.refusesWrite)
-        #expect(fault.publicText == fault.code.name, "the server's text may quote a key")
+        let own = fault.code.hint.map { "\(fault.code.name): \($0)" } ?? fault.code.name
+        #expect(fault.publicText == own, "the server's text may quote a key")
+    }
+
+    @Test func aMissingRightIsToldWithWhatToDo() {
+        let fault = Array("NOPERM User bob has no permissions to access the 'c:secret' key".utf8)
+            .withUnsafeBytes { RedisFault(errorReply: $0) }
+        #expect(fault.publicText.contains("carillon check") && !fault.publicText.contains("secret"))
     }
 
     @Test func aLongErrorIsCut() {

@@ -102,4 +102,18 @@ struct MetricsRegistryTests {
         #expect(sample.startSeconds > 1_600_000_000)
         #expect(lines(MetricsRegistry(), "process_").count == 21)
     }
+
+    @Test func aFamilyIsToldAloneAndItsCountersAreAddedUp() {
+        let registry = MetricsRegistry()
+        registry.counter("one_total", help: "", labels: [("app", "a"), ("result", "ok")]).add(3)
+        registry.counter("one_total", help: "", labels: [("app", "b"), ("result", "ok")], scale: 0.5).add(4)
+        registry.counter("one_total", help: "", labels: [("app", "b"), ("result", "not ok")]).add(5)
+        registry.gauge("two", help: "").set(7)
+        let text = String(decoding: registry.exposition(of: ["one_total"]), as: UTF8.self)
+        #expect(text.contains("one_total{") && !text.contains("two") && text.contains("process_start_time_seconds "))
+        #expect(registry.total("one_total") == 10 && registry.total("none") == 0 && registry.total("two") == 0)
+        #expect(registry.total("one_total", label: ("result", "ok")) == 5)
+        #expect(registry.total("one_total", label: ("result", "no")) == 0)
+        #expect(registry.total("one_total", label: ("app", "b")) == 7)
+    }
 }

@@ -4,6 +4,7 @@ import Support
 import Telemetry
 import Testing
 
+@testable import Fleet
 @testable import Top
 
 @Suite struct OperatorClientTests {
@@ -42,7 +43,7 @@ import Testing
     @Test func bothPagesAreOneLook() async throws {
         try await Self.serving { address async throws in
             let look = try #require(OperatorClient(address)).look()
-            #expect(look.metrics?.sum(TopMetrics.pendingEvents) == 3 && look.status?.isReady == true)
+            #expect(look.metrics?.sum(FleetMetrics.pendingEvents) == 3 && look.status?.isReady == true)
             #expect(look.address == address)
         }
     }

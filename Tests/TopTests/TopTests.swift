@@ -3,19 +3,18 @@ import Foundation
 import JSON
 import Testing
 
+@testable import Fleet
 @testable import Top
 
 /// Two looks at workers, as `/metrics` and `/statusz` would have told them.
 enum Looks {
-    static let names = Set(TopMetrics.all + TopMetrics.histograms.flatMap { ["\($0)_bucket", "\($0)_count"] })
-
     static func look(
         _ address: String, at seconds: Double, _ metrics: String, status: String = #"{"ready":true,"shards":[{}]}"#
     ) throws -> WorkerLook {
         WorkerLook(
             address: address, atNanos: UInt64(seconds * 1e9),
             answer: .facts(
-                MetricsPage(Array(metrics.utf8), names: names),
+                MetricsPage(Array(metrics.utf8)),
                 StatusFacts(try JSONTree(parsing: Array(status.utf8)))))
     }
 
@@ -37,18 +36,18 @@ enum Looks {
             ("carillon_pending_events{\(String(repeating: "a=\"b\",", count: 40))} 3", nil),
         ] as [(String, Double?)])
     func aSeriesIsReadOrPassedOver(text: String, sum: Double?) {
-        #expect(MetricsPage(Array(text.utf8), names: Looks.names).sum("carillon_pending_events") == sum)
+        #expect(MetricsPage(Array(text.utf8)).sum("carillon_pending_events") == sum)
     }
 
     @Test func aLabelsEscapesAreUndone() {
         let text = #"carillon_ready_not 1"# + "\n" + #"carillon_breaker_state{app="a\"}\\ b",scope="x\ny"} 2"#
-        let series = MetricsPage(Array(text.utf8), names: Looks.names).series(TopMetrics.breaker)
+        let series = MetricsPage(Array(text.utf8)).series(FleetMetrics.breaker)
         #expect(series.first?["app"] == #"a"}\ b"# && series.first?["scope"] == "x\ny" && series.first?.value == 2)
     }
 
     @Test func endlessSeriesAreCut() {
         let text = String(repeating: "carillon_pending_events 1\n", count: 30_000)
-        #expect(MetricsPage(Array(text.utf8), names: Looks.names).sum("carillon_pending_events") == 20_000)
+        #expect(MetricsPage(Array(text.utf8)).sum("carillon_pending_events") == 20_000)
     }
 
     /// What is read under another name than it is exported would be missing in silence.
@@ -56,15 +55,15 @@ enum Looks {
         let root = #filePath.dropLast("/Tests/TopTests/TopTests.swift".count)
         let list = try String(contentsOfFile: root + "/deploy/monitoring/metrics.txt", encoding: .utf8)
         let exported = Set(list.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) })
-        for name in TopMetrics.all where !TopMetrics.coming.contains(name) {
+        for name in FleetMetrics.all {
             #expect(exported.contains(name), "\(name)")
         }
     }
 }
 
-@Suite struct TopViewTests {
-    private static func view(_ now: [WorkerLook], after before: [WorkerLook] = []) -> TopView {
-        TopView(now, after: before, wallSeconds: 1_000_000)
+@Suite struct FleetViewTests {
+    private static func view(_ now: [WorkerLook], after before: [WorkerLook] = []) -> FleetView {
+        FleetView(now, after: before, wallSeconds: 1_000_000)
     }
 
     @Test func ratesAreOfAllWorkersThatCountOn() throws {
@@ -106,7 +105,7 @@ enum Looks {
 
     @Test func theLagIsToldByTopicOrAsAWhole() throws {
         let old = Self.view([try Looks.look("a", at: 1, "carillon_kafka_lag_records 7")])
-        #expect(old.lags == [TopView.Lag(topic: nil, records: 7)])
+        #expect(old.lags == [FleetView.Lag(topic: nil, records: 7)])
         let page = """
             carillon_kafka_lag_records{topic="im.events"} 7
             carillon_kafka_lag_seconds{topic="im.events"} 1.5
@@ -115,8 +114,8 @@ enum Looks {
         let both = Self.view([try Looks.look("a", at: 1, page), try Looks.look("b", at: 1, page)])
         #expect(
             both.lags == [
-                TopView.Lag(topic: "im.events", records: 14, seconds: 1.5),
-                TopView.Lag(topic: "im.user-state", records: 2),
+                FleetView.Lag(topic: "im.events", records: 14, seconds: 1.5),
+                FleetView.Lag(topic: "im.user-state", records: 2),
             ])
     }
 
@@ -169,13 +168,15 @@ enum Looks {
             carillon_breaker_state{app="im",env="production",credential="main",scope="app"} 0
             carillon_breaker_state{app="im",env="production",credential="main",scope="token"} 2
             carillon_credential_expiry_timestamp_seconds{app="im",credential="main"} 1086400
+            carillon_credential_replacement_refused{app="im",credential="main"} 1
+            carillon_credential_replacement_refused{app="other",credential="main"} 0
             """
         let one = try Looks.look("a", at: 1, page)
         let other = try Looks.look("b", at: 1, page.replacing("scope=\"token\"} 2", with: "scope=\"token\"} 1"))
         let client = try #require(Self.view([one, other]).clients.first)
         #expect(Self.view([one, other]).clients.count == 1)
         #expect(client.connections == 4 && client.inFlight == 20 && client.limit == 80 && client.breaker == 2)
-        #expect(client.daysLeft == 1 && !client.isPaused)
+        #expect(client.daysLeft == 1 && !client.isPaused && client.isReplacementRefused && client.isTroubled)
     }
 
     @Test func partitionsThatAreBehindAreToldTheSlowestFirst() throws {

@@ -2,10 +2,11 @@ import Console
 import JSON
 import Testing
 
+@testable import Fleet
 @testable import Top
 
 @Suite struct TopTextTests {
-    private static func view() throws -> TopView {
+    private static func view() throws -> FleetView {
         let page = """
             process_start_time_seconds 1
             carillon_events_consumed_total 100
@@ -20,7 +21,7 @@ import Testing
         let looks = [
             try Looks.look("127.0.0.1:1", at: 2, page, status: status), Looks.away("h:2", "Connection refused"),
         ]
-        return TopView(looks, after: [], wallSeconds: 0)
+        return FleetView(looks, after: [], wallSeconds: 0)
     }
 
     @Test(arguments: [1, 24, 30, 36, 60, 80, 120, 300])
@@ -32,6 +33,27 @@ import Testing
             #expect(text.contains(word), "\(width) \(word)")
         }
         #expect(!text.contains("\u{1b}[2J") && !text.contains("\u{1b}[31m"))
+    }
+
+    @Test func whatIsDownOrNotKnownIsNotCalledNothing() throws {
+        let page = """
+            process_start_time_seconds 1
+            carillon_kafka_assigned_partitions 0
+            carillon_kafka_lag_records{topic="im.events"} 0
+            carillon_dlq_records_total{reason="broken_json"} 3
+            carillon_log_lines_dropped_total 28
+            """
+        let status = #"{"ready":false,"missing":["redis: down"],"notes":[],"shards":[{}]}"#
+        let first = [try Looks.look("127.0.0.1:1", at: 2, page, status: status)]
+        let second = [try Looks.look("127.0.0.1:1", at: 4, page, status: status)]
+        let text = TopText.lines(FleetView(second, after: first, wallSeconds: 0), width: 120).map(\.text)
+            .joined(separator: "\n")
+        for words in [
+            "what is down", "not known: no partition is assigned", "dead letter broken_json 3 in all",
+            "28 log lines lost",
+        ] {
+            #expect(text.contains(words), "\(words)\n\(text)")
+        }
     }
 
     @Test func itemsAreBrokenBetweenAndCutWhereTheyAreTooLong() {
@@ -51,7 +73,7 @@ import Testing
             (1e300, "1000000000.0G"),
         ])
     func aNumberHasThreeDigits(value: Double, text: String) {
-        #expect(TopText.number(value) == text)
+        #expect(FigureText.number(value) == text)
     }
 
     @Test(
@@ -60,7 +82,7 @@ import Testing
             (150, "2 min"), (1e300, "11574074 d"), (-5, "0 ms"),
         ])
     func aTimeHasAUnitThatFits(seconds: Double, text: String) {
-        #expect(TopText.duration(seconds) == text)
+        #expect(FigureText.duration(seconds) == text)
     }
 
     @Test func programsGetOneObjectWithoutWhatIsNotKnown() throws {

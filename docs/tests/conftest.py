@@ -14,9 +14,14 @@ TOP = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
+def binary() -> Path:
     binary = Path(os.environ.get("CARILLON_BINARY", TOP / ".build/debug/carillon")).resolve()
     assert binary.exists(), f"{binary} is not built: swift build --product carillon"
+    return binary
+
+
+@pytest.fixture(scope="session")
+def world(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
     world = SmallWorld(binary, tmp_path_factory.mktemp("world"))
     try:
         world.open()

@@ -36,8 +36,10 @@ def complaints(name: str, value: Any) -> list[str]:  # noqa: ANN401
     return [f"{error.json_path}: {error.message[:200]}" for error in validator(name).iter_errors(value)]
 
 
-def unknown_fields(name: str, value: dict[str, Any]) -> list[str]:
-    """Fields of a written record that its schema does not tell of; the event within a delivery is its producer's."""
+def unknown_fields(name: str, value: dict[str, Any], kind: str | None = None) -> list[str]:
+    """Fields of a written record that its schema (or that of its kind) does not tell of; the event within a delivery is its
+    producer's.
+    """
 
     def look(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:  # noqa: ANN401
         if isinstance(value, list) and "items" in schema:
@@ -50,7 +52,8 @@ def unknown_fields(name: str, value: dict[str, Any]) -> list[str]:
                 else:
                     yield from look(schema["properties"][key], member, f"{path}.{key}")
 
-    return list(look(SCHEMAS[name], value, "$"))
+    schema = SCHEMAS[name]
+    return list(look(schema["$defs"][kind] if kind else schema, value, "$"))
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class SmallWorld:
         self.broker.open()
         self.simulator.open(SCENARIO)
         options = {"session_ms": 6000, "shards": 1, "in_flight": 100, "window": 20_000}
-        text = configuration(self.broker.bootstrap, self.redis.port, self.simulator, **options)
+        text = configuration(self.broker.bootstrap, self.redis.place, self.simulator, **options)
         self.config.write_text(text + "state_results: true\n")
         self.worker.open()
         self.producer = Producer({"bootstrap.servers": self.bootstrap, "message.max.bytes": 2_000_000, "log_level": 2})

@@ -12,7 +12,12 @@ import pytest
 from docs.tests.schemas import SCHEMAS
 
 TOP = Path(__file__).parents[2]
-PAGES = sorted([TOP / "README.md", TOP / "CONTRIBUTING.md", *TOP.glob("docs/**/*.md"), *TOP.glob("Examples/**/*.md")])
+PAGES = sorted(
+    [
+        *(TOP / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        *(page for folder in ("docs", "Examples", "deploy", "Config") for page in (TOP / folder).glob("**/*.md")),
+    ]
+)
 
 
 def fields(schema: Any) -> Iterator[str]:  # noqa: ANN401

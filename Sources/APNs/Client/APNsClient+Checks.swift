@@ -39,8 +39,10 @@ extension APNsClient {
     /// The push goes with another payload, headers, lane or expiry, ahead of what waits in its lane; what was tried for it
     /// still counts. A stale ticket does nothing.
     ///
-    /// - Parameter push: with the tag and id of the one that it replaces. One that could never be accepted (`PushFault`)
-    ///   ends before this returns, as `unprocessed(.notSent)` where no try of it may have arrived.
+    /// - Parameters:
+    ///   - ticket: of the push that was set aside.
+    ///   - push: with the tag and id of the one that it replaces. One that could never be accepted (`PushFault`) ends
+    ///     before this returns, as `unprocessed(.notSent)` where no try of it may have arrived.
     public func renew(_ ticket: PushTicket, with push: consuming Push) {
         loop.assertOnLoop()
         guard let slot = table.slot(of: ticket) else { return }

@@ -173,7 +173,9 @@ extension APNsClient {
             noteFailure(connection)
             if let address = connection.remoteAddress { addresses.failed(address, nowNanos: loop.nowNanos) }
         }
-        if isWanted || connection.machine.inFlight > 0 {
+        if connection.machine.isOpening {
+            warnOfFailedConnect(fault)
+        } else if isWanted || connection.machine.inFlight > 0 {
             log.warning(
                 "lost a connection to APNs",
                 [
@@ -186,6 +188,17 @@ extension APNsClient {
         if connections.allSatisfy({ !$0.machine.isReady }) {
             noteUnusable(isWanted ? fault : farewell?.description ?? fault)
         }
+    }
+
+    /// Connects are tried about every second while APNs is away.
+    private func warnOfFailedConnect(_ fault: String) {
+        guard let suppressed = connectLines.admit(endpoint.port, nowNanos: loop.nowNanos) else { return }
+        log.warning(
+            "cannot connect to APNs",
+            [
+                "host": .string(endpoint.host), "fault": .string(fault),
+                "suppressed": .int(Int(clamping: suppressed)),
+            ])
     }
 
     /// The peer ends a connection in order; where it served for a while, its successor costs nothing.
@@ -224,6 +237,7 @@ extension APNsClient {
         if isUsable {
             wasUsable = true
             farewell = nil
+            unusableBecause = nil
             delegate?.apns(self, stateChanged: .usable)
         } else {
             noteUnusable(farewell?.description ?? "all connections are draining")
@@ -232,6 +246,7 @@ extension APNsClient {
 
     private func noteUnusable(_ cause: String) {
         wasUsable = false
+        unusableBecause = cause
         delegate?.apns(self, stateChanged: .unusable(cause: cause))
     }
 

@@ -50,9 +50,13 @@ public final class APNsClient {
     var pacer: ConnectPacer
     /// Why connections were left or the credential is refused, as APNs said it; nil once a connection is ready again.
     public internal(set) var farewell: APNsFarewell?
+    /// Why there is no ready connection, as of the last one that was lost or could not be made; nil while there is one.
+    public internal(set) var unusableBecause: String?
     var pool: PoolPolicy
     var suspectPool: PoolPolicy
     var addresses = AddressBook()
+    /// Of connects that failed; there is one endpoint, and one line for it.
+    var connectLines = LogLimiter<UInt16>()
     /// In place of the name server; a test's network.
     var lookUp: ((String) -> [String])?
     var random: SmallRandom
@@ -96,8 +100,13 @@ public final class APNsClient {
     /// A client that has not connected yet; `start()` or the first `send` begins.
     ///
     /// - Parameters:
+    ///   - loop: on whose thread the client lives; the caller is on it.
+    ///   - endpoint: production or sandbox, or a server of one's own.
+    ///   - credential: of the team or the app, and taken over by `replaceCredential` when it is renewed.
     ///   - limits: its `problems` must be empty.
     ///   - metrics: cells of this thread.
+    ///   - log: what an operator should know of connections and credentials; no token and no payload.
+    ///   - delegate: hears of outcomes; not retained.
     ///   - seed: for jitter; fixed in tests.
     /// - Throws: `noTLS` when the trust store or the certificate cannot be used.
     public init(

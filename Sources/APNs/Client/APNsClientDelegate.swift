@@ -2,7 +2,11 @@
 public protocol APNsClientDelegate: AnyObject {
     /// A push that `send` took has ended; exactly once for each.
     ///
-    /// - Parameter attempts: requests written for it, 0 when it never left.
+    /// - Parameters:
+    ///   - client: which had taken it.
+    ///   - tag: of the push, as its sender chose it.
+    ///   - outcome: what became of it.
+    ///   - attempts: requests written for it, 0 when it never left.
     func apns(_ client: APNsClient, didFinish tag: UInt64, outcome: PushOutcome, attempts: Int)
 
     /// APNs wants the device of this push left alone for a while (429): it waits, and the newest push of its kind that

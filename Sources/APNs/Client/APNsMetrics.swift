@@ -47,6 +47,7 @@ public final class APNsMetrics {
     /// Clients with the same labels add up.
     ///
     /// - Parameters:
+    ///   - registry: where the series are exported from.
     ///   - app: value of the label `app`.
     ///   - environment: value of the label `env`; nil: the series have none.
     ///   - credential: name of the credential set, the label `credential`; nil: the series have none.

@@ -47,6 +47,7 @@ final class APNsConnection {
         link = Link(
             loop: loop, to: .tcp(host: endpoint.host, port: endpoint.port), tls: identity.tls, proxy: endpoint.proxy,
             connectTimeoutNanos: rules.connectTimeoutNanos)
+        link.clockStage = .send
         session = try HTTP2Session(.client)
         let forwarder = LinkForwarder(self)
         self.forwarder = forwarder

@@ -15,6 +15,7 @@ public final class PushHeaders: Sendable {
     /// Checks every value, since one bad header byte would cost the whole shared connection.
     ///
     /// - Parameters:
+    ///   - common: topic, push type and priority.
     ///   - expirationSeconds: Unix seconds; 0: one attempt, never stored; nil: APNs' own storage policy.
     ///   - collapseID: at most 64 bytes, printable ASCII without blanks at the ends.
     /// - Throws: `PushFault` naming the header.

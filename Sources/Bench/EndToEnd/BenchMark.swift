@@ -8,6 +8,7 @@ struct BenchMark {
     /// Monotonic clock.
     let nanos: UInt64
     let worker: ProcessUsage
+    /// Of all servers together.
     let redis: ProcessUsage
     /// Processor time of the simulator's thread.
     let simulator: UInt64
@@ -17,7 +18,7 @@ struct BenchMark {
     init(_ bench: BenchServers, _ worker: BenchWorker) async {
         nanos = Loop.monotonicNanos()
         self.worker = worker.usage
-        redis = ProcessUsage(pid: bench.cluster.redis.pid)
+        redis = ProcessUsage(threads: bench.cluster.redisServers.flatMap { ProcessUsage(pid: $0.pid).threads })
         simulator = bench.simulatorNanos
         accepted = await bench.cluster.simulator.counters.accepted
     }

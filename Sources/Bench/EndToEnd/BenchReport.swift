@@ -18,11 +18,14 @@ struct BenchReport {
     }
 
     /// h2load's CPU per request beside a round: before and after it, since the pace of machines drifts.
-    private func h2loadMicros(_ round: Int) -> Double? {
+    func h2loadMicros(_ round: Int) -> Double? {
         guard h2load.indices.contains(round + 1) else { return nil }
         let mean = (h2load[round].micros + h2load[round + 1].micros) / 2
         return mean > 0 ? mean : nil
     }
+
+    /// Where the time goes; empty where it was not asked.
+    var stages: StageTable { StageTable(throughput.compactMap(\.stages)) }
 
     /// Every message was pushed once.
     var isComplete: Bool {
@@ -45,12 +48,16 @@ struct BenchReport {
     var text: String {
         var text = "\nbinds        \(Self.whole(bindsPerSecond)) records/s (\(settings.users) users)\n"
         text += throughputText
+        if !stages.isEmpty { text += stages.text(per: settings.sendsNothing ? "member" : "push") }
         if let ratio { text += "\nworker / h2load   \(Self.tenths(ratio))\(Self.each(ratios))\n" }
         if h2load.isEmpty { text += "\nh2load is not installed (nghttp2-client): no ratio\n" }
         if let latency { text += Self.text(latency) }
         if let memory {
-            text += "\nmemory       \(Self.megabytes(memory.bytes)) while APNs answers none of \(memory.waiting) pushes"
-            text += " (\(memory.held) in hand, the rest queued in Kafka; \(Self.megabytes(memory.idleBytes)) idle)\n"
+            text += "\nmemory       \(Self.megabytes(memory.bytes))"
+            text += " with \(memory.held) of \(memory.waiting) pushes in hand that cannot go;"
+            text += " \(Self.megabytes(memory.idleBytes)) idle"
+            if let each = memory.bytesEach { text += "; \(Self.whole(each)) bytes each" }
+            text += "\n"
         }
         return text
     }
@@ -159,6 +166,12 @@ struct BenchReport {
         }
         writer.endArray()
         Self.write("worker_per_h2load", ratio, to: &writer)
+        if !stages.isEmpty {
+            writer.key("where")
+            writer.beginObject()
+            stages.write(to: &writer)
+            writer.endObject()
+        }
         if let latency {
             writer.key("latency")
             Self.write(
@@ -173,6 +186,7 @@ struct BenchReport {
                 [
                     ("waiting", Double(memory.waiting)), ("held", Double(memory.held)),
                     ("bytes", Double(memory.bytes)), ("idle_bytes", Double(memory.idleBytes)),
+                    ("bytes_each", memory.bytesEach),
                 ], to: &writer)
         }
         writer.endObject()

@@ -13,6 +13,9 @@ struct BenchServers: Sendable {
     let traffic: BenchTraffic
     let settings: BenchSettings
 
+    /// Of each topic that is read.
+    let partitions: Int
+
     /// The executable whose `run` is measured; nil: this very program.
     let program: String?
     private let simulatorThread: String
@@ -36,18 +39,26 @@ struct BenchServers: Sendable {
         let records = backlog.map { max($0, settings.users) } ?? settings.records
         let least = settings.group != nil ? 16 : backlog != nil ? 32 : 128
         own.partitions = max(least, 2 * records * 600 / (5 << 20))
+        partitions = own.partitions
         own.shards = settings.shards
+        // Workers come and go with each phase: the mock waits so long for those who do not come back.
+        own.sessionMs = 6_000
         own.ledger = .off
         own.logLevel = .info
         own.usesRedisSocket = !settings.usesRedisTCP
+        own.usesRedisCluster = settings.usesCluster && program == nil
+        own.redisClusterHasReplicas = false
         own.appLines = "    limits:\n      in_flight: \(settings.inFlight)\n"
+        // An older program may not know the key; of two that share all but the kind of Redis, neither has it.
+        if settings.group != nil, program == nil, !settings.usesCluster { own.redisLines = "  group_marks: together\n" }
         own.lines = "results: \(settings.results)\n"
         cluster = try await LocalCluster(own)
         traffic = BenchTraffic(users: settings.users, app: own.app, topic: Self.topic)
     }
 
-    func startWorker() async throws -> BenchWorker {
-        try await BenchWorker.start(program, configuration: try cluster.writeConfiguration())
+    func startWorker(timesStages: Bool = false) async throws -> BenchWorker {
+        try await BenchWorker.start(
+            program, configuration: try cluster.writeConfiguration(), timesStages: timesStages)
     }
 
     /// The same worker with room for so many pushes that nobody answers, and patience.

@@ -52,8 +52,12 @@ struct BenchTraffic: Sendable {
     }
 
     /// Message `number` of a series; a series' ids are its own.
-    func message(_ number: Int, series: String, atMs: Int64) -> (key: String, value: String) {
-        let to = number % users
+    ///
+    /// - Parameter receivers: who gets them by turns; nil: all users.
+    func message(
+        _ number: Int, series: String, atMs: Int64, receivers: Range<Int>? = nil
+    ) -> (key: String, value: String) {
+        let to = receivers.map { $0.lowerBound + number % max(1, $0.count) } ?? (number % users)
         let from = (to + 1 + number % (users - 1)) % users
         let conversation = "p2p-\(uid(from))-\(uid(to))"
         let value = """

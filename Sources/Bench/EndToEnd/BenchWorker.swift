@@ -7,10 +7,13 @@ final class BenchWorker {
     let process: ServerProcess
     private let port: UInt16
 
-    /// Starts a worker and waits until it is ready: Kafka has given it partitions, Redis and APNs answer.
-    static func start(_ program: String? = nil, configuration path: String) async throws -> BenchWorker {
-        let worker = try BenchWorker(program, configuration: path)
-        for _ in 0..<600 {
+    /// Starts a worker and waits until it is ready: Kafka has given it partitions, Redis and APNs answer. The embedded broker
+    /// may let a group wait for a whole session and more.
+    static func start(
+        _ program: String? = nil, configuration path: String, timesStages: Bool = false
+    ) async throws -> BenchWorker {
+        let worker = try BenchWorker(program, configuration: path, timesStages: timesStages)
+        for _ in 0..<2_400 {
             if try worker.page("/readyz").status == 200 { return worker }
             try await Task.sleep(for: .milliseconds(50), tolerance: .zero)
         }
@@ -20,9 +23,10 @@ final class BenchWorker {
     /// Starts it and returns when its pages are there; it may not be connected to anything yet.
     ///
     /// - Parameter program: the path of a carillon executable; nil: this very program.
-    init(_ program: String? = nil, configuration path: String) throws {
+    init(_ program: String? = nil, configuration path: String, timesStages: Bool = false) throws {
         process = try ServerProcess(
-            try program ?? Self.ownPath(), ["run", "--config", path], readyLine: "\"started\"")
+            try program ?? Self.ownPath(), ["run", "--config", path] + (timesStages ? ["--stage-times"] : []),
+            readyLine: "\"started\"")
         let pieces = process.takeOutput().split(separator: "\"http\":\"http://127.0.0.1:").dropFirst()
         guard let digits = pieces.first?.prefix(while: { $0.isNumber }), let port = UInt16(digits) else {
             throw SetupFault("the worker told no port: \(process.takeOutput().suffix(600))")

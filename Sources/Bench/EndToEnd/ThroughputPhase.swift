@@ -18,8 +18,12 @@ struct ThroughputPhase {
         var workerNanos: UInt64 = 0
         var workerThreads: [(name: String, nanos: UInt64)] = []
         var redisNanos: UInt64 = 0
+        /// While others had redis-server's processor.
+        var redisDelayNanos: UInt64 = 0
         var simulatorNanos: UInt64 = 0
         var peakBytes = 0
+        /// Nil: not asked for.
+        var stages: StageCosts?
 
         var perSecond: Double { Double(recipients) / max(seconds, 1e-9) }
         var workerMicros: Double { micros(workerNanos) }
@@ -30,37 +34,49 @@ struct ThroughputPhase {
     }
 
     static func run(_ bench: BenchServers, round: Int) async throws -> Outcome {
-        let count = bench.settings.records
+        let records = bench.settings.records
         let isUnsent = bench.settings.isUnsent
         // Records that come before those that are measured.
-        let earlier = isUnsent ? count : 0
+        let earlier = isUnsent ? records : 0
         if !isUnsent { try fill(bench, series: "t\(round)") }
-        let worker = try BenchWorker(configuration: try configuration(bench))
+        let worker = try BenchWorker(configuration: try configuration(bench), timesStages: bench.settings.showsStages)
         if isUnsent {
             // The same once before: what is measured finds its memory in place, as in a worker that runs for long.
             try fill(bench, series: "w\(round)")
             try await bench.wait(for: worker) { $0.settled >= earlier }
         }
         var start = await BenchMark(bench, worker)
+        var startCount = try Self.count(bench, worker)
         if isUnsent { try fill(bench, series: "t\(round)") }
         while true {
             let next = await BenchMark(bench, worker)
+            let nextCount = try Self.count(bench, worker)
             if try worker.metrics().consumed > earlier { break }
-            start = next
+            (start, startCount) = (next, nextCount)
             try Task.checkCancellation()
             usleep(10_000)
         }
         let metrics = try await bench.wait(for: worker) {
-            isUnsent ? $0.atRest >= bench.settings.recipients : $0.settled >= count
+            isUnsent ? $0.atRest >= bench.settings.recipients : $0.settled >= records
         }
         let end = await BenchMark(bench, worker)
-        let outcome = Outcome(
+        var outcome = Outcome(
             from: start, to: end, recipients: bench.settings.recipients, pushes: metrics.accepted,
             peakBytes: worker.memory.peak)
+        if bench.settings.showsStages {
+            outcome.stages = StageCosts(
+                from: startCount, to: try Self.count(bench, worker), recipients: bench.settings.recipients,
+                usage: outcome.usage)
+        }
         // What is unsent has to expire first.
-        try await bench.wait(for: worker) { $0.settled >= earlier + count }
+        try await bench.wait(for: worker) { $0.settled >= earlier + records }
         try worker.stop()
         return outcome
+    }
+
+    private static func count(_ bench: BenchServers, _ worker: BenchWorker) throws -> StageCosts.Count {
+        guard bench.settings.showsStages else { return StageCosts.Count() }
+        return StageCosts.Count(try worker.metrics(), info: try bench.cluster.redis.command("INFO commandstats"))
     }
 
     private static func fill(_ bench: BenchServers, series: String) throws {
@@ -86,6 +102,13 @@ struct ThroughputPhase {
 }
 
 extension ThroughputPhase.Outcome {
+    var usage: StageCosts.Usage {
+        let shards = workerThreads.reduce(0.0) { $0 + ($1.name.hasPrefix("shard-") ? Double($1.nanos) : 0) }
+        return StageCosts.Usage(
+            shardNanos: shards, otherNanos: max(0, Double(workerNanos) - shards), redisNanos: Double(redisNanos),
+            redisDelayNanos: Double(redisDelayNanos))
+    }
+
     init(from start: BenchMark, to end: BenchMark, recipients: Int, pushes: Int, peakBytes: Int) {
         self.recipients = recipients
         self.pushes = pushes
@@ -95,6 +118,7 @@ extension ThroughputPhase.Outcome {
         workerNanos = end.worker.cpuNanos &- start.worker.cpuNanos
         workerThreads = end.worker.sinceByName(start.worker)
         redisNanos = end.redis.cpuNanos &- start.redis.cpuNanos
+        redisDelayNanos = end.redis.delayNanos &- start.redis.delayNanos
         simulatorNanos = end.simulator &- start.simulator
     }
 }

@@ -87,7 +87,9 @@ struct PairReport {
         let groups = settings.group.map { " in groups of \($0)" } ?? ""
         var text = "\nthis program against \(settings.against ?? "")\n"
         text += "CPU per \(what) in µs, both under the same load at the same time:"
-        text += " \(settings.recipients)\(groups), \(rounds.count) rounds\n\n"
+        text += " \(settings.recipients)\(groups), \(rounds.count) rounds\n"
+        if settings.usesCluster { text += "this on a Redis Cluster of three, the other on one server, both by TCP\n" }
+        text += "\n"
         text += Self.line("median", ["this", "against", "ratio", "lowest", "highest"])
         for figure in figures { text += row(figure) }
         text += "\n" + Self.line("ratio of each round", rounds.indices.map { "\($0 + 1)" })
@@ -130,6 +132,7 @@ struct PairReport {
         writer.member("shards", Int64(settings.shards))
         if let group = settings.group { writer.member("group", Int64(group)) }
         writer.member("muted", settings.isMuted)
+        writer.member("cluster", settings.usesCluster)
         writer.member("complete", isComplete)
         writer.key("rounds")
         writer.beginArray()

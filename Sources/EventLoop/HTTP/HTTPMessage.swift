@@ -13,17 +13,18 @@ public struct HTTPResponse: Sendable, Equatable {
     public var status: Int
     public var contentType: String
     public var body: [UInt8]
-    /// Sources that the page may use beside none, as `style-src 'sha256-…'`; nil: none.
-    public var allowedSources: String?
+    /// It is a page that takes styles, scripts, pictures and data from this server and sends its form there; else it takes and
+    /// sends nothing. Nothing comes from elsewhere or stands in the page itself, either way.
+    public var usesOwnFiles: Bool
 
     public init(
         status: Int = 200, contentType: String = "text/plain; charset=utf-8", body: [UInt8],
-        allowedSources: String? = nil
+        usesOwnFiles: Bool = false
     ) {
         self.status = status
         self.contentType = contentType
         self.body = body
-        self.allowedSources = allowedSources
+        self.usesOwnFiles = usesOwnFiles
     }
 
     /// A short answer in words.
@@ -37,9 +38,9 @@ public struct HTTPResponse: Sendable, Equatable {
         head += "Content-Type: \(contentType)\r\nContent-Length: \(body.count)\r\n"
         // Live figures: neither a browser nor a proxy may keep them.
         head += "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
-        // Nothing is loaded, run or sent from here, and no other page may show this one within itself.
-        head += "Content-Security-Policy: default-src 'none'; base-uri 'none'; form-action 'none'; "
-        head += "frame-ancestors 'none'\(allowedSources.map { "; \($0)" } ?? "")\r\nX-Frame-Options: DENY\r\n"
+        // No other page may show this one within itself.
+        head += "Content-Security-Policy: \(usesOwnFiles ? Self.ownFilesPolicy : Self.nothingPolicy)\r\n"
+        head += "X-Frame-Options: DENY\r\n"
         head += "Cross-Origin-Resource-Policy: same-origin\r\n"
         // RFC 9110 section 15.5.6: 405 names what is allowed. Section 11.6.1: 401 names the scheme.
         if status == 405 { head += "Allow: GET, HEAD\r\n" }
@@ -48,6 +49,12 @@ public struct HTTPResponse: Sendable, Equatable {
         head += "\r\n"
         return isHead ? Array(head.utf8) : Array(head.utf8) + body
     }
+
+    private static let nothingPolicy =
+        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    private static let ownFilesPolicy =
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+        + "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
     /// RFC 9110 section 5.6.7.
     private static func date() -> String {

@@ -10,6 +10,7 @@ extension Link {
 
     func readable() {
         _ = loop.nowNanos
+        loop.stageClock?.enter(clockStage)
         switch stage {
         case .tunnelling: tunnelReadable()
         case .handshaking: handshake()
@@ -20,6 +21,7 @@ extension Link {
 
     func writable() {
         _ = loop.nowNanos
+        loop.stageClock?.enter(clockStage)
         isWriteBlocked = false
         switch stage {
         case .connecting: connectFinished()
@@ -34,6 +36,7 @@ extension Link {
 
     func resumeRead() {
         isReadScheduled = false
+        loop.stageClock?.enter(clockStage)
         if stage == .open, !isReadPaused { receive() }
     }
 
@@ -81,6 +84,7 @@ extension Link {
     /// Sends the gathered output; called at the end of a turn, or when the kernel has room again.
     func flush() {
         isFlushScheduled = false
+        loop.stageClock?.enter(clockStage)
         guard stage == .open, !isWriteBlocked else { return }
         if let fault = send() { return fail(fault) }
         if isWriteBlocked {

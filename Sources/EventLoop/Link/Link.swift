@@ -63,6 +63,8 @@ public final class Link {
     var isReadScheduled = false
     var isReadPaused = false
     var isAboveLowWater = false
+    /// Whose the time for its bytes is.
+    public var clockStage = StageClock.Stage.other
 
     let clientTLS: TLSClientContext?
     let serverTLS: TLSServerContext?

@@ -41,6 +41,8 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     private var spare = TurnWork()
     /// What is done once for all that the turn brought.
     private var ends: [() -> Void] = []
+    /// Told of what the thread does; nil: nobody asks.
+    public var stageClock: StageClock?
 
     /// Bytes a link reads at most in one turn, so that one busy peer cannot starve the others.
     static let readBudget = 256 * 1024
@@ -221,6 +223,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
 
     private func finishTurn() {
         let began = nowNanos
+        stageClock?.enter(.other)
         inbox.take(into: &batch)
         let executor = asUnownedSerialExecutor()
         for work in batch {
@@ -249,6 +252,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         if took > longestTurnNanos.load(ordering: .relaxed) { longestTurnNanos.store(took, ordering: .relaxed) }
         turnNanos = 0
         turnWallMs = 0
+        stageClock?.enter(.idle)
     }
 
     private func runEnds() {

@@ -25,13 +25,13 @@ struct Plot {
         for share in [0.0, 0.5, 1.0] {
             let y = Self.y(share * top, top)
             svg += "<line class=\"grid\" x1=\"56\" x2=\"712\" y1=\"\(y)\" y2=\"\(y)\"/>"
-            svg += "<text x=\"50\" y=\"\(ReplayPage.decimal(Self.top + (1 - share) * Self.plotHeight + 4))\" "
+            svg += "<text x=\"50\" y=\"\(ReportPage.decimal(Self.top + (1 - share) * Self.plotHeight + 4))\" "
             svg += "text-anchor=\"end\">\(Self.short(share * top))\(unit)</text>"
         }
         for share in [0.0, 0.5, 1.0] {
             let anchor = share == 0 ? "start" : share == 1 ? "end" : "middle"
             svg += "<text x=\"\(Self.x(share * seconds, seconds))\" y=\"216\" text-anchor=\"\(anchor)\">"
-            svg += "\(ReplayPage.decimal(share * seconds)) s</text>"
+            svg += "\(ReportPage.decimal(share * seconds)) s</text>"
         }
         for line in series {
             let points = line.points.map { "\(Self.x($0.seconds, seconds)),\(Self.y($0.value, top))" }
@@ -47,11 +47,11 @@ struct Plot {
     private static var plotHeight: Double { height - top - bottom }
 
     private static func x(_ seconds: Double, _ all: Double) -> String {
-        ReplayPage.decimal(left + seconds / all * (width - left - right))
+        ReportPage.decimal(left + seconds / all * (width - left - right))
     }
 
     private static func y(_ value: Double, _ highest: Double) -> String {
-        ReplayPage.decimal(top + (1 - value / highest) * plotHeight)
+        ReportPage.decimal(top + (1 - value / highest) * plotHeight)
     }
 
     /// The next of 1, 2, 5, 10, 20 … that is not below.
@@ -67,7 +67,7 @@ struct Plot {
     static func short(_ value: Double) -> String {
         if value >= 10_000_000 { return "\(Int(min(value, 1e15) / 1_000_000)) M" }
         if value >= 10_000 { return "\(Int(value / 1000)) k" }
-        return value == value.rounded() ? "\(Int(value))" : ReplayPage.decimal(value)
+        return value == value.rounded() ? "\(Int(value))" : ReportPage.decimal(value)
     }
 }
 
@@ -96,19 +96,8 @@ struct PlotBars {
 
     var figure: String {
         let shown = rows.prefix(Self.rowsMax)
-        let highest = Double(max(shown.map(\.count).max() ?? 1, 1))
-        let height = shown.count * 20 + 4
-        var svg = "<svg viewBox=\"0 0 720 \(height)\" role=\"img\" aria-label=\"counts\">"
-        for (index, row) in shown.enumerated() {
-            let y = index * 20
-            let width = ReplayPage.decimal(max(1, Double(row.count) / highest * 400))
-            let end = ReplayPage.decimal(226 + max(1, Double(row.count) / highest * 400))
-            svg += "<text x=\"212\" y=\"\(y + 14)\" text-anchor=\"end\">\(HTMLText.escaped(row.name))</text>"
-            svg += "<rect class=\"f-one\" x=\"220\" y=\"\(y + 4)\" width=\"\(width)\" height=\"12\" rx=\"2\"/>"
-            svg += "<text x=\"\(end)\" y=\"\(y + 14)\">\(ReplayPage.number(row.count))</text>"
-        }
-        svg += "</svg>"
+        let bars = ReportPage.bars(shown.map { ($0.name, Double($0.count), ReportPage.number($0.count)) })
         let rest = rows.count - shown.count
-        return "<figure>\(svg)\(rest > 0 ? "<figcaption>and \(rest) more</figcaption>" : "")</figure>"
+        return rest > 0 ? bars + "<p class=\"note\">and \(rest) more</p>" : bars
     }
 }

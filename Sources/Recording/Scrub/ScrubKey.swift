@@ -18,6 +18,9 @@ public struct ScrubKey: Sendable {
         self.init(hashed: secret)
     }
 
+    /// Of a made-up world: no secret, since nothing real stands behind its fakes.
+    init(worldSeed: UInt64) { self.init(hashed: Array("world \(worldSeed)".utf8)) }
+
     private init(hashed secret: [UInt8]) { bytes = SHA256.hash(secret) }
 
     /// `count` digits in hexadecimal for a token, whichever case it was written in.
@@ -25,6 +28,9 @@ public struct ScrubKey: Sendable {
         // Bit 5 turns A-F into a-f and leaves digits alone.
         digits(of: token.map { $0 | 0x20 }, kind: 1, count: token.count)
     }
+
+    /// As many digits for what is no token itself.
+    func token(_ name: some Collection<UInt8>, count: Int) -> String { digits(of: Array(name), kind: 3, count: count) }
 
     /// A name in place of an identifier: at most 14 bytes, so within every limit.
     func id(_ id: some Collection<UInt8>) -> String { "x-" + digits(of: Array(id), kind: 2, count: 12) }

@@ -199,6 +199,12 @@ extension RedisClusterClient {
         return faults
     }
 
+    /// Masters by place; before there is a map, all that are tried.
+    var places: [RedisPlace] {
+        let shown = topology.map == nil ? Array(nodes.values) : nodes.values.filter(\.isInMap)
+        return shown.map { RedisPlace($0.client) }.sorted { $0.place < $1.place }
+    }
+
     private static func fault(of node: RedisNode) -> RedisPlaceFault {
         RedisPlaceFault(place: node.client.endpoint.description, fault: node.client.lastFault)
     }

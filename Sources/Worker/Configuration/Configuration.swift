@@ -86,6 +86,7 @@ public struct Configuration: Sendable {
         public var topology: RedisTopology
         /// Wait for a reply; then the link is closed, since replies could no longer be told apart.
         public var timeoutMs = 2_000
+        public var groupMarks = GroupMarks.each
 
         public init(topology: RedisTopology) {
             self.topology = topology
@@ -103,6 +104,14 @@ public struct Configuration: Sendable {
 
         /// Its servers as a text without login.
         public var place: String { topology.endpoints.map(\.description).joined(separator: ", ") }
+    }
+
+    /// Where it stands that a member of a group has been told of a message.
+    public enum GroupMarks: String, Sendable, CaseIterable {
+        /// In a key of each member's own.
+        case each
+        /// Of all members in one key of the message. Not for a cluster, where they stay with each.
+        case together
     }
 
     /// What goes to `push.results`.

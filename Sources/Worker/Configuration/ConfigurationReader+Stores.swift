@@ -108,7 +108,7 @@ extension ConfigurationReader {
         ["password", "secret", "ssl.key.pem", "sasl.oauthbearer.config"].contains { key.contains($0) }
     }
 
-    private static let redisKeys = ["url", "user", "password_file", "sentinel", "timeout_ms"]
+    private static let redisKeys = ["url", "user", "password_file", "sentinel", "timeout_ms", "group_marks"]
 
     /// What the URLs leave out, so that they need hold no secret.
     private struct Login {
@@ -131,6 +131,8 @@ extension ConfigurationReader {
         }
         var redis = Configuration.RedisSection(topology: topology(section, login) ?? nowhere.topology)
         if let timeout = section.int("timeout_ms", in: 10...60_000) { redis.timeoutMs = timeout }
+        let words = Configuration.GroupMarks.allCases.map(\.rawValue)
+        if let marks = section.word("group_marks", words, Configuration.GroupMarks.self) { redis.groupMarks = marks }
         return redis
     }
 

@@ -78,7 +78,7 @@ public struct EffectiveConfiguration: Sendable {
             state_results: push.state-results
           options: {}
           secret_files: {}
-        redis: { timeout_ms: 2000 }
+        redis: { timeout_ms: 2000, group_marks: each }
         results: all
         state_results: false
         token_loss: stop

@@ -123,7 +123,12 @@ extension Explainer {
     private func explain(_ user: RecipientContext) async throws(RedisFault) -> [Explanation] {
         var explanations: [Explanation] = []
         let last = user.tokenStep.map { [$0] } ?? []
-        if let reason = user.decision.finalReason {
+        // What an earlier try pushed is the verdict, whatever would be decided now.
+        for device in user.claim.acceptedDevices
+        where !user.decision.routes.contains(where: { $0.device.isSame(as: device) }) {
+            explanations.append(.duplicate(user.job.uid, device: device, user.steps))
+        }
+        if let reason = user.decision.finalReason, user.claim.acceptedDevices.isEmpty {
             let verdict: Verdict = reason == .expired ? .expired : .suppressed
             var steps = user.steps + (reason == .noToken || reason == .activityOver ? last : [])
             if reason == .noToken, let step = user.smsStep { steps.append(step) }
@@ -238,19 +243,8 @@ extension PairKind {
 
 extension Explanation.Step {
     init(_ entry: RecordedTrace.Entry) {
-        let name =
-            switch entry.step {
-            case .expiry: "expiry"
-            case .read: "read"
-            case .veto: "veto"
-            case .mute: "mute"
-            case .quietHours: "quiet hours"
-            case .badge: "badge"
-            case .routes: "route"
-            case .token: "token"
-            }
         self.init(
-            entry.step.rawValue, name, input: entry.input, outcome: entry.outcome,
+            entry.step.rawValue, entry.step.title, input: entry.input, outcome: entry.outcome,
             passes: Reason(rawValue: entry.outcome) == nil)
     }
 }

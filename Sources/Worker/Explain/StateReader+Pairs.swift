@@ -41,6 +41,20 @@ extension StateReader {
                 }
             },
             { place, reply in answers.take(place, reply) })
+        let members = pairs.indices.filter { place in
+            pairs[place].kind == .message && !pairs[place].uid.isEmpty
+                && answers.standings[place]?.progress != .finished
+        }
+        if members.isEmpty { return answers.standings }
+        // Those of a group's finished members may lie together.
+        try await ask(
+            members.count,
+            { (store, tags) throws(RedisFault) in
+                for (place, tag) in zip(members, tags) {
+                    try store.readTogether(app: pairs[place].app, uid: pairs[place].uid, id: pairs[place].id, tag: tag)
+                }
+            },
+            { place, reply in answers.take(members[place], reply) })
         return answers.standings
     }
 }

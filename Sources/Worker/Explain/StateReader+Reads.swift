@@ -45,11 +45,31 @@ extension StateReader {
         return page
     }
 
+    /// A pair's mark: his own, or the one that lies with those of the other members.
     func mark(app: String, uid: String, kind: PairKind, id: String) async throws(RedisFault) -> PairMark? {
-        try await ask(
+        let own = try await ask(
             { (store, tag) throws(RedisFault) in
                 try store.readMark(app: app, uid: uid, kind: kind, id: id, tag: tag)
             }, { PairMark($0) })
+        guard kind == .message, own?.state != .finished else { return own }
+        return try await togetherMark(app: app, uid: uid, id: id) ?? own
+    }
+
+    /// The mark of a finished member that lies with those of the others; nil: none does.
+    func togetherMark(app: String, uid: String, id: String) async throws(RedisFault) -> PairMark? {
+        guard !uid.isEmpty else { return nil }
+        return try await ask(
+            { (store, tag) throws(RedisFault) in try store.readTogether(app: app, uid: uid, id: id, tag: tag) },
+            { PairMark($0) })
+    }
+
+    /// Whether the badge's ledger holds a message that was sent since then: it was counted, and is unread.
+    func ledgerHolds(
+        app: String, uid: String, message: String, sentSince: Int64
+    ) async throws(RedisFault) -> Bool {
+        try await ask(
+            { (store, tag) throws(RedisFault) in try store.readLedger(app: app, uid: uid, tag: tag) },
+            { StateStore.holds($0, message: message, sentSince: sentSince) })
     }
 
     /// What a claim would answer now.
@@ -57,6 +77,11 @@ extension StateReader {
         let reply = try await ask(
             { (store, tag) throws(RedisFault) in try store.claimDryRun(request, tag: tag) }, { ClaimReply($0) })
         guard let reply else { throw RedisFault(.protocolViolation, "the reply of a claim is none") }
+        if request.subject.kind == .message, reply.state != .finished,
+            try await togetherMark(app: request.app, uid: request.uid, id: request.subject.id) != nil
+        {
+            return ClaimReply(state: .finished, badge: nil)
+        }
         return reply
     }
 

@@ -31,11 +31,37 @@ extension StateReader {
             for mark in next.marks { marks[mark.kind.rawValue + mark.id] = mark }
             cursor = next.cursor
         } while cursor != 0
+        for id in try await messagesTogether(app: app, uid: uid) {
+            marks[PairKind.message.rawValue + id] = (.message, id)
+        }
         var records: [TraceRecord] = []
         for mark in marks.values {
             if let record = try await trace(app: app, uid: uid, mark.kind, mark.id) { records.append(record) }
         }
         return Self.ordered(records, plan, nowMs)
+    }
+
+    /// The group messages whose members' marks lie together, this user's among them.
+    private func messagesTogether(app: String, uid: String) async throws(RedisFault) -> Set<String> {
+        var ids: Set<String> = []
+        var cursor: UInt64 = 0
+        repeat {
+            let (at, next) = (cursor, TogetherPage())
+            try await ask(
+                1,
+                { (store, tags) throws(RedisFault) in
+                    try store.scanTogether(app: app, uid: uid, cursor: at, count: 2000, tag: tags[0])
+                },
+                { _, reply in next.take(reply, app: app) })
+            for standing in zip(
+                next.ids, try await standings(of: next.ids.map { PairName(app: app, uid: uid, kind: .message, id: $0) })
+            )
+            where standing.1?.progress == .finished {
+                ids.insert(standing.0)
+            }
+            cursor = next.cursor
+        } while cursor != 0
+        return ids
     }
 
     private func trace(
@@ -49,9 +75,15 @@ extension StateReader {
         records.filter { $0.atMs >= nowMs - plan.lifeMs }.sorted { ($0.atMs, $0.eventID) < ($1.atMs, $1.eventID) }
     }
 
-    /// How far a message has come for a user, by its mark alone; nil: nobody has begun it, or the mark is over.
-    public func progress(app: String, uid: String, message: String) async throws(RedisFault) -> PairProgress? {
-        guard let mark = try await mark(app: app, uid: uid, kind: .message, id: message) else { return nil }
+    /// How far a message has come for a user; nil: nobody has begun it, or its mark is over.
+    public func progress(
+        app: String, uid: String, message: String, nowMs: Int64
+    ) async throws(RedisFault) -> PairProgress? {
+        guard let mark = try await mark(app: app, uid: uid, kind: .message, id: message) else {
+            // What plain commands have claimed has no mark before it is finished, which lives for a day at least.
+            let since = nowMs - StateKeys.markSecondsMin * 1000
+            return try await ledgerHolds(app: app, uid: uid, message: message, sentSince: since) ? .begun : nil
+        }
         switch mark.state {
         case nil: return .revokedOnly
         case .finished?: return .finished
@@ -67,6 +99,19 @@ public enum PairProgress: Sendable, Equatable {
     case finished
     /// Only its recall has come.
     case revokedOnly
+}
+
+/// One page of a scan for marks that lie together.
+private final class TogetherPage {
+    var cursor: UInt64 = 0
+    var ids: [String] = []
+
+    func take(_ reply: borrowing RedisReply, app: String) {
+        cursor = reply[0].string.flatMap { UInt64($0) } ?? 0
+        reply[1].forEach { key in
+            if let id = StateStore.messageID(ofKey: key.bytes, app: app) { ids.append(id) }
+        }
+    }
 }
 
 /// One page of a scan for a user's marks.

@@ -8,14 +8,16 @@ import Telemetry
 extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
         guard let tag = Tag(bits) else { return }
+        shard.loop.stageClock?.enter(tag.stage.part)
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .activity, .mark: lookup.didReply(tag, reply)
+        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together: lookup.didReply(tag, reply)
         case .lease: lookup.didReadLease(tag.ref, epoch: reply.isNull ? nil : reply.int64)
         case .members: fanOut.didReadMembers(tag.ref, reply)
         case .groupSize: fanOut.didReadSize(tag.ref, count: reply.int64)
         case .original: fanOut.didReadOriginal(tag.ref, collapseID: StateStore.keptCollapseID(reply))
         case .parkedBefore: fanOut.didReadParked(tag.ref, dueMs: StateStore.parkedMs(reply))
-        case .claim, .owner, .claims, .owners: claims.didReply(tag, reply)
+        case .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook:
+            claims.didReply(tag, reply)
         case .acks where claims.isClaiming(tag.ref): claims.didReply(tag, reply)
         case .acks:
             dispatcher.didReadAcks(tag.ref, StateStore.devices(reply))
@@ -24,6 +26,9 @@ extension Pipeline: RedisClientDelegate {
         case .finish, .heldBack:
             noteWritten()
             recorder.didReplyToMark(tag.ref)
+        case .finishes:
+            noteWritten()
+            recorder.didReplyToMarks(tag.ref)
         case .change:
             noteWritten()
             userStates.didReply(tag.ref, reply)
@@ -44,19 +49,21 @@ extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didFail bits: UInt64, fault: RedisFault) {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
-        case .presence, .user, .conversation, .group, .activity, .mark: lookup.didFail(tag, fault)
+        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together: lookup.didFail(tag, fault)
         case .lease: lookup.didFailLease(tag.ref, fault)
         case .members: fanOut.didFailMembers(tag.ref, fault)
         case .groupSize: fanOut.didFailSize(tag.ref, fault)
         case .original: fanOut.didFailOriginal(tag.ref, isAbsent: shard.countsAsAbsent(fault))
         case .parkedBefore: fanOut.didFailParked(tag.ref, isAbsent: shard.countsAsBroken(fault))
-        case .claim, .owner, .claims, .owners: claims.didFail(tag, fault)
+        case .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook:
+            claims.didFail(tag, fault)
         case .acks where claims.isClaiming(tag.ref): claims.didFail(tag, fault)
         case .acks:
             dispatcher.didFailAcks(tag.ref, fault)
             passIfRouted(tag.ref)
         case .checkClaim, .checkOwner, .checkAcks: sender.didFail(tag, fault)
-        case .finish, .heldBack: recorder.didFailToMark(tag, fault)
+        case .finish, .heldBack: recorder.didFailToMark(tag.ref, fault)
+        case .finishes: recorder.didFailToMarkTogether(tag.ref, fault)
         case .change: userStates.didFail(tag.ref, fault)
         case .burst: bursts.didLook(tag.ref, nil)
         case .digest: digests.didTake(tag.ref, count: nil, oldestMs: 0)
@@ -83,6 +90,7 @@ extension Pipeline: RedisClientDelegate {
             shard.writes.refused(RedisFault(.readOnly), nowNanos: shard.nowNanos)
         }
         checkServer()
+        userStates.serverMayHaveChanged()
         lookup.readPostponed(evenIfEarly: true)
         shard.requestTurn()
     }

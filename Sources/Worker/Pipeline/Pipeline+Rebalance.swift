@@ -4,7 +4,10 @@ import Telemetry
 
 /// Rebalances and the end: what the intakes tell, and what is given up.
 extension Pipeline: IntakeOwner {
-    func intakeIsReadable(_ intake: Intake) { intake.poll(hasRoom: hasRoom(intake)) }
+    func intakeIsReadable(_ intake: Intake) {
+        shard.enter(.read)
+        intake.poll(hasRoom: hasRoom(intake))
+    }
 
     func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool) {
         if intake === userState { parking.handBack(partitions.contains) }
@@ -27,7 +30,7 @@ extension Pipeline: IntakeOwner {
             for intake in [events, chunks] { intake.block(.stateFirst, true) }
         }
         shard.metrics.assignedPartitions.set(assignedCount)
-        if intake !== userState { noteShare(of: intake) }
+        noteShare(of: intake)
     }
 
     func intakeDidCommit(_ intake: Intake) { owner?.pipelineDidCommit() }
@@ -38,9 +41,9 @@ extension Pipeline: IntakeOwner {
 
     func intakeDidMeetFatalError(_ intake: Intake) { owner?.pipelineDidMeetFatalError() }
 
-    /// How much this process has of what is pushed by any.
+    /// How much this process has of what makes anybody push: user state too, whose reads may send a number alone.
     func noteShare(of intake: Intake) {
-        intake.noteShare(of: events.consumer.topics + chunks.consumer.topics)
+        intake.noteShare(of: intakes.flatMap(\.consumer.topics))
     }
 
     /// Gives up all that is not in flight of these events; their offsets stay where they are.

@@ -10,8 +10,14 @@ extension Pipeline {
     ///
     /// What would only wait here is better left in Kafka: it costs memory and falls out of the processor's caches.
     var hasRoom: Bool {
-        hasSlots && parking.hasRoom && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
-            && sender.pushesAhead < shard.limits.pushesAheadMax
+        hasSlots && parking.hasRoom && !isRedisFull && sender.pushesAhead < shard.limits.pushesAheadMax
+    }
+
+    /// Without what members of large groups have there, who hold nobody back: they start after all others.
+    private var isRedisFull: Bool {
+        let depth = shard.store.client.pipelineDepth
+        let most = shard.limits.redisDepthMax
+        return depth >= most && depth - PipelineLimits.commandsPerStep * fanOut.undecidedOfChunks >= most
     }
 
     var hasSlots: Bool {
@@ -38,8 +44,7 @@ extension Pipeline {
         return intake === events ? hasRoom : hasRoomForChunks
     }
 
-    /// Starts recipients as far as there is room: slots, and a Redis that keeps up. Below the depth at which reading from
-    /// Kafka rests, so that records go on between a giant group's members.
+    /// Starts recipients as far as there is room: slots, and a Redis that keeps up.
     func expand() {
         if fanOut.hasOpen { startRecipients() }
         // Those of events that were handed back are there too, though nothing is open any more.
@@ -52,14 +57,17 @@ extension Pipeline {
 
     private func startRecipients() {
         let limits = shard.limits
-        let depth = limits.redisDepthMax * 3 / 4 - shard.store.client.pipelineDepth
+        let depth = limits.redisDepthOfStarts - shard.store.client.pipelineDepth
         let slots = limits.recipientsMax - work.recipients.count
+        let perStep = PipelineLimits.commandsPerStep
         fanOut.start(
             FanOut.Room(
                 isAPNsFree: sender.pushesAhead < limits.pushesAheadMax / 2,
-                recipients: min(slots, (max(0, depth) + 2) / 3),
-                ofChunks: max(0, limits.recipientsMax / 2 - work.recipients.count)))
+                recipients: min(slots, (max(0, depth) + perStep - 1) / perStep),
+                ofChunks: max(0, min(limits.recipientsMax / 2 - work.recipients.count, fanOut.bulkRoom))))
+        shard.enter(.lookup)
         fanOut.candidates.takeAll(begin)
+        shard.enter(.read)
     }
 
     func pollIfReady() {
@@ -68,8 +76,10 @@ extension Pipeline {
     // MARK: Time
 
     func tick() {
-        for intake in intakes { intake.tick(hasRoom: hasRoom(intake)) }
-        for intake in [events, chunks] { noteShare(of: intake) }
+        for intake in intakes {
+            intake.tick(hasRoom: hasRoom(intake))
+            noteShare(of: intake)
+        }
         // Live devices do not wait until APNs has room for the rest of a giant group, or Redis for some of its members.
         work.events.forEach { recorder.flushDeliveries(of: $0, evenIfUndecided: true) }
         expand()
@@ -78,6 +88,7 @@ extension Pipeline {
         dispatcher.releaseBrakes(of: apps.values)
         if hasRoom, !events.isClosing { digests.poll() }
         holdStateIfRefused()
+        newestBadges.lookAgain()
         askKeys()
         sample()
         owner?.pipelineDidTick()

@@ -13,6 +13,10 @@ extension Pipeline {
         ShardStatus.Partition.slowest(intakes.flatMap(\.partitionStatuses))
     }
 
+    var readPartitions: Int { intakes.reduce(0) { $0 + $1.readPartitions } }
+    var heldPartitions: Int { intakes.reduce(0) { $0 + $1.consumer.assignment.count } }
+    var awaitedTopics: [String] { intakes.flatMap(\.awaitedTopics) }
+
     /// What the brokers answered the consumers last: `none` where they answer none of them.
     var kafkaReach: KafkaReach {
         intakes.dropFirst().reduce(intakes.first?.consumer.reach ?? .unknown) { $0.and($1.consumer.reach) }

@@ -72,7 +72,8 @@ final class Pipeline {
         claims = Claims(shard, work)
         parking = Parking(shard, outbox: parts.outbox, topic: parts.topics.parked, intake: userState)
         sender = Sender(
-            shard, work, apps: parts.apps, occupancy: parts.shared.occupancy, parked: parking.devices)
+            shard, work, apps: parts.apps, occupancy: parts.shared.occupancy, index: parts.shardIndex,
+            parked: parking.devices)
         recorder = Recorder(shard, work, topics: parts.topics, outbox: parts.outbox, results: parts.results)
         bursts = Bursts(shard, work)
         dispatcher = Dispatcher(
@@ -152,23 +153,36 @@ final class Pipeline {
 
     /// Carries what the turn's answers have left in the trays, stage by stage along the path.
     func turn() {
+        shard.enter(.read)
         takeRefusedChunks()
         takeRecords()
+        shard.enter(.lookup)
         fanOut.candidates.takeAll(begin)
         takeDue()
         dispatcher.again.takeAll(lookup.read)
         lookup.known.takeAll(decide)
+        shard.enter(.record)
         routeDenied()
+        shard.enter(.claim)
         claims.sendGathered()
+        claims.unsettled.takeAll(settle)
         claims.failed.takeAll(lookup.postpone)
         claims.claimed.takeAll(didClaim)
         takeBursts()
+        shard.enter(.record)
         takeOutcomes()
+        shard.enter(.render)
         send()
+        shard.enter(.record)
         takeSettled()
+        shard.enter(.read)
         expand()
         pollIfReady()
         sender.notifyVacated()
+        shard.enter(.lookup)
+        lookup.sendGathered()
+        // What is left to do are the APNs clients' submissions, and what links have gathered.
+        shard.enter(.send)
     }
 
     private func takeRecords() {
@@ -195,23 +209,35 @@ final class Pipeline {
 
     /// All of a candidate is read: the decision, and the claim that makes it this worker's.
     private func decide(_ job: RecipientJob) {
+        shard.enter(.decide)
         guard let candidate = job.candidate, !lookup.mustWait(job, toTake: .claiming) else { return }
         if dispatcher.parksWhole(job, candidate) { return lookup.passed(job) }
         if candidate.phase == .readingDenied { return deny(job, candidate) }
+        if candidate.earlierTry == .finished, !TestBreak.isOn(.noDedup) { return dispatcher.endFinished(job) }
         lookup.voidPresence(of: job, candidate)
         guard decider.decide(job, candidate) else { return dispatcher.leaveUndone(job) }
         if waitsForTokens(job, candidate) { return }
-        claims.claim(job)
-    }
-
-    /// A likely denial, which holds unless something that was read turns it.
-    private func deny(_ job: RecipientJob, _ candidate: Candidate) {
-        guard let denial = decider.denial(of: candidate, job.event) else { return lookup.readWhole(job) }
-        if candidate.isFinished { return dispatcher.endFinished(job) }
+        // Before the claim is sent: its answer and that of a token's owner come from two nodes of a cluster, and a twin that
+        // ends between them would not be seen in either.
         guard claims.takesKey(job) else {
             dispatcher.waitForTwin(job)
             return lookup.passed(job)
         }
+        shard.enter(.claim)
+        claims.claim(job)
+    }
+
+    /// A likely denial, which holds unless something that was read turns it, or an earlier try did not deny and may have pushed.
+    private func deny(_ job: RecipientJob, _ candidate: Candidate) {
+        guard candidate.earlierTry != .resume, let denial = decider.denial(of: candidate, job.event) else {
+            return lookup.readWhole(job)
+        }
+        if candidate.earlierTry == .finished { return dispatcher.endFinished(job) }
+        guard claims.takesKey(job) else {
+            dispatcher.waitForTwin(job)
+            return lookup.passed(job)
+        }
+        job.flags.insert(.denied)
         candidate.facts.insert(.settingsUnread)
         candidate.decision = denial
         denied.append(job)
@@ -224,6 +250,13 @@ final class Pipeline {
             lookup.passed(job)
         }
         dispatcher.recorded.takeAll(recorder.sealIfEnded)
+    }
+
+    /// What plain commands could not claim: the script's answer comes behind those to later claims.
+    private func settle(_ job: RecipientJob) {
+        guard claims.isClaiming(job.ref) else { return }
+        lookup.keepPlace(job)
+        claims.settle(job)
     }
 
     private func didClaim(_ job: RecipientJob) {
@@ -265,7 +298,7 @@ final class Pipeline {
         userStates.lowered.takeAll(badgeUpdates.begin)
         dispatcher.lowered.takeAll(badgeUpdates.begin)
         for tray in [userStates.done, badgeUpdates.done] {
-            tray.takeAll { $0.intake.settle($0.place) }
+            tray.takeAll { $0.settle() }
         }
         badgeUpdates.doneEvents.takeAll(release)
     }
@@ -349,6 +382,7 @@ final class Pipeline {
         switch item {
         case .postponedCandidates: lookup.readPostponed(evenIfEarly: false)
         case .retryStep(let ref): dispatcher.retryStep(ref)
+        case .memberMarks: recorder.sendGathered()
         case .acks(let ref): dispatcher.lookForAcks(ref)
         case .hold(let ref): dispatcher.endHold(ref)
         case .pace(let app): sender.goOn(app)

@@ -22,6 +22,8 @@ struct PipelineParts {
     /// `token_loss: stop`.
     var stopsAtTokenLoss = true
     var traces: TracePlan
+    /// Nil: nobody asks what messages wait for.
+    var waits: StageWaits?
     /// What the shards of the process share.
     var shared: ProcessShared
     /// Which of its shards this is.

@@ -3,6 +3,8 @@ public struct ProcessPart: Sendable, Equatable {
     public enum Name: Sendable, Hashable {
         case kafka, redis
         case app(String, environment: String)
+        /// Only while there is something to say of it.
+        case configuration
     }
 
     /// Contract section 9.
@@ -39,6 +41,7 @@ public struct ProcessPart: Sendable, Equatable {
         switch name {
         case .kafka: "kafka"
         case .redis: "redis"
+        case .configuration: "configuration"
         case .app(let id, let environment): "app \(id) \(environment)"
         }
     }
@@ -53,6 +56,7 @@ public struct ProcessPart: Sendable, Equatable {
         switch name {
         case .kafka: [("part", "kafka")]
         case .redis: [("part", "redis")]
+        case .configuration: [("part", "configuration")]
         case .app(let id, let environment): [("part", "apns"), ("app", id), ("env", environment)]
         }
     }

@@ -7,15 +7,18 @@ final class ProcessShared: Sendable {
     let share = PartitionShare()
     /// How far user state is applied.
     let stateProgress: StateProgress
+    /// Whether shards tell how long each stage takes.
+    let timesStages: Bool
 
-    init(shardCount: Int) {
+    init(shardCount: Int, timesStages: Bool = false) {
+        self.timesStages = timesStages
         occupancy = shardCount > 1 ? DeviceOccupancy() : nil
         stateProgress = StateProgress(shardCount: shardCount)
     }
 }
 
-/// How much of the events and of the chunks of large groups this process reads: where it reads all partitions no other worker
-/// pushes their users.
+/// How much of all topics that workers read this process has: where it has all partitions no other worker pushes anybody.
+/// What is parked is pushed by who has its partition, and a read mark may push the number alone.
 ///
 /// The topics' partition count is asked of the broker after each assignment (`KafkaConsumer.countPartitions`), and only
 /// then: librdkafka notices new partitions by itself, and assigns anew. It is unknown until the first answer.

@@ -6,10 +6,25 @@ extension ProcessSnapshot {
         shards.isEmpty ? [] : [kafka(shards), redis(shards)] + apps(shards)
     }
 
-    /// Down is: no partition is assigned, or no broker answers anybody.
+    static var refusedConfiguration: ProcessPart {
+        var part = ProcessPart(.configuration)
+        part.add(
+            .degraded, "the file cannot be used, the one before stays: a restart would fail; the log names each problem"
+        )
+        return part
+    }
+
+    /// Down is: no partition of any topic is assigned, the group has not shared out some topic yet since the start, or no
+    /// broker answers anybody. A rollout that went on before all is shared out would have the group do that anew.
     private static func kafka(_ shards: [ShardStatus]) -> ProcessPart {
         var part = ProcessPart(.kafka)
-        if shards.allSatisfy({ $0.assignedPartitions == 0 }) { part.add(.down, "no partition is assigned") }
+        var awaited: [String] = []
+        for topic in shards.flatMap(\.awaitedTopics) where !awaited.contains(topic) { awaited.append(topic) }
+        if shards.allSatisfy({ $0.heldPartitions == 0 }) {
+            part.add(.down, "no partition is assigned")
+        } else if !awaited.isEmpty {
+            part.add(.down, "not shared out yet by the group: \(awaited.joined(separator: ", "))")
+        }
         if shards.allSatisfy({ $0.kafkaReach == .none }) {
             part.add(.down, "no broker answers")
         } else if shards.contains(where: { $0.kafkaReach == .none || $0.kafkaReach == .partial }) {
@@ -58,7 +73,8 @@ extension ProcessSnapshot {
             if paused.isEmpty, clients.contains(where: \.isBreakerOpen) {
                 part.add(isDown ? .down : .degraded, "APNs says that it is unavailable")
             } else if paused.isEmpty, isWanted, !clients.contains(where: \.isUsable) {
-                part.add(isDown ? .down : .degraded, "no connection to APNs")
+                let why = clients.lazy.compactMap(\.unusableBecause).first.map { ": \($0)" } ?? ""
+                part.add(isDown ? .down : .degraded, "no connection to APNs\(why)")
             }
             if clients.contains(where: \.isDefault), case .app(let id, _) = name { addNotes(&part, id, shards) }
             parts.append(part)

@@ -11,10 +11,11 @@ public struct ProcessSnapshot: Sendable {
     /// Kafka, Redis, and each app and environment; empty before the first shard has started.
     public let parts: [ProcessPart]
 
-    public init(shards: [ShardStatus] = [], isDraining: Bool = false) {
+    /// - Parameter isReloadRefused: the configuration's file, as of the last reload, cannot be used.
+    public init(shards: [ShardStatus] = [], isDraining: Bool = false, isReloadRefused: Bool = false) {
         self.shards = shards
         self.isDraining = isDraining
-        parts = Self.parts(of: shards)
+        parts = Self.parts(of: shards) + (isReloadRefused && !shards.isEmpty ? [Self.refusedConfiguration] : [])
     }
 
     /// Each app's numbers over all shards, by id.

@@ -40,7 +40,8 @@ struct ShardParts {
             outbox: Outbox(producers: producers, loop: loop, log: log, metrics: metrics.outbox),
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
             results: configuration.results, stateResults: configuration.stateResults,
-            stopsAtTokenLoss: configuration.stopsAtTokenLoss, traces: TracePlan(configuration.trace), shared: shared,
+            stopsAtTokenLoss: configuration.stopsAtTokenLoss, traces: TracePlan(configuration.trace),
+            waits: shared.timesStages ? StageWaits(registry) : nil, shared: shared,
             shardIndex: index)
     }
 
@@ -49,6 +50,7 @@ struct ShardParts {
         limits.window = OffsetLedger.Limits(records: configuration.window.records, bytes: configuration.window.bytes)
         limits.directMax = configuration.planner.directMax
         limits.lanes = configuration.lanes
+        limits.marksTogether = configuration.redis.groupMarks == .together
         limits.isShared = configuration.apps.count > 1
         limits.recipientsMax = max(limits.recipientsMax, configuration.window.records)
         return limits

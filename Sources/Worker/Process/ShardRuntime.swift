@@ -33,6 +33,7 @@ final class ShardRuntime: PipelineOwner {
         self.configuration = configuration
         self.beat = beat
         self.onFatal = onFatal
+        if shared.timesStages { loop.stageClock = StageClock(registry) }
         parts = ShardParts(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log,
             shared: shared)
@@ -64,6 +65,7 @@ final class ShardRuntime: PipelineOwner {
                     ShardStatus.Client(
                         app: app.policy.id, environment: client.environment.rawValue, isDefault: client.isDefault,
                         host: client.apns.endpoint.host, isUsable: client.apns.isUsable,
+                        unusableBecause: client.apns.unusableBecause,
                         isBreakerOpen: client.apns.isBreakerOpen, pausedBecause: client.apns.credentialPause?.label,
                         refusedCredential: credentialWatch?.refusal(of: app, credential: client.credential),
                         connections: counts.ready,
@@ -83,7 +85,10 @@ final class ShardRuntime: PipelineOwner {
             apps: pipeline.apps.values.map { app in
                 ShardStatus.App(id: app.id, accepted: app.metrics.accepted, opened: app.metrics.opens.value)
             }, brakes: brakes,
-            endToEnd: pipeline.shard.metrics.endToEnd, partitions: pipeline.partitionStatuses)
+            endToEnd: pipeline.shard.metrics.endToEnd, partitions: pipeline.partitionStatuses,
+            readPartitions: pipeline.readPartitions, heldPartitions: pipeline.heldPartitions,
+            awaitedTopics: pipeline.awaitedTopics,
+            redisPlaces: pipeline.shard.store.client.places)
     }
 
     /// Takes over what a reload may change (`ConfigurationChange`), and apps that are new. Those that are gone stay.

@@ -1,5 +1,6 @@
 import JSON
 public import Kafka
+public import Redis
 public import Telemetry
 
 /// A shard as an operator sees it.
@@ -34,6 +35,14 @@ public struct ShardStatus: Sendable {
     public var endToEnd: [Histogram]
     /// The slowest of its partitions.
     public var partitions: [Partition] = []
+    /// How many there are of them.
+    public var readPartitions = 0
+    /// Partitions of any topic that the group has given it, its own topics' among them.
+    public var heldPartitions = 0
+    /// Topics of which the group has never said yet what part of them it reads.
+    public var awaitedTopics: [String] = []
+    /// The servers of Redis, as this shard's connections to them stand.
+    public var redisPlaces: [RedisPlace] = []
 
     /// A partition that it reads, of any topic but `carillon.parked`.
     public struct Partition: Sendable, Equatable {
@@ -134,6 +143,8 @@ public struct ShardStatus: Sendable {
         public var isDefault: Bool
         public var host: String
         public var isUsable: Bool
+        /// Why there is no connection; nil: there is one, or none was tried.
+        public var unusableBecause: String?
         /// APNs says that it is unavailable: only now and then a push asks whether that is over.
         public var isBreakerOpen: Bool
         /// Why the credential is paused; nil: it is not.
@@ -162,6 +173,17 @@ public struct ShardStatus: Sendable {
         writer.member("redis_ready", isRedisReady)
         writer.member("redis_fault", ifPresent: redisFault)
         writer.member("redis_refuses_writes", ifPresent: redisRefusal)
+        writer.key("redis_nodes")
+        writer.beginArray()
+        for node in redisPlaces {
+            writer.beginObject()
+            writer.member("place", node.place)
+            writer.member("ready", node.isReady)
+            writer.member("waiting", Int64(node.waiting))
+            writer.member("fault", ifPresent: node.why)
+            writer.endObject()
+        }
+        writer.endArray()
         writer.member("owed_claims", Int64(owedClaims))
         writer.member("lost_tokens", hasLostTokens)
         writer.member("pending_records", Int64(pendingRecords))

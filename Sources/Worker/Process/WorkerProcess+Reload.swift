@@ -29,6 +29,7 @@ extension WorkerProcess {
 
     private func refuse(_ fault: ConfigurationProblems) {
         reloads.refused.add()
+        isReloadRefused = true
         for problem in fault.problems.prefix(20) {
             log.error("the configuration cannot be used", ["problem": .string("\(problem)")])
         }
@@ -50,7 +51,10 @@ extension WorkerProcess {
             }
         }
         for key in change.applied { running[key] = fresh.values[key] }
+        // What the page's box asks with: apps that are new, and the rules of each.
+        self.configuration.apps = configuration.apps
         reloads.applied.add()
+        isReloadRefused = false
         reloads.pendingKeys.set(change.pending.count)
         reloads.running(running.hash)
         log.info("configuration reloaded", ["changed": .string(Self.list(change.applied))])

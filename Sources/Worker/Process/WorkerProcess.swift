@@ -9,7 +9,9 @@ public import Telemetry
 /// is taken a few times a second.
 public actor WorkerProcess {
     private nonisolated let loop: Loop
-    private let configuration: Configuration
+    /// As it was started, but for what a reload took over.
+    var configuration: Configuration
+    private let timesStages: Bool
     var drainSeconds: Double
     /// What it runs with, for what a reload finds changed.
     var running: EffectiveConfiguration.Values
@@ -20,7 +22,10 @@ public actor WorkerProcess {
     private var openRates: [String: Gauge] = [:]
     private(set) var shards: [Shard] = []
     private var pages: OperatorPages?
+    private let watch: OperatorWatch
     private(set) var snapshot = ProcessSnapshot()
+    /// What the last reload read could not be used.
+    var isReloadRefused = false
     private var isDraining = false
     /// Of `carillon_ready`, by part; nil is the process as a whole.
     private var readiness: [ProcessPart.Name?: Gauge] = [:]
@@ -31,15 +36,19 @@ public actor WorkerProcess {
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// - Parameter effective: the configuration's values, where `reload` may come.
+    /// - Parameters:
+    ///   - effective: the configuration's values, where `reload` may come.
+    ///   - timesStages: shards tell how long each stage takes, and the allocator how often it was asked.
     public init(
         configuration: Configuration, effective: EffectiveConfiguration? = nil, log: Log,
-        registry: MetricsRegistry = MetricsRegistry()
+        registry: MetricsRegistry = MetricsRegistry(), timesStages: Bool = false
     ) throws(LoopFault) {
         self.configuration = configuration
+        self.timesStages = timesStages
         running = effective?.values ?? EffectiveConfiguration.Values()
         drainSeconds = configuration.drainSeconds
         reloads = ReloadMetrics(registry)
+        watch = OperatorWatch(registry)
         if effective != nil { reloads.running(running.hash) }
         self.log = log
         self.registry = registry
@@ -58,6 +67,11 @@ public actor WorkerProcess {
             "carillon_log_lines_dropped_total", help: "Log lines that standard error did not take at once.",
             kind: .counter
         ) { Double(log.dropped) }
+        if timesStages, Allocator.requests != nil {
+            registry.reading(
+                "carillon_allocations_total", help: "Pieces of memory that the process asked for.", kind: .counter
+            ) { Double(Allocator.requests ?? 0) }
+        }
         loop = try Loop(name: "operator")
         loop.start()
     }
@@ -95,16 +109,28 @@ public actor WorkerProcess {
         do throws(LoopFault) {
             pages = try OperatorPages(
                 loop: loop, http: configuration.http, registry: registry,
-                oldestTurn: { [unowned self] in assumeIsolated { $0.oldestTurn } },
-                snapshot: { [unowned self] in assumeIsolated { $0.snapshot } })
+                OperatorPages.Sources(
+                    oldestTurn: { [unowned self] in assumeIsolated { $0.oldestTurn } },
+                    snapshot: { [unowned self] in assumeIsolated { $0.snapshot } },
+                    facts: { [unowned self] in assumeIsolated { $0.facts() } },
+                    ask: { [unowned self] question in assumeIsolated { $0.ask(question) } }))
         } catch {
             throw StartFault(error, at: "http.listen")
         }
     }
 
+    /// On a thread of its own, beside the shards.
+    private func ask(_ question: TraceQuestion) {
+        let desk = TraceDesk(configuration: configuration)
+        Task {
+            let found = await Task.detached { await desk.answer(question) }.value
+            pages?.didAnswer(found)
+        }
+    }
+
     private func startShards(onFatal: @escaping @Sendable () -> Void) async throws(StartFault) {
         let count = configuration.shardCount
-        let shared = ProcessShared(shardCount: count)
+        let shared = ProcessShared(shardCount: count, timesStages: timesStages)
         for index in 0..<count {
             let shard: Shard
             do throws(LoopFault) {
@@ -138,8 +164,14 @@ public actor WorkerProcess {
         for shard in shards {
             if let status = await shard.status() { statuses.append(status) }
         }
-        show(ProcessSnapshot(shards: statuses, isDraining: isDraining))
+        show(ProcessSnapshot(shards: statuses, isDraining: isDraining, isReloadRefused: isReloadRefused))
         for app in snapshot.apps { openRate(of: app.id).set(app.openRate ?? 0) }
+        watch.tick(snapshot, nowNanos: Loop.monotonicNanos(), wallMs: Loop.wallMs())
+    }
+
+    /// What the page shows now.
+    private func facts() -> PageFacts {
+        watch.facts(snapshot, nowNanos: Loop.monotonicNanos(), wallMs: Loop.wallMs())
     }
 
     private func openRate(of app: String) -> Gauge {
@@ -154,6 +186,8 @@ public actor WorkerProcess {
         snapshot = fresh
         setReady(nil, [("part", "process")], fresh.isReady ? 1 : 0)
         for part in fresh.parts { setReady(part.name, part.labels, part.state.number) }
+        // The one part that goes again.
+        if !fresh.parts.contains(where: { $0.name == .configuration }) { readiness[.configuration]?.set(1) }
     }
 
     private func setReady(_ name: ProcessPart.Name?, _ labels: [(String, String)], _ value: Double) {
@@ -171,7 +205,7 @@ public actor WorkerProcess {
         log.info("draining")
         // From now on, not from the next sample on; and the pages go on telling what is left in hand.
         isDraining = true
-        show(ProcessSnapshot(shards: snapshot.shards, isDraining: true))
+        show(ProcessSnapshot(shards: snapshot.shards, isDraining: true, isReloadRefused: isReloadRefused))
         let seconds = drainSeconds
         let isSettled = await ofEach { await $0.settle(seconds: seconds) }
         sampler?.cancel()

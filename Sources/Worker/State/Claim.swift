@@ -66,6 +66,8 @@ public struct ClaimRequest: Sendable {
     public var subject: ClaimSubject
     /// `Decision.counted`; the badge rises once however often the same pair is claimed.
     public var counted: Bool
+    /// A `PlainClaim` has added it to the ledger, and the script is to settle that.
+    var wasAdded = false
     public var nowMs: Int64
 
     public init(app: String, uid: String, _ subject: ClaimSubject, counted: Bool, nowMs: Int64) {
@@ -144,13 +146,9 @@ public struct PairMark: Sendable, Equatable {
     /// Reads the reply of `StateStore.readMark`; nil where there is no mark.
     public init?(_ reply: borrowing RedisReply) {
         let bytes = reply.bytes
-        guard !reply.isNull, let first = bytes.first else { return nil }
+        guard !reply.isNull, !bytes.isEmpty else { return nil }
         var rest = bytes.dropFirst()
-        switch first {
-        case UInt8(ascii: "f"): state = .finished
-        case UInt8(ascii: "t"): state = nil
-        default: state = .resume
-        }
+        state = Self.state(reply)
         if let mode = rest.first, mode == UInt8(ascii: "x") || mode == UInt8(ascii: "k") {
             isRevoked = true
             rest = rest.drop { $0 != UInt8(ascii: ";") }.dropFirst()
@@ -162,8 +160,14 @@ public struct PairMark: Sendable, Equatable {
         }
     }
 
-    /// Whether the reply of `StateStore.readMark` says that all was done before.
-    static func isFinished(_ reply: borrowing RedisReply) -> Bool { reply.bytes.first == UInt8(ascii: "f") }
+    /// What the reply of `StateStore.readMark` says of an earlier try; nil: there was none.
+    static func state(_ reply: borrowing RedisReply) -> ClaimReply.State? {
+        switch reply.bytes.first {
+        case UInt8(ascii: "f"): .finished
+        case nil, UInt8(ascii: "t"): nil
+        default: .resume
+        }
+    }
 
     /// `a<length>:<device>`, one after the other; what does not read ends the list.
     static func devices(_ bytes: UnsafeRawBufferPointer) -> [String] {

@@ -52,6 +52,8 @@ public struct OwnerReply: Sendable, Equatable {
 
 /// The badge as `StateStore.readBadge` reads it, in two replies.
 public struct BadgeReading: Sendable, Equatable {
+    /// As of when the client reported; nil: it never has.
+    private(set) var atMs: Int64?
     private var value: Int64 = 0
     private var taken: Int64 = 0
     private var past: Int64 = 0
@@ -62,10 +64,11 @@ public struct BadgeReading: Sendable, Equatable {
     /// The first reply: the client's last report and what has been taken off it since; none is all zero.
     public init(base: borrowing RedisReply) {
         var text = CompactText(base.bytes)
-        guard text.number() != nil, let value = text.number(), let taken = text.number(), let past = text.number()
+        guard let atMs = text.number(), let value = text.number(), let taken = text.number(), let past = text.number()
         else {
             return
         }
+        self.atMs = atMs
         // Whatever stands there, the sums stay numbers.
         (self.value, self.taken, self.past) = (StateKeys.time(value), StateKeys.time(taken), StateKeys.time(past))
     }

@@ -15,6 +15,17 @@ public enum RecipientReplies {
         return reply[0].int64 ?? 0
     }
 
+    /// Whether the same reply says that a client's total holds this message: it was reported as of then or later.
+    static func baseHolds(_ subject: ClaimSubject, _ reply: borrowing RedisReply) -> Bool {
+        !reply[3].isNull && BadgeReading(base: reply[3]).holds(subject)
+    }
+
+    /// Mute and read mark alone.
+    static func denied(_ reply: borrowing RedisReply, into recipient: inout Recipient) {
+        if !reply[0].isNull { recipient.mute = mute(reply[0].bytes) }
+        if !reply[1].isNull { recipient.read = readMark(reply[1].bytes) }
+    }
+
     /// Settings and tokens.
     public static func user(_ reply: borrowing RedisReply, into recipient: inout Recipient) {
         recipient.parked.removeAll()
@@ -73,7 +84,7 @@ public enum RecipientReplies {
     }
 
     /// `<seq> <ms>|…`, either of them empty.
-    private static func readMark(_ bytes: UnsafeRawBufferPointer) -> UserState.ReadMark? {
+    static func readMark(_ bytes: UnsafeRawBufferPointer) -> UserState.ReadMark? {
         var text = CompactText(bytes)
         let mark = UserState.ReadMark(seq: text.number(), ms: text.number(until: UInt8(ascii: "|")))
         return mark.seq == nil && mark.ms == nil ? nil : mark

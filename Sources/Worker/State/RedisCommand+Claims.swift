@@ -3,9 +3,11 @@ import Redis
 
 extension RedisCommand {
     /// What follows the keys in a claim, as `StateScripts.claim` names it.
-    mutating func claimArguments(_ subject: ClaimSubject, counted: Bool, nowMs: Int64) {
+    ///
+    /// - Parameter wasAdded: plain commands have added it to the ledger just now.
+    mutating func claimArguments(_ subject: ClaimSubject, counted: Bool, wasAdded: Bool = false, nowMs: Int64) {
         let digest = StateKeys.digest(subject.conversation)
-        arg(counted ? "c" : "o")
+        arg(wasAdded ? "a" : counted ? "c" : "o")
         arg(StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs))
         field("r", subject.conversation)
         ledgerMember(subject, digest: digest)
@@ -19,6 +21,8 @@ extension RedisCommand {
         part(byte: UInt8(ascii: " "))
         part(byte: PairKind.message.letter)
         part(revoke.targetMsgID)
+        end()
+        digestPart(StateKeys.digest(revoke.targetMsgID))
         end()
         if subject.clearsOnRead { arg(word: "1") }
     }

@@ -10,23 +10,79 @@ public enum RedisRights {
         "zrem", "zremrangebyrank", "zremrangebyscore", "zscore", "dbsize", "info", "cluster|info",
     ]
 
+    /// A word and arguments of each that `redis.acl_check_cmd` can judge, the key beside those that take one.
+    private static func sample(_ command: String) -> String {
+        switch command {
+        case "eval", "evalsha": "\(command) return 0"
+        case "scan", "select": "\(command) 0"
+        case "dbsize", "info", "asking": command
+        case "cluster|info": "cluster info"
+        case "cluster|slots": "cluster slots"
+        // All their arguments are keys.
+        case "del", "exists", "mget": "\(command) \(ownKey)"
+        case "sunionstore": "\(command) \(ownKey) \(ownKey)"
+        default: "\(command) \(ownKey) 0 0"
+        }
+    }
+
+    private static let ownKey = "c:{check}"
+
     /// What others write is only read; what begins with `c:` is Carillon's own.
     private static let keys = ["%R~p:*", "%R~gw:*", "%R~g:*", "~c:*"]
 
+    /// As rule and sample of what it allows.
+    private static let samplesOfKeys = ["%R~p:* hgetall p:{check}", "%R~gw:* get gw:check", "%R~g:* hmget g:{check} x"]
+
+    /// Runs by the right to run scripts, and neither reads nor writes a key.
+    private static let script = """
+        #!lua flags=no-writes
+        local missing = {}
+        for i = 1, #ARGV do
+            local words = {}
+            for word in string.gmatch(ARGV[i], '%S+') do words[#words + 1] = word end
+            local rule = table.remove(words, 1)
+            local known, allowed = pcall(redis.acl_check_cmd, unpack(words))
+            if known and not allowed then missing[#missing + 1] = rule end
+        end
+        return missing
+        """
+
+    /// A command whose answer `missing` reads. It asks nothing of keys, and needs no right beyond those of the worker.
+    public static func question(_ topology: RedisTopology) -> [String] {
+        ["EVAL", script, "0"] + words(topology).map { "+\($0) \(sample($0))" } + samplesOfKeys
+    }
+
+    /// The rules that the user lacks. Where no command may touch Carillon's own keys, that is the one that is missing.
+    public static func missing(_ answer: RedisAnswer) -> [String] {
+        let rules = (answer.list ?? []).compactMap(\.text)
+        let keyed = commands.filter { sample($0).contains(ownKey) }.map { "+\($0)" }
+        guard Set(keyed).isSubset(of: rules) else { return rules }
+        return ["~c:*"] + rules.filter { !keyed.contains($0) }
+    }
+
+    private static func words(_ topology: RedisTopology) -> [String] {
+        switch topology {
+        case .cluster: commands + ["asking", "cluster|slots"]
+        case .single(let endpoint) where endpoint.database != 0: commands + ["select"]
+        case .single, .sentinel: commands
+        }
+    }
+
     /// The rules of the user as ACL SETUSER takes them, but for his password.
     public static func rules(_ topology: RedisTopology) -> [String] {
-        var more: [String] = []
-        switch topology {
-        case .cluster: more = ["asking", "cluster|slots"]
-        case .single(let endpoint) where endpoint.database != 0: more = ["select"]
-        case .single, .sentinel: break
-        }
-        return ["resetkeys"] + keys + ["resetchannels", "-@all"] + (commands + more).map { "+\($0)" }
+        return ["resetkeys"] + keys + ["resetchannels", "-@all"] + words(topology).map { "+\($0)" }
     }
 
     /// As an operator gives it to each server.
     public static func line(_ topology: RedisTopology) -> String {
         let user = topology.server?.user ?? "carillon"
         return (["ACL", "SETUSER", user, "on", ">PASSWORD"] + rules(topology)).joined(separator: " ")
+    }
+
+    /// The same for each Sentinel; nil: there are none.
+    public static func sentinelLine(_ topology: RedisTopology) -> String? {
+        guard case .sentinel(let sentinels) = topology else { return nil }
+        let user = sentinels.nodes.first?.user ?? "carillon"
+        return "ACL SETUSER \(user) on >PASSWORD resetkeys resetchannels -@all +info +sentinel|get-master-addr-by-name"
     }
 }

@@ -7,10 +7,11 @@ import Redis
 /// | key | type | content | life |
 /// |---|---|---|---|
 /// | `c:u:{app:uid}` | hash | settings (`dn ds de dz dl sd pd ho la ph`) and tokens (`t` + kind + device); what is parked of a device (`y` + device) | none |
-/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `w` a lower badge is still to be told, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
+/// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `k` digests of the last messages that were recalled before they were finished, `w` a lower badge is still to be told, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
 /// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30-40 d, ≤ 1000 |
 /// | `c:x:{app:uid}` | zset | what a read or recall took off the ledger, by when | 24 h, ≤ 1000 |
 /// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind); finished, with what happened (`TraceBytes`) | 24 h or until expiry; with a trace `trace.ttl_h` |
+/// | `c:e:{app:msg}` | hash | with `redis.group_marks: together`: uid → the mark of a finished member; under the empty name which try began first | as the marks |
 /// | `c:k<n>:{app:uid}<msg>` | set | devices that acknowledged a delivery | 10 min |
 /// | `c:p<n>:{app:uid}<pid>` | set | devices that reported a push as opened | 7 d |
 /// | `c:r<n>:{app:uid}<pid>` | set | devices that reported a push as arrived | 7 d |
@@ -38,6 +39,13 @@ enum StateKeys {
     static let acknowledgementSeconds: Int64 = 600
     static let reportSeconds: Int64 = 7 * 86_400
     static let activitySeconds: Int64 = 13 * 3600
+
+    /// A ledger's life, and how long one of its ages is: no entry goes before it is thirty days old.
+    static let ledgerSeconds: Int64 = 3_456_000
+    static let ledgerEpochMs: Int64 = 691_200_000
+
+    /// In which the life of a ledger is renewed once.
+    static func ledgerEpoch(nowMs: Int64) -> Int64 { time(nowMs) / ledgerEpochMs }
 
     static func time(_ ms: Int64) -> Int64 { min(max(0, ms), numberMax) }
 

@@ -2,7 +2,7 @@ public import Redis
 
 /// What is read and not changed: of recipients, groups, tokens and marks.
 extension StateStore {
-    /// Token version, mute and read mark of a conversation (`RecipientReplies.conversation`).
+    /// Token version, mute and read mark of a conversation, and the badge's base (`RecipientReplies.conversation`).
     ///
     /// To be sent before `readUser`: a bind that falls between the reads then shows as a newer version in the claim, not
     /// the other way round. So a cluster's client must not send it again behind that one.
@@ -11,6 +11,17 @@ extension StateStore {
             command.arg(word: "HMGET")
             command.key("c:s", app, uid)
             command.arg(word: "v")
+            command.field("m", conversation)
+            command.field("r", conversation)
+            command.arg(word: "b")
+        }
+    }
+
+    /// Mute and read mark alone, of one who is likely to get nothing (`RecipientReplies.denied`).
+    func readDenied(app: String, uid: String, conversation: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HMGET")
+            command.key("c:s", app, uid)
             command.field("m", conversation)
             command.field("r", conversation)
         }
@@ -117,6 +128,17 @@ extension StateStore {
         try client.command(tag, reads) { command in
             command.arg(word: "GET")
             command.key("c:d", app, uid, kind, suffix: id)
+        }
+    }
+
+    /// Marks of several pairs, which `name` is called with: an array of what `readMark` answers, null also for a key of the
+    /// wrong kind. Not for a cluster, where each user has a slot of his own.
+    func readMarks(
+        tag: UInt64, _ pairs: (_ name: (_ app: String, _ uid: String, _ subject: ClaimSubject) -> Void) -> Void
+    ) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "MGET")
+            pairs { app, uid, subject in command.key("c:d", app, uid, subject.kind, suffix: subject.id) }
         }
     }
 

@@ -9,8 +9,8 @@ public import Redis
 public final class StateStore {
     public let client: RedisServers
     let reads: RedisOperation
-    private let claims: RedisOperation
-    private let finishes: RedisOperation
+    let claims: RedisOperation
+    let finishes: RedisOperation
     private let changes: RedisOperation
 
     public init(_ client: RedisServers) {
@@ -60,7 +60,8 @@ public final class StateStore {
         let subject = request.subject
         try client.evaluate(tag, claims, StateScripts.claim, keyCount: subject.claimKeyCount) { command in
             command.claimKeys(subject, app: request.app, uid: request.uid)
-            command.claimArguments(subject, counted: request.counted, nowMs: request.nowMs)
+            command.claimArguments(
+                subject, counted: request.counted, wasAdded: request.wasAdded, nowMs: request.nowMs)
         }
     }
 

@@ -91,6 +91,11 @@ public struct UserStateTask: Sendable {
         self.state = state
     }
 
+    /// The same record from its first step.
+    func fromStart(nowMs: Int64) -> UserStateTask {
+        UserStateTask(app: app, sentMs: sentMs, nowMs: nowMs, state: state, clearsOnRead: clearsOnRead)
+    }
+
     /// Whether the record asks nothing of Redis; it is then done as `ignored(.unusable)`.
     public var isEmpty: Bool {
         switch state.change {

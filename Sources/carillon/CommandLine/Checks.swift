@@ -1,10 +1,8 @@
 import APNs
+import Console
 import EventLoop
 import Foundation
-import Kafka
-import Processes
 import PushCore
-import Redis
 import Worker
 
 /// What `check` looks at beyond the configuration's text.
@@ -49,7 +47,7 @@ enum Checks {
         }
         let days = (end - Loop.wallMs() / 1000) / 86_400
         let until = Date(timeIntervalSince1970: TimeInterval(end)).formatted(.iso8601)
-        let text = "\(days) day\(days == 1 ? "" : "s") left, until \(until)"
+        let text = "\(counted(days, "day")) left, until \(until)"
         return days < renewDays
             ? Finding(.warn, "credential", place, text + ": renew it; a running worker takes the new files over")
             : Finding(.ok, "credential", place, text)
@@ -95,115 +93,5 @@ enum Checks {
                 .warn, "http", "\(http.host):\(http.port)",
                 "other machines see the operator's pages without a login: set http.token_file")
         ]
-    }
-
-    // MARK: - Kafka
-
-    static func kafka(_ configuration: Configuration) -> [Finding] {
-        let section = configuration.kafka
-        let metadata: ClusterMetadata
-        do throws(KafkaFault) {
-            metadata = try ClusterMetadata.fetch(section.client(id: "carillon-check"), timeoutMs: 5_000)
-        } catch {
-            return [
-                Finding(
-                    .fail, "kafka", section.brokers,
-                    "\(error); are the brokers running, and are kafka.brokers and kafka.options right?")
-            ]
-        }
-        let count = metadata.brokers.count
-        var findings = [Finding(.ok, "kafka", section.brokers, "\(count) broker\(count == 1 ? "" : "s")")]
-        // Nothing is written to it unless `state_results` asks for that.
-        for (key, name) in section.topics.all where key != "state_results" || configuration.stateResults {
-            findings.append(topic(name, key: key, in: metadata))
-        }
-        return findings
-    }
-
-    private static func topic(_ name: String, key: String, in metadata: ClusterMetadata) -> Finding {
-        guard let topic = metadata.topic(name) else {
-            return Finding(.fail, "topic", name, "missing: create it, or name another as kafka.topics.\(key)")
-        }
-        if let error = topic.error { return Finding(.fail, "topic", name, "\(error): see the rights of this user") }
-        let count = topic.partitions.count
-        if !topic.leaderless.isEmpty {
-            let list = topic.leaderless.map(String.init).joined(separator: ", ")
-            return Finding(.fail, "topic", name, "partitions without a leader: \(list); see the brokers")
-        }
-        return Finding(.ok, "topic", name, "\(count) partition\(count == 1 ? "" : "s")")
-    }
-
-    // MARK: - Redis
-
-    static func redis(_ configuration: Configuration) async -> [Finding] {
-        let place = configuration.redis.place
-        let store: StateReader
-        do throws(RedisOpeningFault) {
-            store = try await RedisOpening.open(configuration)
-        } catch {
-            return [Finding(.fail, "redis", place, error.message)]
-        }
-        var findings: [Finding] = []
-        do throws(RedisFault) {
-            let started = Loop.monotonicNanos()
-            try await store.ping()
-            let micros = (Loop.monotonicNanos() - started) / 1000
-            for (place, facts) in await store.servers {
-                let mode = facts.mode.map { ", \($0.rawValue)" } ?? ""
-                findings.append(
-                    Finding(
-                        .ok, "redis", place,
-                        "\(facts.version ?? "unknown version")\(mode), runs scripts, a read answered in \(micros) µs"))
-                findings.append(role(facts, place))
-                findings.append(eviction(facts, place))
-                findings.append(persistence(facts, place))
-                if let ahead = facts.clockAheadMs { findings += clock(aheadSeconds: ahead / 1000, of: "Redis", place) }
-            }
-        } catch {
-            findings.append(Finding(.fail, "redis", place, "\(error)"))
-        }
-        findings.append(Finding(.ok, "redis", "rights", RedisRights.line(configuration.redis.topology)))
-        await store.close()
-        return findings
-    }
-
-    private static func role(_ facts: RedisServerFacts, _ place: String) -> Finding {
-        switch facts.isReplica {
-        case true?:
-            Finding(
-                .fail, "redis", place,
-                "is a replica and takes no writes: pushes would go without a badge; give its master as redis.url")
-        case false?: Finding(.ok, "redis", place, "is a master")
-        case nil:
-            Finding(
-                .warn, "redis", place,
-                "does not tell its version and role: grant INFO, or see to it that it is a master of 7.0 or newer")
-        }
-    }
-
-    /// What a server loses at its end, its users lose: see docs/operations.md, Redis.
-    private static func persistence(_ facts: RedisServerFacts, _ place: String) -> Finding {
-        switch facts.keepsLog {
-        case true?: Finding(.ok, "redis", place, "appendonly yes")
-        case false?:
-            Finding(
-                .warn, "redis", place,
-                "appendonly no: its end takes what it was told since its last snapshot, marks (pushed twice) and tokens "
-                    + "(never pushed) among it; set appendonly yes")
-        case nil: Finding(.warn, "redis", place, "does not tell whether it persists: see to it that appendonly is yes")
-        }
-    }
-
-    /// An evicted mark pushes twice, an evicted token never again.
-    private static func eviction(_ facts: RedisServerFacts, _ place: String) -> Finding {
-        switch facts.evictionPolicy {
-        case RedisServerFacts.safePolicy: Finding(.ok, "redis", place, "maxmemory-policy noeviction")
-        case let policy?:
-            Finding(
-                .warn, "redis", place,
-                "maxmemory-policy \(policy): state may vanish; set maxmemory-policy noeviction")
-        case nil:
-            Finding(.warn, "redis", place, "does not tell maxmemory-policy: see to it that it is noeviction")
-        }
     }
 }

@@ -16,7 +16,7 @@ enum ConfigurationLoading {
             problems = fault.problems
         }
         for problem in problems { Terminal.err("\(problem)\n") }
-        Terminal.err("carillon: \(problems.count) problem\(problems.count == 1 ? "" : "s") in the configuration\n")
+        Terminal.err("carillon: \(counted(problems.count, "problem")) in the configuration\n")
         return nil
     }
 }

@@ -32,7 +32,7 @@ enum RedisOpening {
         }
     }
 
-    private static func cure(_ fault: RedisFault) -> String {
+    static func cure(_ fault: RedisFault) -> String {
         switch fault.code {
         case .unreachable, .notConnected, .connectionLost: "; is it running, and is redis.url right?"
         case .authentication: "; see redis.user and redis.password_file"

@@ -178,9 +178,9 @@ final class ReplayRun {
     /// Until the worker has settled everything, or gets on no more.
     private func settle(_ watch: ReplayWatch) {
         var waiting = ProgressBar("settling", total: watch.standing(producers).wanted)
-        var seen: [Int] = []
-        var movedNanos = Loop.monotonicNanos()
-        let stoppedAt = stop.isSet ? movedNanos : nil
+        let begun = Loop.monotonicNanos()
+        var patience = ReplayPatience(waitSeconds: settings.waitSeconds, nowNanos: begun)
+        let stoppedAt = stop.isSet ? begun : nil
         // A look that began before the last record was written says nothing of it.
         let looksWanted = watch.standing(producers).looks + 2
         while true {
@@ -191,8 +191,7 @@ final class ReplayRun {
             if standing.settled >= standing.wanted, standing.parked == 0, standing.looks >= looksWanted { break }
             let now = Loop.monotonicNanos()
             let state = [standing.settled, Int(clamping: standing.parked), watch.judge.answered]
-            if state != seen { (seen, movedNanos) = (state, now) }
-            if Double(now - movedNanos) / 1e9 >= settings.waitSeconds { break }
+            if patience.isOver(state, looks: standing.looks, nowNanos: now) { break }
             if stop.isSet, Double(now - (stoppedAt ?? now)) / 1e9 >= 2 || stoppedAt == nil { break }
             StopFlag.pause(milliseconds: 20)
         }

@@ -107,30 +107,3 @@ enum TraceText {
         writer.endObject()
     }
 }
-
-extension PairKind {
-    /// The `kind` of its record.
-    fileprivate var title: String {
-        switch self {
-        case .message: "message"
-        case .revoke: "revoke"
-        case .liveActivity: "live_activity"
-        }
-    }
-}
-
-extension DecisionStep {
-    /// As `explain` calls it.
-    var title: String {
-        switch self {
-        case .expiry: "expiry"
-        case .read: "read"
-        case .veto: "veto"
-        case .mute: "mute"
-        case .quietHours: "quiet hours"
-        case .badge: "badge"
-        case .routes: "route"
-        case .token: "token"
-        }
-    }
-}

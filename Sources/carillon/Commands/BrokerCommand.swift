@@ -11,7 +11,8 @@ struct BrokerCommand: Command {
         name: "broker", summary: "a Kafka-protocol broker for tests, with faults by command",
         details: """
             Runs until a signal or `quit`. It is librdkafka's mock cluster on 127.0.0.1: groups, offsets and idempotent
-            writes work; nothing is stored on disk, and a partition keeps its last 5 MiB.
+            writes work; nothing is stored on disk, and a partition keeps its last 5 MiB. Members come and go in rounds
+            as long as session.timeout.ms: it prints what to set.
 
             \(BrokerOrder.help)
 
@@ -90,6 +91,10 @@ struct BrokerCommand: Command {
     private func text(_ broker: MockBroker) -> TerminalText {
         var text: TerminalText = "\(Style.bold("bootstrap"))  \(broker.bootstrap)\n"
         for topic in topics { text += "topic      \(topic.name), \(topic.partitions) partitions\n" }
+        text +=
+            Style.dim("# into the configuration; this broker's groups settle as slowly as their sessions end:") + "\n"
+        text += "kafka:\n  brokers: \(broker.bootstrap)\n"
+        text += "  options: { session.timeout.ms: 6000, heartbeat.interval.ms: 500 }\n"
         return text + Style.dim("faults by command on standard input: try `help`; ctrl-C or `quit` ends it") + "\n"
     }
 

@@ -10,10 +10,12 @@ struct CheckCommand: Command {
     static let spec = CommandSpec(
         name: "check", summary: "configuration, credentials, Kafka, Redis, APNs: every problem, each with its place",
         details: """
-            Looks at the configuration and the files that it names, then (without --offline) asks Kafka for its topics, Redis
-            for its settings, and connects to APNs for every app, credential set and environment in use. It creates, changes
-            and sends nothing; with --probe, one push each to a token that no device has: APNs' answer tells whether it takes
-            the credential (400 BadDeviceToken), and whether key, environment or topic is wrong where it does not.
+            Looks at the configuration and the files that it names, then (without --offline) asks Kafka for its topics and
+            what this user may read, every Redis server, node and Sentinel for its settings and this user's rights, and
+            connects to APNs for every app, credential set and environment in use. It prints the rights that a worker needs
+            in both. It creates, changes and sends nothing; with --probe, one push each to a token that no device has: APNs'
+            answer tells whether it takes the credential (400 BadDeviceToken), and whether key, environment or topic is wrong
+            where it does not.
 
             --print looks at nothing: it prints what is in effect, from the file, the environment and the defaults.
 
@@ -91,9 +93,9 @@ struct CheckCommand: Command {
         }
         defer { if Terminal.isInteractive { Terminal.clearLine() } }
         showProgress("Kafka")
-        var findings = Checks.kafka(configuration)
+        var findings = KafkaCheck(configuration: configuration).findings()
         showProgress("Redis")
-        findings += await Checks.redis(configuration)
+        findings += await RedisCheck(section: configuration.redis).findings()
         for app in configuration.apps {
             showProgress("APNs for \(app.policy.id)")
             findings += await APNsCheck(app: app, probes: probes).findings()
@@ -149,7 +151,7 @@ struct Finding {
         let fails = findings.count { $0.grade == .fail }
         let warnings = findings.count { $0.grade == .warn }
         if fails == 0, warnings == 0 { return text + Style.green("all well") + "\n" }
-        return text + "\(fails) problem\(fails == 1 ? "" : "s"), \(warnings) warning\(warnings == 1 ? "" : "s")\n"
+        return text + "\(counted(fails, "problem")), \(counted(warnings, "warning"))\n"
     }
 
     var json: String {

@@ -69,9 +69,9 @@ struct ReplayCommand: Command {
         settings.freshIDs = arguments.has("fresh-ids")
         settings.shiftsTimes = arguments.has("shift-times")
         settings.producers = try arguments.int("producers", default: 1, in: 1...64)
-        settings.durationSeconds = try Self.seconds(arguments, "duration")
+        settings.durationSeconds = try TimeSpan.seconds(arguments, "duration")
         if settings.durationSeconds == 0 { throw Arguments.UsageError(message: "--duration wants more than 0") }
-        settings.waitSeconds = try Self.seconds(arguments, "wait") ?? settings.waitSeconds
+        settings.waitSeconds = try TimeSpan.seconds(arguments, "wait") ?? settings.waitSeconds
         let kind: ReplayPace.Kind
         switch (arguments.string("rate"), arguments.string("speed")) {
         case (nil, nil): kind = .unbounded
@@ -79,7 +79,7 @@ struct ReplayCommand: Command {
         case (nil, let text?): kind = .speed(try Self.number(text, "speed"))
         case (_?, _?): throw Arguments.UsageError(message: "--rate and --speed exclude each other")
         }
-        let ramp = try Self.seconds(arguments, "ramp")
+        let ramp = try TimeSpan.seconds(arguments, "ramp")
         if ramp != nil, kind == .unbounded {
             throw Arguments.UsageError(
                 message: "--ramp wants --rate or --speed: without them there is no pace to rise to")
@@ -98,16 +98,6 @@ struct ReplayCommand: Command {
             throw Arguments.UsageError(message: "--\(option) wants a number above 0; \"\(text)\" is none")
         }
         return number
-    }
-
-    /// `90`, `90s`, `1.5m`, `2h`; nil: not given.
-    private static func seconds(_ arguments: Arguments, _ option: String) throws(Arguments.UsageError) -> Double? {
-        guard let text = arguments.string(option) else { return nil }
-        let unit = ["s": 1.0, "m": 60, "h": 3600].first { text.hasSuffix($0.key) }
-        guard let number = Double(text.dropLast(unit == nil ? 0 : 1)), number >= 0, number <= 1e8 else {
-            throw Arguments.UsageError(message: "--\(option) wants a time like 90s, 5m or 2h; \"\(text)\" is none")
-        }
-        return number * (unit?.value ?? 1)
     }
 
     func run() async -> ExitCode {

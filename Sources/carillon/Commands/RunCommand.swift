@@ -18,12 +18,20 @@ struct RunCommand: Command {
 
             exit codes: 0 drained, 70 the Kafka client died for good, 75 not drained in time or the port is taken: try again, 78 bad configuration
             """,
-        options: [CommandSpec.config])
+        options: [
+            CommandSpec.config,
+            .flag(
+                "stage-times",
+                "counts in /metrics how long each stage takes (carillon_stage_seconds_total), as bench --stages shows it"
+            ),
+        ])
 
     private let path: String
+    private let timesStages: Bool
 
     init(_ arguments: Arguments) {
         path = arguments.string("config") ?? ""
+        timesStages = arguments.has("stage-times")
     }
 
     func run() async -> ExitCode {
@@ -59,7 +67,7 @@ struct RunCommand: Command {
         let process = try WorkerProcess(
             configuration: configuration,
             effective: try? Configuration.effective(path: path, environment: environment).get(),
-            log: log)
+            log: log, timesStages: timesStages)
         let ending = Ending()
         signals.onFirst { ending.resolve(.done) }
         try await process.start(onFatal: { ending.resolve(.fatalKafka) })

@@ -1,7 +1,6 @@
 import Console
 import EventLoop
 import Processes
-import PushCore
 import Redis
 import Worker
 
@@ -48,7 +47,7 @@ struct TraceCommand: Command {
         guard let store = await RedisOpening.open(configuration, for: "trace") else { return .failed }
         var code = ExitCode.failed
         do throws(RedisFault) {
-            code = try await report(store, TracePlan(configuration.trace), configuration.trace)
+            code = try await report(store, configuration.trace)
         } catch {
             Terminal.err("carillon trace: Redis: \(error)\n")
         }
@@ -56,48 +55,20 @@ struct TraceCommand: Command {
         return code
     }
 
-    private func report(
-        _ store: StateReader, _ plan: TracePlan, _ settings: Configuration.Trace
-    ) async throws(RedisFault) -> ExitCode {
-        let records: [TraceRecord]
-        if let message {
-            records = try await store.trace(app: app, uid: uid, message: message, plan: plan, nowMs: Loop.wallMs())
-        } else {
-            records = try await store.traces(app: app, uid: uid, plan: plan, nowMs: Loop.wallMs())
-        }
-        if isJSON {
-            for record in records { Terminal.out(json: TraceText.json(record, app: app, uid: uid)) }
-        } else if !records.isEmpty {
-            Terminal.out(TraceText.people(records, app: app, uid: uid, hours: settings.ttlHours))
-        }
-        if !records.isEmpty { return .done }
-        Terminal.err("carillon trace: \(try await absence(store, plan, settings))\n")
-        return .failed
-    }
-
-    /// Why there may be nothing.
-    private func absence(
-        _ store: StateReader, _ plan: TracePlan, _ settings: Configuration.Trace
-    ) async throws(RedisFault) -> String {
-        let what = message.map { "of message \($0) for \(uid)" } ?? "of \(uid)"
-        let nothing = "nothing \(what) in the last \(settings.ttlHours) h"
-        guard plan.covers(app: app, uid: uid) else {
-            return settings.sample == 0
-                ? "\(nothing): trace.sample is 0, no traces are kept"
-                : "\(nothing): trace.sample (\(settings.sample)) leaves this user out, but for failures"
-        }
-        guard let message else { return "\(nothing): no event named this user, or the worker has not read it yet" }
-        switch try await store.progress(app: app, uid: uid, message: message) {
-        case .begun?:
-            return "\(nothing) yet: it is in work (waiting for an ack, a hold, a window or a retry), "
-                + "or its worker died and it will be resumed"
-        case .finished?:
-            return "\(nothing), but it was finished: its trace was not kept"
-        case .revokedOnly?:
-            return "\(nothing): only its recall has come, not the message itself"
-        case nil:
-            return "\(nothing): no worker has taken it up for this user. He may be its sender, excluded or no member; "
-                + "the record may be unread (see the lag) or bad (see the dead-letter topic)"
+    private func report(_ store: StateReader, _ settings: Configuration.Trace) async throws(RedisFault) -> ExitCode {
+        switch try await store.traceReport(
+            app: app, uid: uid, message: message, settings: settings, nowMs: Loop.wallMs())
+        {
+        case .records(let records):
+            if isJSON {
+                for record in records { Terminal.out(json: TraceText.json(record, app: app, uid: uid)) }
+            } else {
+                Terminal.out(TraceText.people(records, app: app, uid: uid, hours: settings.ttlHours))
+            }
+            return .done
+        case .absent(let why):
+            Terminal.err("carillon trace: \(why)\n")
+            return .failed
         }
     }
 }

@@ -46,13 +46,16 @@ struct CommandWorldTests {
         var settings = LocalCluster.Settings()
         var environment = ScenarioRule.Match()
         environment.topic = Array("com.example.other".utf8)
+        var busy = ScenarioRule.Match()
+        busy.topic = Array("com.example.busy".utf8)
         settings.scenario = Scenario(rules: [
-            ScenarioRule(environment, .answer(ScenarioAnswer(403, "BadEnvironmentKeyInToken")))
+            ScenarioRule(environment, .answer(ScenarioAnswer(403, "BadEnvironmentKeyInToken"))),
+            ScenarioRule(busy, .answer(ScenarioAnswer(503, "ServiceUnavailable"))),
         ])
-        settings.moreTopics = ["com.example.other"]
+        settings.moreTopics = ["com.example.other", "com.example.busy"]
         let world = try await LocalCluster(settings)
         let text = world.configurationText
-        let list = "[\(settings.topic), com.example.other]"
+        let list = "[\(settings.topic), com.example.other, com.example.busy]"
         func probe(_ name: String, _ text: String) throws -> CommandRun {
             try CommandRun(
                 "check", "--json", "--probe", "--config", try world.folder.write(Array(text.utf8), to: name))
@@ -65,6 +68,10 @@ struct CommandWorldTests {
             let fails = run.lines.filter { $0.contains(#""grade":"fail""#) }
             #expect(run.code == 1 && fails.count == 1 && fails[0].contains(words), "\(run.output)")
         }
+        let unavailable = try probe("busy.yaml", text.replacingOccurrences(of: list, with: "com.example.busy"))
+        #expect(
+            unavailable.code == 0 && unavailable.output.contains("503 ServiceUnavailable: APNs has too much to do"),
+            "\(unavailable.output)")
         let key = try PrivateKey.generate().pem()
         try world.folder.write(key, to: "strange.p8")
         let strange = try probe(

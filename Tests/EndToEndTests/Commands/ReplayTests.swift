@@ -48,6 +48,7 @@ struct ReplayTests {
             #expect(recipients["expected"]?.int == 6 && recipients["with_outcome"]?.int == 6)
             #expect(recipients["lost"]?.int == 0 && worker["duplicates"]?.int == 0)
             #expect((worker["latency_ms"]?["written_to_outcome"]?["count"]?.int ?? 0) >= 6)
+            #expect((worker["latency_ms"]?["lanes"]?["direct"]?["count"]?.int ?? 0) >= 6)
             let html = String(decoding: try readFile(page), as: UTF8.self)
             #expect(html.contains("</html>") && html.contains("all is settled") && html.contains("<svg"))
 

@@ -41,6 +41,36 @@ import Testing
         }
     }
 
+    /// Only where it is asked for, and then of every stage.
+    @Test(arguments: ["", "--stage-times"]) func aWorkerTellsHowLongItsStagesTake(option: String) async throws {
+        var settings = LocalCluster.Settings()
+        settings.sessionMs = Stage.shortSessionMs
+        let stage = try await Stage(settings)
+        let worker = try await WorkerRun(stage, option: option)
+        try await stage.writeState([.bind("st-1")])
+        try await until("the bind is settled") { try await worker.metrics().sum("carillon_events_settled_total") >= 1 }
+        try await stage.writeEvents((0..<20).map { .message("st-\($0)", to: ["st-1"]) })
+        try await until("the messages are settled") {
+            try await worker.metrics().sum("carillon_events_settled_total") >= 21
+        }
+        let metrics = try await worker.metrics()
+        for name in ["read", "lookup", "decide", "claim", "render", "send", "record", "redis", "other"] {
+            let seconds = metrics.sum("carillon_stage_seconds_total", "stage=\"\(name)\"")
+            #expect((seconds > 0) == (option != ""), "\(name) \(seconds)")
+        }
+        // Of one lane, each message at each step.
+        for step in ["kafka", "start", "lookup", "claim", "push"] {
+            let count = metrics.sum("carillon_step_seconds_count", "step=\"\(step)\"", "lane=\"direct\"")
+            #expect(count == (option != "" ? 20 : 0), "\(step) \(count)")
+        }
+        #expect((metrics.sum("carillon_turns_total") > 0) == (option != ""))
+        let results = try stage.world.records(of: "push.results").compactMap(\.value)
+        let lanes = try results.map { try JSONTree(parsing: $0)["lane"]?.string }
+        #expect(lanes.count == 20 && lanes.allSatisfy { $0 == "direct" })
+        await worker.kill()
+        await stage.close()
+    }
+
     @Test func systemdHearsOfStartLifeAndEnd() async throws {
         let folder = try TemporaryFolder()
         let path = try Self.configuration(folder, port: 0)

@@ -79,7 +79,7 @@ struct APNsFaultTests {
         try await stage.writeEvents(crowd.messages)
         try await until("/readyz tells of it") {
             let page = try await stage.page("/readyz")
-            return page.status == 503 && page.text.contains("app im production: down: no connection to APNs")
+            return page.status == 503 && page.text.contains("app im production: down: no connection to APNs: refused")
         }
         #expect(try await stage.page("/livez").status == 200)
         try await stage.world.bringSimulatorUp()

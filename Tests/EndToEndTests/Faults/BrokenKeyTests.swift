@@ -18,8 +18,9 @@ import Worker
             try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
             try await stage.settle(within: .seconds(20))
             var seen = try await stage.look()
+            // A broken mark is as none; without a state that can be read there is no number.
             for user in users.prefix(3) {
-                #expect(seen.outcomes(of: "\(user)-1") == ["\(user)/phone accepted ok\(user == "b3" ? " 1" : "")"])
+                #expect(seen.outcomes(of: "\(user)-1") == ["\(user)/phone accepted ok\(user == "b2" ? "" : " 1")"])
             }
             #expect(seen.outcomes(of: "b4-1") == ["b4/phone accepted ok 1"])
             #expect(try await stage.errors() <= 30, "errors of redis-server")
@@ -60,7 +61,8 @@ import Worker
                     #expect(seen.outcomes(of: "\(user)-\(round)") == ["\(user)/phone accepted ok \(round)"])
                 }
             }
-            #expect(try await stage.metric("carillon_redis_connects_total") == 1)
+            // Each reply that cuts the link would be one more; a machine that stalls may cost one.
+            #expect(try await stage.metric("carillon_redis_connects_total") <= 2)
             let errors = try await stage.metric("carillon_redis_errors_total", #"code="too_large""#)
             #expect(errors == 2, "asked once a minute")
         }
@@ -72,6 +74,8 @@ import Worker
         try await Stage.with(settings) { stage in
             let users = (0..<50).map { "n\($0)" }
             try await stage.play(state: users.map { .bind($0) })
+            // Whose client has reported a total as of later is claimed by the script, and shows that.
+            try await stage.redis(users.map { "HSET c:s:{im:\($0)} b \"9000000000000000 5 0 0\"" })
             try await stage.redis(["ACL SETUSER default -eval -evalsha", "CONFIG RESETSTAT"])
             try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
             try await until("/readyz names it") {
@@ -86,7 +90,7 @@ import Worker
             try await stage.redis(["ACL SETUSER default +eval +evalsha"])
             try await stage.settle()
             let seen = try await stage.look()
-            for user in users { #expect(seen.outcomes(of: "\(user)-1") == ["\(user)/phone accepted ok 1"]) }
+            for user in users { #expect(seen.outcomes(of: "\(user)-1") == ["\(user)/phone accepted ok 5"]) }
         }
     }
 

@@ -12,10 +12,12 @@ import Worker
     @Test func manyAreClaimedInFewCallsAndEachHasHisOwnNumber() async throws {
         try await Stage.with { stage in
             try await stage.play(state: Self.users.map { .bind($0) })
+            // Whose client has reported a total as of later is claimed by the script, and shows that.
+            try await stage.redis(Self.users.map { "HSET c:s:{im:\($0)} b \"9000000000000000 5 0 0\"" })
             try await stage.play(events: [.message("k-0", to: ["k7"])])
             let before = try await claims(stage)
             let seen = try await stage.play(events: [.message("k-1", to: Self.users, conv: "k", type: "group")])
-            let expected = Self.users.map { "\($0)/phone accepted ok \($0 == "k7" ? 2 : 1)" }
+            let expected = Self.users.map { "\($0)/phone accepted ok 5" }
             #expect(seen.outcomes(of: "k-1") == expected.sorted() && seen.doubled.isEmpty)
             let calls = try await claims(stage) - before
             #expect((1..<40).contains(calls), "\(calls) calls")

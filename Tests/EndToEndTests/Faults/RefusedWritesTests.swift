@@ -31,7 +31,7 @@ import Worker
             state: [.bind(user), .bind(user, "pad")], events: [.message("\(user)-0", to: [user], seq: 1)])
         #expect(seen.outcomes(of: "\(user)-0") == ["\(user)/pad accepted ok 1", "\(user)/phone accepted ok 1"])
         try await stage.redis(refuse)
-        // A message twice (its repeat is looked at too, and waits for the end of the first), and a recall.
+        // A message twice (its repeat waits for the end of the first), and a recall.
         try await stage.writeEvents([
             .message("\(user)-1", to: [user], seq: 2), .message("\(user)-2", to: [user], seq: 3),
             .message("\(user)-1", to: [user], seq: 2, event: "\(user)-1-again"),
@@ -55,8 +55,8 @@ import Worker
             let status = try JSONTree(parsing: Array(try await stage.page("/statusz").text.utf8))
             return status["shards"]?.array?.compactMap { $0["owed_claims"]?.int }.reduce(0, +) == 3
         }
-        // The repeat is asked about twice: when it comes, and once the first has ended.
-        #expect(try await stage.page("/metrics").text.contains("carillon_redis_unclaimed_total 5"))
+        // The repeat is asked about once the first has ended. Who waited behind an earlier one of the conversation is asked about anew.
+        #expect(try await stage.metric("carillon_redis_unclaimed_total") >= 4)
         #expect(try await stage.page("/metrics").text.contains("carillon_redis_owed_claims_total 3"))
 
         try await stage.redis(accept)
@@ -96,7 +96,7 @@ import Worker
         try await Stage.with { stage in
             try await stage.play(state: [.bind("f10")], events: [.message("f10-0", to: ["f10"], seq: 1)])
             try await stage.redis(["REPLICAOF 127.0.0.1 1"])
-            try await stage.writeState((1...50).map { .read("f10-\($0)", #""up_to_seq":\($0)"#) })
+            try await stage.writeState((1...50).map { .read("f10-\($0)", #""up_to_seq":\#($0)"#) })
             try await until("they wait") {
                 await (try stage.worker).status().shards.contains { $0.pendingRecords > 10 }
             }

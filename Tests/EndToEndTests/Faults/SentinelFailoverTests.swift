@@ -26,4 +26,32 @@ import Testing
             crowd.expectAtMostWhatWasNotCopied(try await stage.look(), "Sentinel failover")
         }
     }
+
+    /// The records of the binds are committed, and the new master never heard of them: the worker makes them once more.
+    @Test func bindsThatADeadMasterHadNotCopiedAreMadeAgain() async throws {
+        var settings = LocalCluster.Settings()
+        settings.usesSentinels = true
+        try await Stage.with(settings) { stage in
+            guard let group = stage.world.sentinels else { throw SetupFault("there are no Sentinels") }
+            // A replica that was cut off for ten times as long would not be made master.
+            for index in 0..<3 {
+                let line = "SENTINEL SET \(SentinelGroup.masterName) down-after-milliseconds 3000"
+                _ = try await offPool { try group.ask(index, line) }
+            }
+            let phones = Handover(name: "uncopied", count: 40)
+            try await stage.play(state: phones.firstBinds)
+            try await group.awaitReplica(1)
+            try await group.servers[1].cutFromMaster(group.servers[0])
+            try await stage.play(state: phones.secondBinds)
+            group.servers[0].kill()
+            try await group.awaitMaster(otherThan: group.servers[0])
+            try await until("/readyz is well") { try await stage.page("/readyz").status == 200 }
+            try await until("the changes are made once more") {
+                try stage.logText().contains("their newest changes are made once more")
+            }
+            try await stage.writeEvents(phones.messages)
+            try await stage.settle()
+            phones.expectOwnersOnly(try await stage.look())
+        }
+    }
 }

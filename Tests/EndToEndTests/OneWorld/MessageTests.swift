@@ -37,8 +37,8 @@ extension OneWorld {
             let result = try #require(seen.result(of: "m1-a"))
             #expect(
                 result.members?.map(\.key) == [
-                    "v", "app", "event_id", "msg_id", "uid", "device", "verdict", "reason", "pid", "apns_id", "status",
-                    "badge", "credential", "attempts", "latency_ms", "at_ms",
+                    "v", "app", "event_id", "msg_id", "lane", "uid", "device", "verdict", "reason", "pid", "apns_id",
+                    "status", "badge", "credential", "attempts", "latency_ms", "at_ms",
                 ])
             let pid = try #require(result["pid"]?.string)
             #expect(pid == push.apnsID && pid == result["apns_id"]?.string && pid == payload["pid"]?.string)

@@ -22,6 +22,8 @@ extension OneWorld {
             #expect(tree["ready"]?.bool == true && tree["shards"]?.array?.count == 2)
             let partitions = tree["shards"]?.array?.compactMap { $0["assigned_partitions"]?.int }.reduce(0, +)
             #expect(partitions == 8, "four of each input topic")
+            let nodes = tree["shards"]?[0]?["redis_nodes"]?.array ?? []
+            #expect(!nodes.isEmpty && nodes.allSatisfy { $0["ready"]?.bool == true && $0["place"]?.string != nil })
         }
 
         @Test func everyMetricIsWellFormedAndOurs() async throws {
@@ -83,6 +85,40 @@ extension OneWorld {
                 try await stage.page("/").text.contains("\(after.accepted) pushes accepted, \(after.opened) opened"))
         }
 
+        @Test func thePagesFilesAreTheServersOwn() async throws {
+            let stage = try Stage.here
+            let page = try await stage.page("/")
+            #expect(page.headers["content-security-policy"]?.contains("script-src 'self'") ?? false)
+            for (path, type) in [
+                ("/page/style.css", "text/css; charset=utf-8"), ("/page/script.js", "text/javascript; charset=utf-8"),
+                ("/page/icon.svg", "image/svg+xml"),
+            ] {
+                let file = try await stage.page(path)
+                #expect(
+                    page.text.contains("\"\(path.dropFirst())\"") && file.status == 200
+                        && file.headers["content-type"] == type)
+            }
+        }
+
+        @Test func theBoxTellsWhatHappenedAndWhatWould() async throws {
+            let stage = try Stage.here
+            let given = token("o4", "phone")
+            try await stage.play(state: [.bind("o4")], events: [.message("o4-1", to: ["o4"])])
+            let found = try await stage.page("/trace?app=im&user=o4&msg=o4-1")
+            #expect(found.status == 200, "\(found.text)")
+            for words in ["message o4-1", "accepted", "status", "A plain message", "quiet hours", "value=\"o4\""] {
+                #expect(found.text.contains(words), "\(words)")
+            }
+            #expect(!found.text.contains(given) && !found.text.contains("<script>"))
+            let unknown = try await stage.page("/trace?app=im&user=o4&msg=o4-none")
+            #expect(unknown.text.contains("no worker has taken it up for this user"))
+            let nobody = try await stage.page("/trace?app=im&user=%3Cb%3E")
+            #expect(nobody.status == 200 && nobody.text.contains("no_token") && nobody.text.contains("&lt;b&gt;"))
+            #expect(try await stage.page("/trace?app=none&user=o4").status == 400)
+            #expect(try await stage.page("/trace?app=im").status == 400)
+            #expect(try await stage.page("/trace").status == 200)
+        }
+
         @Test func noTokenNoTextAndNoSecretIsEverShown() async throws {
             let stage = try Stage.here
             let dead = token("o2", "phone", TokenPrefix.gone)
@@ -99,7 +135,9 @@ extension OneWorld {
                 ])
             let key = try stage.secretLines()
             var places = [("log", try stage.logText())]
-            for path in ["/metrics", "/statusz", "/"] { places.append((path, try await stage.page(path).text)) }
+            for path in ["/metrics", "/statusz", "/", "/trace?app=im&user=o2&msg=o2-1"] {
+                places.append((path, try await stage.page(path).text))
+            }
             #expect(places[0].1.contains("dead-letter topic"), "the log is the worker's")
             for (place, text) in places {
                 #expect(!text.contains(canary), "the message's text in \(place)")

@@ -44,9 +44,7 @@ extension Rows {
 
         /// Design 5, G2: after a crash only what was in flight, and what went out in the second before it.
         @Test func aCrashDoublesNothingThatWentOutBeforeWhileRedisTookNoWrites() async throws {
-            var settings = LocalCluster.Settings()
-            settings.shards = 1
-            settings.sessionMs = Stage.shortSessionMs
+            let settings = LocalCluster.Settings.oneShard
             try await Stage.bare(settings) { stage in
                 let crowd = Crowd(name: "full", count: 300)
                 try await stage.writeState(crowd.binds)
@@ -85,9 +83,7 @@ extension Rows {
 
         /// Design 5, G2: the same of what was done behind a record that waits, which keeps the committed offset.
         @Test func aCrashDoublesNothingBehindARecordThatWaitsWhileRedisTakesNoWrites() async throws {
-            var settings = LocalCluster.Settings()
-            settings.shards = 1
-            settings.sessionMs = Stage.shortSessionMs
+            var settings = LocalCluster.Settings.oneShard
             settings.leaveSlowUnanswered(answerSeconds: 300)
             settings.drainSeconds = 300
             try await Stage.bare(settings) { stage in

@@ -12,16 +12,9 @@ extension Rows {
     struct LateOrNoisyTests {
         // MARK: - The end of a worker
 
-        private static var oneShard: LocalCluster.Settings {
-            var settings = LocalCluster.Settings()
-            settings.shards = 1
-            settings.sessionMs = Stage.shortSessionMs
-            return settings
-        }
-
         /// Contract 7, 0: drained. What only waits goes to the next owner: an ack that is awaited.
         @Test func anAwaitedAckDoesNotHoldUpTheEndAndTheNextWorkerGoesOnToThePush() async throws {
-            try await Stage.bare(Self.oneShard) { stage in
+            try await Stage.bare(.oneShard) { stage in
                 let phone = token("e1", "phone")
                 try await stage.redis([Gateway.lease("gw-e"), Gateway.presence("e1", "phone", gateway: "gw-e")])
                 let first = try await Self.worker(stage, after: [.bind("e1")])
@@ -39,7 +32,7 @@ extension Rows {
 
         /// Contract 7, 0: drained. What only waits goes to the next owner: a phone behind a desktop.
         @Test func aHeldPhoneDoesNotHoldUpTheEndAndTheNextWorkerGoesOnToThePush() async throws {
-            try await Stage.bare(Self.oneShard) { stage in
+            try await Stage.bare(.oneShard) { stage in
                 let phone = token("e2", "phone")
                 try await stage.redis([
                     Gateway.lease("gw-e"), Gateway.presence("e2", "pc", platform: "pc", gateway: "gw-e"),
@@ -64,7 +57,7 @@ extension Rows {
 
         /// A group whose members are being begun, while APNs has no room for more.
         @Test func aGroupThatWaitsForRoomDoesNotHoldUpTheEnd() async throws {
-            try await Stage.with(Self.oneShard) { stage in
+            try await Stage.with(.oneShard) { stage in
                 let crowd = Crowd(name: "room", count: 1500)
                 try await stage.play(state: crowd.binds)
                 let members = (0..<crowd.count).map { "\(crowd.uid($0)) 0" }.joined(separator: " ")
@@ -90,7 +83,7 @@ extension Rows {
 
         /// Contract 7, `run`: reads no more, finishes what is in hand.
         @Test func nothingIsReadAfterTheOrderToEnd() async throws {
-            var settings = Self.oneShard
+            var settings = LocalCluster.Settings.oneShard
             settings.lines = "window: {records: 40}\n"
             settings.drainSeconds = 90
             settings.appLines = "    limits: {in_flight: 10, connections: 1}\n"
@@ -140,7 +133,7 @@ extension Rows {
         @Test func thePartitionsOfAShardShareTheBytesOfItsWindow() async throws {
             let windowBytes = 1 << 20
             let text = String(repeating: "x", count: 8000)
-            var settings = Self.oneShard
+            var settings = LocalCluster.Settings.oneShard
             settings.lines = "window: {bytes: \(windowBytes)}\n"
             try await Stage.with(settings) { stage in
                 let crowd = Crowd(name: "bytes", count: 1200)
@@ -165,7 +158,7 @@ extension Rows {
         /// Contract 5, order: a token that is bound between the read and the claim of a message has it read once more; later
         /// ones of its conversation, which saw the new token at once, wait for it.
         @Test func aTokenThatIsBoundMeanwhileDoesNotChangeTheOrderOfAConversation() async throws {
-            try await Stage.with(Self.oneShard) { stage in
+            try await Stage.with(.oneShard) { stage in
                 let users = (0..<40).map { "rebind-\($0)" }
                 let turns = 160
                 try await stage.play(state: users.map { .bind($0, version: 1) })
@@ -288,7 +281,7 @@ extension Rows {
 
         /// Design 9: one line per cause and ten seconds, the rest counted.
         @Test func aRedisThatIsFullNowAndThenIsToldInFewLines() async throws {
-            try await Stage.with(Self.oneShard) { stage in
+            try await Stage.with(.oneShard) { stage in
                 try await stage.play(state: [.bind("noise")])
                 let before = try Self.loud(stage)
                 let begunMs = nowMs

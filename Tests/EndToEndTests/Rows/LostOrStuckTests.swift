@@ -125,9 +125,7 @@ extension Rows {
 
         /// Contract 5, step 5: what an earlier try sent gets its record too.
         @Test func whatWasAcceptedBeforeACrashGetsItsRecord() async throws {
-            var settings = LocalCluster.Settings()
-            settings.shards = 1
-            settings.sessionMs = Stage.shortSessionMs
+            var settings = LocalCluster.Settings.oneShard
             // The pad is never answered, so the message is open at the crash.
             settings.leaveSlowUnanswered(answerSeconds: 10)
             try await Stage.bare(settings) { stage in
@@ -172,9 +170,7 @@ extension Rows {
 
         /// A broker that takes no records for longer keeps no push from being known as accepted.
         @Test func whatWasAcceptedWhileTheBrokerTookNothingIsNotPushedAgain() async throws {
-            var settings = LocalCluster.Settings()
-            settings.shards = 1
-            settings.sessionMs = Stage.shortSessionMs
+            var settings = LocalCluster.Settings.oneShard
             settings.answerSlow(afterMs: 2000, answerSeconds: 10)
             try await Stage.bare(settings) { stage in
                 let users = (0..<20).map { "mute-\($0)" }
@@ -208,11 +204,53 @@ extension Rows {
             }
         }
 
+        /// The records of accepted pushes are not with the broker when another worker takes over: it is told of them by Redis.
+        @Test func whatWasAcceptedBeforeARebalanceIsNotPushedAgainThoughTheBrokerTakesNoRecords() async throws {
+            var settings = LocalCluster.Settings.oneShard
+            settings.answerSlow(afterMs: 700, answerSeconds: 10)
+            try await Stage.bare(settings) { stage in
+                let users = (0..<20).map { "over-\($0)" }
+                try await stage.writeState(
+                    [.bind("over-first")] + users.map { .bind($0, as: token($0, "phone", TokenPrefix.slow)) })
+                let first = try await WorkerRun(stage)
+                // From the first answer on all streams are open, so that the others are answered together.
+                try await stage.writeEvents([.message("over-first-1", to: ["over-first"])])
+                try await until("all is bound, and the first one pushed") {
+                    try await first.metrics().sum("carillon_events_settled_total") >= Double(users.count + 2)
+                }
+                try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
+                stage.world.broker.pushErrors(api: .produce, Array(repeating: Self.notEnoughReplicas, count: 100_000))
+                try await until("the worker has all answers") {
+                    try await first.metrics().sum("carillon_decisions_total", #"verdict="accepted""#)
+                        > Double(users.count)
+                }
+                let second = try await WorkerRun(stage)
+                try await until("the second one has read what the first could not settle") {
+                    let resumed = try await second.metrics()
+                    return resumed.sum("carillon_kafka_assigned_partitions") > 0
+                        && resumed.sum("carillon_decisions_total", #"verdict="accepted""#) > 0
+                }
+                stage.world.broker.clearErrors(api: .produce)
+                try await until("every user has his record") {
+                    let seen = try await stage.look()
+                    return users.allSatisfy { !seen.outcomes(of: "\($0)-1").isEmpty }
+                }
+                #expect(try await first.drain() == 0)
+                #expect(try await second.drain() == 0)
+                let seen = try await stage.look()
+                let doubled = users.filter { seen.accepted(token($0, "phone", TokenPrefix.slow)).count > 1 }
+                #expect(doubled.isEmpty)
+                for user in users {
+                    let outcomes = Set(
+                        seen.outcomes(of: "\(user)-1").map { String($0.prefix("\(user)/phone accepted ok".count)) })
+                    #expect(outcomes == ["\(user)/phone accepted ok"])
+                }
+            }
+        }
+
         /// Contract 3, `push.feedback`: the token goes when the broker has its record, so that a crash loses no word of it.
         @Test func aDeadTokenStaysUntilTheBrokerHasItsFeedback() async throws {
-            var settings = LocalCluster.Settings()
-            settings.shards = 1
-            settings.sessionMs = Stage.shortSessionMs
+            var settings = LocalCluster.Settings.oneShard
             settings.scenario = TokenPrefix.scenario
             let dead = token("told", "phone", TokenPrefix.gone)
             try await Stage.bare(settings) { stage in
@@ -288,6 +326,35 @@ extension Rows {
             }
         }
 
+        /// Pushed before a crash, and read, out of date, muted or without a token since: what happened is the verdict, and
+        /// what would be decided now is none.
+        @Test func whoWasPushedBeforeACrashHasThatVerdictAlone() async throws {
+            try await Stage.with { stage in
+                let users = ["a-read", "a-late", "a-mute", "a-none", "a-gone"]
+                try await stage.play(
+                    state: [
+                        .read("a-read", #""up_to_seq":1"#), .bind("a-read"), .bind("a-late"), .bind("a-mute"),
+                        .bind("a-gone"),
+                    ])
+                try await stage.redis(
+                    users.map { "SET c:d6:{im:\($0)}m\($0)-1 ca5:phone EX 3600" } + [
+                        "HSET g:{im:a-group} a-mute 5", "SET c:d6:{im:a-gone}ma-gone-1 cx\(nowMs);a5:phone EX 3600",
+                    ])
+                try await stage.play(events: [
+                    .message("a-read-1", to: ["a-read"], seq: 1),
+                    .message("a-late-1", to: ["a-late"], sentMs: nowMs - 60_000, #","expire_at_ms":\#(nowMs - 1000)"#),
+                    .message("a-mute-1", to: nil, conv: "a-group", type: "group"),
+                    .message("a-none-1", to: ["a-none"]),
+                    .message("a-gone-1", to: ["a-gone"]),
+                ])
+                let seen = try await stage.look()
+                for user in users {
+                    #expect(seen.outcomes(of: "\(user)-1") == ["\(user)/phone accepted ok"])
+                    #expect(seen.accepted(token(user, "phone")).isEmpty, "\(user) was pushed twice")
+                }
+            }
+        }
+
         /// Retriable: the producer keeps its records and tries again.
         private static let notEnoughReplicas: Int32 = 19
         /// Fatal for an idempotent producer.
@@ -295,9 +362,7 @@ extension Rows {
 
         /// Contract 7: 70 is the exit code of a fatal Kafka error; results go on otherwise.
         @Test func resultsGoOnAfterTheProducerDied() async throws {
-            var settings = LocalCluster.Settings()
-            settings.shards = 1
-            settings.sessionMs = Stage.shortSessionMs
+            let settings = LocalCluster.Settings.oneShard
             try await Stage.bare(settings) { stage in
                 let users = (0..<8).map { "dead-\($0)" }
                 let lasts = users.map { "\($0)-2" }
@@ -327,9 +392,7 @@ extension Rows {
         /// Design 5, G1: what a revocation abandons is gone, though Redis' answer to it comes later.
         @Test func nothingStaysOfRecipientsWhosePartitionsWereRevoked() async throws {
             let crowd = Crowd(name: "giant", count: 3000)
-            var settings = LocalCluster.Settings()
-            settings.shards = 1
-            settings.sessionMs = Stage.shortSessionMs
+            var settings = LocalCluster.Settings.oneShard
             settings.redisLines = "  timeout_ms: 60000\n"
             try await Stage.with(settings) { stage in
                 let worker = try await stage.worker

@@ -62,6 +62,16 @@ extension ScenarioAnswer {
     }
 }
 
+extension LocalCluster.Settings {
+    /// Workers of one shard that come and go: their group waits as short as it may.
+    static var oneShard: LocalCluster.Settings {
+        var settings = LocalCluster.Settings()
+        settings.shards = 1
+        settings.sessionMs = Stage.shortSessionMs
+        return settings
+    }
+}
+
 /// Why a push cannot go now, although everything about it is decided.
 enum Hindrance: String, CaseIterable, Sendable {
     /// APNs refuses connections.
@@ -110,9 +120,9 @@ enum Hindrance: String, CaseIterable, Sendable {
                 await stage.world.simulator.entries.contains { $0.token == token && $0.status != 200 }
             }
         }
-        // Behind them in their partition, so when it has ended they were decided too.
+        // Behind them in their conversation, so when it has ended they were decided too.
         let last = "\(conv)-behind"
         try await stage.writeEvents([.message(last, to: ["nobody-\(conv)"], conv: conv)])
-        try await stage.settle(allBut: messages.count)
+        _ = try await stage.look(until: "\(last) is decided") { !$0.outcomes(of: last).isEmpty }
     }
 }

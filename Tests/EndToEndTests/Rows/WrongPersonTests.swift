@@ -51,7 +51,7 @@ extension Rows {
             let seen = try await hindrance.during(stage) {
                 try await hindrance.hold([message], token: phone, conv: "c-\(user)", stage)
                 try await meanwhile(stage)
-                try await stage.settle(allBut: 1)
+                try await stage.settleState()
             }
             #expect(seen.accepted(phone).count == 0)
             #expect(seen.outcomes(of: "\(user)-1") == ["\(user)/phone suppressed \(reason)"])
@@ -68,7 +68,7 @@ extension Rows {
                 try await hindrance.hold(
                     [.message(message, to: [user], seq: 2)], token: phone, conv: "c-\(user)", stage)
                 try await stage.writeState([.read(user, #""up_to_seq":1"#)])
-                try await stage.settle(allBut: 1)
+                try await stage.settleState()
             }
             #expect(seen.outcomes(of: message) == ["\(user)/phone accepted ok 1"])
             let pushes = seen.accepted(phone).map { $0.json["aps"]?["badge"]?.int }
@@ -99,7 +99,7 @@ extension Rows {
                 try await hindrance.hold(
                     messages.map { .message($0, to: [user]) }, token: token(user, "phone"), conv: "c-\(user)", stage)
                 try await stage.writeState([.bind(user, as: new, version: 2, sentMs: nowMs)])
-                try await stage.settle(allBut: messages.count)
+                try await stage.settleState()
                 try await stage.writeEvents([.message("\(user)-5", to: [user])])
             }
             let pushed = seen.accepted(new).compactMap { push in
@@ -117,7 +117,7 @@ extension Rows {
                 try await hindrance.hold(
                     messages.map { .message($0, to: [user]) }, token: old, conv: "c-\(user)", stage)
                 try await stage.writeState([.bind(user, as: new, version: 2, sentMs: nowMs)])
-                try await stage.settle(allBut: messages.count)
+                try await stage.settleState()
             }
             if new != nil { #expect(seen.accepted(old).count == 0, "the old token") }
             #expect(seen.doubled.isEmpty)

@@ -426,6 +426,11 @@ struct ExplainerTests {
             "\($0.device ?? "-") \($0.route) \($0.verdict) \($0.reason)"
         }
         #expect(told.sorted() == ["pad none duplicate duplicate", "phone none online acked"])
+        // What was pushed is the verdict, though nothing would be pushed now.
+        let off = try await world.explain(message(push: #"{"enabled":false}"#)).map {
+            "\($0.device ?? "-") \($0.verdict)"
+        }
+        #expect(off == ["pad duplicate"])
         await world.end()
     }
 

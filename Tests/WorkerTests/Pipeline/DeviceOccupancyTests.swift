@@ -11,11 +11,11 @@ import Testing
         let occupancy = DeviceOccupancy(bits: 4)
         let cell = occupancy.cell(of: 7)
         #expect(occupancy.take(cell) && !occupancy.isAwaited(cell))
-        #expect(!occupancy.leave(cell), "nobody waits")
+        #expect(!occupancy.leave(cell, shard: 0), "nobody waits")
         #expect(occupancy.take(cell))
         for _ in 0..<2 where occupancy.take(cell) { Issue.record("a taken cell was taken") }
         #expect(occupancy.isAwaited(cell) && occupancy.takenCount == 1)
-        #expect(occupancy.leave(cell) && occupancy.takenCount == 0)
+        #expect(occupancy.leave(cell, shard: 0) && occupancy.takenCount == 0)
         #expect(occupancy.take(cell), "who waited has no claim to it")
     }
 
@@ -39,6 +39,50 @@ import Testing
         #expect(Self.leave(&second, "a") == [3] && !second.hasLeft)
         #expect(Self.leave(&second, "a") == [] && Self.leave(&second, "b") == [])
         #expect(occupancy.takenCount == 0 && second.waitingCount == 0)
+    }
+
+    /// What is claimed before another shard pushed the device may have the older number.
+    @Test func aPushKnowsWhetherAnotherShardPushedItsDeviceMeanwhile() {
+        let now = Mutex<UInt64>(1_000_000_000)
+        let occupancy = DeviceOccupancy { now.withLock { $0 } }
+        var first = DeviceQueues<Int>(sharing: occupancy, shard: 0)
+        var second = DeviceQueues<Int>(sharing: occupancy, shard: 1)
+        #expect(Self.enter(&first, "a", 1) && !first.wasPushedElsewhere(Self.key("a"), since: 0), "nobody was there")
+        now.withLock { $0 += 5_000_000 }
+        #expect(Self.leave(&first, "a") == [])
+        #expect(Self.enter(&first, "a", 2) && !first.wasPushedElsewhere(Self.key("a"), since: 0), "its own")
+        #expect(Self.leave(&first, "a") == [])
+        #expect(Self.enter(&second, "a", 3))
+        #expect(second.wasPushedElsewhere(Self.key("a"), since: 1_004_000_000))
+        #expect(!second.wasPushedElsewhere(Self.key("a"), since: 1_006_000_000), "claimed after that push had ended")
+        #expect(Self.leave(&second, "a") == [])
+        #expect(Self.enter(&first, "a", 4) && Self.leave(&first, "a") == [])
+        #expect(Self.enter(&first, "a", 5))
+        #expect(first.wasPushedElsewhere(Self.key("a"), since: 1_004_000_000), "one's own push since hides nothing")
+        #expect(!DeviceQueues<Int>().wasPushedElsewhere(Self.key("a"), since: 0))
+    }
+
+    /// Against all leavings of a minute: never false where another shard left the cell since.
+    @Test(arguments: 0..<50) func noLeavingOfTheLastMinuteIsMissed(round: Int) {
+        var generator = SeededGenerator(seed: .random(in: 0 ... .max))
+        var state = CellState()
+        // Over the time's end in the cell's bits.
+        var nowMs = UInt64(1 << 25) * 7 - 40_000
+        var leavings: [(shard: Int, atMs: UInt64)] = []
+        for _ in 0..<400 {
+            nowMs += UInt64.random(in: 0...(Bool.random(using: &generator) ? 3 : 5_000), using: &generator)
+            let shard = [0, 1, 1, 2, 29, 30, 31, 200].randomElement(using: &generator) ?? 0
+            if Int.random(in: 0..<3, using: &generator) > 0 {
+                state = state.left(by: shard, atMs: nowMs)
+                leavings.append((shard, nowMs))
+                #expect(state.use == .free)
+            }
+            let sinceMs = nowMs - .random(in: 0...60_000, using: &generator)
+            let isMissed =
+                leavings.contains { $0.shard != shard && $0.atMs >= sinceMs }
+                && !state.with(.taken).wasLeft(byOtherThan: shard, sinceMs: sinceMs)
+            #expect(!isMissed, "seed \(generator.seed)")
+        }
     }
 
     @Test func aShardThatHasMoreForADeviceLetsTheOtherHaveATurn() {
@@ -109,7 +153,7 @@ import Testing
         init(shards: Int, bits: Int) {
             let occupancy = DeviceOccupancy(bits: bits)
             self.occupancy = occupancy
-            queues = (0..<shards).map { _ in DeviceQueues(sharing: occupancy) }
+            queues = (0..<shards).map { DeviceQueues(sharing: occupancy, shard: $0) }
             told = Array(repeating: [], count: shards)
         }
 
@@ -238,7 +282,7 @@ import Testing
             self.devices = devices
             self.generator = generator
             self.isOver = isOver
-            queues = DeviceQueues(sharing: occupancy)
+            queues = DeviceQueues(sharing: occupancy, shard: shard)
             let held = Unchecked(self)
             occupancy.join(shard: shard, loop: loop) { held.value?.didVacate($0) }
         }

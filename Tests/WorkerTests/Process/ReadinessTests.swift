@@ -24,6 +24,7 @@ import Testing
             redisFault: nil, redisRefusal: nil, owedClaims: 0, hasLostTokens: false, pendingRecords: 0,
             pendingRecipients: 0, parkedRecords: 0, overShare: [], settledRecords: 0, clients: clients, apps: [],
             brakes: [], endToEnd: [Histogram(bounds: [1])])
+        shard.heldPartitions = 4
         change(&shard)
         return shard
     }
@@ -54,6 +55,7 @@ import Testing
                 Self.shard([Self.client("im")], index: index) {
                     $0.kafkaReach = reach
                     $0.assignedPartitions = partitions
+                    $0.heldPartitions = partitions
                 }
             }
             return ProcessSnapshot(shards: shards).lines.first
@@ -64,6 +66,25 @@ import Testing
         #expect(part(.whole, .partial) == "kafka: degraded: brokers do not answer about every partition")
         #expect(part(.whole, partitions: 0) == "kafka: down: no partition is assigned")
         #expect(part(.none, partitions: 0) == "kafka: down: no partition is assigned; no broker answers")
+    }
+
+    @Test func aWorkerWithPartitionsOfItsOwnTopicsAloneHasWork() {
+        let shard = Self.shard([Self.client("im")]) {
+            $0.assignedPartitions = 0
+            $0.heldPartitions = 3
+        }
+        #expect(ProcessSnapshot(shards: [shard]).lines.first == "kafka: ok")
+    }
+
+    /// A rollout that goes on now makes the group share out anew while it is still doing so.
+    @Test func aWorkerIsNotReadyBeforeTheGroupHasSaidWhoReadsEachOfItsTopics() {
+        let first = Self.shard([Self.client("im")]) { $0.awaitedTopics = ["im.user-state", "carillon.parked"] }
+        let second = Self.shard([Self.client("im")], index: 1) { $0.awaitedTopics = ["im.user-state"] }
+        let snapshot = ProcessSnapshot(shards: [first, second])
+        #expect(
+            snapshot.missing == ["kafka: down: not shared out yet by the group: im.user-state, carillon.parked"])
+        let surplus = Self.shard([Self.client("im")], index: 1) { $0.heldPartitions = 0 }
+        #expect(ProcessSnapshot(shards: [Self.shard([Self.client("im")]), surplus]).isReady, "the other shard has all")
     }
 
     @Test func aChangedCredentialThatIsNotInUseIsANote() {
@@ -107,6 +128,27 @@ import Testing
             Self.shard([Self.client("im", Self.unconnected)]), Self.shard([Self.client("im")], index: 1),
         ])
         #expect(elsewhere.isReady, "another shard has a connection")
+    }
+
+    @Test func whyThereIsNoConnectionIsTold() {
+        let away = ProcessSnapshot(shards: [
+            Self.shard([
+                Self.client("im") {
+                    $0.isUsable = false
+                    $0.unusableBecause = "refused: h:443"
+                }
+            ])
+        ])
+        #expect(away.missing == ["app im production: down: no connection to APNs: refused: h:443"])
+    }
+
+    @Test func aRefusedReloadIsANoteWhileTheFileCannotBeUsed() {
+        let shards = [Self.shard([Self.client("im")])]
+        let refused = ProcessSnapshot(shards: shards, isReloadRefused: true)
+        #expect(refused.isReady && refused.notes.count == 1)
+        #expect(refused.lines.last?.hasPrefix("configuration: degraded: the file cannot be used") == true)
+        #expect(!ProcessSnapshot(shards: shards).lines.contains { $0.hasPrefix("configuration") })
+        #expect(ProcessSnapshot(isReloadRefused: true).lines == ["starting"])
     }
 
     @Test func theOtherEnvironmentIsMissedOnlyWhereSomethingWaitsForIt() {

@@ -5,13 +5,15 @@ import Redis
 /// claimed meanwhile. It is then sent once more, since the two pushes may have arrived in the wrong order.
 ///
 /// One look per accepted push, and none where another push of the device is queued or out in this process: that one has
-/// a newer number, and is looked after in its turn.
+/// a newer number, and is looked after in its turn. Should it end without being accepted, the look is made up for.
 final class NewestBadges {
     private let shard: ShardContext
     private let sender: Sender
     private let bursts: Bursts
     private let updates: BadgeUpdates
     private var looks: SlotTable<Look>
+    /// Numbers that another push followed, by device: the newest of each.
+    private var followed: [UInt64: AcceptedBadge] = [:]
 
     /// A reading under way.
     private final class Look {
@@ -33,7 +35,26 @@ final class NewestBadges {
     var count: Int { looks.count }
 
     func look(_ accepted: AcceptedBadge) {
-        guard !looks.isFull, !isFollowed(accepted) else { return }
+        if isFollowed(accepted) { return leaveToFollower(accepted) }
+        if !followed.isEmpty { followed[accepted.queueKey] = nil }
+        read(accepted)
+    }
+
+    private func leaveToFollower(_ accepted: AcceptedBadge) {
+        if followed.count < shard.limits.recipientsMax { followed[accepted.queueKey] = accepted }
+    }
+
+    /// Once a second: looks that were left to pushes which were not accepted.
+    func lookAgain() {
+        if followed.isEmpty { return }
+        for (key, accepted) in followed where !isFollowed(accepted) {
+            followed[key] = nil
+            read(accepted)
+        }
+    }
+
+    private func read(_ accepted: AcceptedBadge) {
+        guard !looks.isFull else { return }
         let ref = looks.insert(Look(accepted))
         do throws(RedisFault) {
             try shard.store.readBadge(
@@ -69,7 +90,9 @@ final class NewestBadges {
     private func end(_ ref: WorkRef, isHigher: Bool) {
         guard let look = looks.find(ref) else { return }
         looks.remove(ref)
-        if isHigher, !isFollowed(look.accepted) { updates.begin(look.accepted) }
+        if isHigher {
+            if isFollowed(look.accepted) { leaveToFollower(look.accepted) } else { updates.begin(look.accepted) }
+        }
         shard.requestTurn()
     }
 }

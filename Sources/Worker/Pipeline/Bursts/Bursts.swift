@@ -70,6 +70,8 @@ final class Bursts {
                 continue
             }
             burst.place = place
+            // The script marks it.
+            job.flags.remove(.claimedPlainly)
             do throws(RedisFault) {
                 try shard.store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.burst))
             } catch {

@@ -5,30 +5,30 @@ import Telemetry
 
 /// Steps 5 and 10 in one atomic step of Redis, with the last facts that step 15 looks at: the claim, and whose the tokens are.
 ///
-/// Of a message to one recipient by commands of their own, of a message to many for those together whose reads were answered
-/// together: that saves a tenth of what a member costs before sending. What fails together in a way that no waiting mends is
-/// asked for one by one. Claimed candidates lie in `claimed`, in the order of their claims; those that Redis could not
-/// answer about in `failed`.
+/// The usual message is claimed by plain commands (`PlainClaim`), all else by the script: of a message to one recipient by a
+/// call of its own, of a message to many for those together whose reads were answered together. What fails together in a way
+/// that no waiting mends is asked for one by one. Claimed candidates lie in `claimed`, in the order of their claims; those
+/// whose plain claim the script is to settle in `unsettled`; those that Redis could not answer about in `failed`.
 final class Claims {
     let claimed = Tray<RecipientJob>()
+    let unsettled = Tray<RecipientJob>()
     let failed = Tray<RecipientJob>()
-    private let shard: ShardContext
+    let shard: ShardContext
     private let work: WorkTable
     private var keys = DedupKeys()
     /// Recipients who ended uncounted while Redis took no writes, and have no mark there.
     private var unmarked = RecentKeys<DedupKeys.Key>()
-    /// The batch that is being gathered.
+    /// The batches that are being gathered.
     private var open: ClaimBatch?
+    var openOwners: OwnerBatch?
     private var batches: SlotTable<ClaimBatch>
-    /// False for a cluster, whose users have slots of their own, and once a server refused to take several recipients' keys
-    /// in one call.
-    private var areTogether: Bool
+    var ownerBatches: SlotTable<OwnerBatch>
 
     init(_ shard: ShardContext, _ work: WorkTable) {
         self.shard = shard
         self.work = work
-        areTogether = !shard.store.client.isCluster
         batches = SlotTable(capacity: shard.limits.recipientsMax)
+        ownerBatches = SlotTable(capacity: shard.limits.recipientsMax)
     }
 
     // MARK: Asking
@@ -37,39 +37,44 @@ final class Claims {
     func claim(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
         candidate.phase = .claiming
+        candidate.claimNanos = shard.nowNanos
+        shard.waits?.took(.lookup, job.event.lane, nanos: shard.nowNanos &- job.readNanos)
         candidate.hasFailed = false
         candidate.isUnclaimed = false
         candidate.owesClaim = false
         candidate.hasReboundToken = false
         candidate.lostTokens.removeAll(keepingCapacity: true)
-        candidate.awaiting = 1
-        for place in candidate.pushedTokens where candidate.recipient.tokens.indices.contains(place) {
-            candidate.awaiting += 1
-        }
+        candidate.plainClaim =
+            claimsPlainly(job, candidate)
+            ? PlainClaim(isCounted: job.isCounted, tokenVersion: candidate.tokenVersion) : nil
+        var owners = 0
+        for place in candidate.pushedTokens where candidate.recipient.tokens.indices.contains(place) { owners += 1 }
+        candidate.awaiting = (candidate.plainClaim?.commandCount ?? 1) + owners
+        // Whoever asks for no owner must not be answered before those who were claimed before him.
+        if owners == 0 { sendOwners() }
         notePushedDevices(job, candidate)
         // Whoever acknowledged after the deadline has the message and needs no push.
         if !job.suspects.isEmpty {
             candidate.awaiting += 1
             askAcks(job)
         }
-        if job.event.hasManyRecipients, areTogether { return gather(job, candidate) }
-        sendGathered()
-        claimAlone(job, candidate)
-    }
-
-    private func claimAlone(_ job: RecipientJob, _ candidate: Candidate) {
-        sendClaim(job)
-        for place in candidate.pushedTokens { askOwner(job, candidate, place) }
-    }
-
-    private func sendClaim(_ job: RecipientJob) {
-        ask(job) { (store) throws(RedisFault) in
-            try store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.claim))
+        if candidate.plainClaim == nil, job.event.hasManyRecipients, shard.asksTogether {
+            gather(job)
+        } else {
+            sendClaims()
+            if candidate.plainClaim == nil { sendClaim(job) } else { sendPlainly(job) }
         }
+        askOwners(job, candidate)
+    }
+
+    func sendClaim(_ job: RecipientJob) {
+        var request = job.claimRequest(nowMs: shard.nowMs)
+        request.wasAdded = job.candidate?.plainClaim?.isAdded ?? false
+        ask(job) { (store) throws(RedisFault) in try store.claim(request, tag: job.tag(.claim)) }
         if TestBreak.isOn(.badgeTwice) { countTwice(job) }
     }
 
-    private func countTwice(_ job: RecipientJob) {
+    func countTwice(_ job: RecipientJob) {
         let subject = job.event.subject
         guard job.isCounted, (subject.id.utf8.last ?? 1).isMultiple(of: 2) else { return }
         let twin = ClaimSubject(
@@ -80,21 +85,13 @@ final class Claims {
         try? shard.store.claim(request, tag: Tag.noteBits)
     }
 
-    private func askOwner(_ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
-        guard candidate.recipient.tokens.indices.contains(place) else { return }
-        let token = candidate.recipient.tokens[place].record.hex
-        ask(job) { (store) throws(RedisFault) in
-            try store.owner(app: job.event.app.id, token: token, tag: job.tag(.owner, place))
-        }
-    }
-
     private func askAcks(_ job: RecipientJob) {
         ask(job) { (store) throws(RedisFault) in
             try store.acks(app: job.event.app.id, uid: job.uid, msgID: job.event.msgID, tag: job.tag(.acks))
         }
     }
 
-    private func ask(_ job: RecipientJob, _ send: (StateStore) throws(RedisFault) -> Void) {
+    func ask(_ job: RecipientJob, _ send: (StateStore) throws(RedisFault) -> Void) {
         do throws(RedisFault) {
             try send(shard.store)
         } catch {
@@ -118,44 +115,36 @@ final class Claims {
     // MARK: Together
 
     /// Until the batch is full, another begins, or the stage ends.
-    private func gather(_ job: RecipientJob, _ candidate: Candidate) {
-        if let open, open.event !== job.event || open.counted != job.isCounted { sendGathered() }
+    private func gather(_ job: RecipientJob) {
+        if let open, open.event !== job.event || open.counted != job.isCounted { sendClaims() }
         let batch = open ?? ClaimBatch(job.event, counted: job.isCounted)
         open = batch
-        batch.append(job, candidate)
+        batch.append(job)
         let isRecall = job.event.subject.revoke != nil
         let most = isRecall ? shard.limits.recallsPerCall : shard.limits.claimsPerCall
-        if batch.recipients.count >= most { sendGathered() }
+        if batch.recipients.count >= most { sendClaims() }
     }
 
     /// Sends what was gathered; one alone goes as it would have.
     func sendGathered() {
+        sendClaims()
+        sendOwners()
+    }
+
+    private func sendClaims() {
         guard let batch = open.take() else { return }
         if batch.recipients.count == 1 {
-            guard let job = work.recipient(batch.recipients[0]), let candidate = job.candidate else { return }
-            return claimAlone(job, candidate)
+            if let job = claiming(batch.recipients[0]) { sendClaim(job) }
+            return
         }
         batch.ref = batches.insert(batch)
-        let app = batch.event.app.id
-        batch.awaiting = batch.tokens.isEmpty ? 1 : 2
         do throws(RedisFault) {
             try shard.store.claim(
-                batch.event.subject, app: app, uids: batch.uids, counted: batch.counted, nowMs: shard.nowMs,
-                tag: batch.tag(.claims))
+                batch.event.subject, app: batch.event.app.id, uids: batch.uids, counted: batch.counted,
+                nowMs: shard.nowMs, tag: Tag(batch.ref, .claims).bits)
         } catch {
             didFailClaims(batch, error)
         }
-        if batch.tokens.isEmpty { return }
-        do throws(RedisFault) {
-            try shard.store.owners(app: app, tokens: batch.tokenHexes, tag: batch.tag(.owners))
-        } catch {
-            didFailOwners(batch, error)
-        }
-    }
-
-    private func leave(_ batch: ClaimBatch) {
-        batch.awaiting -= 1
-        if batch.awaiting == 0 { batches.remove(batch.ref) }
     }
 
     // MARK: Answers
@@ -163,10 +152,12 @@ final class Claims {
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
         switch tag.stage {
         case .claims: if let batch = batches.find(tag.ref) { didClaim(batch, reply) }
-        case .owners: if let batch = batches.find(tag.ref) { didReadOwners(batch, reply) }
+        case .owners: if let batch = ownerBatches.find(tag.ref) { didReadOwners(batch, reply) }
         case .claim:
             guard let job = claiming(tag.ref) else { return }
             take(ClaimReply(reply), job)
+        case .claimAdd, .claimCount, .claimLook:
+            if let job = claiming(tag.ref) { didReplyPlainly(tag.stage, reply, job) }
         case .owner:
             guard let job = claiming(tag.ref), let candidate = job.candidate else { return }
             takeOwner(reply, job, candidate, Int(tag.index))
@@ -179,7 +170,7 @@ final class Claims {
     }
 
     /// The recipient of an answer; nil: he ended meanwhile, or is in another phase.
-    private func claiming(_ ref: WorkRef) -> RecipientJob? {
+    func claiming(_ ref: WorkRef) -> RecipientJob? {
         guard let job = work.recipient(ref), job.candidate?.phase == .claiming else { return nil }
         return job
     }
@@ -188,7 +179,7 @@ final class Claims {
     func isClaiming(_ ref: WorkRef) -> Bool { claiming(ref) != nil }
 
     private func didClaim(_ batch: ClaimBatch, _ reply: borrowing RedisReply) {
-        leave(batch)
+        batches.remove(batch.ref)
         guard reply.count == batch.recipients.count else {
             return forEachClaiming(batch) { answered($0, failed: true) }
         }
@@ -205,56 +196,28 @@ final class Claims {
         }
     }
 
-    private func didReadOwners(_ batch: ClaimBatch, _ reply: borrowing RedisReply) {
-        leave(batch)
-        guard reply.count == batch.tokens.count else {
-            return forEachToken(batch) { job, _, _ in answered(job, failed: true) }
-        }
-        var next = 0
-        reply.forEach { owner in
-            let token = batch.tokens[next]
-            next += 1
-            if let job = claiming(token.recipient), let candidate = job.candidate {
-                takeOwner(owner, job, candidate, token.place)
-            }
-        }
-    }
-
     private func forEachClaiming(_ batch: ClaimBatch, _ body: (RecipientJob) -> Void) {
         for ref in batch.recipients { if let job = claiming(ref) { body(job) } }
     }
 
-    private func forEachToken(_ batch: ClaimBatch, _ body: (RecipientJob, Candidate, Int) -> Void) {
-        for token in batch.tokens {
-            if let job = claiming(token.recipient), let candidate = job.candidate { body(job, candidate, token.place) }
-        }
+    private func take(_ claim: ClaimReply?, _ job: RecipientJob) {
+        job.candidate?.plainClaim = nil
+        keep(claim, job)
+        answered(job, failed: claim == nil)
     }
 
-    private func take(_ claim: ClaimReply?, _ job: RecipientJob) {
+    func keep(_ claim: ClaimReply?, _ job: RecipientJob) {
         job.candidate?.claim = claim
         if TestBreak.isOn(.noDedup) {
             job.candidate?.claim?.state = .fresh
             job.candidate?.claim?.acceptedDevices = []
         }
-        answered(job, failed: claim == nil)
     }
 
-    private func takeOwner(_ reply: borrowing RedisReply, _ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
-        if candidate.recipient.tokens.indices.contains(place) {
-            switch OwnerReply.standing(reply, uid: job.uid, token: candidate.recipient.tokens[place]) {
-            case .owned: break
-            case .rebound:
-                candidate.hasReboundToken = true
-                candidate.lostTokens.append(place)
-            case .moved: candidate.lostTokens.append(place)
-            }
-        }
-        answered(job, failed: false)
-    }
-
-    private func answered(_ job: RecipientJob, failed isFailure: Bool) {
+    func answered(_ job: RecipientJob, failed isFailure: Bool) {
         guard let candidate = job.candidate, candidate.answered(failed: isFailure) else { return }
-        if candidate.hasFailed { failed.append(job) } else { claimed.append(job) }
+        if candidate.hasFailed { return failed.append(job) }
+        if candidate.plainClaim == nil { claimed.append(job) } else { endPlainly(job, candidate) }
     }
 
     // MARK: Refusals
@@ -262,10 +225,12 @@ final class Claims {
     func didFail(_ tag: Tag, _ fault: RedisFault) {
         switch tag.stage {
         case .claims: if let batch = batches.find(tag.ref) { didFailClaims(batch, fault) }
-        case .owners: if let batch = batches.find(tag.ref) { didFailOwners(batch, fault) }
+        case .owners: if let batch = ownerBatches.find(tag.ref) { didFailOwners(batch, fault) }
         case .claim:
             guard let job = claiming(tag.ref) else { return }
             didFailClaim(job, fault)
+        case .claimAdd, .claimCount, .claimLook:
+            if let job = claiming(tag.ref) { didFailPlainly(fault, job) }
         case .owner:
             guard let job = claiming(tag.ref) else { return }
             // A token whose owner cannot be read is nobody's.
@@ -279,13 +244,10 @@ final class Claims {
     }
 
     private func didFailClaims(_ batch: ClaimBatch, _ fault: RedisFault) {
-        leave(batch)
+        batches.remove(batch.ref)
         switch fault.scope {
         case .call:
-            if fault.code == .crossSlot, areTogether {
-                areTogether = false
-                shard.log.info("Redis takes no keys of several users in one call: claims go one by one")
-            }
+            shard.noteRefusedTogether(fault)
             forEachClaiming(batch) { sendClaim($0) }
         case .key: forEachClaiming(batch) { sendClaim($0) }
         case .writes: forEachClaiming(batch) { refused($0, fault) }
@@ -295,16 +257,6 @@ final class Claims {
 
     private func didFailClaim(_ job: RecipientJob, _ fault: RedisFault) {
         if fault.refusesWrite { refused(job, fault) } else { answered(job, failed: true) }
-    }
-
-    private func didFailOwners(_ batch: ClaimBatch, _ fault: RedisFault) {
-        leave(batch)
-        forEachToken(batch) { job, candidate, place in
-            switch fault.scope {
-            case .key, .call: askOwner(job, candidate, place)
-            case .connection, .server, .writes: answered(job, failed: true)
-            }
-        }
     }
 
     /// Redis answers and reads, but takes not this write. The rule is: open to push, never silent. What the claim would have

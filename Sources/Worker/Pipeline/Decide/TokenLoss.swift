@@ -2,10 +2,11 @@ import PushCore
 
 /// Whether users have no tokens because Redis lost them: then nothing is decided of them, and reading stops.
 ///
-/// Two signs are judged. The number of keys fell by half from one count to the next, over a restart of Redis or not, and of a
-/// cluster that of any node, whose keys did not turn up at others: from then on nobody ends as `no_token` before it is
-/// explained. And the share of `no_token` among the newest decisions is far above that of the hour before: then Redis is looked
-/// at first. It is explained where the server is the one it was (`run_id`) and has its keys, once they are back, or by an
+/// Two signs are judged. The number of keys fell below half of what it had been for ten counts, over a restart of Redis or not,
+/// and of a cluster that of any node, whose keys did not turn up at others: from then on nobody ends as `no_token` before it is
+/// explained. What came in the last seconds is no sign: a failover of Redis may lose the marks of a large group that it has just
+/// taken, and no bind of before. And the share of `no_token` among the newest decisions is far above that of the hour before:
+/// then Redis is looked at first. It is explained where the server is the one it was (`run_id`) and has its keys, once they are back, or by an
 /// operator. A machine without clock and server; one per shard.
 struct TokenLoss {
     /// What a recipient without a token is to do.
@@ -27,8 +28,8 @@ struct TokenLoss {
     }
 
     private(set) var state = State.calm
-    /// Keys of each server at the last look while all was well; empty: not looked yet.
-    private var keys: [Int64: Int64] = [:]
+    /// Keys of each server at the newest counts while all was well, the last one last; empty: not counted yet.
+    private var counts: [[Int64: Int64]] = []
     /// So many keys in all say that they are back.
     private var wanted: Int64 = 0
     private var calmUntilMs: Int64 = .min
@@ -50,6 +51,8 @@ struct TokenLoss {
     private static let times = 4.0
     /// Fewer keys say nothing.
     private static let keysMin: Int64 = 50
+    /// Counts, one a second, for which keys must have been there.
+    private static let countsMax = 10
     private static let hourMs: Int64 = 3_600_000
     private static let calmMs: Int64 = 600_000
 
@@ -113,19 +116,21 @@ struct TokenLoss {
     /// - Parameter found: keys of each server; nil: it is away, and counts as it was.
     mutating func counted(_ found: [Int64: Int64?], nowMs: Int64) {
         let now = found.reduce(into: [Int64: Int64]()) { now, server in
-            now[server.key] = server.value ?? keys[server.key] ?? 0
+            now[server.key] = server.value ?? counts.last?[server.key] ?? 0
         }
         let total = now.values.reduce(0, &+)
         switch state {
         case .suspect, .stopped:
             if total >= wanted { goOn(keys: now, nowMs) }
         case .calm, .asking:
-            if let lost = lostServer(now, total) {
-                wanted = keys.values.reduce(0, &+) - lost + lost / 5 * 4
+            let stood = stood
+            if let lost = lostServer(of: stood, now, total) {
+                wanted = stood.values.reduce(0, &+) - lost + lost / 5 * 4
                 state = state == .asking(isSpike: true) ? .stopped : .suspect
                 return
             }
-            keys = now
+            counts.append(now)
+            if counts.count > Self.countsMax { counts.removeFirst() }
             switch state {
             case .asking(isSpike: true): goOn(keys: now, nowMs)
             case .asking(isSpike: false): state = .calm
@@ -134,12 +139,21 @@ struct TokenLoss {
         }
     }
 
+    /// Of each server of the last count, the fewest keys that it had at the newest ones.
+    private var stood: [Int64: Int64] {
+        guard var stood = counts.last else { return [:] }
+        for count in counts {
+            for (server, keys) in count where keys < stood[server] ?? 0 { stood[server] = keys }
+        }
+        return stood
+    }
+
     /// How many keys the server had that lost most of them, where others do not have them now; nil: none did. A server that
     /// is no longer among them has none.
-    private func lostServer(_ now: [Int64: Int64], _ total: Int64) -> Int64? {
-        let before = keys.values.reduce(0, &+)
+    private func lostServer(of stood: [Int64: Int64], _ now: [Int64: Int64], _ total: Int64) -> Int64? {
+        let before = stood.values.reduce(0, &+)
         var most: Int64?
-        for (server, had) in keys where had >= Self.keysMin {
+        for (server, had) in stood where had >= Self.keysMin {
             let has = now[server] ?? 0
             if has < had / 2, before - total > (had - has) / 2 { most = max(most ?? 0, had) }
         }
@@ -156,7 +170,7 @@ struct TokenLoss {
     /// An operator says that it is well, or it was explained: what is without a token ends so.
     mutating func goOn(keys found: [Int64: Int64] = [:], _ nowMs: Int64) {
         state = .calm
-        keys = found
+        counts = [found]
         newest.removeAll()
         minutes = []
         calmUntilMs = nowMs &+ Self.calmMs

@@ -115,6 +115,9 @@ extension Dispatcher {
             replace(job, index)
             isLeft = true
         }
+        // Who takes over may come before the broker's answer about its record, of what is out now too.
+        job.flags.insert(.handedBack)
+        if job.machine.phase == .open { markAccepted(job) }
         if isLeft {
             job.machine.leaveUnmarked()
             job.event.isHandedBack = true

@@ -20,6 +20,7 @@ extension Dispatcher {
         if isAccepted {
             job.flags.insert(.accepted)
             noteAccepted(job, index)
+            shard.waits?.took(.push, job.event.lane, nanos: latency)
             shard.metrics.accepted(job.event.origin?.source.kafkaMs ?? 0, job.event.lane, nowMs: shard.nowMs)
         }
         end(job, index, ending.verdict, ending.reason) { record in
@@ -39,23 +40,35 @@ extension Dispatcher {
         recorded.append(job)
     }
 
-    /// While other devices of the user are open, the rest is left to another owner, or the broker takes no records, a crash
-    /// must not push this one again; and a started Live Activity runs from now. Best effort: what is lost with the connection
-    /// costs at most one push too many.
+    /// While other devices of the user are open, another owner takes over, or the broker takes no records, this one must not
+    /// be pushed again by whoever resumes; and a started Live Activity runs from now. Best effort: what is lost with the
+    /// connection costs at most one push too many.
     private func noteAccepted(_ job: RecipientJob, _ index: Int) {
-        let now = shard.nowMs
-        let app = job.event.app.id
-        // Without a claim there is no mark that this could be written to.
         let isLast = job.machine.openDevices <= 1 && job.machine.isMarked && job.machine.phase == .open
-        if !isLast || recorder.outbox.isBehind, !job.flags.contains(.owesClaim) {
-            try? shard.store.accepted(
-                app: app, uid: job.uid, job.event.subject, device: job.devices[index].route.device, nowMs: now,
-                tag: job.tag(.note))
-        }
+        job.unmarkedDevice = job.devices[index].route.device
+        if !isLast || recorder.outbox.isBehind || job.flags.contains(.handedBack) { markAccepted(job) }
         if let activityID = job.event.begunActivityID {
             try? shard.store.beginActivity(
-                app: app, uid: job.uid, activityID: activityID, atMs: now, tag: job.tag(.note))
+                app: job.event.app.id, uid: job.uid, activityID: activityID, atMs: shard.nowMs, tag: job.tag(.note))
         }
+    }
+
+    /// Lets whoever resumes the recipient know which device was pushed last.
+    func markAccepted(_ job: RecipientJob) {
+        let device = job.unmarkedDevice
+        job.unmarkedDevice = ""
+        // Without a claim there is no mark that this could be written to.
+        if device.isEmpty || job.flags.contains(.owesClaim) { return }
+        markClaimed(job)
+        try? shard.store.accepted(
+            app: job.event.app.id, uid: job.uid, job.event.subject, device: device, nowMs: shard.nowMs,
+            tag: job.tag(.note))
+    }
+
+    /// What was claimed by plain commands and takes longer than a push gets its mark: `resume` tells more by it.
+    func markClaimed(_ job: RecipientJob) {
+        guard job.flags.remove(.claimedPlainly) != nil else { return }
+        try? shard.store.markClaimed(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.note))
     }
 
     /// Another worker may have claimed a higher number while this push was out.

@@ -132,6 +132,7 @@ extension Dispatcher {
 
     private func write(_ job: RecipientJob, waits: [RecipientParking.Wait]) {
         let event = job.event
+        markClaimed(job)
         job.machine.leaveUnmarked()
         job.flags.remove(.owesClaim)
         var record = parkedRecord(of: job, waits)

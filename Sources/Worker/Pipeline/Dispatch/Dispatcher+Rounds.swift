@@ -13,6 +13,10 @@ extension Dispatcher {
     /// All is read anew for another round.
     func decideAgain(_ job: RecipientJob) {
         guard job.machine.decideAgain() else { return }
+        // What is still queued has its number from the round before: it is claimed again when its turn comes.
+        for index in job.devices.indices where job.devices[index].machine.isQueued {
+            job.devices[index].checkedNanos = 0
+        }
         if job.candidate == nil {
             job.candidate = Candidate(uid: job.uid, order: job.order)
             job.needContent(shard.reader)

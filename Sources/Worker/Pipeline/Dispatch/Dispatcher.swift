@@ -164,6 +164,7 @@ final class Dispatcher {
     func route(_ job: RecipientJob) {
         guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else { return }
         let claim = candidate.claim
+        if claim != nil { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.claimNanos) }
         // What the claim knows of a read or recall withholds alerts, by the long connection too (contract section 5, step 15).
         let decision = taken.withoutAlerts(isRead: claim?.isRead ?? false, isRevoked: claim?.isRevoked ?? false)
         noteDecided(job)
@@ -174,14 +175,14 @@ final class Dispatcher {
             // What an earlier round owed is paid by this one's claim.
             job.flags.remove(.owesClaim)
         }
-        if decision.alert == .deny(.expired) { return expire(job) }
+        if decision.alert == .deny(.expired) { return expire(job, candidate) }
         for index in job.devices.indices where job.devices[index].machine.isHeld || job.devices[index].machine.isParked
         {
             replace(job, index)
         }
         recordAccepted(job, candidate)
         keepWordsForSMS(job, candidate)
-        if let reason = decision.finalReason { recordWithoutDevice(job, reason) }
+        if let reason = decision.finalReason { recordWithoutDevice(job, candidate, reason) }
         noteHeldBack(job, candidate, decision)
         let first = addDevices(job, candidate, decision)
         for index in first..<job.devices.count {
@@ -238,10 +239,16 @@ final class Dispatcher {
         job.rebound = []
     }
 
-    /// Where an earlier try, before a crash, pushed a device with success, its record may not have been written.
+    /// What an earlier try, before a crash, pushed with success. That is the recipient's verdict: nobody knows what else that
+    /// try recorded, so nothing that is decided now stands beside it.
+    private func pushedBefore(_ job: RecipientJob, _ candidate: Candidate) -> [String] {
+        job.flags.contains(.resumed) ? candidate.claim?.acceptedDevices ?? [] : []
+    }
+
+    /// Its records may not have been written.
     private func recordAccepted(_ job: RecipientJob, _ candidate: Candidate) {
-        guard job.flags.contains(.resumed), job.devices.isEmpty, let claim = candidate.claim else { return }
-        for device in claim.acceptedDevices where !(job.parking?.done.containsSame(device) ?? false) {
+        guard job.devices.isEmpty else { return }
+        for device in pushedBefore(job, candidate) where !(job.parking?.done.containsSame(device) ?? false) {
             var record = OutcomeRecord(
                 uid: job.uid, device: device, verdict: .accepted, reason: job.isForced ? .forced : .ok)
             let token = candidate.recipient.tokens.last {
@@ -258,9 +265,10 @@ final class Dispatcher {
     }
 
     /// In a later round, each device that still waited expires, and each that was let go of for it; else the user does, once.
-    private func expire(_ job: RecipientJob) {
+    private func expire(_ job: RecipientJob, _ candidate: Candidate) {
         recorder.flushDeliveries(of: job.event)
-        if job.devices.isEmpty, !endReturned(job, .expired, .expired) {
+        recordAccepted(job, candidate)
+        if job.devices.isEmpty, !endReturned(job, .expired, .expired), pushedBefore(job, candidate).isEmpty {
             recorder.write(OutcomeRecord(uid: job.uid, verdict: .expired, reason: .expired), of: job)
         }
         job.candidate = nil
@@ -277,13 +285,13 @@ final class Dispatcher {
     }
 
     /// A deny of steps 6-9, or `no_token`: one record for the user, once.
-    private func recordWithoutDevice(_ job: RecipientJob, _ reason: Reason) {
+    private func recordWithoutDevice(_ job: RecipientJob, _ candidate: Candidate, _ reason: Reason) {
         guard !job.flags.contains(.recordedWithoutDevice), job.rebound.isEmpty else { return }
         job.flags.insert(.recordedWithoutDevice)
         // Whoever has no token now had one when he was parked.
-        if !endReturned(job, .suppressed, reason == .noToken ? .tokenMoved : reason) {
-            recorder.write(OutcomeRecord(uid: job.uid, verdict: .suppressed, reason: reason), of: job)
-        }
+        let isReturned = endReturned(job, .suppressed, reason == .noToken ? .tokenMoved : reason)
+        guard pushedBefore(job, candidate).isEmpty else { return }
+        if !isReturned { recorder.write(OutcomeRecord(uid: job.uid, verdict: .suppressed, reason: reason), of: job) }
         if reason == .noToken, !job.uid.isEmpty { recorder.offerSMS(job, .noToken) }
     }
 
@@ -352,6 +360,7 @@ final class Dispatcher {
             guard sender.hasPushes(job, device: bound.device) else { return park(job, index, .behind, dueMs: dueMs) }
             job.devices[index].parksAtItsTurn = true
         } else if job.event.app.coalesceNanos > 0, bursts.joins(job, index, bound) {
+            markClaimed(job)
             return recorder.traceWait(job, index, .burst)
         }
         sender.enqueue(

@@ -37,6 +37,8 @@ final class RecipientJob {
     var facts: DecisionFacts = []
     /// The command that marks it finished, where it was put together before the last record was acknowledged.
     var mark: PreparedCommand?
+    /// The device that was pushed last, if no mark says so: its record and the finished mark are to come. Empty: none.
+    var unmarkedDevice = ""
     /// Answers that the marking waits for.
     var awaitedMarks = 0
     var hasMarkFailed = false
@@ -84,8 +86,16 @@ final class RecipientJob {
         static let loweredBadge = Flags(rawValue: 32768)
         /// Its recall's lower number is on the way to the devices.
         static let clearsBadge = Flags(rawValue: 65536)
+        /// Its partition goes to another owner.
+        static let handedBack = Flags(rawValue: 2_097_152)
         /// It cannot be parked: its record is too large for the topic.
         static let staysInMemory = Flags(rawValue: 131_072)
+        /// It was claimed by plain commands, so that it has no mark before it is finished, or waits.
+        static let claimedPlainly = Flags(rawValue: 262_144)
+        /// It was denied without a claim, and has no mark either.
+        static let denied = Flags(rawValue: 524_288)
+        /// Its mark was put together to lie with those of the other members.
+        static let markedTogether = Flags(rawValue: 1_048_576)
 
         /// What a parked record carries.
         static let keptWhileParked: Flags = [.recordedWithoutDevice, .accepted, .failed, .offeredSMS, .clearsBadge]
@@ -146,6 +156,12 @@ final class RecipientJob {
     /// A request for the claim of this recipient's event.
     func claimRequest(nowMs: Int64) -> ClaimRequest {
         ClaimRequest(app: event.app.id, uid: uid, event.subject, counted: isCounted, nowMs: nowMs)
+    }
+
+    /// It may be marked together with the other members: no mark of its own stands there.
+    var marksTogether: Bool {
+        event.togetherNote != nil && !uid.isEmpty && heldUntilMs == nil && parking == nil
+            && !flags.isDisjoint(with: [.claimedPlainly, .denied]) && !flags.contains(.owesClaim)
     }
 
     /// All its devices ended and only this is left to do: what they were needed for goes.

@@ -75,6 +75,9 @@ struct Audience {
     /// A group, or more than one who is named.
     var isMany: Bool { isPaged || given.count > 1 }
 
+    /// How many are named and not started.
+    var givenCount: Int { given.count }
+
     /// They lie in `page`.
     private var isPaged: Bool { group != nil || activity != nil || isChunk }
 

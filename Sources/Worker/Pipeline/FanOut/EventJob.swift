@@ -42,6 +42,8 @@ final class EventJob {
     private let ownLane: PushLane
     var ref = WorkRef.none
 
+    /// When it was read, monotonic.
+    var begunNanos: UInt64 = 0
     /// What keeps its offset from being settled; begins with its own fan-out.
     var openParts = 1
     /// Its partition went to another owner: its offset is not to be settled here.
@@ -69,6 +71,8 @@ final class EventJob {
     var unackedDeliveries = 0
     /// Recipients that may be marked finished once the deliveries are acknowledged.
     var waitingForDeliveries: [WorkRef] = []
+    /// Its finished members are marked together; the number stands for this try. Nil: each has a mark of his own.
+    var togetherNote: Int64?
     /// How the records of its many recipients begin, once there is one.
     var recordHead: [UInt8]?
 
@@ -207,6 +211,15 @@ final class EventJob {
 
     /// Its recipients are decided many at a time.
     var hasManyRecipients: Bool { audience.isMany }
+
+    /// A message whose members may have been marked together: here, by an earlier try, or by another worker.
+    var readsTogether: Bool { subject.kind == .message && digest == nil && (hasManyRecipients || parked != nil) }
+
+    /// Its members may be marked together. Not those of a chunk: one key would hold a giant group's.
+    var mayMarkTogether: Bool {
+        subject.kind == .message && digest == nil && parked == nil && chunkPart == nil && audience.isMany
+            && audience.givenCount <= ChunkPlan.membersMax
+    }
 
     var isRecall: Bool { subject.kind == .revoke }
 

@@ -20,6 +20,9 @@ final class FanOut {
     private var open: [EventJob] = []
     /// The same of large groups' chunks, which are read apart.
     private var chunks: [EventJob] = []
+    /// Those whose members are not all decided.
+    private var undecidedChunks: [WorkRef] = []
+    private var bulkBound = BulkBound()
     private var nextOrder: UInt64 = 0
     private var pages: UInt = 0
 
@@ -40,6 +43,17 @@ final class FanOut {
             && chunks.count { $0.app.inHand.hasRoomAgain(shard.limits) } < shard.limits.openChunksMax
     }
 
+    /// Members of large groups between their first read and their claim.
+    var undecidedOfChunks: Int {
+        undecidedChunks.reduce(0) { $0 + (work.event($1)?.undecided ?? 0) }
+    }
+
+    /// How many more of them may start.
+    var bulkRoom: Int {
+        undecidedChunks.removeAll { work.event($0).map { $0.undecided == 0 && $0.audience.isEmpty } ?? true }
+        return bulkBound.room(undecided: undecidedOfChunks, shard.limits, nowNanos: shard.nowNanos)
+    }
+
     /// Groups that are divided now; the others wait.
     private var plans = 0
     private static let plansMax = 4
@@ -56,10 +70,15 @@ final class FanOut {
     /// Begins with an event that was just read.
     func begin(_ event: EventJob) {
         work.insert(event)
+        event.begunNanos = shard.nowNanos
+        if let waits = shard.waits, let kafkaMs = event.origin?.source.kafkaMs, event.chunkPart == nil {
+            waits.took(.kafka, event.lane, nanos: UInt64(max(0, shard.nowMs - kafkaMs)) * 1_000_000)
+        }
         if event.hasManyRecipients, event.chunkPart == nil {
             event.isExpanding = true
             event.app.inHand.expanding += 1
         }
+        beginTogether(event)
         if event.isRecall {
             readOriginal(of: event)
         } else if let collapseID = event.content?.givenCollapseID {
@@ -73,7 +92,31 @@ final class FanOut {
         {
             readParked(event)
         }
-        if event.chunkPart == nil { open.append(event) } else { chunks.append(event) }
+        if event.chunkPart == nil {
+            open.append(event)
+            bulkBound.note(event.lane, nowNanos: shard.nowNanos)
+        } else {
+            chunks.append(event)
+            undecidedChunks.append(event.ref)
+        }
+    }
+
+    /// Which try of the event is the first one is noted before any member is read.
+    private func beginTogether(_ event: EventJob) {
+        let app = event.app.id
+        let seconds = shard.marksSeconds(event.subject)
+        if event.isRecall, event.hasManyRecipients, let target = event.subject.revoke?.targetMsgID {
+            try? shard.store.noteRecalled(app: app, target: target, seconds: seconds, tag: event.tag(.note))
+        }
+        guard shard.asksTogether, event.mayMarkTogether else { return }
+        let note = Int64.random(in: 1...StateKeys.numberMax)
+        do throws(RedisFault) {
+            try shard.store.beginTogether(
+                app: app, event.subject, note: note, seconds: seconds, tag: event.tag(.note))
+            if shard.limits.marksTogether { event.togetherNote = note }
+        } catch {
+            // Nothing is known of other tries: each has a mark of his own.
+        }
     }
 
     /// Starts recipients of the events that wait, while there is room: those of one recipient first, then groups, then chunks of
@@ -92,7 +135,9 @@ final class FanOut {
         left.recipients += forGroups
         start(&open, &left) { _ in true }
         left.recipients = min(left.recipients + forChunks, room.ofChunks)
+        let before = left.recipients
         start(&chunks, &left) { _ in true }
+        bulkBound.start(before - left.recipients, nowNanos: shard.nowNanos)
     }
 
     private static let scarceRoom = 16

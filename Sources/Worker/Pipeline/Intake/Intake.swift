@@ -80,6 +80,9 @@ final class Intake {
     /// Partitions of the input topics that it has; those of this worker's own topics are nobody's concern.
     var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
 
+    /// Its topics, while the group has never said what part of them it reads; some groups say nothing of no part.
+    var awaitedTopics: [String] { isAssigned || !consumer.isToldOfEmptyShares ? [] : consumer.topics }
+
     /// How each partition stands that it reads, but for those of `carillon.parked`.
     var partitionStatuses: [ShardStatus.Partition] {
         consumer.assignment.filter { !isParked($0) }.map { partition in
@@ -97,6 +100,9 @@ final class Intake {
     }
 
     /// Of those, the ones that are not read now.
+    /// How many `partitionStatuses` tells of.
+    var readPartitions: Int { consumer.assignment.reduce(0) { isParked($1) ? $0 : $0 + 1 } }
+
     var pausedCount: Int { consumer.paused.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
 
     private func isParked(_ partition: TopicPartition) -> Bool { classes[partition.topic] == .parked }

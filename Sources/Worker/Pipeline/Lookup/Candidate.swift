@@ -30,8 +30,13 @@ final class Candidate {
     var isReread = false
     /// When the event's Live Activity began, Unix ms; nil: not known.
     var activityStartMs: Int64?
-    /// Its mark says that all was done before.
-    var isFinished = false
+    /// What its mark says of an earlier try; nil: nothing, or it was not read.
+    var earlierTry: ClaimReply.State?
+    /// Nothing that was read stands against a claim by plain commands: no mark, no client's total that holds the
+    /// message, no key that cannot be read.
+    var isPlain = false
+    /// Its claim by plain commands; nil: the script claims it.
+    var plainClaim: PlainClaim?
     var decision: Decision?
     /// What the steps of the decision said.
     var facts: DecisionFacts = []
@@ -40,6 +45,8 @@ final class Candidate {
     var isUnclaimed = false
     /// It takes the refused claim later. Of a key that no waiting mends it never will.
     var owesClaim = false
+    /// When its claim was sent, monotonic.
+    var claimNanos: UInt64 = 0
     /// Times in a row that Redis could not answer about it; spaces the retries.
     var failures = 0
     /// When a postponed one is read anew (monotonic).
@@ -64,7 +71,9 @@ final class Candidate {
     func beginReading(_ phase: Phase) {
         self.phase = phase
         hasFailed = false
-        isFinished = false
+        earlierTry = nil
+        isPlain = false
+        plainClaim = nil
         hasReboundToken = false
         lostTokens.removeAll(keepingCapacity: true)
         recipient.presence.removeAll(keepingCapacity: true)

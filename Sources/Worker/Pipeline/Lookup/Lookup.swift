@@ -9,8 +9,8 @@ import Telemetry
 /// Plain pipelined reads, all of a candidate at once. Candidates of whom all is known lie in `known`.
 final class Lookup {
     let known = Tray<RecipientJob>()
-    private let shard: ShardContext
-    private let work: WorkTable
+    let shard: ShardContext
+    let work: WorkTable
     private let decider: Decider
     private var leases = LeaseCache()
     private var leaseQueries: SlotTable<LeaseQuery>
@@ -22,12 +22,19 @@ final class Lookup {
     private var postponedDueNanos: UInt64?
     private var oversized = OversizedKeys()
     private var order = OrderKeeper()
+    /// Whose marks are being gathered, and those on their way.
+    var openMarks: [RecipientJob] = []
+    var markBatches: SlotTable<MarkBatch>
+    var openTogether: [RecipientJob] = []
+    var togetherBatches: SlotTable<TogetherBatch>
 
     init(_ shard: ShardContext, _ work: WorkTable) {
         self.shard = shard
         self.work = work
         decider = Decider(shard)
         leaseQueries = SlotTable(capacity: shard.limits.recipientsMax)
+        markBatches = SlotTable(capacity: shard.limits.recipientsMax)
+        togetherBatches = SlotTable(capacity: shard.limits.recipientsMax)
     }
 
     // MARK: Reading
@@ -37,6 +44,7 @@ final class Lookup {
         guard let candidate = job.candidate else { return }
         if !postponed.isEmpty, !shard.store.client.isReady { return postpone(job) }
         if mustWait(job, toTake: .reading) { return }
+        shard.waits?.took(.start, job.event.lane, nanos: shard.nowNanos &- job.event.begunNanos)
         isLikelyDenied(job, candidate) ? readDenied(job, candidate) : readAll(job, candidate)
     }
 
@@ -49,7 +57,13 @@ final class Lookup {
         // The group's level came with the member scan; a given uid's has to be read.
         let group = event.readsLevels ? event.conversationID : nil
         let activity = event.updatedActivityID
+        candidate.isPlain = mayClaimPlainly(job)
+        // Whoever asks for no mark must not be known before those who began before him.
+        if !candidate.isPlain { sendGathered() }
         candidate.awaiting = 3 + (group == nil ? 0 : 1) + (activity == nil ? 0 : 1)
+        // Also of whom the script claims, which does not look at what lies together.
+        let asksMark = candidate.isPlain || (event.readsTogether && job.devices.isEmpty)
+        if asksMark { candidate.awaiting += 1 }
         ask(job) { (store) throws(RedisFault) in
             try store.readConversation(
                 app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
@@ -58,6 +72,7 @@ final class Lookup {
             ask(job) { (store) throws(RedisFault) in try store.readUser(app: app, uid: uid, tag: job.tag(.user)) }
         }
         askPresence(job)
+        if asksMark { askMark(job, candidate) }
         if let group {
             ask(job) { (store) throws(RedisFault) in
                 try store.readMember(app: app, group: group, uid: uid, tag: job.tag(.group))
@@ -78,14 +93,18 @@ final class Lookup {
         let event = job.event
         let app = event.app.id
         let uid = job.uid
+        askMark(job, candidate)
         ask(job) { (store) throws(RedisFault) in
-            try store.readMark(app: app, uid: uid, kind: event.subject.kind, id: event.subject.id, tag: job.tag(.mark))
-        }
-        ask(job) { (store) throws(RedisFault) in
-            try store.readConversation(
+            try store.readDenied(
                 app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
         }
         askPresence(job)
+    }
+
+    /// The first round of a message: whether something is special about it is known only when all is read.
+    private func mayClaimPlainly(_ job: RecipientJob) -> Bool {
+        job.event.subject.kind == .message && job.event.digest == nil && job.parking == nil
+            && job.flags.isDisjoint(with: [.claimed, .decided, .owesClaim]) && shard.writes.refusal == nil
     }
 
     private func askPresence(_ job: RecipientJob) {
@@ -122,7 +141,7 @@ final class Lookup {
     }
 
     /// Sends one command of the present phase; one that cannot be sent is an answer at once.
-    private func ask(_ job: RecipientJob, _ send: (StateStore) throws(RedisFault) -> Void) {
+    func ask(_ job: RecipientJob, _ send: (StateStore) throws(RedisFault) -> Void) {
         do throws(RedisFault) {
             try send(shard.store)
         } catch {
@@ -133,14 +152,26 @@ final class Lookup {
     // MARK: Answers
 
     func didReply(_ tag: Tag, _ reply: borrowing RedisReply) {
+        if tag.stage == .marks {
+            if let batch = markBatches.find(tag.ref) { didReadMarks(batch, reply) }
+            return
+        }
+        if tag.stage == .together {
+            if let batch = togetherBatches.find(tag.ref) { didReadTogether(batch, reply) }
+            return
+        }
         guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return }
         switch tag.stage {
         case .presence: RecipientReplies.presence(reply, into: &candidate.recipient)
         case .user: RecipientReplies.user(reply, into: &candidate.recipient)
-        case .conversation: candidate.tokenVersion = RecipientReplies.conversation(reply, into: &candidate.recipient)
+        case .conversation where candidate.phase == .readingDenied:
+            RecipientReplies.denied(reply, into: &candidate.recipient)
+        case .conversation:
+            candidate.tokenVersion = RecipientReplies.conversation(reply, into: &candidate.recipient)
+            if RecipientReplies.baseHolds(job.event.subject, reply) { candidate.isPlain = false }
         case .group: RecipientReplies.member(reply, into: &candidate.recipient)
         case .activity: candidate.activityStartMs = reply.int64
-        case .mark: candidate.isFinished = PairMark.isFinished(reply)
+        case .mark: return takeMark(reply, job)
         default: return
         }
         answered(job, failed: false)
@@ -149,7 +180,16 @@ final class Lookup {
     /// A key of others that cannot be read counts as absent: nobody is live there, no level is set. One of this worker's
     /// own too, since no waiting mends it. Anything else is tried again.
     func didFail(_ tag: Tag, _ fault: RedisFault) {
-        guard let job = work.recipient(tag.ref), job.candidate != nil else { return }
+        if tag.stage == .marks {
+            if let batch = markBatches.find(tag.ref) { didFailMarks(batch, fault) }
+            return
+        }
+        if tag.stage == .together {
+            if let batch = togetherBatches.find(tag.ref) { didFailTogether(batch, fault) }
+            return
+        }
+        guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return }
+        candidate.isPlain = false
         if fault.code == .tooLarge { oversized.note(job.key(tag.stage), nowNanos: shard.nowNanos) }
         switch tag.stage {
         case .presence, .group, .activity: answered(job, failed: !shard.countsAsAbsent(fault))
@@ -158,7 +198,7 @@ final class Lookup {
         }
     }
 
-    private func answered(_ job: RecipientJob, failed: Bool) {
+    func answered(_ job: RecipientJob, failed: Bool) {
         guard let candidate = job.candidate, candidate.answered(failed: failed) else { return }
         if candidate.hasFailed { return postpone(job) }
         switch candidate.phase {

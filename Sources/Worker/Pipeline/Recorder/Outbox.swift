@@ -159,6 +159,7 @@ final class Outbox {
     }
 
     private func takeReports(of producer: KafkaProducer, _ role: OutProducers.Role) {
+        loop.stageClock?.enter(.record)
         withExtendedLifetime(producer) {
             producer.pollReports(max: Self.reportsPerTurn) { take($0, role) }
             if producer === producers[role], producer.fatalError != nil { mend(role) }

@@ -1,3 +1,4 @@
+import APNs
 import JSON
 import PushCore
 
@@ -59,5 +60,11 @@ extension JSONWriter {
         key(name)
         let text = id.ascii
         text.span.withUnsafeBufferPointer { string($0) }
+    }
+
+    /// A word that needs no escape.
+    mutating func member(_ name: StaticString, _ lane: PushLane) {
+        key(name)
+        lane.name.withUTF8Buffer { string($0) }
     }
 }

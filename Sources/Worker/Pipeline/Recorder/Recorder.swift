@@ -19,6 +19,9 @@ final class Recorder {
     /// Recipients whose owed claims the broker does not have yet.
     private(set) var owedCount = 0
     let removals: TokenRemovals
+    /// Whose marks are being gathered, by event, and those on their way.
+    private var openMarks: [[RecipientJob]] = []
+    private var memberMarks: SlotTable<MemberMarks>
     /// One storage for the records of `push.results`, which go out one by one.
     private var writer = JSONWriter(reservingCapacity: 1024)
 
@@ -29,6 +32,7 @@ final class Recorder {
         self.outbox = outbox
         self.results = results
         removals = TokenRemovals(shard)
+        memberMarks = SlotTable(capacity: shard.limits.recipientsMax)
     }
 
     // MARK: Results
@@ -70,6 +74,8 @@ final class Recorder {
             OutcomeRecord.begin(in: &writer, app: event.app.id, eventID: event.id, msgID: event.msgID)
             if event.hasManyRecipients { event.recordHead = writer.bytes }
         }
+        // By itself, since a group may turn out to be giant later.
+        writer.member("lane", event.lane)
         record.finish(in: &writer, atMs: shard.nowMs)
         return true
     }
@@ -125,6 +131,15 @@ final class Recorder {
     }
 
     private func finishMark(of job: RecipientJob) -> PreparedCommand {
+        if job.marksTogether {
+            job.flags.insert(.markedTogether)
+            return shard.store.memberMark(uid: job.uid, trace: job.trace?.bytes)
+        }
+        job.flags.remove(.markedTogether)
+        return finishMarkAlone(of: job)
+    }
+
+    private func finishMarkAlone(of job: RecipientJob) -> PreparedCommand {
         shard.store.finishMark(
             app: job.event.app.id, uid: job.uid, job.event.subject, nowMs: shard.nowMs,
             trace: job.trace.map { FinishTrace(bytes: $0.bytes, seconds: shard.traces.lifeSeconds) })
@@ -139,6 +154,10 @@ final class Recorder {
         job.hasMarkFailed = false
         sendHeldBack(job)
         let mark = job.mark ?? finishMark(of: job)
+        if job.flags.contains(.markedTogether) {
+            job.mark = mark
+            return gather(job)
+        }
         ask(job) { (store) throws(RedisFault) in try store.finish(mark, tag: job.tag(.finish)) }
     }
 
@@ -166,12 +185,60 @@ final class Recorder {
         if let job = work.recipient(ref), job.machine.phase == .marking { didMark(job, failed: false) }
     }
 
-    func didFailToMark(_ tag: Tag, _ fault: RedisFault) {
+    func didFailToMark(_ ref: WorkRef, _ fault: RedisFault) {
         if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
-        guard let job = work.recipient(tag.ref), job.machine.phase == .marking else { return }
+        guard let job = work.recipient(ref), job.machine.phase == .marking else { return }
         if fault.refusesWrite, !fault.isLasting { job.flags.insert(.owesClaim) }
         // What is broken for good holds up nobody.
         didMark(job, failed: !fault.isLasting)
+    }
+
+    // MARK: Marks of many members
+
+    /// Until they are enough for one command, or some milliseconds are over.
+    private func gather(_ job: RecipientJob) {
+        guard let place = openMarks.firstIndex(where: { $0.first?.event === job.event }) else {
+            if openMarks.isEmpty {
+                shard.timers.schedule(.memberMarks, dueNanos: shard.nowNanos &+ Self.gatherNanos)
+            }
+            return openMarks.append([job])
+        }
+        openMarks[place].append(job)
+        if openMarks[place].count >= shard.limits.claimsPerCall { send(openMarks.remove(at: place)) }
+    }
+
+    private static let gatherNanos: UInt64 = 5_000_000
+
+    /// What was gathered goes as it is.
+    func sendGathered() {
+        let members = openMarks
+        openMarks = []
+        for jobs in members { send(jobs) }
+    }
+
+    private func send(_ jobs: [RecipientJob]) {
+        guard let event = jobs.first?.event else { return }
+        let batch = MemberMarks(jobs)
+        batch.ref = memberMarks.insert(batch)
+        do throws(RedisFault) {
+            try shard.store.finishTogether(
+                app: event.app.id, event.subject, jobs.compactMap(\.mark), seconds: shard.marksSeconds(event.subject),
+                tag: Tag(batch.ref, .finishes).bits)
+        } catch {
+            didFailToMarkTogether(batch.ref, error)
+        }
+    }
+
+    func didReplyToMarks(_ ref: WorkRef) {
+        guard let batch = memberMarks.find(ref) else { return }
+        memberMarks.remove(ref)
+        for ref in batch.refs { didReplyToMark(ref) }
+    }
+
+    func didFailToMarkTogether(_ ref: WorkRef, _ fault: RedisFault) {
+        guard let batch = memberMarks.find(ref) else { return }
+        memberMarks.remove(ref)
+        for ref in batch.refs { didFailToMark(ref, fault) }
     }
 
     private func park(_ job: RecipientJob) {
@@ -223,6 +290,14 @@ final class Recorder {
                 uid: job.uid, device: job.devices[index].route.device, verdict: .parked, reason: why.rawValue),
             of: job)
     }
+}
+
+/// Members of one event whose marks are written in one command.
+private final class MemberMarks {
+    var ref = WorkRef.none
+    let refs: [WorkRef]
+
+    init(_ jobs: [RecipientJob]) { refs = jobs.map(\.ref) }
 }
 
 /// Reasons that only a trace has.

@@ -15,6 +15,8 @@ struct DeviceQueues<Item> {
 
     /// Shared by the shards of the process; nil: this is the only one, and nothing of the below is touched.
     private let occupancy: DeviceOccupancy?
+    /// This shard's number among those that share.
+    private let shard: Int
     private var queues: [UInt64: Queue] = [:]
     /// Devices whose next push waits for a cell, by cell, in the order in which they came.
     private var blocked: [DeviceOccupancy.Cell: [UInt64]] = [:]
@@ -26,8 +28,9 @@ struct DeviceQueues<Item> {
     private var freed: [UInt64] = []
     private var isServed = false
 
-    init(sharing occupancy: DeviceOccupancy? = nil) {
+    init(sharing occupancy: DeviceOccupancy? = nil, shard: Int = 0) {
         self.occupancy = occupancy
+        self.shard = shard
     }
 
     /// Devices with a push out, or one that waits for a cell.
@@ -44,6 +47,11 @@ struct DeviceQueues<Item> {
     /// A push of the device is out or waits here.
     func isBusyHere(_ key: Key) -> Bool { queues[key] != nil }
 
+    /// Whether another shard may have pushed the device since then, to be asked by the push whose turn it is.
+    func wasPushedElsewhere(_ key: Key, since nanos: UInt64) -> Bool {
+        occupancy.map { $0.wasLeft($0.cell(of: key), byOtherThan: shard, since: nanos) } ?? false
+    }
+
     /// A push waits here for the device.
     func hasWaiting(_ key: Key) -> Bool {
         waitingCount > 0 && !(queues[key]?.isEmpty ?? true)
@@ -52,8 +60,6 @@ struct DeviceQueues<Item> {
     /// A push whose turn has come, and the device that it now occupies.
     struct Turn {
         var item: Item
-        /// Another shard may have pushed the device since this push was claimed: its number may be old.
-        var hasWaitedForCell: Bool
         fileprivate var device: UInt64
     }
 
@@ -63,8 +69,6 @@ struct DeviceQueues<Item> {
         private var head = 0
         /// Nothing of the device is out here: its next push waits for the device's cell.
         var isBlocked = false
-        /// It was blocked since something came into it.
-        var wasBlocked = false
 
         var isEmpty: Bool { head >= items.count }
 
@@ -101,7 +105,6 @@ struct DeviceQueues<Item> {
         var waiting = Queue()
         waiting.append(item)
         waiting.isBlocked = true
-        waiting.wasBlocked = true
         queues[key] = waiting
         waitingCount += 1
         blocked[cell, default: []].append(key)
@@ -139,7 +142,6 @@ struct DeviceQueues<Item> {
             } else if let occupancy, occupancy.isAwaited(occupancy.cell(of: device)) {
                 // Another one's turn: this queue waits with the others.
                 queues.values[index].isBlocked = true
-                queues.values[index].wasBlocked = true
                 blocked[occupancy.cell(of: device), default: []].append(device)
                 leaveCell(of: device)
             } else if let turn = turn(of: device, at: index) {
@@ -157,7 +159,7 @@ struct DeviceQueues<Item> {
     private mutating func turn(of device: UInt64, at index: Dictionary<UInt64, Queue>.Index) -> Turn? {
         guard let item = queues.values[index].popFirst() else { return nil }
         waitingCount -= 1
-        return Turn(item: item, hasWaitedForCell: queues.values[index].wasBlocked, device: device)
+        return Turn(item: item, device: device)
     }
 
     // MARK: Cells shared with other shards
@@ -185,7 +187,7 @@ struct DeviceQueues<Item> {
     private mutating func leaveCell(of device: UInt64) {
         guard let occupancy else { return }
         let cell = occupancy.cell(of: device)
-        if occupancy.leave(cell) { left.append(cell) }
+        if occupancy.leave(cell, shard: shard) { left.append(cell) }
     }
 
     /// Whether all shards are to be told of cells that were left.

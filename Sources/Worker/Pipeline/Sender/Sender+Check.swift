@@ -18,6 +18,8 @@ extension Sender {
         let madeBadge = if let failed = job.devices[index].check { failed.madeBadge } else { job.devices[index].badge }
         job.devices[index].check = SendCheck(ticket: ticket, awaiting: asksAcks ? 3 : 2, madeBadge: madeBadge)
         let app = job.event.app.id
+        // The script marks it.
+        job.flags.remove(.claimedPlainly)
         ask(job, index) { (store) throws(RedisFault) in
             try store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.checkClaim, index))
         }

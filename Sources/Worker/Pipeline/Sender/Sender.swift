@@ -27,13 +27,14 @@ final class Sender {
 
     /// - Parameters:
     ///   - occupancy: which devices the process's shards have a push out for; nil: there is one shard only.
+    ///   - index: the shard's number among them.
     ///   - parked: what this shard has parked lately.
     init(
         _ shard: ShardContext, _ work: WorkTable, apps: [AppContext], occupancy: DeviceOccupancy?,
-        parked: ParkedDevices
+        index: Int, parked: ParkedDevices
     ) {
         self.parked = parked
-        queues = DeviceQueues(sharing: occupancy)
+        queues = DeviceQueues(sharing: occupancy, shard: index)
         self.shard = shard
         self.work = work
         self.apps = apps
@@ -120,6 +121,10 @@ final class Sender {
                 return check(job, device.device, ticket: job.devices[device.device].check?.ticket)
             }
             job.devices[device.device].machine.turnCame()
+            // Its number may be the older one: it is claimed again before it goes.
+            if queues.wasPushedElsewhere(job.devices[device.device].queueKey, since: job.readNanos) {
+                job.devices[device.device].checkedNanos = 0
+            }
         }
         // The common case goes straight on.
         if app.paced.isEmpty, app.rate.isUnlimited { return makeReady(device) }
@@ -167,9 +172,6 @@ final class Sender {
                 queues.pass(turn)
                 continue
             }
-            if turn.hasWaitedForCell, !turn.item.isBadgeUpdate {
-                work.recipient(turn.item.work)?.devices[turn.item.device].checkedNanos = 0
-            }
             turnCame(turn.item, app)
         }
         if queues.hasLeft { shard.requestTurn() }
@@ -205,7 +207,9 @@ final class Sender {
             return check(job, index, ticket: nil)
         }
         guard let client else { return drop(device, .check(.stop(.noToken))) }
+        shard.enter(.render)
         guard let push = push(for: job, index, token) else { return drop(device, .check(.stop(.payloadTooLarge))) }
+        shard.enter(.send)
         switch client.apns.send(push) {
         case .taken:
             job.devices[index].machine.send()

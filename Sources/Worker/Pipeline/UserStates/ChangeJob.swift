@@ -12,9 +12,8 @@ final class ChangeJob {
         case rejected
     }
 
-    /// Which intake it came by, and its place in that one's ledger.
-    let intake: Intake
-    let place: RecordPlace
+    /// Which intake it came by, and its place in that one's ledger; nil: it is made once more (`RecentChanges`).
+    let origin: (intake: Intake, place: RecordPlace)?
     /// Nil of a bad record.
     let app: AppContext?
     let eventID: String
@@ -25,10 +24,15 @@ final class ChangeJob {
     var isWaitingForRetry = false
     /// It lowered a badge that is to be told to devices.
     var owesClear = false
+    /// Which process served its keys when it was begun (`UserStates.generation`).
+    var generation: UInt32 = 0
+    /// Of a bind: whose copies of the token it took away.
+    var formerOwners: [String] = []
 
-    init(_ intake: Intake, _ place: RecordPlace, _ task: Task, app: AppContext? = nil, eventID: String = "") {
-        self.intake = intake
-        self.place = place
+    init(
+        _ origin: (intake: Intake, place: RecordPlace)?, _ task: Task, app: AppContext? = nil, eventID: String = ""
+    ) {
+        self.origin = origin
         self.task = task
         self.app = app
         self.eventID = eventID
@@ -38,6 +42,11 @@ final class ChangeJob {
     var uid: String? {
         guard case .state(let task) = task else { return nil }
         return task.state.uid
+    }
+
+    /// Its offset may be committed.
+    func settle() {
+        if let origin { origin.intake.settle(origin.place) }
     }
 
     func tag(_ stage: Tag.Stage) -> UInt64 { Tag(ref, stage).bits }

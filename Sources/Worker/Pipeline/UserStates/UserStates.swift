@@ -17,6 +17,20 @@ final class UserStates {
     private var changes: SlotTable<ChangeJob>
     /// The process ends: what Redis does not take now is left to the partitions' next owner.
     private var isHandedBack = false
+    /// Taken by Redis; made once more where another process serves their keys.
+    private var recent = RecentChanges<Change>()
+    /// Of those, the ones whose turn has not come: from `nextWaiting` on.
+    private var waiting: [Change] = []
+    private var nextWaiting = 0
+    private var inHandAgain = 0
+    /// Beside them the changes that are read go on.
+    static let againAtOnce = 256
+
+    private struct Change {
+        /// At its first step.
+        let task: UserStateTask
+        let app: AppContext
+    }
 
     /// - Parameter results: where each applied record is told of (`state_results`); nil: nowhere.
     init(_ shard: ShardContext, results: (outbox: Outbox, topic: OutTopic)?) {
@@ -39,7 +53,7 @@ final class UserStates {
         let task = UserStateTask(
             app: event.app, sentMs: event.sentMs, nowMs: shard.nowMs, state: state,
             clearsOnRead: app.policy.clearOnRead)
-        let job = ChangeJob(intake, place, .state(task), app: app, eventID: event.id)
+        let job = ChangeJob((intake, place), .state(task), app: app, eventID: event.id)
         if case .bind(let binding) = state.change, !app.policy.allows(topic: binding.token.topic) {
             job.ref = changes.insert(job)
             return conclude(job, .ignored(.otherTopic))
@@ -50,17 +64,18 @@ final class UserStates {
     /// A claim that Redis refused when its recipient was pushed.
     func pay(_ owed: OwedClaim, _ intake: Intake, _ place: RecordPlace) {
         owedCount += 1
-        begin(ChangeJob(intake, place, .owed(owed, isClaimed: false)), isEmpty: false)
+        begin(ChangeJob((intake, place), .owed(owed, isClaimed: false)), isEmpty: false)
     }
 
     private func begin(_ job: ChangeJob, isEmpty: Bool) {
         job.ref = changes.insert(job)
+        if case .state(let task) = job.task { job.generation = generation(of: task) }
         if isEmpty { conclude(job, .ignored(.unusable)) } else { perform(job) }
     }
 
     /// A bad record; `didSettle` follows once the dead-letter topic has it. Returns the tag for that.
     func begin(rejected place: RecordPlace, _ intake: Intake) -> UInt64 {
-        let job = ChangeJob(intake, place, .rejected)
+        let job = ChangeJob((intake, place), .rejected)
         job.ref = changes.insert(job)
         return job.tag(.deadLetter)
     }
@@ -72,6 +87,7 @@ final class UserStates {
     private func end(_ job: ChangeJob) {
         if case .owed = job.task { owedCount -= 1 }
         changes.remove(job.ref)
+        if job.origin == nil { return endedAgain() }
         if job.owesClear { lowered.append(job) } else { done.append(job) }
         shard.requestTurn()
     }
@@ -122,10 +138,12 @@ final class UserStates {
         case .waiting: break
         case .next:
             job.failures = 0
+            if case .dropFormer(let former, _) = task.step, job.formerOwners.isEmpty { job.formerOwners = former }
             perform(job)
         case .done(let outcome):
             job.owesClear = task.owesClear
-            if case .applied = outcome { countReport(job, task.state.change) }
+            if case .applied = outcome, job.origin != nil { countReport(job, task.state.change) }
+            keep(job, task)
             conclude(job, outcome)
         }
     }
@@ -140,6 +158,7 @@ final class UserStates {
 
     /// The record's outcome is known: it is told where that is wanted, and then the record is settled.
     private func conclude(_ job: ChangeJob, _ outcome: StateOutcome) {
+        if job.origin == nil { return end(job) }
         job.app?.metrics.applied(outcome)
         guard let results, let app = job.app, case .state(let task) = job.task else { return end(job) }
         let result = StateResult(
@@ -169,14 +188,16 @@ final class UserStates {
     /// Leaves unsettled what waits for Redis; what was sent goes on to its answer.
     func handBack() {
         isHandedBack = true
-        var waiting: [ChangeJob] = []
-        changes.forEach { if $0.isWaitingForRetry { waiting.append($0) } }
-        for job in waiting { leave(job) }
+        forgetWaiting()
+        var retried: [ChangeJob] = []
+        changes.forEach { if $0.isWaitingForRetry { retried.append($0) } }
+        for job in retried { leave(job) }
     }
 
     private func leave(_ job: ChangeJob) {
         if case .owed = job.task { owedCount -= 1 }
         changes.remove(job.ref)
+        if job.origin == nil { inHandAgain -= 1 }
     }
 
     private func retryLater(_ job: ChangeJob) {
@@ -193,5 +214,88 @@ final class UserStates {
         guard let job = changes.find(ref) else { return }
         job.isWaitingForRetry = false
         perform(job)
+    }
+}
+
+// MARK: Once more
+
+extension UserStates {
+    /// A link is ready, perhaps to another process: what the one before it had taken may not have been copied to this one.
+    func serverMayHaveChanged() {
+        let moved = recent.takeMoved { generation(of: $0.task) }
+        guard !moved.isEmpty, !isHandedBack else { return }
+        shard.log.info(
+            "another Redis process serves users: their newest changes are made once more",
+            ["changes": .int(moved.count)])
+        waiting += moved
+        makeAgain()
+    }
+
+    private func makeAgain() {
+        while inHandAgain < Self.againAtOnce, nextWaiting < waiting.count {
+            let change = waiting[nextWaiting]
+            nextWaiting += 1
+            inHandAgain += 1
+            let task = change.task.fromStart(nowMs: shard.nowMs)
+            begin(ChangeJob(nil, .state(task), app: change.app), isEmpty: false)
+        }
+        if nextWaiting == waiting.count { forgetWaiting() }
+    }
+
+    private func forgetWaiting() {
+        waiting = []
+        nextWaiting = 0
+    }
+
+    private func endedAgain() {
+        inHandAgain -= 1
+        makeAgain()
+        shard.requestTurn()
+    }
+
+    /// Redis has taken the change. Where its keys went to another process meanwhile, that one may lack the first steps.
+    private func keep(_ job: ChangeJob, _ task: UserStateTask) {
+        guard let app = job.app, !isHandedBack, !TestBreak.isOn(.trustCopies) else { return }
+        var kept = [task]
+        switch task.state.change {
+        case .openReport, .arrivedReport: return
+        case .bind(let binding):
+            // Their copies are under other keys, and once they are gone nothing tells whose they were.
+            let unbinding = UserState.Unbinding(
+                device: binding.device, token: binding.token.hex, version: binding.version)
+            kept += job.formerOwners.filter { $0 != task.state.uid }.map { former in
+                UserStateTask(
+                    app: task.app, sentMs: task.sentMs, nowMs: task.nowMs,
+                    state: UserState(uid: former, change: .unbind(unbinding)))
+            }
+        case .unbind, .settings, .mute, .read, .badgeReport, .ack: break
+        }
+        let isMoved = generation(of: task) != job.generation
+        for task in kept {
+            let change = Change(task: task.fromStart(nowMs: task.nowMs), app: app)
+            if isMoved {
+                waiting.append(change)
+            } else {
+                recent.append(
+                    change, weight: task.weight, generation: job.generation, takenNanos: shard.nowNanos)
+            }
+        }
+        if isMoved { makeAgain() }
+    }
+
+    /// Which process serves the keys of a change. Those of a token are with several: any of them counts.
+    private func generation(of task: UserStateTask) -> UInt32 {
+        switch task.state.change {
+        case .bind, .unbind: shard.store.client.serverGeneration
+        default: shard.store.client.generation(ofKey: "{\(task.app):\(task.state.uid)}")
+        }
+    }
+}
+
+extension UserStateTask {
+    /// How much memory it is kept in, in usual changes: all but acks have few texts, each of a bounded length.
+    fileprivate var weight: Int {
+        if case .ack(_, _, let ids) = state.change { return 1 + ids.count / 4 }
+        return 1
     }
 }

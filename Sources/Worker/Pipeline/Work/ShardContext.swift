@@ -21,6 +21,11 @@ final class ShardContext {
     /// Whether Redis takes writes.
     let writes: RedisWrites
     let timers: Timers
+    /// Nil: nobody asks.
+    let waits: StageWaits?
+    /// Keys of several users may be in one call. False for a cluster, whose users have slots of their own, and once a server
+    /// refused to take them.
+    private(set) var asksTogether: Bool
     /// What `requestTurn` asks for.
     var runTurn: () -> Void = {}
     private var isTurnDue = false
@@ -31,6 +36,7 @@ final class ShardContext {
         loop = parts.loop
         limits = parts.limits
         store = parts.store
+        asksTogether = !parts.store.client.isCluster
         log = parts.log
         metrics = parts.metrics
         traces = parts.traces
@@ -38,6 +44,7 @@ final class ShardContext {
         stateProgress = parts.shared.stateProgress
         share = parts.shared.share
         writes = RedisWrites(log: parts.log)
+        waits = parts.waits
         timers = Timers(loop: parts.loop)
         random = SmallRandom(seed: .random(in: 0 ... .max))
         timers.didBecomeDue = { [unowned self] in requestTurn() }
@@ -51,6 +58,13 @@ final class ShardContext {
         limits.isShared = isShared
     }
 
+    /// A call with keys of several users was refused for how it was made.
+    func noteRefusedTogether(_ fault: RedisFault) {
+        guard fault.code == .crossSlot, asksTogether else { return }
+        asksTogether = false
+        log.info("Redis takes no keys of several users in one call: claims go one by one")
+    }
+
     /// Has the pipeline carry what lies in the trays at the end of this turn of the loop.
     func requestTurn() {
         if isTurnDue { return }
@@ -59,6 +73,16 @@ final class ShardContext {
             self?.isTurnDue = false
             self?.runTurn()
         }
+    }
+
+    /// What follows is that stage's, where somebody asks.
+    @inline(__always)
+    func enter(_ stage: StageClock.Stage) { loop.stageClock?.enter(stage) }
+
+    /// How long marks that lie together live: as long as that of any member, who may be finished an hour later.
+    func marksSeconds(_ subject: ClaimSubject) -> Int64 {
+        let seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
+        return (traces.isOff ? seconds : max(seconds, traces.lifeSeconds)) + 3600
     }
 
     var nowNanos: UInt64 { loop.nowNanos }
@@ -80,6 +104,11 @@ struct PipelineLimits {
     var changesMax = 2_000
     /// Commands under way in Redis above which no records are read: some ten milliseconds of its work.
     var redisDepthMax = 512
+    /// Commands under way above which no recipients start: below the depth at which reading rests, so that records go on
+    /// between a giant group's members.
+    var redisDepthOfStarts: Int { redisDepthMax * 3 / 4 }
+    /// What a recipient asks at once, in the usual case: his reads, and then his claim.
+    static let commandsPerStep = 3
     /// Pushes waiting for streams above which no records are read.
     var pushesAheadMax = 512
     /// Records taken from Kafka per turn of the loop.
@@ -94,6 +123,8 @@ struct PipelineLimits {
     var lanes = LaneShares()
     /// A group with more members is divided into chunks.
     var directMax = 2_000
+    /// The marks of a group's finished members lie in one key (`redis.group_marks`).
+    var marksTogether = false
     /// Members read per step of a group's scan.
     var memberPage = 256
     /// Claims in one call: it keeps Redis from others for as long as some reads of a large hash.

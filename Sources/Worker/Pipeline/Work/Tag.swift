@@ -1,3 +1,5 @@
+import EventLoop
+
 /// The 64 bits that travel with a Redis command, a push or a Kafka record and come back with its answer.
 ///
 /// A tag names a slot and the slot's generation, so an answer that comes late finds a slot that has moved on and is
@@ -5,18 +7,20 @@
 struct Tag: Equatable {
     /// What was asked; each has its own reading of `index`.
     enum Stage: UInt8 {
-        // Lookup: what is known of a recipient.
-        case presence, user, conversation, group, activity, mark, lease
+        // Lookup: what is known of a recipient; the marks of several in one call.
+        case presence, user, conversation, group, activity, mark, marks, together, lease
         // FanOut: a page of a group's members; the collapse id of a recall's original.
         case members, original, groupSize
         // Claims: one recipient's claim and whose its tokens are; the same of several recipients in one call.
         case claim, owner, claims, owners
+        // The same by plain commands: the ledger's entry, its size, and what stands behind it.
+        case claimAdd, claimCount, claimLook
         // Dispatcher: which devices acknowledged a delivery.
         case acks
         // Sender: the check before sending of a push that had to wait.
         case checkClaim, checkOwner, checkAcks
         // Recorder: the finished mark and what goes before it.
-        case finish, heldBack
+        case finish, heldBack, finishes
         /// A command whose answer changes nothing.
         case note
         // UserStates.
@@ -64,4 +68,21 @@ struct Tag: Equatable {
 
     /// Of commands that belong to no slot and whose answers change nothing.
     static var noteBits: UInt64 { Tag(.none, .note).bits }
+}
+
+extension Tag.Stage {
+    /// The part of the path that its answer belongs to.
+    var part: StageClock.Stage {
+        switch self {
+        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together, .lease: .lookup
+        case .members, .original, .groupSize, .parkedBefore: .read
+        case .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks: .claim
+        case .checkClaim, .checkOwner, .checkAcks, .push: .send
+        case .finish, .heldBack, .finishes, .record, .delivery: .record
+        case .note, .change, .burst, .due, .digest, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
+            .newestBase, .newestSize, .updatePush, .deadLetter, .parked, .updateRecord, .stateResult, .park,
+            .parkedEvent, .feedback, .chunk, .keyCount, .lossAccepted:
+            .other
+        }
+    }
 }

@@ -19,6 +19,8 @@ enum TestBreak: String {
     case forgetPage = "forget-page"
     /// A recall touches neither its target's mark nor the badge.
     case ignoreRevoke = "ignore-revoke"
+    /// What a former Redis process had taken counts as copied.
+    case trustCopies = "trust-copies"
 
     #if DEBUG
         private static let active: TestBreak? = getenv("CARILLON_TEST_BREAK")

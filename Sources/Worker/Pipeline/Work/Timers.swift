@@ -53,6 +53,8 @@ enum DueItem {
     case retryCheck(DeviceRef)
     /// The app's rate lets the next push go.
     case pace(AppContext)
+    /// Marks of members that were gathered go.
+    case memberMarks
     case retryMembers(WorkRef)
     case retryOriginal(WorkRef)
     case retryParked(WorkRef)

@@ -4,17 +4,23 @@ extension StateScripts {
     /// The duplicate check, the badge's step and the last look before sending, in one atomic step (contract section 5,
     /// steps 5, 10 and 15).
     ///
-    /// KEYS mark, state, ledger, gone, [mark of the revoked message]. ARGV 1 `c` counted or `o`; 2 the mark's seconds;
+    /// KEYS mark, state, ledger, gone, [mark of the revoked message]. ARGV 1 `c` counted, `o`, or `a` counted and
+    /// added to the ledger by plain commands just now; 2 the mark's seconds;
     /// 3 field of the conversation; 4 ledger member; 5 sent; 6 seq or empty; 7 now; of a revoke also 8 `x` (decrease) or
-    /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with; 11 `1` where a lower badge is told
-    /// to devices.
+    /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with; 11 digest of the target's id; 12 `1`
+    /// where a lower badge is told to devices.
     ///
     /// Answer: `{bits, badge, version or false, [accepted devices]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked; 16
     /// the revoke lowered the badge, which its mark keeps as `d`; 32 a lower badge was not told yet.
     /// The fast path (fresh, counted, unread, not revoked) is four commands.
     ///
     /// All keys are read before the first of them is written: a key of the wrong kind leaves nothing half done.
-    static let claim = RedisScript("#!lua\n\(inHundreds)\nlocal mayCut = true\n" + claimBody)
+    ///
+    /// It also settles what a `PlainClaim` began: a message that is in the ledger without a mark that says so was put there by
+    /// plain commands, of a worker that died or of another one. It stays there once, as `resume`; or goes where a read or a
+    /// recall came first, as if it had been claimed here. What the caller added itself (`a`) is taken out first. How many of the ledger lie before the base is counted anew then,
+    /// since a report may have come before it or after.
+    static let claim = RedisScript("#!lua\n\(inHundreds)\n\(countPast)\nlocal mayCut = true\n" + claimBody)
 
     /// The same for several users of one message: KEYS of each after one another, ARGV as theirs. Answer: an array of theirs.
     ///
@@ -25,6 +31,7 @@ extension StateScripts {
         #!lua
         local all, each, out, keys = KEYS, ARGV[8] and 5 or 4, {}, {}
         \(inHundreds)
+        \(countPast)
         local mayCut = true
         local function claim(KEYS)
         \(claimBody)
@@ -50,6 +57,18 @@ extension StateScripts {
         end
         """
 
+    /// How many of a ledger were sent before the base. Counted anew where one of them goes: what plain commands of a worker
+    /// that died have added behind a report is not in what that one counted.
+    static let countPast = """
+        local function countPast(ledger, base)
+          local past = 0
+          for _, m in ipairs(redis.call('ZRANGE', ledger, 0, -1)) do
+            if tonumber(string.match(m, '^%d+', 9)) <= base then past = past + 1 end
+          end
+          return past
+        end
+        """
+
     static let claimBody = """
         local s = redis.call('HMGET', KEYS[2], 'v', 'b', ARGV[3], 'e')
         local size = redis.call('ZCARD', KEYS[3])
@@ -58,10 +77,11 @@ extension StateScripts {
           target = redis.call('GET', KEYS[5])
           redis.call('ZCARD', KEYS[4])
         end
-        local old = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'GET', 'EX', ARGV[2])
+        local isMine, state = ARGV[1] == 'a', ARGV[1] == 'o' and 'o' or 'c'
+        local old = redis.call('SET', KEYS[1], state, 'NX', 'GET', 'EX', ARGV[2])
         local kind = old and string.sub(old, 1, 1)
-        if kind == 'f' then return {2, 0, false} end
-        local sent, counted, bits = tonumber(ARGV[5]), ARGV[1] == 'c', 0
+        if kind == 'f' and not isMine then return {2, 0, false} end
+        local sent, counted, bits, isPlain = tonumber(ARGV[5]), state == 'c', 0, false
         local base, value, taken, past = -1, 0, 0, 0
         if s[2] then
           local t, v, g, p = string.match(s[2], '^(%d+) (%d+) (%d+) (%d+)')
@@ -80,6 +100,17 @@ extension StateScripts {
           return added
         end
         local wasTaken, wasPast = taken, past
+        if isMine and redis.call('ZREM', KEYS[3], ARGV[4]) == 1 then
+          isPlain = true
+          size = size - 1
+          if base >= sent then past = countPast(KEYS[3], base) end
+        end
+        if kind == 'f' then
+          if past ~= wasPast then
+            redis.call('HSET', KEYS[2], 'b', string.format('%d %d %d %d', base, value, taken, past))
+          end
+          return {2, 0, false}
+        end
         local rest, goneAt
         if old then
           local mode, at, tail = string.match(old, '^.([xk])(%d*);()')
@@ -92,7 +123,7 @@ extension StateScripts {
           if kind == 'c' then
             counted = false
           elseif kind == 't' or counted then
-            redis.call('SETRANGE', KEYS[1], 0, ARGV[1])
+            redis.call('SETRANGE', KEYS[1], 0, state)
           end
         end
         local rs, rm, tail = string.match(s[3] or '', '^(%d*) (%d*)()')
@@ -115,11 +146,22 @@ extension StateScripts {
         local added = 0
         if counted and not goneAt then
           added = redis.call('ZADD', KEYS[3], 0, ARGV[4])
-        elseif counted and goneAt > base and goneAt > ARGV[7] - 86400000 then
+          if added == 0 then
+            isPlain = true
+            if bits % 2 == 0 then bits = bits + 1 end
+          end
+        elseif not isMine and (counted or (kind == 'c' and (goneAt or bits % 8 >= 4))) then
+          if redis.call('ZREM', KEYS[3], ARGV[4]) == 1 then
+            isPlain = true
+            size = size - 1
+          end
+        end
+        if counted and goneAt and goneAt > base and goneAt > ARGV[7] - 86400000 then
           if noteGone(goneAt, ARGV[4], 'NX') == 1 and sent <= base then taken = taken + 1 end
         end
         size = size + added
-        if added == 1 then
+        if isPlain and base >= sent then past = countPast(KEYS[3], base) - added end
+        if (added == 1 or isPlain) and size > 0 then
           -- Its life is renewed once in eight days: no entry goes before it is thirty days old.
           local epoch = math.floor(ARGV[7] / 691200000)
           if size == 1 or tonumber(s[4]) ~= epoch then
@@ -135,6 +177,11 @@ extension StateScripts {
         if KEYS[5] then
           local token = ARGV[8] == 'x' and 'x' .. ARGV[5] .. ';' or 'k;'
           local mark = target
+          -- Whoever claims the message by plain commands just now sees it among the last that were recalled.
+          if not mark or string.sub(mark, 1, 1) == 't' then
+            local recalled = redis.call('HGET', KEYS[2], 'k') or ''
+            redis.call('HSET', KEYS[2], 'k', string.sub(ARGV[11] .. recalled, 1, 32))
+          end
           if not mark then
             redis.call('SET', KEYS[5], 't' .. token, 'EX', ARGV[2])
           else
@@ -153,7 +200,7 @@ extension StateScripts {
                   found = true
                   redis.call('ZREM', KEYS[3], m)
                   size = size - 1
-                  if tonumber(at) <= base then past = past - 1 end
+                  if tonumber(at) <= base then past = countPast(KEYS[3], base) end
                   if sent > base then
                     noteGone(sent, m)
                     if tonumber(at) <= base then taken = taken + 1 end
@@ -178,25 +225,26 @@ extension StateScripts {
             end
             if size - past + math.max(0, value - taken) < before then
               redis.call('SETRANGE', KEYS[1], 0, 'd')
-              if ARGV[11] then redis.call('HSET', KEYS[2], 'w', 1) end
+              if ARGV[12] then redis.call('HSET', KEYS[2], 'w', 1) end
               bits = bits + 16
             elseif kind == 'd' then
               bits = bits + 16
             end
-            if ARGV[11] and redis.call('HEXISTS', KEYS[2], 'w') == 1 then bits = bits + 32 end
+            if ARGV[12] and redis.call('HEXISTS', KEYS[2], 'w') == 1 then bits = bits + 32 end
           end
         end
 
-        if added == 1 and size > 1000 and mayCut then
+        if (added == 1 or isPlain) and size > 1000 and mayCut then
           mayCut = false
           local all = redis.call('ZRANGE', KEYS[3], 0, -1)
           local times = {}
           for _, m in ipairs(all) do times[m] = tonumber(string.match(m, '^%d+', 9)) end
           table.sort(all, function(a, b) return times[a] < times[b] or (times[a] == times[b] and a < b) end)
           local oldest = {}
-          for i = 1, size - 936 do
-            oldest[i] = all[i]
-            if times[all[i]] <= base then past = past - 1 end
+          for i = 1, size - 936 do oldest[i] = all[i] end
+          past = 0
+          for i = size - 935, size do
+            if times[all[i]] <= base then past = past + 1 end
           end
           inHundreds(oldest, function(...) redis.call('ZREM', KEYS[3], ...) end)
           size = 936
@@ -254,6 +302,7 @@ extension StateScripts {
         """
         #!lua
         \(prune)
+        \(countPast)
         local s = redis.call('HMGET', KEYS[1], 'b', ARGV[1])
         local size = redis.call('ZCARD', KEYS[2])
         redis.call('ZCARD', KEYS[3])
@@ -301,13 +350,13 @@ extension StateScripts {
           return c, tonumber(sent)
         end
         local wasTaken, wasPast = taken, past
-        local off, added, again, ended = {}, {}, {}, {}
+        local off, added, again, ended, isPastOff = {}, {}, {}, {}, false
         for _, m in ipairs(redis.call('ZRANGEBYLEX', KEYS[2], '[' .. ARGV[2], '[' .. ARGV[2] .. '\\255')) do
           local c, sent = covers(m)
           if c then
             off[#off + 1] = m
             size = size - 1
-            if sent <= base then past = past - 1 end
+            if sent <= base then isPastOff = true end
             if at > base then
               added[#added + 1] = at
               added[#added + 1] = m
@@ -332,6 +381,7 @@ extension StateScripts {
         inHundreds(ended, function(...) redis.call('ZREM', KEYS[3], ...) end)
         inHundreds(again, note)
         inHundreds(added, note)
+        if isPastOff then past = countPast(KEYS[2], base) end
         if taken ~= wasTaken or past ~= wasPast then
           redis.call('HSET', KEYS[1], 'b', string.format('%d %d %d %d', base, value, taken, past))
         end

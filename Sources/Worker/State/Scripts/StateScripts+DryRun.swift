@@ -42,7 +42,12 @@ extension StateScripts {
             return isNew and 1 or 0
           end,
           ZREM = function(key, ...)
-            for _, m in ipairs({...}) do members(key)[m] = nil end
+            local set, gone = members(key), 0
+            for _, m in ipairs({...}) do
+              if set[m] then gone = gone + 1 end
+              set[m] = nil
+            end
+            return gone
           end,
           ZREMRANGEBYRANK = function() end,
           ZCARD = function(key) return #names(key, function() return true end) end,
@@ -63,6 +68,7 @@ extension StateScripts {
           end
         }
         \(inHundreds)
+        \(countPast)
         local mayCut = true
         \(claimBody)
         """)

@@ -1,51 +1,57 @@
-import JSON
+public import JSON
 
 /// What one worker answered at one moment.
-struct WorkerLook: Sendable {
+public struct WorkerLook: Sendable {
     /// Of the worker's operator pages, `host:port`.
-    var address: String
+    public var address: String
     /// Of the monotonic clock.
-    var atNanos: UInt64
-    var answer: Answer
+    public var atNanos: UInt64
+    public var answer: Answer
 
-    enum Answer: Sendable {
+    public enum Answer: Sendable {
         case facts(MetricsPage, StatusFacts)
         /// Why there is none.
         case away(String)
     }
 
-    var metrics: MetricsPage? { if case .facts(let page, _) = answer { page } else { nil } }
-    var status: StatusFacts? { if case .facts(_, let status) = answer { status } else { nil } }
+    public init(address: String, atNanos: UInt64, answer: Answer) {
+        self.address = address
+        self.atNanos = atNanos
+        self.answer = answer
+    }
+
+    public var metrics: MetricsPage? { if case .facts(let page, _) = answer { page } else { nil } }
+    public var status: StatusFacts? { if case .facts(_, let status) = answer { status } else { nil } }
 }
 
 /// `/statusz`, as far as `top` shows it; what a worker does not tell is absent.
-struct StatusFacts: Equatable, Sendable {
-    var isReady = false
-    var isDraining = false
+public struct StatusFacts: Equatable, Sendable {
+    public var isReady = false
+    public var isDraining = false
     /// What keeps it from its work.
-    var missing: [String] = []
+    public var missing: [String] = []
     /// What somebody should look at.
-    var notes: [String] = []
-    var shards = 0
+    public var notes: [String] = []
+    public var shards = 0
     /// Shards that have a connection to Redis.
-    var redisReady = 0
+    public var redisReady = 0
     /// Why a shard has none, or Redis takes no writes.
-    var redisFaults: [String] = []
-    var parkedRecords: Int64 = 0
-    var brakes: [String] = []
+    public var redisFaults: [String] = []
+    public var parkedRecords: Int64 = 0
+    public var brakes: [String] = []
     /// The slowest partitions.
-    var partitions: [Partition] = []
+    public var partitions: [Partition] = []
 
-    struct Partition: Equatable, Sendable {
-        var topic: String
-        var partition: Int64
+    public struct Partition: Equatable, Sendable {
+        public var topic: String
+        public var partition: Int64
         /// Records read and not settled.
-        var unsettled: Int64
+        public var unsettled: Int64
         /// Age of the oldest of them; nil: there is none.
-        var oldestSeconds: Double?
+        public var oldestSeconds: Double?
         /// Nil: not known.
-        var lag: Int64?
-        var isPaused: Bool
+        public var lag: Int64?
+        public var isPaused: Bool
     }
 
     /// So many of a shard are read.
@@ -53,9 +59,9 @@ struct StatusFacts: Equatable, Sendable {
 
     private static let listMax = 100
 
-    init() {}
+    public init() {}
 
-    init(_ tree: JSONTree) {
+    public init(_ tree: JSONTree) {
         isReady = tree["ready"]?.bool ?? false
         isDraining = tree["draining"]?.bool ?? false
         missing = Self.texts(tree["missing"])

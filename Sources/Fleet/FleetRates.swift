@@ -1,5 +1,5 @@
 /// What counters grew by, of all workers that answered twice and did not begin anew between.
-struct TopRates {
+struct FleetRates {
     private struct Pair {
         var before: MetricsPage
         var now: MetricsPage
@@ -13,13 +13,11 @@ struct TopRates {
             guard let earlier = before[look.address], let now = look.metrics, let then = earlier.metrics,
                 look.atNanos > earlier.atNanos,
                 // Another process counts from 0.
-                now.sum(TopMetrics.started) == then.sum(TopMetrics.started)
+                now.sum(FleetMetrics.started) == then.sum(FleetMetrics.started)
             else { return nil }
             return Pair(before: then, now: now, seconds: Double(look.atNanos - earlier.atNanos) / 1e9)
         }
     }
-
-    var isKnown: Bool { !pairs.isEmpty }
 
     /// Nil: there is no look before.
     var longestSeconds: Double? { pairs.map(\.seconds).max() }
@@ -50,18 +48,24 @@ struct TopRates {
         }
     }
 
-    /// Of what a histogram measured meanwhile, all of its series together; nil: nothing.
+    /// Of what a histogram measured meanwhile, all of its series together that `isWanted` takes; nil: nothing.
     ///
     /// As Prometheus' `histogram_quantile`: even within a bucket; beyond the last bound, the bound.
-    func spread(_ name: String) -> TopView.Spread? {
+    func spread(
+        _ name: String, where isWanted: (MetricsPage.Series) -> Bool = { _ in true }
+    ) -> FleetView.Spread? {
         var buckets: [Double: Double] = [:]
         for pair in pairs {
-            for series in pair.now.series(name + "_bucket") { buckets[bound(series), default: 0] += series.value }
-            for series in pair.before.series(name + "_bucket") { buckets[bound(series), default: 0] -= series.value }
+            for series in pair.now.series(name + "_bucket") where isWanted(series) {
+                buckets[bound(series), default: 0] += series.value
+            }
+            for series in pair.before.series(name + "_bucket") where isWanted(series) {
+                buckets[bound(series), default: 0] -= series.value
+            }
         }
         let sorted = buckets.sorted { $0.key < $1.key }
         guard let p50 = Self.quantile(0.5, sorted), let p99 = Self.quantile(0.99, sorted) else { return nil }
-        return TopView.Spread(p50: p50, p99: p99)
+        return FleetView.Spread(p50: p50, p99: p99)
     }
 
     private func bound(_ series: MetricsPage.Series) -> Double {

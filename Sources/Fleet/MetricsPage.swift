@@ -3,14 +3,14 @@ import Digits
 /// A page of Prometheus text (exposition format 0.0.4): the series that are asked for, by their names.
 ///
 /// Whoever answers there may be no worker, so what is kept is bounded.
-struct MetricsPage: Sendable {
-    struct Series: Equatable, Sendable {
-        var labels: [(name: String, value: String)]
-        var value: Double
+public struct MetricsPage: Sendable {
+    public struct Series: Equatable, Sendable {
+        public var labels: [(name: String, value: String)]
+        public var value: Double
 
-        subscript(label: String) -> String? { labels.first { $0.name == label }?.value }
+        public subscript(label: String) -> String? { labels.first { $0.name == label }?.value }
 
-        static func == (one: Series, other: Series) -> Bool {
+        public static func == (one: Series, other: Series) -> Bool {
             one.value == other.value && one.labels.elementsEqual(other.labels) { $0 == $1 }
         }
     }
@@ -21,7 +21,7 @@ struct MetricsPage: Sendable {
     private static let textMax = 256
 
     /// - Parameter names: of histograms the parts `_bucket`, `_sum` and `_count` have names of their own.
-    init(_ bytes: [UInt8], names: Set<String>) {
+    public init(_ bytes: [UInt8], names: Set<String> = FleetMetrics.names) {
         var count = 0
         for line in bytes.split(separator: UInt8(ascii: "\n")) where line.first != UInt8(ascii: "#") {
             guard count < Self.seriesMax, let (name, series) = Self.series(line, names) else { continue }
@@ -30,10 +30,10 @@ struct MetricsPage: Sendable {
         }
     }
 
-    func series(_ name: String) -> [Series] { byName[name] ?? [] }
+    public func series(_ name: String) -> [Series] { byName[name] ?? [] }
 
     /// The sum of the series that `isWanted` takes; nil: there is none.
-    func sum(_ name: String, where isWanted: (Series) -> Bool = { _ in true }) -> Double? {
+    public func sum(_ name: String, where isWanted: (Series) -> Bool = { _ in true }) -> Double? {
         let wanted = series(name).filter(isWanted)
         return wanted.isEmpty ? nil : wanted.reduce(0) { $0 + $1.value }
     }

@@ -1,0 +1,43 @@
+import EventLoop
+import Glibc
+import LocalServers
+import Processes
+
+/// What workers and servers have used up to one moment; a phase is the difference of two.
+struct BesideMark {
+    /// Monotonic clock.
+    let nanos: UInt64
+    let workers: [ProcessUsage]
+    let redis: ProcessUsage
+    /// Of this process: simulator, broker, who writes the messages.
+    let own: ProcessUsage
+    let metrics: [MetricsText]
+    /// Of all workers' shards, as they tell it.
+    private(set) var stageSeconds: [StageClock.Stage: Double] = [:]
+    private(set) var turns = 0.0
+
+    init(_ bench: BenchServers, _ workers: [BenchWorker]) throws {
+        self.init(
+            nanos: Loop.monotonicNanos(), workers: workers.map(\.usage),
+            redis: ProcessUsage(pid: bench.cluster.redis.pid), own: ProcessUsage(pid: getpid()),
+            metrics: bench.settings.showsStages ? try workers.map { try $0.metrics() } : [])
+    }
+
+    /// - Parameter metrics: of each worker; empty where they do not time their stages.
+    init(nanos: UInt64, workers: [ProcessUsage], redis: ProcessUsage, own: ProcessUsage, metrics: [MetricsText]) {
+        self.nanos = nanos
+        self.workers = workers
+        self.redis = redis
+        self.own = own
+        self.metrics = metrics
+        for text in metrics {
+            turns += text.sum("carillon_turns_total")
+            for stage in StageClock.Stage.work {
+                stageSeconds[stage, default: 0] += text.sum(
+                    "carillon_stage_seconds_total", "stage=\"\(stage.name)\"")
+            }
+        }
+    }
+
+    var workerNanos: UInt64 { workers.reduce(0) { $0 &+ $1.cpuNanos } }
+}

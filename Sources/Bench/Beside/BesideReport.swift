@@ -1,0 +1,204 @@
+import JSON
+
+/// What one-to-one messages pay for a giant group that drains beside them.
+struct BesideReport {
+    struct Phase {
+        var pushes: Int
+        var seconds: Double
+        /// From the group's message to its last push; nil: there was no group.
+        var drainSeconds: Double?
+        var workerMicros = 0.0
+        /// Of a processor, what all workers used before there was anything to do.
+        var idleShare = 0.0
+        /// CPU per push without that: of it workers use the same whether they push or not.
+        var netMicros: Double { max(0, workerMicros - idleShare * seconds * 1e6 / Double(max(1, pushes))) }
+        /// The most that a worker's memory grew over what it had when it was ready.
+        var growth = 0
+        /// By lane: of several workers the worst.
+        var lanes: [String: Latency] = [:]
+        /// Nil: not asked for.
+        var stages: BesideStages?
+        /// Each message was pushed once.
+        var isComplete = false
+    }
+
+    struct Latency: Equatable {
+        var count = 0
+        var p50Ms = 0.0
+        var p99Ms = 0.0
+    }
+
+    struct Round {
+        var workers: Int
+        var alone: Phase
+        var beside: Phase
+
+        /// Of the lane of one-to-one messages; nil: none of them came through.
+        var ratio: Double? {
+            guard let alone = alone.lanes["direct"], let beside = beside.lanes["direct"], alone.p99Ms > 0 else {
+                return nil
+            }
+            return beside.p99Ms / alone.p99Ms
+        }
+    }
+
+    /// What the 99th percentile may become.
+    static let ratioMax = 2.0
+    /// CPU per push with the number of workers that makes it dearest, in that of the cheapest.
+    static let spreadMax = 1.1
+    /// What a group of half a million may weigh in a worker.
+    static let growthMax = 64 << 20
+
+    var members: Int
+    var rate: Int
+    var rounds: [Round] = []
+
+    /// Of the first number of workers.
+    var ratio: Double? {
+        BenchReport.median(rounds.filter { $0.workers == rounds.first?.workers }.compactMap(\.ratio))
+    }
+
+    /// CPU per push beside the group, by the number of workers.
+    private var micros: [(workers: Int, micros: Double, net: Double)] {
+        Set(rounds.map(\.workers)).sorted().map { workers in
+            let found = rounds.filter { $0.workers == workers }.map(\.beside)
+            return (
+                workers, BenchReport.median(found.map(\.workerMicros)) ?? 0,
+                BenchReport.median(found.map(\.netMicros)) ?? 0
+            )
+        }
+    }
+
+    private var figures: [BenchFigure] {
+        var figures = [
+            BenchFigure("p99 beside / alone", ratio ?? .nan, bar: .atMost(Self.ratioMax)),
+            BenchFigure(
+                "memory that the group adds to a worker, MiB",
+                Double(rounds.map(\.beside.growth).max() ?? 0) / 1_048_576,
+                bar: .below(Double(Self.growthMax) / 1_048_576)),
+        ]
+        let costs = micros.map(\.micros)
+        if let least = costs.min(), let most = costs.max(), costs.count > 1 {
+            figures.append(
+                BenchFigure(
+                    "CPU per push, dearest / cheapest number of workers", least > 0 ? most / least : .nan,
+                    bar: .atMost(Self.spreadMax)))
+        }
+        return figures
+    }
+
+    var isWell: Bool {
+        figures.allSatisfy(\.isMet) && rounds.allSatisfy { $0.alone.isComplete && $0.beside.isComplete }
+    }
+
+    // MARK: - Text
+
+    var text: String {
+        var text = "\n\(rate) messages a second one to one, alone and beside one message to a group of \(members)\n"
+        text += "    lane           pushes     p50 ms     p99 ms\n"
+        for (index, round) in rounds.enumerated() {
+            text += "  round \(index / max(1, micros.count) + 1), workers: \(round.workers)\n"
+            for (name, phase) in [("alone", round.alone), ("beside", round.beside)] {
+                for (lane, latency) in phase.lanes.sorted(by: { $0.key < $1.key }) {
+                    text += "    " + padded("\(name) \(lane)", 14) + column("\(latency.count)")
+                    text += column(BenchReport.fixed(latency.p50Ms, digits: 1))
+                    text += column(BenchReport.fixed(latency.p99Ms, digits: 1)) + "\n"
+                }
+                if !phase.isComplete { text += "    ✗ not every message was pushed once (\(phase.pushes) pushes)\n" }
+            }
+            for (name, phase) in [("alone", round.alone), ("beside", round.beside)] {
+                text += phase.stages?.text(name) ?? ""
+            }
+            let drain = round.beside.drainSeconds ?? 0
+            text += "    the group drained in \(BenchReport.fixed(drain, digits: 1)) s, "
+            text += "\(BenchReport.whole(Double(members) / max(drain, 1e-3)))/s; "
+            text += "worker \(BenchReport.fixed(round.beside.workerMicros, digits: 2)) µs CPU per push, "
+            text += "\(BenchReport.fixed(round.beside.netMicros, digits: 2)) without what it uses idle; "
+            text += "memory + \(BenchReport.megabytes(round.beside.growth)), alone + "
+            text += "\(BenchReport.megabytes(round.alone.growth))\n"
+        }
+        if micros.count > 1 {
+            let each = micros.map { "\($0.workers): \(BenchReport.fixed($0.micros, digits: 2)) µs" }
+            let net = micros.map { "\($0.workers): \(BenchReport.fixed($0.net, digits: 2)) µs" }
+            text += "CPU per push by workers, median: \(each.joined(separator: ", ")); "
+            text += "without what they use idle: \(net.joined(separator: ", "))\n"
+        }
+        for figure in figures {
+            text += "\(figure.isMet ? "✓" : "✗") \(figure.name): \(BenchReport.fixed(figure.value, digits: 2))"
+            text += figure.bar.map { " (\($0.text))\n" } ?? "\n"
+        }
+        return text
+    }
+
+    private func padded(_ text: String, _ width: Int) -> String {
+        text + String(repeating: " ", count: max(1, width - text.count))
+    }
+
+    private func column(_ text: String) -> String { String(repeating: " ", count: max(1, 11 - text.count)) + text }
+
+    // MARK: - JSON
+
+    var json: String {
+        var writer = JSONWriter(reservingCapacity: 2048)
+        writer.beginObject()
+        writer.member("members", Int64(members))
+        writer.member("rate", Int64(rate))
+        writer.member("well", isWell)
+        BenchReport.write("p99_ratio", ratio, to: &writer)
+        writer.key("rounds")
+        writer.beginArray()
+        for round in rounds {
+            writer.beginObject()
+            writer.member("workers", Int64(round.workers))
+            writer.key("alone")
+            round.alone.write(to: &writer)
+            writer.key("beside")
+            round.beside.write(to: &writer)
+            BenchReport.write("p99_ratio", round.ratio, to: &writer)
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+        return String(decoding: writer.bytes, as: UTF8.self) + "\n"
+    }
+}
+
+extension BesideReport.Phase {
+    /// Lanes as a worker's status page tells of them.
+    mutating func take(_ page: JSONTree?) {
+        for member in page?.members ?? [] {
+            let found = BesideReport.Latency(
+                count: Int(member.value["count"]?.int ?? 0), p50Ms: member.value["p50"]?.double ?? 0,
+                p99Ms: member.value["p99"]?.double ?? 0)
+            let before = lanes[member.key] ?? BesideReport.Latency()
+            lanes[member.key] = BesideReport.Latency(
+                count: before.count + found.count, p50Ms: max(before.p50Ms, found.p50Ms),
+                p99Ms: max(before.p99Ms, found.p99Ms))
+        }
+    }
+
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.member("pushes", Int64(pushes))
+        writer.member("complete", isComplete)
+        BenchReport.write("seconds", seconds, to: &writer)
+        BenchReport.write("drain_seconds", drainSeconds, to: &writer)
+        BenchReport.write("worker_cpu_us", workerMicros, to: &writer)
+        BenchReport.write("worker_cpu_net_us", netMicros, to: &writer)
+        BenchReport.write("idle_processors", idleShare, to: &writer)
+        writer.member("memory_growth_bytes", Int64(growth))
+        stages?.write(to: &writer)
+        writer.key("lanes")
+        writer.beginObject()
+        for (lane, latency) in lanes.sorted(by: { $0.key < $1.key }) {
+            writer.key(escaping: lane)
+            writer.beginObject()
+            writer.member("count", Int64(latency.count))
+            BenchReport.write("p50_ms", latency.p50Ms, to: &writer)
+            BenchReport.write("p99_ms", latency.p99Ms, to: &writer)
+            writer.endObject()
+        }
+        writer.endObject()
+        writer.endObject()
+    }
+}

@@ -1,0 +1,318 @@
+/// The picture of one moment: sums and rates over all workers that answer.
+///
+/// Rates are of the time since the look before, and nil where there is none: at the first look, and of a worker that has
+/// begun anew.
+public struct FleetView: Sendable {
+    /// How a worker answered.
+    public struct Worker: Equatable, Sendable {
+        public enum State: Equatable, Sendable {
+            case ready, notReady, draining, away
+        }
+
+        public var address: String
+        public var state: State
+        /// Why it is not ready, or does not answer.
+        public var reasons: [String]
+        public var notes: [String]
+    }
+
+    /// Time that a bound held work back, of all time that the shards had: 0...1.
+    public struct Limit: Equatable, Sendable {
+        public var cause: String
+        public var share: Double
+    }
+
+    public struct Lag: Equatable, Sendable {
+        /// Nil: the worker tells it of all topics together.
+        public var topic: String?
+        public var records: Double?
+        public var seconds: Double?
+    }
+
+    public struct Outcome: Equatable, Sendable {
+        /// The verdict of records that could not be read; `reason` is the rule that they broke.
+        public static let deadLetter = "dead letter"
+
+        public var app: String
+        public var verdict: String
+        public var reason: String
+        /// A second; nil: none of the interval, `total` tells of the time since the workers' start.
+        public var rate: Double?
+        public var total: Double
+    }
+
+    /// Pushes of one app's credential set to one environment.
+    public struct Client: Equatable, Sendable {
+        public var app: String
+        public var environment: String?
+        public var credential: String?
+        public var connections = 0.0
+        public var inFlight = 0.0
+        public var limit = 0.0
+        public var queued = 0.0
+        /// 0 closed, 1 asking, 2 open; the worst of its scopes and workers.
+        public var breaker = 0.0
+        /// APNs refuses the credential.
+        public var isPaused = false
+        /// A changed credential is not in use, but the one before.
+        public var isReplacementRefused = false
+        /// Until its certificate ends, in days; nil: it is a key, or not told.
+        public var daysLeft: Double?
+
+        /// To an environment to which nothing is to be sent there need not be a connection.
+        public var isUnconnected: Bool { connections == 0 && queued + inFlight > 0 }
+
+        /// Somebody should look at it.
+        public var isTroubled: Bool {
+            isUnconnected || breaker > 0 || isPaused || isReplacementRefused || (daysLeft ?? .infinity) < 14
+        }
+    }
+
+    /// Quantiles of a histogram within the last interval, in seconds; nil: nothing was measured.
+    public struct Spread: Equatable, Sendable {
+        public var p50: Double
+        public var p99: Double
+    }
+
+    public var workers: [Worker] = []
+    public var shards = 0
+    /// Nil: no look before.
+    public var intervalSeconds: Double?
+
+    public var consumedRate: Double?
+    public var settledRate: Double?
+    public var deliveryRate: Double?
+    public var ackTimeoutRate: Double?
+    public var deadLetterRate: Double?
+    /// By verdict.
+    public var verdictRates: [(verdict: String, rate: Double)] = []
+    /// By result: accepted, rejected, refused, ambiguous.
+    public var attemptRates: [(result: String, rate: Double)] = []
+    public var limits: [Limit] = []
+    public var outcomes: [Outcome] = []
+    public var endToEnd: Spread?
+    /// The same of each lane that something was measured in, by its name.
+    public var lanes: [(lane: String, spread: Spread)] = []
+    public var pushLatency: Spread?
+    public var redisLatency: Spread?
+    public var redisErrorRate: Double?
+    /// Processors in use: 1 is one of them, whole.
+    public var cpu: Double?
+
+    public var pendingEvents: Double?
+    public var pendingRecipients: Double?
+    public var waitingForDevice: Double?
+    /// Records put off that have not come back.
+    public var parked: Double?
+    public var lags: [Lag] = []
+    public var oldestSeconds: Double?
+    /// Those that are behind, the slowest first.
+    public var slowest: [StatusFacts.Partition] = []
+    public var assigned: Double?
+    public var paused: Double?
+    /// Kafka's brokers by name, and whether they answer.
+    public var brokers: [(name: String, isUp: Bool)] = []
+    public var clients: [Client] = []
+    public var brakes: [String] = []
+    public var redisReady = 0
+    public var redisFaults: [String] = []
+    public var redisDepth: Double?
+    public var redisKeys: Double?
+    public var loopLagSeconds: Double?
+    public var memoryBytes: Double?
+    public var openFiles: Double?
+    /// Since the workers' start.
+    public var lostLogLines: Double?
+
+    public static let outcomesMax = 40
+    public static let clientsMax = 100
+    public static let partitionsMax = 20
+
+    /// - Parameter previous: what the same workers answered before, by address.
+    public init(_ looks: [WorkerLook], after previous: [WorkerLook], wallSeconds: Double) {
+        let before = Dictionary(previous.map { ($0.address, $0) }, uniquingKeysWith: { $1 })
+        let rates = FleetRates(looks, before)
+        for look in looks { addWorker(look) }
+        slowest = Self.slowest(looks.flatMap { $0.status?.partitions ?? [] })
+        intervalSeconds = rates.longestSeconds
+        addRates(rates)
+        addGauges(looks.compactMap(\.metrics), wallSeconds: wallSeconds)
+        addOutcomes(looks.compactMap(\.metrics), rates)
+    }
+
+    private mutating func addWorker(_ look: WorkerLook) {
+        guard let status = look.status else {
+            if case .away(let why) = look.answer {
+                workers.append(Worker(address: look.address, state: .away, reasons: [why], notes: []))
+            }
+            return
+        }
+        let state: Worker.State = status.isDraining ? .draining : status.isReady ? .ready : .notReady
+        workers.append(
+            Worker(address: look.address, state: state, reasons: status.missing, notes: status.notes))
+        shards += status.shards
+        redisReady += status.redisReady
+        redisFaults += status.redisFaults.filter { !redisFaults.contains($0) }
+        brakes += status.brakes.filter { !brakes.contains($0) }
+    }
+
+    private mutating func addRates(_ rates: FleetRates) {
+        consumedRate = rates.rate(FleetMetrics.consumed)
+        settledRate = rates.rate(FleetMetrics.settled)
+        deliveryRate = rates.rate(FleetMetrics.deliveries)
+        ackTimeoutRate = rates.rate(FleetMetrics.ackTimeouts)
+        deadLetterRate = rates.rate(FleetMetrics.deadLetters)
+        redisErrorRate = rates.rate(FleetMetrics.redisErrors)
+        cpu = rates.rate(FleetMetrics.cpu)
+        verdictRates = rates.rates(FleetMetrics.decisions, by: ["verdict"]).map { ($0.labels[0], $0.rate) }
+        attemptRates = rates.rates(FleetMetrics.attempts, by: ["result"]).map { ($0.labels[0], $0.rate) }
+        endToEnd = rates.spread(FleetMetrics.endToEnd)
+        let named = Set(rates.rates(FleetMetrics.endToEnd + "_count", by: ["lane"]).map { $0.labels[0] }).sorted()
+        lanes = named.compactMap { lane in
+            rates.spread(FleetMetrics.endToEnd) { $0["lane"] == lane }.map { (lane, $0) }
+        }
+        pushLatency = rates.spread(FleetMetrics.pushLatency)
+        redisLatency = rates.spread(FleetMetrics.redisSeconds)
+        limits = rates.rates(FleetMetrics.backpressure, by: ["cause"]).compactMap { cause in
+            let share = cause.rate / Double(max(1, shards))
+            return share >= 0.005 ? Limit(cause: cause.labels[0], share: min(1, share)) : nil
+        }
+    }
+
+    private mutating func addGauges(_ pages: [MetricsPage], wallSeconds: Double) {
+        func sum(_ name: String) -> Double? { Self.reduce(pages.map { $0.sum(name) }, +) }
+        func max(_ name: String) -> Double? {
+            Self.reduce(pages.map { Self.reduce($0.series(name).map(\.value), Swift.max) }, Swift.max)
+        }
+        pendingEvents = sum(FleetMetrics.pendingEvents)
+        pendingRecipients = sum(FleetMetrics.pendingRecipients)
+        waitingForDevice = sum(FleetMetrics.waitingForDevice)
+        parked = sum(FleetMetrics.parked).map { Swift.max(0, $0 - (sum(FleetMetrics.parkedSettled) ?? 0)) }
+        oldestSeconds = max(FleetMetrics.watermarkAge)
+        assigned = sum(FleetMetrics.assigned)
+        paused = sum(FleetMetrics.paused)
+        redisDepth = sum(FleetMetrics.redisDepth)
+        redisKeys = max(FleetMetrics.redisKeys)
+        loopLagSeconds = max(FleetMetrics.loopLag)
+        memoryBytes = sum(FleetMetrics.memory)
+        openFiles = sum(FleetMetrics.openFiles)
+        lostLogLines = sum(FleetMetrics.lostLogLines)
+        addLags(pages)
+        addBrokers(pages)
+        addClients(pages, wallSeconds: wallSeconds)
+    }
+
+    private mutating func addLags(_ pages: [MetricsPage]) {
+        var byTopic: [String: Lag] = [:]
+        for page in pages {
+            for series in page.series(FleetMetrics.lagRecords) {
+                let topic = series["topic"]
+                var lag = byTopic[topic ?? ""] ?? Lag(topic: topic)
+                lag.records = (lag.records ?? 0) + series.value
+                byTopic[topic ?? ""] = lag
+            }
+            for series in page.series(FleetMetrics.lagSeconds) {
+                let topic = series["topic"]
+                var lag = byTopic[topic ?? ""] ?? Lag(topic: topic)
+                lag.seconds = Swift.max(lag.seconds ?? 0, series.value)
+                byTopic[topic ?? ""] = lag
+            }
+        }
+        lags = byTopic.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    private mutating func addBrokers(_ pages: [MetricsPage]) {
+        var byName: [String: Bool] = [:]
+        for series in pages.flatMap({ $0.series(FleetMetrics.brokerUp) }) {
+            let name = series["broker"] ?? "?"
+            // Away is what one worker sees, even if another still reaches it.
+            byName[name] = (byName[name] ?? true) && series.value > 0
+        }
+        brokers = byName.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    private mutating func addClients(_ pages: [MetricsPage], wallSeconds: Double) {
+        var byKey: [[String]: Client] = [:]
+        func each(_ name: String, _ change: (inout Client, MetricsPage.Series) -> Void) {
+            for series in pages.flatMap({ $0.series(name) }) {
+                let key = ["app", "env", "credential"].map { series[$0] ?? "" }
+                guard byKey[key] != nil || byKey.count < Self.clientsMax else { continue }
+                var client =
+                    byKey[key]
+                    ?? Client(app: series["app"] ?? "?", environment: series["env"], credential: series["credential"])
+                change(&client, series)
+                byKey[key] = client
+            }
+        }
+        each(FleetMetrics.connections) { if $1["state"] == "ready" { $0.connections += $1.value } }
+        each(FleetMetrics.inFlight) { $0.inFlight += $1.value }
+        each(FleetMetrics.limit) { $0.limit += $1.value }
+        each(FleetMetrics.queued) { $0.queued += $1.value }
+        each(FleetMetrics.breaker) { $0.breaker = Swift.max($0.breaker, $1.value) }
+        each(FleetMetrics.credentialPaused) { $0.isPaused = $0.isPaused || $1.value > 0 }
+        // These are told by app and credential, whatever the environment.
+        func eachOfCredential(_ name: String, _ change: (inout Client, Double) -> Void) {
+            for series in pages.flatMap({ $0.series(name) }) {
+                for (key, var client) in byKey
+                where client.app == series["app"] && client.credential == series["credential"] {
+                    change(&client, series.value)
+                    byKey[key] = client
+                }
+            }
+        }
+        eachOfCredential(FleetMetrics.credentialEnd) { client, end in
+            let days = (end - wallSeconds) / 86_400
+            client.daysLeft = min(client.daysLeft ?? days, days)
+        }
+        eachOfCredential(FleetMetrics.credentialRefused) {
+            $0.isReplacementRefused = $0.isReplacementRefused || $1 > 0
+        }
+        clients = byKey.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.value)
+    }
+
+    /// What ended otherwise than by an ordinary push, the most frequent first: within the interval, or where nothing did,
+    /// since the workers' start. Dead letters are among them, as a verdict of no app.
+    private mutating func addOutcomes(_ pages: [MetricsPage], _ rates: FleetRates) {
+        let labels = ["app", "verdict", "reason"]
+        func asOutcome(_ rule: String) -> [String] { ["", Outcome.deadLetter, rule] }
+        var totals: [[String]: Double] = [:]
+        for series in pages.flatMap({ $0.series(FleetMetrics.decisions) }) where series["reason"] != "ok" {
+            totals[labels.map { series[$0] ?? "" }, default: 0] += series.value
+        }
+        for series in pages.flatMap({ $0.series(FleetMetrics.deadLetters) }) {
+            totals[asOutcome(series["reason"] ?? ""), default: 0] += series.value
+        }
+        let ended = rates.rates(FleetMetrics.decisions, by: labels).map { (labels: $0.labels, rate: $0.rate) }
+        let letters = rates.rates(FleetMetrics.deadLetters, by: ["reason"]).map {
+            (labels: asOutcome($0.labels[0]), rate: $0.rate)
+        }
+        let recent = (ended + letters).filter { $0.rate > 0 && $0.labels[2] != "ok" }
+        let rateByLabels = Dictionary(recent.map { ($0.labels, $0.rate) }, uniquingKeysWith: { $1 })
+        let all = totals.filter { $0.value > 0 && (recent.isEmpty || rateByLabels[$0.key] != nil) }.map {
+            Outcome(
+                app: $0.key[0], verdict: $0.key[1], reason: $0.key[2], rate: rateByLabels[$0.key], total: $0.value)
+        }
+        let sorted = all.sorted {
+            let (one, other) = ($0.rate ?? $0.total, $1.rate ?? $1.total)
+            return one != other ? one > other : ($0.app, $0.verdict, $0.reason) < ($1.app, $1.verdict, $1.reason)
+        }
+        outcomes = Array(sorted.prefix(Self.outcomesMax))
+    }
+
+    private static func slowest(_ partitions: [StatusFacts.Partition]) -> [StatusFacts.Partition] {
+        let behind = partitions.filter { $0.unsettled > 0 || ($0.lag ?? 0) > 0 || $0.isPaused }
+        let sorted = behind.sorted { one, other in
+            let (age, otherAge) = (one.oldestSeconds ?? 0, other.oldestSeconds ?? 0)
+            if age != otherAge { return age > otherAge }
+            return (one.lag ?? 0, other.partition) > (other.lag ?? 0, one.partition)
+        }
+        return Array(sorted.prefix(partitionsMax))
+    }
+
+    /// Nil: there is nothing to put together.
+    private static func reduce(_ values: [Double?], _ combine: (Double, Double) -> Double) -> Double? {
+        let known = values.compactMap { $0 }
+        guard let first = known.first else { return nil }
+        return known.dropFirst().reduce(first, combine)
+    }
+}

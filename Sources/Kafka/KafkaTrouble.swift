@@ -1,0 +1,96 @@
+import CRdkafka
+
+/// What a client met on its way to a broker, in librdkafka's own words.
+public struct KafkaTrouble: Equatable, Sendable {
+    /// What kind it is, which decides the cure.
+    public enum Kind: Sendable {
+        /// The name has no address.
+        case name
+        /// Nobody takes the connection, or it ends before Kafka is spoken.
+        case connection
+        /// No authority that is trusted has signed the certificate, or it is over.
+        case certificate
+        /// The certificate is for another name.
+        case certificateName
+        /// TLS is not spoken, or not so.
+        case encryption
+        /// The login is refused.
+        case login
+        /// The login is good, and lacks a right.
+        case rights
+        case other
+    }
+
+    public let kind: Kind
+    /// `host:port` as the client knows it: from `kafka.brokers`, or as a broker tells of itself. Empty: no broker's.
+    public let place: String
+    public let error: KafkaError
+    /// What it says of the place.
+    public let words: String
+
+    /// Of an error of librdkafka: `ssl://host:port/bootstrap: Connect to … failed: … (after 3ms in state CONNECT)`.
+    init(_ error: KafkaError) {
+        let (place, words) = Self.split(error.text)
+        self.init(Self.kind(of: error), place, error, words)
+    }
+
+    /// Of a log line about a certificate, which names that and why it is refused; nil: it is no such line.
+    init?(_ line: KafkaLogLine) {
+        guard line.facility == CertificateRefusal.facility, let thread = line.text.firstRange(of: "]: ") else {
+            return nil
+        }
+        let (place, text) = Self.split(String(line.text[thread.upperBound...]))
+        let words = text.replacing(" verification callback failed: ", with: " is refused: ", maxReplacements: 1)
+        self.init(
+            CertificateRefusal.isAboutName(words) ? .certificateName : .certificate, place,
+            KafkaError(RD_KAFKA_RESP_ERR__SSL, text: words), words)
+    }
+
+    private init(_ kind: Kind, _ place: String, _ error: KafkaError, _ words: String) {
+        self.kind = kind
+        self.place = place
+        self.error = error
+        self.words = words
+    }
+
+    private static func kind(of error: KafkaError) -> Kind {
+        switch rd_kafka_resp_err_t(rawValue: error.code) {
+        case RD_KAFKA_RESP_ERR__RESOLVE: .name
+        case RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__TIMED_OUT: .connection
+        case RD_KAFKA_RESP_ERR__SSL: .encryption
+        case RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED: .login
+        default: error.isDenied ? .rights : .other
+        }
+    }
+
+    /// A broker's name holds no space, and ends before the first colon that a space follows.
+    private static func split(_ text: String) -> (place: String, words: String) {
+        guard let end = text.firstRange(of: ": "), !text[..<end.lowerBound].contains(" "),
+            let slash = text[..<end.lowerBound].lastIndex(of: "/")
+        else { return ("", text) }
+        var place = text[..<slash]
+        if let scheme = place.firstRange(of: "://") { place = place[scheme.upperBound...] }
+        var words = text[end.upperBound...]
+        // How long that took, and how often, says nothing to who reads it once.
+        if words.hasSuffix(")"), let after = words.ranges(of: " (after ").last { words = words[..<after.lowerBound] }
+        return (String(place), String(words))
+    }
+}
+
+/// Troubles of one client, each place with the first that it met there: what follows is mostly of its making.
+struct TroubleList {
+    private(set) var all: [KafkaTrouble] = []
+
+    /// - Parameter lines: what librdkafka logged until now. Its errors tell only that a certificate was refused, and at times as
+    ///   one of the connection.
+    mutating func add(_ error: KafkaError, lines: [KafkaLogLine]) {
+        if error.code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue { return }
+        var trouble = KafkaTrouble(error)
+        if trouble.kind == .encryption || trouble.kind == .connection {
+            trouble = lines.lazy.compactMap(KafkaTrouble.init).first { $0.place == trouble.place } ?? trouble
+        }
+        if !all.contains(where: { $0.place == trouble.place && (!$0.place.isEmpty || $0.error == trouble.error) }) {
+            all.append(trouble)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+internal import JSON
+
+/// Makes up the traffic of a messenger, record by record in the order of time: what `carillon replay` plays.
+///
+/// First all users bind their devices, then messages come and what they lead to: reads, acks, mutes, recalls, and storms of
+/// reads and binds. Pure: equal settings make equal bytes on every machine. What it keeps does not grow with the number of users,
+/// of members or of messages, but for storms of binds (100 000 users each). One thread's.
+public final class WorldGenerator {
+    /// A message that may be read or recalled yet.
+    struct Sent {
+        var number: Int
+        var conversation: WorldConversation
+        var sender: Int
+        /// Of a pair.
+        var recipient: Int
+        var isRecalled = false
+    }
+
+    public private(set) var tally = WorldTally()
+
+    let settings: WorldSettings
+    let people: WorldPeople
+    let groups: WorldGroups
+    let tag: String
+    var random: WorldRandom
+    var writer = JSONWriter(reservingCapacity: 2048)
+    var queue = WorldQueue()
+    /// The newest messages, in a ring.
+    var recent: [Sent] = []
+    private var start: WorldStart
+    private var times: WorldTimes
+    private var timeRandom: WorldRandom
+    private var storms: WorldStorms
+    private var nextMessageMs: Int64?
+    private var messageNumber = 0
+    private var stateNumber = 0
+
+    static let recentMax = 4096
+
+    /// The settings must be without fault.
+    public init(_ settings: WorldSettings) {
+        precondition(settings.fault == nil, "a world cannot be made of these settings")
+        self.settings = settings
+        people = WorldPeople(settings)
+        groups = WorldGroups(settings)
+        tag = settings.tag
+        random = WorldRandom(seed: settings.seed, stream: 1)
+        timeRandom = WorldRandom(seed: settings.seed, stream: 2)
+        start = WorldStart(settings)
+        times = WorldTimes(settings)
+        storms = WorldStorms(settings)
+        nextMessageMs = times.next(&timeRandom)
+        recent.reserveCapacity(Self.recentMax)
+    }
+
+    /// The next line of the recording, with its end; nil: the world is over.
+    public func next() -> [UInt8]? {
+        if let step = start.next(people) { return line(step) }
+        while true {
+            let messageMs = nextMessageMs ?? .max
+            let dutyMs = queue.next?.atMs ?? .max
+            if let storm = storms.next, storm.atMs <= min(messageMs, dutyMs) {
+                storms.removeNext()
+                if storm.isOfReads { readAll(storm) } else { bindAgain(storm) }
+                continue
+            }
+            if dutyMs < messageMs, let duty = queue.next {
+                queue.removeNext()
+                return line(duty)
+            }
+            guard let atMs = nextMessageMs else { return nil }
+            nextMessageMs = times.next(&timeRandom)
+            defer { messageNumber += 1 }
+            return message(messageNumber, atMs: atMs)
+        }
+    }
+
+    // MARK: Lines
+
+    /// Begins a line, up to what every record has.
+    func begin(_ kind: String, key: String, id: String, atMs: Int64) {
+        writer.clear()
+        writer.beginObject()
+        writer.member("key", key)
+        writer.key("value")
+        writer.beginObject()
+        writer.member("v", 1)
+        writer.member("kind", kind)
+        writer.member("app", settings.app)
+        writer.member("event_id", id)
+        writer.member("sent_ms", atMs)
+        tally.records[kind, default: 0] += 1
+    }
+
+    func beginState(_ kind: String, _ user: Int, atMs: Int64) {
+        let uid = people.uid(user)
+        begin(kind, key: uid, id: "s-\(tag)-\(stateNumber)", atMs: atMs)
+        writer.member("uid", uid)
+        stateNumber += 1
+    }
+
+    func end(atMs: Int64) -> [UInt8] {
+        writer.endObject()
+        writer.member("timestamp_ms", atMs)
+        writer.endObject()
+        let bytes = writer.bytes + [0x0A]
+        tally.bytes += bytes.count
+        if tally.firstMs == nil { tally.firstMs = atMs }
+        tally.lastMs = atMs
+        return bytes
+    }
+
+    func countMessage(named: Int, members: Int) {
+        tally.events += 1
+        tally.named += named
+        tally.members += members
+    }
+
+    // MARK: What follows
+
+    /// What somebody does a while later, unless the world is over then, or much is to come already.
+    func later(_ act: WorldQueue.Act, atMs: Int64) {
+        if atMs <= settings.endMs, queue.count < WorldQueue.usualMax { queue.add(act, atMs: atMs) }
+    }
+
+    func remember(_ sent: Sent) {
+        if recent.count < Self.recentMax {
+            recent.append(sent)
+        } else {
+            recent[sent.number % Self.recentMax] = sent
+        }
+    }
+
+    /// Everybody comes back at once and reads what stands there.
+    private func readAll(_ storm: WorldStorms.Storm) {
+        for sent in recent {
+            switch sent.conversation {
+            case .pair: read(sent, by: sent.recipient, in: storm)
+            case .group(let group):
+                let members = groups.members(group)
+                for _ in 0..<min(members.count, 20) {
+                    read(sent, by: members[random.below(members.count)], in: storm)
+                }
+            case .system: break
+            }
+        }
+    }
+
+    /// A tenth of the users get new tokens, as after an update of the app.
+    private func bindAgain(_ storm: WorldStorms.Storm) {
+        var users = stride(from: storm.number % 10, to: settings.users, by: 10).makeIterator()
+        var left = WorldStorms.bindsMax
+        while left > 0, let user = users.next() {
+            left -= 1
+            guard people.hasTokens(user) else { continue }
+            let atMs = storm.atMs + Int64(random.below(10_000))
+            // Some log out before.
+            if random.below(8) == 0 { queue.add(.unbind(user: user, storm: storm.number), atMs: atMs) }
+            queue.add(.bind(user: user, storm: storm.number), atMs: atMs + 1)
+        }
+    }
+
+    private func read(_ sent: Sent, by user: Int, in storm: WorldStorms.Storm) {
+        let act = WorldQueue.Act.read(user: user, sent.conversation, upTo: sent.number)
+        queue.add(act, atMs: storm.atMs + Int64(random.below(2000)))
+    }
+}

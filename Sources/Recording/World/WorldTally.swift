@@ -1,0 +1,16 @@
+/// What a world came to.
+public struct WorldTally: Sendable {
+    /// By kind.
+    public internal(set) var records: [String: Int] = [:]
+    public internal(set) var bytes = 0
+    /// Records of `im.events`.
+    public internal(set) var events = 0
+    /// Users whom messages name.
+    public internal(set) var named = 0
+    /// Members of the groups that messages went to, senders included.
+    public internal(set) var members = 0
+    public internal(set) var firstMs: Int64?
+    public internal(set) var lastMs: Int64?
+
+    public var count: Int { records.values.reduce(0, +) }
+}

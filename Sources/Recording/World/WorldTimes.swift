@@ -1,0 +1,52 @@
+/// When the messages of a world are sent: evenly by chance, or more by day than by night. In whole numbers.
+struct WorldTimes {
+    /// How busy an hour of the day is (UTC): asleep at four, at work from nine, the most after dinner.
+    static let hours: [UInt64] = [
+        30, 18, 12, 8, 7, 9, 18, 38, 62, 78, 85, 88, 92, 86, 80, 80, 82, 86, 92, 98, 100, 92, 72, 48,
+    ]
+    private static let hourMs: Int64 = 3_600_000
+
+    private let count: UInt64
+    private let endMs: Int64
+    private let hasCurve: Bool
+    /// Of all milliseconds, each as often as its hour is busy.
+    private var weight: UInt64 = 0
+    private var index: UInt64 = 0
+    /// The part of an hour in hand, and the weight before it.
+    private var fromMs: Int64
+    private var toMs: Int64
+    private var weightBefore: UInt64 = 0
+
+    init(_ settings: WorldSettings) {
+        count = UInt64(max(0, settings.messages))
+        endMs = settings.endMs
+        hasCurve = settings.hasDayCurve
+        var at = settings.startMs
+        (fromMs, toMs) = (at, at)
+        while at < endMs {
+            let next = end(after: at)
+            weight += UInt64(next - at) * busyness(at)
+            at = next
+        }
+        toMs = end(after: fromMs)
+    }
+
+    /// The time of the next message, Unix ms, never before the last one's; nil: that was the last.
+    mutating func next(_ random: inout WorldRandom) -> Int64? {
+        guard index < count else { return nil }
+        // Each message has a stretch of equal weight, and lies in it by chance.
+        let stretch = count.dividingFullWidth(index.multipliedFullWidth(by: weight)).quotient
+        let target = min(stretch + UInt64(random.below(Int(clamping: weight / count) + 1)), weight - 1)
+        index += 1
+        while target >= weightBefore + UInt64(toMs - fromMs) * busyness(fromMs) {
+            weightBefore += UInt64(toMs - fromMs) * busyness(fromMs)
+            fromMs = toMs
+            toMs = end(after: fromMs)
+        }
+        return fromMs + Int64((target - weightBefore) / busyness(fromMs))
+    }
+
+    private func end(after ms: Int64) -> Int64 { min(endMs, (ms / Self.hourMs + 1) * Self.hourMs) }
+
+    private func busyness(_ ms: Int64) -> UInt64 { hasCurve ? Self.hours[Int(ms / Self.hourMs % 24)] : 1 }
+}

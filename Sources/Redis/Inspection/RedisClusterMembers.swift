@@ -1,0 +1,86 @@
+/// A node of a cluster, as `CLUSTER SLOTS` of some node tells of it.
+public struct RedisClusterMember: Sendable, Equatable {
+    public let endpoint: RedisEndpoint
+    /// Slots that it serves; nil: it is a replica.
+    public var slots: Int?
+    /// Replicas that stand behind it as a master.
+    public var replicas: Int
+
+    public static let slotCount = KeySlot.count
+
+    /// The question that `all` reads the answer of.
+    public static let question = ["CLUSTER", "SLOTS"]
+
+    /// Masters in the order of their slots, each before its replicas; nil: the answer is no map.
+    ///
+    /// - Parameters:
+    ///   - asked: the node that answered; the others have its login.
+    ///   - seeds: nodes that are configured: see `RedisTopology.allows`.
+    public static func all(
+        in answer: RedisAnswer, asked: RedisEndpoint, seeds: [RedisEndpoint]
+    ) throws(RedisFault) -> [RedisClusterMember] {
+        guard let ranges = answer.list, !ranges.isEmpty, let asker = asked.nodeAddress?.host else {
+            throw RedisFault(.protocolViolation, "it tells no map of the slots")
+        }
+        var members: [RedisClusterMember] = []
+        for range in ranges {
+            guard let parts = range.list, parts.count >= 3, let first = parts[0].number, let last = parts[1].number,
+                first <= last, (0..<Int64(KeySlot.count)).contains(first), (0..<Int64(KeySlot.count)).contains(last)
+            else { throw RedisFault(.protocolViolation, "it tells a map of the slots that cannot be") }
+            let places = parts.dropFirst(2).compactMap { address($0, asker) }
+            guard let master = places.first, places.count == parts.count - 2 else {
+                throw RedisFault(.protocolViolation, "it names a node without an address")
+            }
+            for (index, place) in places.enumerated() {
+                guard RedisTopology.allows(place, namedBy: seeds) else {
+                    throw RedisFault(
+                        .unsupported, "a node is at \(place), and tokens would travel there in clear: use rediss://")
+                }
+                let endpoint = asked.at(place)
+                let slots = place == master ? Int(last - first) + 1 : nil
+                if let known = members.firstIndex(where: { $0.endpoint == endpoint }) {
+                    if let slots { members[known].slots = (members[known].slots ?? 0) + slots }
+                } else {
+                    let replicas = index == 0 ? places.count - 1 : 0
+                    members.append(RedisClusterMember(endpoint: endpoint, slots: slots, replicas: replicas))
+                }
+            }
+        }
+        return members
+    }
+
+    private static func address(_ node: RedisAnswer, _ asker: String) -> NodeAddress? {
+        guard let parts = node.list, parts.count >= 2 else { return nil }
+        let host = Array((parts[0].text ?? "").utf8)
+        return host.withUnsafeBytes { NodeAddress(host: $0, port: parts[1].number, asker: asker) }
+    }
+}
+
+/// Where Sentinels say that a master is.
+public enum RedisSentinelMaster {
+    public static func question(_ sentinels: RedisSentinels) -> [String] {
+        ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinels.masterName]
+    }
+
+    /// The master with the login that the configuration has for it.
+    ///
+    /// - Parameter asked: the Sentinel that answered.
+    public static func endpoint(
+        in answer: RedisAnswer, of sentinels: RedisSentinels, asked: RedisEndpoint
+    ) throws(RedisFault) -> RedisEndpoint {
+        let parts = answer.list ?? []
+        let host = Array((parts.first?.text ?? "").utf8)
+        let asker = asked.nodeAddress?.host ?? ""
+        let address = host.withUnsafeBytes {
+            NodeAddress(host: $0, port: parts.count == 2 ? parts[1].number : nil, asker: asker)
+        }
+        guard let address else {
+            throw RedisFault(.unreachable, "it knows no master of the name \(sentinels.masterName)")
+        }
+        guard RedisTopology.allows(address, namedBy: sentinels.nodes) else {
+            throw RedisFault(
+                .unsupported, "the master is at \(address), and tokens would travel there in clear: use rediss://")
+        }
+        return sentinels.master.at(address)
+    }
+}

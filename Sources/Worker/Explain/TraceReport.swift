@@ -1,0 +1,80 @@
+public import PushCore
+public import Redis
+
+/// What `carillon trace` and the operator's page tell of a user's events.
+public enum TraceReport: Sendable, Equatable {
+    /// Oldest first.
+    case records([TraceRecord])
+    /// There is nothing, and why that may be.
+    case absent(String)
+}
+
+extension StateReader {
+    /// - Parameter message: only this `msg_id`, one look; nil: all, for which every key of the server is looked through.
+    public func traceReport(
+        app: String, uid: String, message: String?, settings: Configuration.Trace, nowMs: Int64
+    ) async throws(RedisFault) -> TraceReport {
+        let plan = TracePlan(settings)
+        let records: [TraceRecord]
+        if let message {
+            records = try await trace(app: app, uid: uid, message: message, plan: plan, nowMs: nowMs)
+        } else {
+            records = try await traces(app: app, uid: uid, plan: plan, nowMs: nowMs)
+        }
+        if !records.isEmpty { return .records(records) }
+        return .absent(try await absence(app, uid, message, plan, settings, nowMs: nowMs))
+    }
+
+    private func absence(
+        _ app: String, _ uid: String, _ message: String?, _ plan: TracePlan, _ settings: Configuration.Trace,
+        nowMs: Int64
+    ) async throws(RedisFault) -> String {
+        let what = message.map { "of message \($0) for \(uid)" } ?? "of \(uid)"
+        let nothing = "nothing \(what) in the last \(settings.ttlHours) h"
+        guard plan.covers(app: app, uid: uid) else {
+            return settings.sample == 0
+                ? "\(nothing): trace.sample is 0, no traces are kept"
+                : "\(nothing): trace.sample (\(settings.sample)) leaves this user out, but for failures"
+        }
+        guard let message else { return "\(nothing): no event named this user, or the worker has not read it yet" }
+        switch try await progress(app: app, uid: uid, message: message, nowMs: nowMs) {
+        case .begun?:
+            return "\(nothing) yet: it is in work (waiting for an ack, a hold, a window or a retry), "
+                + "or its worker died and it will be resumed"
+        case .finished?:
+            return "\(nothing), but it was finished: its trace was not kept"
+        case .revokedOnly?:
+            return "\(nothing): only its recall has come, not the message itself"
+        case nil:
+            return "\(nothing): no worker has taken it up for this user. He may be its sender, excluded or no member; "
+                + "the record may be unread (see the lag) or bad (see the dead-letter topic)"
+        }
+    }
+}
+
+extension PairKind {
+    /// The `kind` of its record.
+    public var title: String {
+        switch self {
+        case .message: "message"
+        case .revoke: "revoke"
+        case .liveActivity: "live_activity"
+        }
+    }
+}
+
+extension DecisionStep {
+    /// As `explain` calls it.
+    public var title: String {
+        switch self {
+        case .expiry: "expiry"
+        case .read: "read"
+        case .veto: "veto"
+        case .mute: "mute"
+        case .quietHours: "quiet hours"
+        case .badge: "badge"
+        case .routes: "route"
+        case .token: "token"
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import Telemetry
+
+/// A piece of a page: the program's own HTML, and values that are escaped when they are put between them (`HTMLText`), so
+/// that no text from outside becomes an element, ends an attribute or turns a line around.
+///
+/// The compiler holds to it: pages are made of nothing else, and a `String` gets in by interpolation only, cut where it is
+/// longer than people read.
+struct Markup: Sendable, Equatable, ExpressibleByStringInterpolation {
+    private(set) var html: String
+
+    /// Unicode scalars of one text from outside.
+    static let textMax = 300
+
+    init(stringLiteral html: String) {
+        self.html = html
+    }
+
+    init(stringInterpolation: StringInterpolation) {
+        html = stringInterpolation.html
+    }
+
+    /// The points of a line in a picture, in tenths.
+    init(points: [(x: Double, y: Double)]) {
+        func tenths(_ value: Double) -> String {
+            let whole = Int((min(max(value, 0), 10_000) * 10).rounded())
+            return "\(whole / 10).\(whole % 10)"
+        }
+        html = points.map { "\(tenths($0.x)),\(tenths($0.y))" }.joined(separator: " ")
+    }
+
+    struct StringInterpolation: StringInterpolationProtocol {
+        fileprivate var html = ""
+
+        init(literalCapacity: Int, interpolationCount: Int) {
+            html.reserveCapacity(literalCapacity + 16 * interpolationCount)
+        }
+
+        mutating func appendLiteral(_ literal: String) { html += literal }
+
+        mutating func appendInterpolation(_ part: Markup) { html += part.html }
+
+        mutating func appendInterpolation(_ text: String) { html += HTMLText.escaped(Markup.cut(text)) }
+
+        mutating func appendInterpolation(_ number: some BinaryInteger) { html += String(number) }
+    }
+
+    var isEmpty: Bool { html.isEmpty }
+
+    static func + (one: Markup, other: Markup) -> Markup {
+        var sum = one
+        sum += other
+        return sum
+    }
+
+    static func += (one: inout Markup, other: Markup) { one.html += other.html }
+
+    private static func cut(_ text: String) -> String {
+        let scalars = text.unicodeScalars
+        guard let end = scalars.index(scalars.startIndex, offsetBy: textMax, limitedBy: scalars.endIndex),
+            end != scalars.endIndex
+        else { return text }
+        return String(scalars[..<end]) + "…"
+    }
+}
+
+extension Sequence<Markup> {
+    func joined(_ separator: Markup = "") -> Markup {
+        var joined: Markup = ""
+        var isFirst = true
+        for part in self {
+            if !isFirst { joined += separator }
+            joined += part
+            isFirst = false
+        }
+        return joined
+    }
+}

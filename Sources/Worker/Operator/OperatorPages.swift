@@ -1,0 +1,88 @@
+import EventLoop
+import JSON
+import Telemetry
+
+/// The operator's HTTP pages: `/metrics`, `/livez`, `/readyz`, `/statusz`, and for people `/` with `/trace` (contract section 9).
+final class OperatorPages {
+    /// What the pages ask the process for, on its loop.
+    struct Sources {
+        /// Seconds since the loop of some shard last turned.
+        var oldestTurn: () -> Double
+        var snapshot: () -> ProcessSnapshot
+        var facts: () -> PageFacts
+        /// Begins to answer a question of the box; `didAnswer` ends it.
+        var ask: (TraceQuestion) -> Void
+    }
+
+    private let server: HTTPServer
+    private let box: TraceBox
+    var port: UInt16 { server.port }
+
+    /// A loop that has not turned for so long is dead; dependencies have no say in liveness.
+    static let deadSeconds = 30.0
+    /// For the answer of the box; less than the server gives a request.
+    static let answerNanos: UInt64 = 8_000_000_000
+
+    init(
+        loop: Loop, http: Configuration.HTTPSection, registry: MetricsRegistry, _ sources: Sources
+    ) throws(LoopFault) {
+        server = try HTTPServer(loop: loop, host: http.host, port: http.port, access: http.access)
+        box = TraceBox(loop: loop)
+        servePrograms(registry, sources)
+        servePeople(sources)
+    }
+
+    /// The question in the box is answered.
+    func didAnswer(_ answer: TraceAnswer) { box.end(answer) }
+
+    private func servePrograms(_ registry: MetricsRegistry, _ sources: Sources) {
+        server.get("/metrics") { _ in
+            HTTPResponse(contentType: MetricsRegistry.contentType, body: registry.exposition())
+        }
+        server.get("/livez", isOpen: true) { _ in
+            let oldest = sources.oldestTurn()
+            return oldest < Self.deadSeconds
+                ? HTTPResponse(text: "ok\n")
+                : HTTPResponse(status: 503, text: "a shard has not turned for \(Int(oldest)) s\n")
+        }
+        server.get("/readyz", isOpen: true) { _ in
+            let snapshot = sources.snapshot()
+            return HTTPResponse(
+                status: snapshot.isReady ? 200 : 503, text: snapshot.lines.joined(separator: "\n") + "\n")
+        }
+        server.get("/statusz") { _ in
+            HTTPResponse(contentType: "application/json", body: sources.snapshot().json)
+        }
+    }
+
+    private func servePeople(_ sources: Sources) {
+        server.get("/") { _ in Self.page(StatusPage(sources.facts()).markup) }
+        server.getLater("/trace") { [box] request, responder in
+            var form = TraceForm(apps: sources.snapshot().apps.map(\.id))
+            func respond(_ answer: TraceAnswer?) {
+                let page = TracePage(form: form, answer: answer)
+                responder.respond(Self.page(page.markup, status: answer?.status ?? 200))
+            }
+            switch TraceQuestion.read(request.query) {
+            case .empty: respond(nil)
+            case .wrong(let why): respond(.wrong(why))
+            case .question(let question):
+                form.question = question
+                if box.begin({ respond($0) }) { sources.ask(question) }
+            }
+        }
+        for (path, type, text) in [
+            ("/page/style.css", "text/css; charset=utf-8", PageStyle.css),
+            ("/page/script.js", "text/javascript; charset=utf-8", PageScript.javaScript),
+            ("/page/icon.svg", "image/svg+xml", PageStyle.icon),
+        ] {
+            let body = Array(text.utf8)
+            server.get(path) { _ in HTTPResponse(contentType: type, body: body) }
+        }
+    }
+
+    private static func page(_ markup: Markup, status: Int = 200) -> HTTPResponse {
+        HTTPResponse(
+            status: status, contentType: "text/html; charset=utf-8", body: Array(markup.html.utf8), usesOwnFiles: true)
+    }
+}

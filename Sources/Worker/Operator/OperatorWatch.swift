@@ -1,0 +1,72 @@
+import Fleet
+import JSON
+import Kafka
+import Telemetry
+
+/// What the operator's page has to know of the past to tell rates. On the operator's loop.
+///
+/// Counters of what flows are noted each two seconds, all of what the page shows each ten, and anew for a page whose last look
+/// is older than two: however many look, the numbers are put together at most so often.
+final class OperatorWatch {
+    private let registry: MetricsRegistry
+    private var flow = FlowRing()
+    /// The last look at all, and the picture of it with rates since the one before.
+    private var last: (look: WorkerLook, view: FleetView)?
+    /// Of the outcomes alone, one each ten seconds, oldest first.
+    private var outcomes: [WorkerLook] = []
+
+    private static let idleNanos: UInt64 = 10_000_000_000
+    private static let freshNanos: UInt64 = 1_500_000_000
+    private static let outcomesMax = 18
+    private static let address = "this worker"
+    private static let families = Set(FleetMetrics.all)
+
+    init(_ registry: MetricsRegistry) { self.registry = registry }
+
+    /// To be called a few times a second.
+    func tick(_ snapshot: ProcessSnapshot, nowNanos: UInt64, wallMs: Int64) {
+        if flow.isDue(nowNanos) { flow.take(FlowRing.Flow.allCases.map { $0.total(registry) }, atNanos: nowNanos) }
+        if isOlder(Self.idleNanos, nowNanos) { look(snapshot, nowNanos, wallMs) }
+    }
+
+    func facts(_ snapshot: ProcessSnapshot, nowNanos: UInt64, wallMs: Int64) -> PageFacts {
+        if isOlder(Self.freshNanos, nowNanos) { look(snapshot, nowNanos, wallMs) }
+        var facts = PageFacts()
+        facts.snapshot = snapshot
+        facts.view = last?.view ?? facts.view
+        facts.flow = flow
+        facts.version = WorkerProcess.version
+        facts.library = KafkaConfiguration.libraryVersion
+        facts.atMs = wallMs
+        let now = last?.look
+        facts.uptimeSeconds = now?.metrics?.sum(FleetMetrics.started).map { Double(wallMs) / 1000 - $0 }
+        if let now, let first = outcomes.first, first.atNanos < now.atNanos {
+            let view = FleetView([now], after: [first], wallSeconds: Double(wallMs) / 1000)
+            facts.recent = view.outcomes
+            facts.recentSeconds = view.intervalSeconds
+        } else {
+            facts.recent = facts.view.outcomes
+        }
+        return facts
+    }
+
+    private func isOlder(_ nanos: UInt64, _ nowNanos: UInt64) -> Bool {
+        last.map { nowNanos >= $0.look.atNanos &+ nanos } ?? true
+    }
+
+    private func look(_ snapshot: ProcessSnapshot, _ nowNanos: UInt64, _ wallMs: Int64) {
+        let page = MetricsPage(registry.exposition(of: Self.families))
+        let status = (try? JSONTree(parsing: snapshot.json)).map { StatusFacts($0) } ?? StatusFacts()
+        let look = WorkerLook(address: Self.address, atNanos: nowNanos, answer: .facts(page, status))
+        let before = last.map { [$0.look] } ?? []
+        last = (look, FleetView([look], after: before, wallSeconds: Double(wallMs) / 1000))
+        if outcomes.last.map({ nowNanos >= $0.atNanos &+ Self.idleNanos }) ?? true {
+            let names: Set = [FleetMetrics.decisions, FleetMetrics.started]
+            outcomes.append(
+                WorkerLook(
+                    address: Self.address, atNanos: nowNanos,
+                    answer: .facts(MetricsPage(registry.exposition(of: names), names: names), StatusFacts())))
+            if outcomes.count > Self.outcomesMax { outcomes.removeFirst() }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+import Fleet
+import Redis
+
+/// What is behind, and what the worker is connected to.
+extension StatusPage {
+    // MARK: - Kafka
+
+    var lag: Markup {
+        // Without a partition nobody asks where they end: 0 would be a claim.
+        let isKnown = view.assigned != 0
+        let topics =
+            !isKnown
+            ? ["<li>not known: no partition is assigned</li>"]
+            : view.lags.map { lag -> Markup in
+                let time: Markup = lag.seconds.map { ", \(FigureText.duration($0)) behind" } ?? ""
+                return """
+                    <li>\(lag.topic ?? "all topics"): \(lag.records.map { FigureText.number($0) } ?? "–") records\(time)</li>
+                    """
+            }
+        let oldest: Markup =
+            view.oldestSeconds.map { "<li>oldest unsettled record: \(FigureText.duration($0))</li>" } ?? ""
+        let partitions = ShardStatus.Partition.slowest(snapshot.shards.flatMap(\.partitions))
+        let all = snapshot.shards.reduce(0) { $0 + $1.readPartitions }
+        let table = PageTable(
+            caption: "Partitions, the slowest first",
+            columns: [
+                .init("partition"), .init("lag", isNumber: true), .init("oldest", isNumber: true),
+                .init("in work", isNumber: true), .init("settled to", isNumber: true),
+                .init("read to", isNumber: true), .init("state"),
+            ],
+            rows: partitions.map(Self.row), hidden: all - partitions.count, nothing: "no partition is assigned")
+        return PageFrame.section(
+            "lag", "Lag", isWide: true, "<ul class=\"facts\">\(topics.joined())\(oldest)</ul>\(table.markup)")
+    }
+
+    private static func row(_ partition: ShardStatus.Partition) -> [Markup] {
+        [
+            "\(partition.topic) \(partition.partition)", partition.lag.map { "\($0)" } ?? "–",
+            duration(partition.oldestSeconds), "\(partition.unsettled)", partition.settledTo.map { "\($0)" } ?? "–",
+            partition.readTo.map { "\($0)" } ?? "–",
+            partition.isPaused ? PageState.warning.badge("paused") : PageState.quiet.badge("reading"),
+        ]
+    }
+
+    var brokers: Markup {
+        let table = PageTable(
+            caption: "Kafka's brokers", columns: [.init("broker"), .init("state")],
+            rows: view.brokers.map {
+                ["\($0.name)", $0.isUp ? PageState.good.badge("answers") : PageState.bad.badge("away")]
+            },
+            nothing: "none is known yet")
+        return PageFrame.section("kafka", "Kafka", table.markup)
+    }
+
+    // MARK: - APNs
+
+    var connections: Markup {
+        // Those in trouble first: the list may be cut.
+        let clients = view.clients.filter(\.isTroubled) + view.clients.filter { !$0.isTroubled }
+        let table = PageTable(
+            caption: "Connections to APNs, by app, environment and credential",
+            columns: [
+                .init("app"), .init("environment"), .init("credential"), .init("connections", isNumber: true),
+                .init("in flight", isNumber: true), .init("limit", isNumber: true), .init("queued", isNumber: true),
+                .init("breaker"),
+            ], rows: clients.map(Self.row))
+        return PageFrame.section("apns", "Connections to APNs", isWide: true, table.markup)
+    }
+
+    private static func row(_ client: FleetView.Client) -> [Markup] {
+        let breaker =
+            client.breaker > 1
+            ? PageState.bad.badge("open")
+            : client.breaker > 0 ? PageState.warning.badge("asks") : PageState.good.badge("closed")
+        return [
+            "\(client.app)", "\(client.environment ?? "–")", "\(client.credential ?? "–")",
+            "\(FigureText.number(client.connections))", "\(FigureText.number(client.inFlight))",
+            "\(FigureText.number(client.limit))", "\(FigureText.number(client.queued))", breaker,
+        ]
+    }
+
+    /// Each credential once, however many environments it pushes to.
+    var credentials: Markup {
+        var rows: [[Markup]] = []
+        var known: Set<[String]> = []
+        for client in view.clients where known.insert([client.app, client.credential ?? ""]).inserted {
+            let same = view.clients.filter { $0.app == client.app && $0.credential == client.credential }
+            let state =
+                same.contains(where: \.isPaused)
+                ? PageState.bad.badge("APNs refuses it")
+                : client.isReplacementRefused
+                    ? PageState.warning.badge("a changed one is not in use") : PageState.good.badge("in use")
+            rows.append(["\(client.app) \(client.credential ?? "")", Self.end(client.daysLeft), state])
+        }
+        let table = PageTable(
+            caption: "Credentials and how long they are good",
+            columns: [.init("credential"), .init("ends"), .init("state")],
+            rows: rows)
+        return PageFrame.section("credentials", "Credentials", table.markup)
+    }
+
+    private static func end(_ days: Double?) -> Markup {
+        guard let days else { return "never: it is a key" }
+        if days < 0 { return PageState.bad.badge("it has ended") }
+        let words: Markup = "in \(FigureText.number(days.rounded(.down))) days"
+        return days < 14 ? PageState.warning.badge(words) : words
+    }
+
+    var brakes: Markup {
+        let breakers = view.clients.filter { $0.breaker > 0 }.map { client -> Markup in
+            let words: Markup = client.breaker > 1 ? "open: pushes wait" : "asks whether it is over"
+            return PageState.bad.badge(
+                "breaker of \(client.app) \(client.environment ?? "") \(client.credential ?? ""): \(words)")
+        }
+        var brakes: [ShardStatus.Brake] = []
+        for brake in snapshot.shards.flatMap(\.brakes) where !brakes.contains(brake) { brakes.append(brake) }
+        let held = brakes.map { brake in
+            PageState.warning.badge("brake of \(brake.app): dead tokens are kept, too many by \(brake.cause)")
+        }
+        let items = breakers + held
+        let shown = items.prefix(PageTable.rowsMax).map { "<li>\($0)</li>" as Markup }.joined()
+        let more: Markup = items.count > PageTable.rowsMax ? "<li>and \(items.count - PageTable.rowsMax) more</li>" : ""
+        return PageFrame.section(
+            "brakes", "Breakers and brakes",
+            items.isEmpty
+                ? "<p>\(PageState.good.badge("no breaker is open, no brake holds"))</p>" : "<ul>\(shown)\(more)</ul>")
+    }
+
+    /// What ended neither by a push that APNs took nor on a long connection.
+    var failures: Markup {
+        let failed = facts.recent.filter { $0.verdict != "accepted" && $0.verdict != "online" }
+        let isRecent = facts.recentSeconds != nil && failed.contains { $0.rate != nil }
+        let table = PageTable(
+            caption: isRecent
+                ? "What reached no device in the last \(FigureText.duration(facts.recentSeconds ?? 0))"
+                : "What reached no device since the start; nothing lately",
+            columns: [
+                .init("app"), .init("verdict"), .init("reason"), .init("a minute", isNumber: true),
+                .init("since the start", isNumber: true),
+            ],
+            rows: failed.map { outcome in
+                let state: PageState =
+                    outcome.verdict == "rejected" || outcome.verdict == FleetView.Outcome.deadLetter
+                    ? .bad : outcome.verdict == "expired" ? .warning : .quiet
+                return [
+                    outcome.app.isEmpty ? "–" : "\(outcome.app)", state.badge("\(outcome.verdict)"),
+                    "\(outcome.reason)",
+                    outcome.rate.map { "\(FigureText.number($0 * 60))" } ?? "–", "\(FigureText.number(outcome.total))",
+                ]
+            })
+        return PageFrame.section("failures", "Recent failures by reason", isWide: true, table.markup)
+    }
+
+    // MARK: - Redis
+
+    var redis: Markup {
+        var facts: [Markup] = []
+        if let spread = view.redisLatency {
+            facts.append(
+                "replies: half within \(FigureText.duration(spread.p50)), 99 % within \(FigureText.duration(spread.p99))"
+            )
+        }
+        if let errors = view.redisErrorRate, errors > 0 {
+            facts.append(PageState.warning.badge("\(FigureText.number(errors)) errors a second"))
+        }
+        if let keys = view.redisKeys { facts.append("\(FigureText.number(keys)) keys") }
+        let refusals = Set(snapshot.shards.compactMap(\.redisRefusal)).sorted()
+        facts += refusals.prefix(4).map { PageState.bad.badge("takes no writes: \($0)") }
+        return PageFrame.section(
+            "redis", "Redis", isWide: true,
+            "<ul class=\"facts\">\(facts.map { "<li>\($0)</li>" as Markup }.joined())</ul>\(nodes.markup)")
+    }
+
+    /// Each server once; away is what one shard sees, even if another still reaches it.
+    private var nodes: PageTable {
+        var byPlace: [String: (ready: Int, all: Int, waiting: Int, why: String?)] = [:]
+        for node in snapshot.shards.flatMap(\.redisPlaces) {
+            let seen = byPlace[node.place] ?? (0, 0, 0, nil)
+            byPlace[node.place] = (
+                seen.ready + (node.isReady ? 1 : 0), seen.all + 1, seen.waiting + node.waiting, seen.why ?? node.why
+            )
+        }
+        let sorted = byPlace.sorted { one, other in
+            let (isAway, isOtherAway) = (one.value.ready < one.value.all, other.value.ready < other.value.all)
+            return isAway != isOtherAway ? isAway : one.key < other.key
+        }
+        return PageTable(
+            caption: "Redis' servers",
+            columns: [.init("server"), .init("state"), .init("commands that wait", isNumber: true), .init("why")],
+            rows: sorted.map { place, node in
+                [
+                    "\(place)",
+                    node.ready == node.all
+                        ? PageState.good.badge("connected")
+                        : PageState.bad.badge("\(node.ready) of \(node.all) shards are connected"),
+                    "\(node.waiting)", "\(node.why ?? "")",
+                ]
+            }, nothing: "none is known yet")
+    }
+
+    // MARK: - The rest
+
+    var apps: Markup {
+        let items = snapshot.apps.prefix(PageTable.rowsMax).map { app -> Markup in
+            let rate: Markup = app.openRate.map { ", open rate \(Int((min($0, 1e6) * 100).rounded())) %" } ?? ""
+            return "<li>\(app.id): \(app.accepted) pushes accepted, \(app.opened) opened\(rate)</li>"
+        }
+        let more = snapshot.apps.count - items.count
+        return PageFrame.section(
+            "apps", "Apps since the start",
+            "<ul>\(items.joined())\(more > 0 ? "<li>and \(more) more</li>" : "")</ul>")
+    }
+
+    var process: Markup {
+        var rows: [[Markup]] = [["version", "\(facts.version), librdkafka \(facts.library)"]]
+        if let seconds = facts.uptimeSeconds { rows.append(["runs for", Self.duration(seconds)]) }
+        rows.append(["shards", "\(snapshot.shards.count)"])
+        if let cpu = view.cpu { rows.append(["CPU", "\(FigureText.percent(cpu)) of one processor"]) }
+        if let bytes = view.memoryBytes {
+            rows.append(["memory", "\(FigureText.number((bytes / 1_048_576).rounded())) MiB"])
+        }
+        if let files = view.openFiles { rows.append(["open descriptors", "\(FigureText.number(files))"]) }
+        if let late = view.loopLagSeconds { rows.append(["event loops late by", Self.duration(late)]) }
+        if let lost = view.lostLogLines, lost > 0 {
+            rows.append(["log lines lost", PageState.warning.badge("\(FigureText.number(lost))")])
+        }
+        let table = PageTable(caption: "The process", columns: [.init("what"), .init("value")], rows: rows)
+        return PageFrame.section("process", "Process", table.markup)
+    }
+}

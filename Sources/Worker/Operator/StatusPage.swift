@@ -1,0 +1,163 @@
+import APNs
+import Fleet
+import Telemetry
+
+/// The operator's page: what flows, what limits it, what is behind, and why a user got no push.
+///
+/// Its size is in proportion to apps, partitions and nodes, and no table is longer than `PageTable.rowsMax`.
+struct StatusPage {
+    let facts: PageFacts
+    var snapshot: ProcessSnapshot { facts.snapshot }
+    var view: FleetView { facts.view }
+
+    init(_ facts: PageFacts) { self.facts = facts }
+
+    var markup: Markup {
+        PageFrame(
+            title: "Carillon: \(stateWord)", state: state, isLive: true,
+            links: [
+                ("#flow", "Flow"), ("#limits", "Limits"), ("#ask", "Why no push?"), ("#lanes", "Lanes"),
+                ("#lag", "Lag"), ("#apns", "APNs"), ("#failures", "Failures"), ("#redis", "Redis"),
+                ("#process", "Process"),
+            ],
+            body: [
+                parts, flow, limits, apps, TraceForm(apps: snapshot.apps.map(\.id)).section, lanes, lag, connections,
+                credentials, brakes, failures, redis, brokers, process,
+            ].joined()
+        ).markup
+    }
+
+    // MARK: - State
+
+    private var stateWord: Markup {
+        snapshot.isDraining
+            ? "draining" : snapshot.parts.isEmpty ? "starting" : snapshot.isReady ? "ready" : "not ready"
+    }
+
+    /// Told aloud when it changes, and nothing else of the page is.
+    private var state: Markup {
+        let kind: PageState = snapshot.isReady ? .good : snapshot.isDraining ? .warning : .bad
+        return "<p id=\"state\" role=\"status\" data-live>\(kind.badge(stateWord))</p>"
+    }
+
+    private var parts: Markup {
+        let rows = snapshot.parts.map { part -> [Markup] in
+            let kind: PageState =
+                switch part.state {
+                case .ok: .good
+                case .degraded: .warning
+                case .down: .bad
+                }
+            return [
+                "\(part.title)", kind.badge("\(part.state.rawValue)"),
+                part.reasons.prefix(8).map { "\($0)" }.joined("<br>"),
+            ]
+        }
+        let table = PageTable(
+            caption: "What the worker needs, and how it stands",
+            columns: [.init("part"), .init("state"), .init("why")], rows: rows, nothing: "starting")
+        return PageFrame.section("parts", "Health", isWide: true, table.markup)
+    }
+
+    // MARK: - Flow
+
+    private var flow: Markup {
+        let tiles = [
+            tile(.read, "Events read", view.consumedRate), tile(.settled, "Events settled", view.settledRate),
+            tile(.pushed, "Pushes accepted", pushRate), tile(.delivered, "Sent by long connection", view.deliveryRate),
+        ]
+        let waits: [(Double?, Markup)] = [
+            (view.pendingEvents, "events in work"), (view.pendingRecipients, "recipients in work"),
+            (view.waitingForDevice, "waiting for their device's turn"), (view.parked, "parked"),
+        ]
+        let items = waits.compactMap { count, words in
+            count.map { count -> Markup in "<li>\(words): \(FigureText.number(count))</li>" }
+        }
+        return PageFrame.section(
+            "flow", "What flows now", isWide: true,
+            "<div class=\"tiles\">\(tiles.joined())</div><ul class=\"facts\">\(items.joined())\(troubles)</ul>")
+    }
+
+    private var pushRate: Double? {
+        guard view.intervalSeconds != nil else { return nil }
+        return view.attemptRates.first { $0.result == "accepted" }?.rate ?? 0
+    }
+
+    private func tile(_ flow: FlowRing.Flow, _ words: Markup, _ rate: Double?) -> Markup {
+        let number: Markup = rate.map { "\(FigureText.number($0))" } ?? "–"
+        return """
+            <div class="tile"><h3>\(words)</h3><p class="figure" id="flow-\(flow.rawValue)">\(number)\
+            <span class="unit"> a second</span></p>\(FlowGraph.markup(facts.flow.rates(flow), what: words))</div>
+
+            """
+    }
+
+    /// Rates that are none where all is well.
+    private var troubles: Markup {
+        let others = view.attemptRates.filter { $0.result != "accepted" && $0.rate > 0 }
+        var items = others.map { other -> Markup in "\(FigureText.number(other.rate)) a second \(other.result) by APNs"
+        }
+        if let late = view.ackTimeoutRate, late > 0 { items.append("\(FigureText.number(late)) a second without ack") }
+        if let letters = view.deadLetterRate, letters > 0 {
+            items.append("\(FigureText.number(letters)) dead letters a second")
+        }
+        return items.map { "<li>\(PageState.warning.badge($0))</li>" }.joined()
+    }
+
+    private var limits: Markup {
+        guard view.intervalSeconds != nil else {
+            return PageFrame.section("limits", "What limits it", "<p class=\"quiet\">measuring</p>")
+        }
+        // Before work in hand is at a bound nothing counts the time that it waits for them.
+        let down = snapshot.parts.filter { ($0.name == .kafka || $0.name == .redis) && $0.state == .down }
+        var rows = down.map { part -> [Markup] in ["\(part.title)", "–", "it is down: see Health"] }
+        rows += view.limits.map { limit -> [Markup] in
+            let words = Backpressure.Cause(rawValue: limit.cause)?.words ?? ""
+            return ["\(limit.cause)", "\(FigureText.percent(limit.share))", "\(words)"]
+        }
+        let table = PageTable(
+            caption: "Bounds that held work back, of all the time that the shards had",
+            columns: [.init("bound"), .init("of the time", isNumber: true), .init("what it is")], rows: rows,
+            nothing: "nothing")
+        return PageFrame.section("limits", "What limits it", table.markup)
+    }
+
+    private var lanes: Markup {
+        let rows = PushLane.allCases.compactMap { lane -> [Markup]? in
+            let cells = snapshot.shards.compactMap { $0.endToEnd.dropFirst(Int(lane.rawValue)).first }
+            let count = cells.reduce(UInt64(0)) { $0 &+ $1.count }
+            guard count > 0 else { return nil }
+            func since(_ quantile: Double) -> Markup { Self.duration(Histogram.quantile(quantile, of: cells)) }
+            let now = view.lanes.first { $0.lane == "\(lane.name)" }?.spread
+            return [
+                "\(String(describing: lane.name))", Self.duration(now?.p50), Self.duration(now?.p99), since(0.5),
+                since(0.99), since(0.999), "\(FigureText.number(Double(count)))",
+            ]
+        }
+        let table = PageTable(
+            caption: "From the event's time in Kafka to APNs' yes",
+            columns: [
+                .init("lane"), .init("p50 now", isNumber: true), .init("p99 now", isNumber: true),
+                .init("p50 since the start", isNumber: true), .init("p99 since the start", isNumber: true),
+                .init("p99.9 since the start", isNumber: true), .init("pushes", isNumber: true),
+            ], rows: rows, nothing: "no push yet")
+        return PageFrame.section("lanes", "Lanes", isWide: true, table.markup)
+    }
+
+    static func duration(_ seconds: Double?) -> Markup { seconds.map { "\(FigureText.duration($0))" } ?? "–" }
+}
+
+extension Backpressure.Cause {
+    /// For people.
+    var words: String {
+        switch self {
+        case .inflight: "work in hand is at its bound; reading rests"
+        case .limiter: "pushes wait for APNs' streams or its limiter; reading rests"
+        case .redis: "commands wait for Redis; reading rests"
+        case .window: "a partition has too much that is not settled; it is paused"
+        case .breaker: "APNs says that it is unavailable"
+        case .connection: "there is no connection to APNs"
+        case .credential: "APNs refuses the credential"
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import EventLoop
+
+/// What somebody asks in the page's box: why did this user get no push for this message?
+struct TraceQuestion: Sendable, Equatable {
+    var app: String
+    var uid: String
+    /// Nil: only what would happen now.
+    var message: String?
+
+    enum Reading: Equatable {
+        /// Nothing was asked yet.
+        case empty
+        case question(TraceQuestion)
+        /// What is wrong, in words.
+        case wrong(String)
+    }
+
+    /// - Parameter query: of the path, as it was sent.
+    static func read(_ query: String?) -> Reading {
+        guard let fields = HTTPQuery(query) else { return .wrong("the address cannot be read") }
+        guard fields["app"] != nil || fields["user"] != nil || fields["msg"] != nil else { return .empty }
+        let app = fields["app"] ?? ""
+        let uid = fields["user"] ?? ""
+        let message = fields["msg"] ?? ""
+        if app.isEmpty { return .wrong("the app is missing") }
+        if uid.isEmpty { return .wrong("the user is missing") }
+        guard app.utf8.count <= EventReader.Limit.id, uid.utf8.count <= EventReader.Limit.user,
+            message.utf8.count <= EventReader.Limit.id
+        else {
+            return .wrong("an id is longer than the contract allows: app and message 64 bytes, user 128")
+        }
+        return .question(TraceQuestion(app: app, uid: uid, message: message.isEmpty ? nil : message))
+    }
+}
+
+/// What is answered.
+enum TraceAnswer: Sendable {
+    /// What did happen (nil: no message was asked about), and what would become of a plain message now.
+    case found(TraceReport?, now: [Explanation])
+    /// The question cannot be answered by anybody: why.
+    case wrong(String)
+    /// It cannot be answered now: why.
+    case away(String)
+
+    /// Of HTTP.
+    var status: Int {
+        switch self {
+        case .found: 200
+        case .wrong: 400
+        case .away: 503
+        }
+    }
+}

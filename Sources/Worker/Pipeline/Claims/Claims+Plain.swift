@@ -1,0 +1,71 @@
+import PushCore
+import Redis
+
+/// Claims by plain commands (`PlainClaim`).
+extension Claims {
+    /// A message of whom nothing special is read, and which goes to APNs alone: what goes by the long connection may be
+    /// acknowledged, and who resumes it must know that there was a try.
+    func claimsPlainly(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
+        guard candidate.isPlain, let decision = candidate.decision, shard.writes.refusal == nil,
+            !(candidate.recipient.read?.covers(job.event.subject) ?? false)
+        else { return false }
+        for route in decision.routes {
+            switch route.way {
+            case .apns(_, nil), .none: break
+            case .apns, .connection, .hold: return false
+            }
+        }
+        return true
+    }
+
+    func sendPlainly(_ job: RecipientJob) {
+        let request = job.claimRequest(nowMs: shard.nowMs)
+        if request.counted {
+            ask(job) { (store) throws(RedisFault) in try store.addToLedger(request, tag: job.tag(.claimAdd)) }
+        }
+        ask(job) { (store) throws(RedisFault) in try store.ledgerSize(request, tag: job.tag(.claimCount)) }
+        ask(job) { (store) throws(RedisFault) in try store.lookBehindClaim(request, tag: job.tag(.claimLook)) }
+        if TestBreak.isOn(.badgeTwice) { countTwice(job) }
+    }
+
+    func didReplyPlainly(_ stage: Tag.Stage, _ reply: borrowing RedisReply, _ job: RecipientJob) {
+        switch stage {
+        case .claimAdd: job.candidate?.plainClaim?.didAdd(reply)
+        case .claimCount: job.candidate?.plainClaim?.didCount(reply)
+        default: job.candidate?.plainClaim?.didLook(reply, at: job.event.subject)
+        }
+        answered(job, failed: false)
+    }
+
+    /// What no waiting mends, or a cluster whose slots move, is told to the script as well, which says how it is taken.
+    func didFailPlainly(_ fault: RedisFault, _ job: RecipientJob) {
+        job.candidate?.plainClaim?.didFail()
+        switch fault.code {
+        case .moved, .ask, .tryAgain: answered(job, failed: false)
+        default: answered(job, failed: !fault.refusesWrite)
+        }
+    }
+
+    /// All is answered: it is claimed, or the script is asked.
+    func endPlainly(_ job: RecipientJob, _ candidate: Candidate) {
+        guard let plain = candidate.plainClaim, let reply = plain.reply else { return unsettled.append(job) }
+        candidate.plainClaim = nil
+        job.flags.insert(.claimedPlainly)
+        let now = shard.nowMs
+        let renewal = plain.renewal(nowMs: now)
+        if renewal.life {
+            // Lost with the connection, it is left to the next claim.
+            try? shard.store.renewLedger(
+                job.claimRequest(nowMs: now), epoch: renewal.epoch, tag: job.tag(.note))
+        }
+        keep(reply, job)
+        claimed.append(job)
+    }
+
+    /// Something came between, or was there before: the script settles it. The caller keeps the place of the candidate.
+    func settle(_ job: RecipientJob) {
+        guard let candidate = job.candidate, candidate.phase == .claiming else { return }
+        candidate.awaiting = 1
+        sendClaim(job)
+    }
+}

@@ -1,0 +1,168 @@
+import PushCore
+import Redis
+
+/// The marks of earlier tries: of all who are read in one turn together, where the server takes keys of several slots in one
+/// call; of a group message's members also in the key that tells of all of them.
+extension Lookup {
+    func askMark(_ job: RecipientJob, _ candidate: Candidate) {
+        if job.event.readsTogether {
+            // Where this is the first try, nobody but this key can tell of the members; and the script looks at their own.
+            let asksOwn = job.event.togetherNote == nil && (candidate.phase == .readingDenied || candidate.isPlain)
+            if asksOwn { candidate.awaiting += 1 }
+            gatherTogether(job)
+            if !asksOwn { return }
+        }
+        askOwnMark(job)
+    }
+
+    /// The marks that were gathered; at the end of a turn.
+    func sendGathered() {
+        sendTogether()
+        sendMarks()
+    }
+
+    /// Whose mark is awaited; nil: he has ended.
+    private func reading(_ ref: WorkRef) -> RecipientJob? {
+        guard let job = work.recipient(ref), let phase = job.candidate?.phase,
+            phase == .reading || phase == .readingDenied
+        else { return nil }
+        return job
+    }
+
+    private func forEachReading(_ refs: [WorkRef], _ body: (RecipientJob) -> Void) {
+        for ref in refs { if let job = reading(ref) { body(job) } }
+    }
+
+    func takeMark(_ reply: borrowing RedisReply, _ job: RecipientJob) {
+        if let earlier = PairMark.state(reply), job.candidate?.earlierTry != .finished {
+            job.candidate?.earlierTry = earlier
+        }
+        if !reply.isNull { job.candidate?.isPlain = false }
+        answered(job, failed: false)
+    }
+
+    // MARK: The event's key tells of several members
+
+    private func gatherTogether(_ job: RecipientJob) {
+        if let first = openTogether.first, first.event !== job.event { sendTogether() }
+        openTogether.append(job)
+        if openTogether.count >= shard.limits.memberPage { sendTogether() }
+    }
+
+    private func sendTogether() {
+        guard let event = openTogether.first?.event else { return }
+        let jobs = openTogether
+        openTogether.removeAll(keepingCapacity: true)
+        let batch = TogetherBatch(event, jobs)
+        batch.ref = togetherBatches.insert(batch)
+        do throws(RedisFault) {
+            try shard.store.readTogether(
+                app: event.app.id, event.subject, uids: jobs.lazy.map(\.uid), tag: Tag(batch.ref, .together).bits)
+        } catch {
+            didFailTogether(batch, error)
+        }
+    }
+
+    func didReadTogether(_ batch: TogetherBatch, _ reply: borrowing RedisReply) {
+        togetherBatches.remove(batch.ref)
+        guard reply.count == batch.refs.count + 1 else {
+            return forEachReading(batch.refs) { answered($0, failed: true) }
+        }
+        let note = batch.event.togetherNote
+        let isFirst = note != nil && reply[0].int64 == note
+        var next = -1
+        reply.forEach { mark in
+            defer { next += 1 }
+            guard next >= 0, let job = reading(batch.refs[next]) else { return }
+            // In a later try, or where something failed, there may be a mark of his own: the script looks at that.
+            if note != nil, !isFirst || job.candidate?.failures != 0 { job.candidate?.isPlain = false }
+            takeMark(mark, job)
+        }
+    }
+
+    func didFailTogether(_ batch: TogetherBatch, _ fault: RedisFault) {
+        togetherBatches.remove(batch.ref)
+        let isBroken = shard.countsAsBroken(fault)
+        forEachReading(batch.refs) { job in
+            job.candidate?.isPlain = false
+            answered(job, failed: !isBroken)
+        }
+    }
+
+    // MARK: Marks of their own
+
+    private func askOwnMark(_ job: RecipientJob) {
+        guard shard.asksTogether else { return askMarkAlone(job) }
+        openMarks.append(job)
+        if openMarks.count >= shard.limits.claimsPerCall { sendMarks() }
+    }
+
+    private func sendMarks() {
+        guard let first = openMarks.first else { return }
+        let jobs = openMarks
+        openMarks.removeAll(keepingCapacity: true)
+        if jobs.count == 1 { return askMarkAlone(first) }
+        let batch = MarkBatch(jobs)
+        batch.ref = markBatches.insert(batch)
+        do throws(RedisFault) {
+            try shard.store.readMarks(tag: Tag(batch.ref, .marks).bits) { name in
+                for job in jobs { name(job.event.app.id, job.uid, job.event.subject) }
+            }
+        } catch {
+            didFailMarks(batch, error)
+        }
+    }
+
+    func didReadMarks(_ batch: MarkBatch, _ reply: borrowing RedisReply) {
+        markBatches.remove(batch.ref)
+        guard reply.count == batch.refs.count else {
+            return forEachReading(batch.refs) { answered($0, failed: true) }
+        }
+        var next = 0
+        reply.forEach { mark in
+            if let job = reading(batch.refs[next]) { takeMark(mark, job) }
+            next += 1
+        }
+    }
+
+    func didFailMarks(_ batch: MarkBatch, _ fault: RedisFault) {
+        markBatches.remove(batch.ref)
+        if fault.scope == .call { shard.noteRefusedTogether(fault) }
+        forEachReading(batch.refs) { job in
+            switch fault.scope {
+            case .key, .call: askMarkAlone(job)
+            case .connection, .server, .writes: answered(job, failed: true)
+            }
+        }
+    }
+
+    private func askMarkAlone(_ job: RecipientJob) {
+        let event = job.event
+        ask(job) { (store) throws(RedisFault) in
+            try store.readMark(
+                app: event.app.id, uid: job.uid, kind: event.subject.kind, id: event.subject.id, tag: job.tag(.mark))
+        }
+    }
+}
+
+/// Whose marks are read in one call.
+///
+/// It holds references: who ended meanwhile is not found again when the answer comes.
+final class MarkBatch {
+    var ref = WorkRef.none
+    let refs: [WorkRef]
+
+    init(_ jobs: [RecipientJob]) { refs = jobs.map(\.ref) }
+}
+
+/// Members of a message who are asked for in the key that tells of all of them.
+final class TogetherBatch {
+    let event: EventJob
+    var ref = WorkRef.none
+    let refs: [WorkRef]
+
+    init(_ event: EventJob, _ jobs: [RecipientJob]) {
+        self.event = event
+        refs = jobs.map(\.ref)
+    }
+}

@@ -1,0 +1,111 @@
+import PushCore
+import Redis
+
+/// The marks of a group message's finished members in one key (`redis.group_marks: together`): a hash from each one's uid to
+/// what his own mark would hold. Under the empty name, which no member has, stands which try of the event came first: that
+/// one need not look for marks of the members' own.
+extension StateStore {
+    /// Notes that a try of the event has begun; the first note stands. Two replies to the same tag.
+    func beginTogether(app: String, _ subject: ClaimSubject, note: Int64, seconds: Int64, tag: UInt64)
+        throws(RedisFault)
+    {
+        try change(tag, order: .fixed) { command in
+            command.arg(word: "HSETNX")
+            command.key("c:e", app, subject.id)
+            command.arg(word: "")
+            command.arg(note)
+        }
+        try keepTogether(app: app, id: subject.id, seconds: seconds, tag: tag)
+    }
+
+    /// A recall came: whoever begins with its target looks for marks of the members' own. Two replies to the same tag.
+    func noteRecalled(app: String, target: String, seconds: Int64, tag: UInt64) throws(RedisFault) {
+        try change(tag, order: .fixed) { command in
+            command.arg(word: "HSET")
+            command.key("c:e", app, target)
+            command.arg(word: "")
+            command.arg(word: "r")
+        }
+        try keepTogether(app: app, id: target, seconds: seconds, tag: tag)
+    }
+
+    private func keepTogether(app: String, id: String, seconds: Int64, tag: UInt64) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg(word: "EXPIRE")
+            command.key("c:e", app, id)
+            command.arg(seconds)
+        }
+    }
+
+    /// The note and the marks of these members, null for none: an array, the note first.
+    func readTogether(
+        app: String, _ subject: ClaimSubject, uids: some Collection<String>, tag: UInt64
+    ) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HMGET")
+            command.key("c:e", app, subject.id)
+            command.arg(word: "")
+            for uid in uids { command.arg(uid) }
+        }
+    }
+
+    /// One member's mark among them (`PairMark`).
+    func readTogether(app: String, uid: String, id: String, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, reads) { command in
+            command.arg(word: "HGET")
+            command.key("c:e", app, id)
+            command.arg(uid)
+        }
+    }
+
+    /// A member's part of `finishTogether`.
+    func memberMark(uid: String, trace: [UInt8]?) -> PreparedCommand {
+        client.prepare { command in
+            command.arg(uid)
+            command.part(byte: UInt8(ascii: "f"))
+            if let trace { command.part(trace) }
+            command.end()
+        }
+    }
+
+    /// Marks these members finished: an integer, and to the same tag another for the life of all of them.
+    func finishTogether(
+        app: String, _ subject: ClaimSubject, _ marks: [PreparedCommand], seconds: Int64, tag: UInt64
+    ) throws(RedisFault) {
+        try client.command(tag, finishes, order: .fixed) { command in
+            command.arg(word: "HSET")
+            command.key("c:e", app, subject.id)
+            for mark in marks { mark.append(to: &command) }
+        }
+        try client.command(Tag.noteBits, finishes) { command in
+            command.arg(word: "EXPIRE")
+            command.key("c:e", app, subject.id)
+            command.arg(seconds)
+        }
+    }
+
+    /// A page of the keys of an app's marks that lie together: `{cursor, keys}`.
+    func scanTogether(app: String, uid: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
+        try client.command(tag, toNodeOf: "{\(app):\(uid)}") { command in
+            command.arg(word: "SCAN")
+            command.arg(String(cursor))
+            command.arg(word: "MATCH")
+            command.part(word: "c:e:{")
+            command.part(Self.literal(app))
+            command.part(word: ":*}")
+            command.end()
+            command.arg(word: "COUNT")
+            command.arg(count)
+        }
+    }
+
+    /// The id of the message whose members' marks lie in that key.
+    static func messageID(ofKey key: UnsafeRawBufferPointer, app: String) -> String? {
+        let head = Array("c:e:{\(app):".utf8)
+        guard key.count > head.count, key.prefix(head.count).elementsEqual(head), key.last == UInt8(ascii: "}") else {
+            return nil
+        }
+        return CompactText.text(
+            UnsafeRawBufferPointer(rebasing: key[head.count..<(key.count - 1)]), atMost: EventReader.Limit.id)
+    }
+}

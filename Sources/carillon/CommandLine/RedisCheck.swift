@@ -1,0 +1,258 @@
+import Console
+import EventLoop
+import Redis
+import Worker
+
+/// What `check` asks Redis: the server, every node of a cluster, or every Sentinel and the master that they name. Each by
+/// name: whether it is reached and can be worked with, the user's rights, what it keeps, and its clock.
+///
+/// A replica is looked at as a master is, since it becomes one.
+struct RedisCheck {
+    let section: Configuration.RedisSection
+
+    func findings() async -> [Finding] {
+        let inspector: RedisInspector
+        do throws(LoopFault) {
+            inspector = try RedisInspector(limits: section.limits)
+        } catch {
+            return [Finding(.fail, "redis", section.place, error.description)]
+        }
+        var findings: [Finding]
+        switch section.topology {
+        case .single(let endpoint): findings = await server(endpoint, inspector)
+        case .cluster(let seeds): findings = await cluster(seeds, inspector)
+        case .sentinel(let sentinels): findings = await master(of: sentinels, inspector)
+        }
+        inspector.close()
+        findings.append(Finding(.ok, "redis", "rights", RedisRights.line(section.topology)))
+        if let line = RedisRights.sentinelLine(section.topology) {
+            findings.append(Finding(.ok, "redis", "rights", "at each Sentinel: \(line)"))
+        }
+        return findings
+    }
+
+    // MARK: - One server
+
+    /// - Parameter isWatched: Sentinels watch it, and need a replica to go on with.
+    private func server(
+        _ endpoint: RedisEndpoint, _ inspector: RedisInspector, isWatched: Bool = false
+    ) async -> [Finding] {
+        let look = await inspector.look(at: endpoint, as: .single, asking: [RedisRights.question(section.topology)])
+        guard let facts = look.facts else { return [away(look)] }
+        var findings = [reached(look, facts), masterRole(facts, look.place)]
+        if isWatched, facts.replicaCount == 0 {
+            findings.append(
+                Finding(.warn, "redis", look.place, "has no replica: the Sentinels have nothing to go on with"))
+        }
+        return findings + state(look, facts, rights: look.answers.first)
+    }
+
+    private func away(
+        _ look: RedisLook, _ grade: Finding.Grade = .fail, _ part: String = "redis", cure: String? = nil
+    ) -> Finding {
+        let fault = look.fault ?? RedisFault(.notConnected)
+        return Finding(grade, part, look.place, "\(fault)\(cure ?? RedisOpening.cure(fault))")
+    }
+
+    private func reached(_ look: RedisLook, _ facts: RedisServerFacts, _ what: String = "") -> Finding {
+        let mode = facts.mode.map { ", \($0.rawValue)" } ?? ""
+        return Finding(
+            .ok, "redis", look.place,
+            "\(facts.version ?? "unknown version")\(mode)\(what), runs scripts, one took \(look.micros) µs")
+    }
+
+    /// What is looked at in a master and a replica alike.
+    private func state(_ look: RedisLook, _ facts: RedisServerFacts, rights: RedisAnswer?) -> [Finding] {
+        [eviction(facts, look.place), persistence(facts, look.place)] + missing(rights, look)
+            + clock(facts, look.place)
+    }
+
+    private func missing(_ answer: RedisAnswer?, _ look: RedisLook) -> [Finding] {
+        guard let answer else {
+            let why = look.fault.map { ": \($0)" } ?? ""
+            return [Finding(.warn, "redis", look.place, "does not tell what this user may do\(why)")]
+        }
+        let missing = RedisRights.missing(answer)
+        if missing.isEmpty { return [] }
+        let user = section.topology.server?.user ?? "default"
+        return [
+            Finding(
+                .fail, "redis", look.place,
+                "the user \(user) lacks \(missing.joined(separator: " ")): grant it, see the line below")
+        ]
+    }
+
+    private func clock(_ facts: RedisServerFacts, _ place: String) -> [Finding] {
+        facts.clockAheadMs.map { Checks.clock(aheadSeconds: $0 / 1000, of: "Redis", place) } ?? []
+    }
+
+    private func masterRole(_ facts: RedisServerFacts, _ place: String) -> Finding {
+        switch facts.isReplica {
+        case true?:
+            Finding(
+                .fail, "redis", place,
+                "is a replica and takes no writes: pushes would go without a badge; give its master as redis.url")
+        case false?: Finding(.ok, "redis", place, "is a master")
+        case nil:
+            Finding(
+                .warn, "redis", place,
+                "does not tell its version and role: grant INFO, or see to it that it is a master of 7.0 or newer")
+        }
+    }
+
+    /// What a server loses at its end, its users lose: see docs/operations.md, Redis.
+    private func persistence(_ facts: RedisServerFacts, _ place: String) -> Finding {
+        switch facts.keepsLog {
+        case true?: Finding(.ok, "redis", place, "appendonly yes")
+        case false?:
+            Finding(
+                .warn, "redis", place,
+                "appendonly no: its end takes what it was told since its last snapshot, marks (pushed twice) and tokens "
+                    + "(never pushed) among it; set appendonly yes")
+        case nil: Finding(.warn, "redis", place, "does not tell whether it persists: see to it that appendonly is yes")
+        }
+    }
+
+    /// An evicted mark pushes twice, an evicted token never again.
+    private func eviction(_ facts: RedisServerFacts, _ place: String) -> Finding {
+        switch facts.evictionPolicy {
+        case RedisServerFacts.safePolicy: Finding(.ok, "redis", place, "maxmemory-policy noeviction")
+        case let policy?:
+            Finding(
+                .warn, "redis", place,
+                "maxmemory-policy \(policy): state may vanish; set maxmemory-policy noeviction")
+        case nil:
+            Finding(.warn, "redis", place, "does not tell maxmemory-policy: see to it that it is noeviction")
+        }
+    }
+
+    // MARK: - A cluster
+
+    /// The nodes that are configured, and then those that the first of them to answer tells of.
+    private func cluster(_ seeds: [RedisEndpoint], _ inspector: RedisInspector) async -> [Finding] {
+        let questions = [RedisClusterMember.question, RedisRights.question(section.topology)]
+        var looks: [String: RedisLook] = [:]
+        var findings: [Finding] = []
+        var members: [RedisClusterMember] = []
+        for seed in seeds {
+            let look = await inspector.look(at: seed, as: .node, asking: questions)
+            looks[look.place] = look
+            guard members.isEmpty, look.facts != nil else { continue }
+            do throws(RedisFault) {
+                guard let answer = look.answers.first else { throw look.fault ?? RedisFault(.notConnected) }
+                members = try RedisClusterMember.all(in: answer, asked: seed, seeds: seeds)
+            } catch {
+                let cure = error.code == .noPermission ? "; grant +cluster|slots" : ""
+                findings.append(Finding(.fail, "redis", look.place, "\(error)\(cure)"))
+            }
+        }
+        for member in members where looks[member.endpoint.description] == nil {
+            let look = await inspector.look(at: member.endpoint, as: .node, asking: questions)
+            looks[look.place] = look
+        }
+        return findings + strangers(seeds, members, looks) + nodes(members, looks)
+    }
+
+    /// Configured nodes that are neither a slot's owner nor its replica: they are away, have not joined, or go by another
+    /// name there.
+    private func strangers(
+        _ seeds: [RedisEndpoint], _ members: [RedisClusterMember], _ looks: [String: RedisLook]
+    ) -> [Finding] {
+        var findings: [Finding] = []
+        for seed in seeds where !members.contains(where: { $0.endpoint == seed }) {
+            guard let look = looks[seed.description] else { continue }
+            let isKnown = look.facts != nil
+            if isKnown, members.isEmpty { continue }
+            findings.append(
+                isKnown
+                    ? Finding(
+                        .ok, "redis", look.place, "answers; the cluster knows it by another name, or not at all")
+                    : away(look, members.isEmpty ? .fail : .warn))
+        }
+        return findings
+    }
+
+    private func nodes(_ members: [RedisClusterMember], _ looks: [String: RedisLook]) -> [Finding] {
+        var findings = members.flatMap { member in
+            looks[member.endpoint.description].map { node(member, $0) } ?? []
+        }
+        let served = members.reduce(0) { $0 + ($1.slots ?? 0) }
+        if !members.isEmpty, served < RedisClusterMember.slotCount {
+            findings.append(
+                Finding(
+                    .fail, "redis", "cluster",
+                    "\(served) of \(RedisClusterMember.slotCount) slots are served: users of the others are not pushed")
+            )
+        }
+        return findings
+    }
+
+    private func node(_ member: RedisClusterMember, _ look: RedisLook) -> [Finding] {
+        guard let facts = look.facts else {
+            return [
+                member.slots == nil
+                    ? away(look, .warn, cure: "; a replica that is away takes over nothing")
+                    : away(look)
+            ]
+        }
+        var findings: [Finding] = []
+        if let slots = member.slots {
+            // The map leaves out those that have copied nothing yet.
+            let replicas = max(member.replicas, facts.replicaCount ?? 0)
+            findings.append(reached(look, facts, ", master of \(slots) slots"))
+            findings.append(
+                replicas == 0
+                    ? Finding(.warn, "redis", look.place, "has no replica: when it dies, its users go with it")
+                    : Finding(
+                        .ok, "redis", look.place, "\(counted(replicas, "replica"))"))
+        } else {
+            findings.append(reached(look, facts, ", a replica"))
+            if facts.isLinkedToMaster == false {
+                findings.append(
+                    Finding(.warn, "redis", look.place, "has no link to its master, and is behind it: see its log"))
+            }
+        }
+        return findings + state(look, facts, rights: look.answers.count > 1 ? look.answers[1] : nil)
+    }
+
+    // MARK: - Sentinels
+
+    private func master(of sentinels: RedisSentinels, _ inspector: RedisInspector) async -> [Finding] {
+        var findings: [Finding] = []
+        var masters: [RedisEndpoint] = []
+        for sentinel in sentinels.nodes {
+            let question = RedisSentinelMaster.question(sentinels)
+            let look = await inspector.look(at: sentinel, as: .sentinel, asking: [question])
+            guard let answer = look.answers.first else {
+                let isDenied = look.fault?.code == .noPermission
+                let cure = isDenied ? "; grant +sentinel|get-master-addr-by-name" : nil
+                findings.append(away(look, .warn, "sentinel", cure: cure))
+                continue
+            }
+            do throws(RedisFault) {
+                let master = try RedisSentinelMaster.endpoint(in: answer, of: sentinels, asked: sentinel)
+                if !masters.contains(master) { masters.append(master) }
+                let version = look.facts?.version.map { " \($0)" } ?? ""
+                findings.append(
+                    Finding(.ok, "sentinel", look.place, "Sentinel\(version): \(sentinels.masterName) is \(master)"))
+            } catch {
+                findings.append(Finding(.fail, "sentinel", look.place, "\(error.text); see redis.sentinel.master"))
+            }
+            if let facts = look.facts { findings += clock(facts, look.place) }
+        }
+        if masters.count > 1 {
+            let list = masters.map(\.description).joined(separator: ", ")
+            findings.append(
+                Finding(
+                    .fail, "sentinel", sentinels.masterName,
+                    "the Sentinels name several masters: \(list); where no failover is under way, see their networks"))
+        }
+        if masters.isEmpty {
+            findings.append(Finding(.fail, "sentinel", sentinels.masterName, "no Sentinel tells where the master is"))
+        }
+        for master in masters {
+            findings += await server(master, inspector, isWatched: true)
+        }
+        return findings
+    }
+}

@@ -1,0 +1,14 @@
+import Console
+
+/// A length of time as people type it.
+enum TimeSpan {
+    /// Seconds of `90`, `90s`, `1.5m` or `2h`; nil: the option is not given.
+    static func seconds(_ arguments: Arguments, _ option: String) throws(Arguments.UsageError) -> Double? {
+        guard let text = arguments.string(option) else { return nil }
+        let unit = ["s": 1.0, "m": 60, "h": 3600].first { text.hasSuffix($0.key) }
+        guard let number = Double(text.dropLast(unit == nil ? 0 : 1)), number >= 0, number <= 1e8 else {
+            throw Arguments.UsageError(message: "--\(option) wants a time like 90s, 5m or 2h; \"\(text)\" is none")
+        }
+        return number * (unit?.value ?? 1)
+    }
+}

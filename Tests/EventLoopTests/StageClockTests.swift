@@ -1,0 +1,46 @@
+import EventLoop
+import Support
+import Telemetry
+import Testing
+
+/// Whose the time of a loop's thread is.
+struct StageClockTests {
+    private static func seconds(_ registry: MetricsRegistry, _ stage: StageClock.Stage) -> Double {
+        let text = MetricsText(String(decoding: registry.exposition(), as: UTF8.self))
+        return text.sum("carillon_stage_seconds_total", "stage=\"\(stage.name)\"")
+    }
+
+    @Test func theTimeUntilTheNextWordIsThatStages() {
+        let registry = MetricsRegistry()
+        let clock = StageClock(registry)
+        clock.enter(.claim)
+        let began = Loop.monotonicNanos()
+        while Loop.monotonicNanos() - began < 2_000_000 {}
+        // Said again it changes nothing.
+        clock.enter(.claim)
+        clock.enter(.idle)
+        let spun = Double(Loop.monotonicNanos() - began) / 1e9
+        #expect(Self.seconds(registry, .claim) >= 0.002 && Self.seconds(registry, .claim) <= spun + 0.001)
+        for stage in StageClock.Stage.work where stage != .claim { #expect(Self.seconds(registry, stage) == 0) }
+        // Waiting is nobody's, and not shown.
+        clock.enter(.other)
+        #expect(Self.seconds(registry, .idle) == 0 && !StageClock.Stage.work.contains(.idle))
+    }
+
+    @Test func aLoopCountsItsOwnWork() async throws {
+        let registry = MetricsRegistry()
+        let loop = try Loop(name: "timed")
+        loop.start()
+        let facts = Facts<Int>()
+        loop.post { [unowned loop] in
+            loop.stageClock = StageClock(registry)
+            facts.record(0)
+        }
+        for number in 1...3 { loop.post { facts.record(number) } }
+        for number in 0...3 { #expect(try await facts.next() == number) }
+        loop.stop()
+        #expect(Self.seconds(registry, .other) > 0 && Self.seconds(registry, .send) == 0)
+        let text = MetricsText(String(decoding: registry.exposition(), as: UTF8.self))
+        #expect((1...4).contains(text.sum("carillon_turns_total")))
+    }
+}

@@ -1,0 +1,168 @@
+import Fleet
+import Foundation
+import Telemetry
+import Testing
+
+@testable import Worker
+
+@Suite struct StatusPageTests {
+    static let hostile = #"<script>alert("x")</script>'&\#u{202E}\#n"#
+
+    @Test func everyPartIsThere() {
+        let page = StatusPage(PageWorld.facts("im")).markup.html
+        for id in [
+            "state", "parts", "flow", "limits", "ask", "lanes", "lag", "apns", "credentials", "brakes", "failures",
+            "redis", "kafka", "apps", "process",
+        ] {
+            #expect(page.components(separatedBy: "id=\"\(id)\"").count == 2, "\(id)")
+        }
+        for words in [
+            "<h1>Carillon</h1>", "not ready", "takes no writes: im",
+            "im0: 12 pushes accepted, 3 opened, open rate 25 %",
+            "dead tokens are kept, too many by im", "a changed one is not in use", "in 3 days", "im: 1234 records",
+            "p50 now", "0 of 1 shards are connected", "paused", ">5<span class=\"unit\"> a second</span>",
+            "commands wait for Redis; reading rests", "direct</th>", "librdkafka", "<label for=\"ask-user\">",
+        ] {
+            #expect(page.contains(words), "\(words)")
+        }
+        #expect(page.components(separatedBy: "<svg").count == 5, "four graphs")
+        #expect(!page.contains("&lt;") && !page.contains("&quot;"), "none of our own words is taken for outside text")
+    }
+
+    /// What the page is made of, but for the script's file.
+    @Test func nothingComesFromElsewhereAndNothingStandsInThePage() {
+        for page in [
+            StatusPage(PageWorld.facts("im")).markup.html,
+            TracePage(form: TraceForm(apps: ["im"]), answer: nil).markup.html,
+        ] {
+            #expect(!page.contains("http:") && !page.contains("https:") && !page.contains("//"))
+            // Below a proxy's path too.
+            #expect(!page.contains("=\"/"))
+            #expect(!page.contains("<style") && !page.contains("style=\"") && !page.contains("onclick"))
+            #expect(
+                page.components(separatedBy: "<script").count == 2
+                    && page.contains("<script src=\"page/script.js\" defer></script>"))
+        }
+    }
+
+    @Test func hostileNamesAreTextInEveryPlace() {
+        let page = StatusPage(PageWorld.facts(Self.hostile)).markup.html
+        #expect(page.components(separatedBy: "<script").count == 2, "only our own")
+        #expect(!page.contains("alert(\"") && !page.unicodeScalars.contains("\u{202E}"))
+        // Every place that has the name otherwise has it here, escaped.
+        let plain = StatusPage(PageWorld.facts("NAME")).markup.html.components(separatedBy: "NAME").count
+        let escaped = page.components(separatedBy: "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;'&amp;").count
+        #expect(plain == escaped && plain > 25, "\(plain) \(escaped)")
+    }
+
+    @Test func thePageIsBoundedHoweverMuchThereIs() {
+        var facts = PageFacts()
+        let long = String(repeating: "x", count: 5_000)
+        facts.snapshot = PageWorld.snapshot(long, shards: 4, partitions: 60, nodes: 100, apps: 300)
+        let page = StatusPage(facts).markup.html
+        // 240 partitions are assigned, of which each shard names the slowest.
+        #expect(page.contains("and 200 more") && page.contains("and 60 more") && page.contains("and 260 more"))
+        #expect(page.utf8.count < 200_000, "\(page.utf8.count)")
+        #expect(!page.contains(String(repeating: "x", count: Markup.textMax + 1)))
+    }
+
+    @Test func aRedisThatIsDownLimitsAlthoughNoBoundIsReached() {
+        var facts = PageFacts()
+        facts.snapshot = PageWorld.snapshot("im")
+        facts.view.intervalSeconds = 2
+        let page = StatusPage(facts).markup.html
+        #expect(page.contains("it is down: see Health"))
+        #expect(!page.contains("<p class=\"quiet\">nothing</p>"))
+    }
+
+    @Test func whatIsNotKnownIsNotShownAsNothing() {
+        var facts = PageWorld.facts("im")
+        facts.view.assigned = 0
+        let page = StatusPage(facts).markup.html
+        #expect(page.contains("not known: no partition is assigned") && !page.contains("im: 1234 records"))
+    }
+
+    @Test func deadLettersAndLostLogLinesAreShown() {
+        var facts = PageWorld.facts("im")
+        #expect(facts.recent.contains { $0.verdict == "dead letter" && $0.reason == "im" && $0.rate == 5 })
+        facts.view.lostLogLines = 28
+        let page = StatusPage(facts).markup.html
+        #expect(page.contains("dead letter") && page.contains("log lines lost"))
+    }
+
+    @Test func aStartingWorkerHasAPageToo() {
+        let page = StatusPage(PageFacts()).markup.html
+        #expect(page.contains("starting") && page.contains("measuring") && page.contains("no partition is assigned"))
+    }
+
+    @Test func eachTableNamesItsColumnsAndRows() {
+        let page = StatusPage(PageWorld.facts("im")).markup.html
+        let tables = page.components(separatedBy: "<table").dropFirst()
+        #expect(tables.count >= 8)
+        for table in tables {
+            #expect(table.contains("<caption>") && table.contains("scope=\"col\"") && table.contains("scope=\"row\""))
+        }
+    }
+}
+
+@Suite struct FlowRingTests {
+    @Test func stepsAreRatesAndTheOldestGoes() {
+        var ring = FlowRing()
+        #expect(ring.isDue(0) && ring.rates(.read).isEmpty)
+        for step in 0...UInt64(FlowRing.stepsMax + 20) {
+            ring.take([Double(step * 10), 0, Double(step), 0], atNanos: step * FlowRing.stepNanos)
+        }
+        #expect(ring.rates(.read) == Array(repeating: 5, count: FlowRing.stepsMax))
+        #expect(ring.rates(.pushed).allSatisfy { $0 == 0.5 })
+    }
+
+    @Test func aCounterThatFellAndAClockThatStoodAreNoRates() {
+        var ring = FlowRing()
+        ring.take([10, 0, 0, 0], atNanos: 2)
+        ring.take([4, 0, 0, 0], atNanos: 2)
+        #expect(ring.steps.isEmpty)
+        ring.take([1, 0, 0, 0], atNanos: 2_000_000_002)
+        #expect(ring.rates(.read) == [0])
+        #expect(!ring.isDue(2_000_000_003) && ring.isDue(4_000_000_002))
+    }
+
+    @Test(arguments: [[], [1], [0, 0], [1, .infinity, .nan, -3], Array(repeating: 1e300, count: 90)] as [[Double]])
+    func anyRatesMakeAGraph(rates: [Double]) {
+        let graph = FlowGraph.markup(rates, what: "x").html
+        #expect(graph.contains(rates.count > 1 ? "<svg" : "measuring"))
+        #expect(!graph.contains("nan") && !graph.contains("inf\""))
+    }
+}
+
+@Suite struct OperatorWatchTests {
+    @Test func ratesAreOfTheLastSecondsAndReasonsOfTheLastMinutes() {
+        let facts = PageWorld.facts("im")
+        // Twenty steps of 10, two seconds apart.
+        #expect(facts.view.consumedRate == 5 && facts.view.deliveryRate == 5)
+        #expect(facts.flow.rates(.pushed).count == 19 && facts.flow.rates(.pushed).allSatisfy { $0 == 5 })
+        #expect(facts.recent.first?.reason == "im" && facts.recent.first?.rate == 5)
+        #expect(facts.recentSeconds.map { $0 >= 30 } ?? false)
+    }
+
+    @Test func manyWhoLookAtOnceCostOneLook() {
+        let (watch, _, counters) = PageWorld.watch("im")
+        let snapshot = ProcessSnapshot()
+        watch.tick(snapshot, nowNanos: 1, wallMs: 0)
+        counters[0].add(20)
+        let first = watch.facts(snapshot, nowNanos: 2_000_000_001, wallMs: 0)
+        counters[0].add(20)
+        let second = watch.facts(snapshot, nowNanos: 2_500_000_001, wallMs: 0)
+        #expect(first.view.consumedRate == 10 && second.view.consumedRate == 10)
+        #expect(watch.facts(snapshot, nowNanos: 4_000_000_001, wallMs: 0).view.consumedRate == 10)
+    }
+}
+
+@Suite struct MarkupTests {
+    @Test func aStringIsEscapedAndCutAndMarkupIsNot() {
+        let text = "<b>\"&"
+        let part: Markup = "<i title=\"\(text)\">\(7)</i>"
+        #expect("<p>\(part)</p>" as Markup == "<p><i title=\"&lt;b&gt;&quot;&amp;\">7</i></p>")
+        let long: Markup = "\(String(repeating: "é", count: 1_000))"
+        #expect(long.html.count == Markup.textMax + 1 && long.html.hasSuffix("…"))
+    }
+}

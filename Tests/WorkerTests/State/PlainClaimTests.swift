@@ -1,0 +1,225 @@
+import PushCore
+import Redis
+import Support
+import Testing
+
+@testable import Worker
+
+/// Claims by plain commands, with whatever may come between them.
+@Suite(.timeLimit(.minutes(10)))
+struct PlainClaimTests {
+    private let base = StateWorld.base
+
+    @Test func theUsualMessageIsClaimedWithoutAScriptAndWithoutAMark() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for index in 1...3 as ClosedRange<Int64> {
+            let reply = try await world.claimPlainly(.message("u", "m\(index)", "c", sent: base + index))
+            #expect(reply == ClaimReply(state: .fresh, badge: index))
+        }
+        #expect(try await world.raw("EXISTS", "c:d1:{\(StateWorld.app):u}mm1") == 0)
+        #expect(try await world.badge("u") == 3)
+        let life = try await world.raw("TTL", "c:l:{\(StateWorld.app):u}") ?? 0
+        #expect(life > 30 * 86_400, "its life is renewed: \(life)")
+        #expect(try await world.raw("HGET", "c:s:{\(StateWorld.app):u}", "e") == (base + 1000) / 691_200_000)
+        await world.end()
+    }
+
+    @Test func oneThatDoesNotCountIsOnlyLookedAt() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        _ = try await world.claimPlainly(.message("u", "m", "c", sent: base))
+        let reply = try await world.claimPlainly(.message("u", "n", "c", sent: base, counted: false))
+        #expect(reply == ClaimReply(state: .fresh, badge: 1))
+        #expect(try await world.badge("u") == 1)
+        await world.end()
+    }
+
+    /// A crash left the entry behind, or another worker is at it: that is an earlier try, which counts nothing again.
+    @Test func whoFindsTheEntryResumes() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let request = ClaimRequest.message("u", "m", "c", sent: base)
+        _ = try await world.claimPlainly(request)
+        #expect(try await world.claimPlainly(request) == ClaimReply(state: .resume, badge: 1))
+        #expect(try await world.claim(request) == ClaimReply(state: .resume, badge: 1))
+        await world.end()
+    }
+
+    @Test func aReadAReportOrARecallThatComesBetweenIsSettledByTheScript() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let read = UserState.Change.read(conversation: "c", upTo: .init(seq: 5))
+        let seen = try await world.claimPlainly(.message("a", "m", "c", sent: base, seq: 5)) { place in
+            if place == .beforeAdding { try await world.change("a", read, at: 10) }
+        }
+        #expect(seen == ClaimReply(state: .fresh, badge: 0, isRead: true))
+        #expect(try await world.badge("a") == 0)
+
+        for place in [PlainPlace.beforeAdding, .beforeLooking] {
+            let uid = "b-\(place)"
+            let reported = try await world.claimPlainly(.message(uid, "m", "c", sent: base)) {
+                if $0 == place {
+                    try await world.change(uid, .badgeReport(device: "d", value: 4, clientMs: base + 10))
+                }
+            }
+            #expect(reported == ClaimReply(state: .fresh, badge: 4), "\(place)")
+            #expect(try await world.badge(uid) == 4)
+        }
+
+        let recalled = try await world.claimPlainly(.message("r", "m", "c", sent: base)) { place in
+            guard place == .beforeAdding else { return }
+            _ = try await world.claim(.revoke("r", "v", "c", sent: base + 5, target: "m", badge: .decrease))
+        }
+        #expect(recalled.isRevoked && recalled.badge == 0)
+        await world.end()
+    }
+
+    @Test func whatWasSentAfterTheClientsTotalIsClaimedPlainlyAndAddsToIt() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        _ = try await world.claim(.message("u", "l", "c", sent: base))
+        try await world.change("u", .badgeReport(device: "d", value: 4, clientMs: base + 10))
+        let reply = try await world.claimPlainly(.message("u", "m", "c", sent: base + 11))
+        #expect(reply == ClaimReply(state: .fresh, badge: 5))
+        #expect(try await world.raw("EXISTS", "c:d1:{\(StateWorld.app):u}mm") == 0)
+        #expect(try await world.badge("u") == 5)
+        await world.end()
+    }
+
+    @Test func aFullLedgerIsCutByTheScript() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for index in 0..<1001 as Range<Int64> {
+            _ = try await world.claimPlainly(.message("u", "m\(index)", "c", sent: base + index))
+        }
+        #expect(try await world.badge("u") == 936)
+        await world.end()
+    }
+
+    /// 60 seeds, 5 worlds each: any order, repeats, and facts that come between the commands of a claim; some workers die
+    /// between them, and the message comes again.
+    @Test(arguments: 1...60 as ClosedRange<UInt64>)
+    func whateverComesBetweenTheBadgeIsTheSame(seed: UInt64) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        var random = SeededGenerator(seed: seed)
+        for round in 0..<5 {
+            let events = BadgeLawTests.events(&random)
+            let again = events.filter { _ in Int.random(in: 0..<3, using: &random) == 0 }
+            let told = (events + again).shuffled(using: &random)
+            let player = PlainPlayer(world, "u\(round)", told, seed: seed &* 31 &+ UInt64(round))
+            try await player.playAll()
+            let log = await player.log
+            #expect(
+                try await world.badge("u\(round)") == NaiveBadge(events).value, "seed \(seed) round \(round) \(log)")
+        }
+        await world.end()
+    }
+}
+
+/// Between which commands of a claim something comes.
+enum PlainPlace: Sendable {
+    case beforeAdding, beforeCounting, beforeLooking, beforeSettling
+}
+
+/// A worker died.
+private struct Died: Error {}
+
+/// Tells the facts of a list one after the other, and others of them between the commands of a claim.
+private actor PlainPlayer {
+    private let world: StateWorld
+    private let uid: String
+    private var left: [BadgeEvent]
+    private var random: SeededGenerator
+    private(set) var log: [String] = []
+
+    init(_ world: StateWorld, _ uid: String, _ events: [BadgeEvent], seed: UInt64) {
+        self.world = world
+        self.uid = uid
+        left = events
+        random = SeededGenerator(seed: seed)
+    }
+
+    func playAll() async throws { while !left.isEmpty { try await playNext() } }
+
+    private func playNext() async throws {
+        if left.isEmpty { return }
+        let event = left.removeFirst()
+        guard case .message(let id, let conversation, let sent, let seq) = event,
+            Int.random(in: 0..<4, using: &random) > 0
+        else {
+            log.append("\(event)")
+            return try await BadgeLawTests.apply(event, to: uid, in: world)
+        }
+        log.append("\(event) plainly {")
+        do {
+            _ = try await world.claimPlainly(.message(uid, id, conversation, sent: sent, seq: seq)) { place in
+                try await self.comeBetween(place)
+            }
+        } catch is Died {
+            left.append(event)
+        }
+        log.append("}")
+    }
+
+    private func comeBetween(_ place: PlainPlace) async throws {
+        if Int.random(in: 0..<8, using: &random) == 0 {
+            log.append("dies \(place)")
+            throw Died()
+        }
+        if Int.random(in: 0..<3, using: &random) == 0 {
+            log.append("\(place):")
+            try await playNext()
+        }
+    }
+}
+
+extension StateWorld {
+    /// A claim as a worker makes it: read, then plain commands where nothing stands against it, else the script.
+    func claimPlainly(
+        _ request: ClaimRequest, between: @Sendable (PlainPlace) async throws -> Void = { _ in }
+    ) async throws -> ClaimReply {
+        let subject = request.subject
+        let version: Int64? = try await ask(
+            { store, tag in
+                try store.readConversation(
+                    app: request.app, uid: request.uid, conversation: subject.conversation, tag: tag)
+            },
+            { reply in
+                var recipient = Recipient(uid: request.uid)
+                let version = RecipientReplies.conversation(reply, into: &recipient)
+                return RecipientReplies.baseHolds(subject, reply) || recipient.read?.covers(subject) ?? false
+                    ? nil : version
+            })
+        let hasMark = try await ask(
+            { try $0.readMark(app: request.app, uid: request.uid, kind: subject.kind, id: subject.id, tag: $1) },
+            { !$0.isNull })
+        try await between(.beforeAdding)
+        guard let version, !hasMark else { return try await claim(request) }
+        let box = Box(PlainClaim(isCounted: request.counted, tokenVersion: version))
+        if request.counted { try await ask({ try $0.addToLedger(request, tag: $1) }, { box.claim.didAdd($0) }) }
+        try await between(.beforeCounting)
+        try await ask({ try $0.ledgerSize(request, tag: $1) }, { box.claim.didCount($0) })
+        try await between(.beforeLooking)
+        try await ask({ try $0.lookBehindClaim(request, tag: $1) }, { box.claim.didLook($0, at: subject) })
+        try await between(.beforeSettling)
+        guard let reply = box.claim.reply else {
+            var request = request
+            request.wasAdded = box.claim.isAdded
+            return try await claim(request)
+        }
+        let renewal = box.claim.renewal(nowMs: request.nowMs)
+        if renewal.life {
+            // One reply or two, both to the tag.
+            try await ask({ try $0.renewLedger(request, epoch: nil, tag: $1) }, { _ in })
+        }
+        if let epoch = renewal.epoch { try await raw("HSET", "c:s:{\(request.app):\(request.uid)}", "e", "\(epoch)") }
+        return reply
+    }
+
+    private final class Box: @unchecked Sendable {
+        var claim: PlainClaim
+        init(_ claim: PlainClaim) { self.claim = claim }
+    }
+}

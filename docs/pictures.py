@@ -1,0 +1,113 @@
+"""Draws docs/pictures: the operator's page in a browser, and `carillon top` as a terminal shows it (`make pictures`)."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import tempfile
+import time
+from html import escape
+from pathlib import Path
+
+from docs.tests import browser
+from docs.tests.browser import Browser
+from docs.tests.small_world import SmallWorld
+from docs.tests.test_operator_page import Traffic, answer_url
+
+TOP = Path(__file__).parents[1]
+PICTURES = TOP / "docs/pictures"
+BYTES_MAX = 150_000
+# Until the graphs have something to show.
+SECONDS = float(os.environ.get("CARILLON_PICTURE_SECONDS", "150"))
+# Of the terminal's colours, on the picture's dark ground.
+COLOURS = {"31": "#ff9a94", "32": "#6fd08c", "33": "#f0b650"}
+WIDTH, LINE, CELL = 110, 19, 8.0
+
+
+def picture(tab: Browser, name: str) -> None:
+    path = PICTURES / f"{name}.png"
+    tab.picture(path)
+    subprocess.run(["pngquant", "--force", "--strip", "--ext", ".png", "64", str(path)], check=True)
+
+
+def page(tab: Browser, url: str) -> None:
+    tab.open(url)
+    tab.until("rates are known", lambda: tab.text("#flow-2").strip()[0] in "123456789")
+    for name, size, dark in (
+        ("page-light", (1100, 1500), False),
+        ("page-dark", (1100, 1500), True),
+        ("page-phone", (360, 1500), False),
+    ):
+        tab.show(size, dark)
+        picture(tab, name)
+    tab.show((1100, 1330))
+    tab.open(answer_url(url))
+    picture(tab, "page-answer")
+
+
+def terminal(command: list[str]) -> str:
+    """What a command prints to a terminal of that width."""
+    ours, theirs = pty.openpty()
+    subprocess.run(["stty", "cols", str(WIDTH), "rows", "50"], stdin=theirs, check=True)
+    child = subprocess.Popen(command, stdin=theirs, stdout=theirs, env={**os.environ, "TERM": "xterm-256color"})
+    os.close(theirs)
+    text = b""
+    try:
+        while block := os.read(ours, 1 << 16):
+            text += block
+    except OSError:  # The terminal is closed when its last user has gone.
+        pass
+    os.close(ours)
+    assert child.wait() == 0
+    return text.decode().replace("\r\n", "\n")
+
+
+def spans(line: str) -> str:
+    """A line with its colours."""
+    style, out = "", ""
+    for part in re.split(r"(\x1b\[[0-9;]*m)", line):
+        if part.startswith("\x1b["):
+            code = part[2:-1]
+            style = {"1": "font-weight='bold'", "2": "fill='#a9b2bd'"}.get(code, "")
+            style = f"fill='{COLOURS[code]}'" if code in COLOURS else style
+        elif part:
+            out += f"<tspan {style}>{escape(part)}</tspan>" if style else escape(part)
+    return out
+
+
+def drawing(text: str) -> str:
+    lines = text.rstrip("\n").split("\n")
+    width, height = int(WIDTH * CELL) + 32, len(lines) * LINE + 32
+    rows = [
+        f"<text x='16' y='{16 + LINE * index + 14}' xml:space='preserve'>{spans(line)}</text>"
+        for index, line in enumerate(lines)
+    ]
+    head = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' font-family='monospace' font-size='13'"
+    ground = f"<rect width='{width}' height='{height}' rx='8' fill='#14171b'/>"
+    return "\n".join([f"{head} fill='#e8eaed'>", ground, *rows, "</svg>", ""])
+
+
+def main() -> None:
+    assert browser.is_installed(), browser.MISSING
+    PICTURES.mkdir(exist_ok=True)
+    binary = Path(os.environ.get("CARILLON_BINARY", TOP / ".build/debug/carillon")).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        world = SmallWorld(binary, Path(folder))
+        try:
+            world.open()
+            with Traffic(world), Browser() as tab:
+                time.sleep(SECONDS)
+                page(tab, f"http://127.0.0.1:{world.worker.port}/")
+                top = terminal([str(binary), "top", "--once", "--worker", f"127.0.0.1:{world.worker.port}"])
+                (PICTURES / "top.svg").write_text(drawing(top.replace(f":{world.worker.port}", ":9464")))
+        finally:
+            world.close()
+    for path in PICTURES.iterdir():
+        assert path.stat().st_size <= BYTES_MAX, f"{path.name}: {path.stat().st_size} bytes"
+        print(f"{path.relative_to(TOP)}  {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
