@@ -69,6 +69,14 @@ public enum RedisServers {
         }
     }
 
+    /// Rises when keys that a process has served are another's: what that one did not copy is gone.
+    public var handovers: UInt32 {
+        switch self {
+        case .single(let client): max(1, client.serverGeneration) - 1
+        case .cluster(let client): client.handovers
+        }
+    }
+
     /// Which process answers for a key: another number means that no cursor of before is good.
     public func generation(ofKey key: @autoclosure () -> String) -> UInt32 {
         switch self {

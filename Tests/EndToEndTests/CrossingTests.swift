@@ -156,10 +156,11 @@ import Worker
             _ = try await stage.look(until: "the other shard has pushed") { !$0.accepted(token("u4", "phone")).isEmpty }
             relay.release()
             try await stage.settle()
-            let numbers = try await stage.look().accepted(token("u4", "phone")).map {
-                $0.json["aps"]?["badge"]?.int ?? 0
-            }
-            #expect(numbers == numbers.sorted() && numbers.count == 16 && numbers.last == 16, "\(numbers)")
+            let pushes = try await stage.look().accepted(token("u4", "phone"))
+            let numbers = pushes.map { $0.json["aps"]?["badge"]?.int ?? 0 }
+            let story = pushes.map { "\($0.json["aps"]?["thread-id"]?.string ?? "") \($0.connection) \($0.atMs)" }
+            #expect(
+                numbers == numbers.sorted() && numbers.count == 16 && numbers.last == 16, "\(numbers) of \(story)")
         }
     }
 

@@ -50,7 +50,7 @@ struct StageCosts: Sendable, Equatable {
             for stage in StageClock.Stage.work {
                 stages[stage] = metrics.sum("carillon_stage_seconds_total", "stage=\"\(stage.name)\"") * 1e9
             }
-            for kind in ["read", "claim", "finish", "change", "other"] {
+            for kind in ["read", "owner", "claim", "finish", "change", "other"] {
                 operations[kind] = metrics.sum("carillon_redis_command_seconds_count", "op=\"\(kind)\"")
             }
             allocations = metrics.sum("carillon_allocations_total")
@@ -114,7 +114,7 @@ extension StageCosts {
     }
 
     /// Reads that no script does, so that all calls of them are the worker's own.
-    private static let reads = ["hgetall", "hscan", "hlen", "exists", "hmget"]
+    private static let reads = ["hgetall", "hscan", "hlen", "exists", "get", "mget", "hmget"]
     private static let owners = ["get", "mget"]
     private static let scripts = ["evalsha", "eval", "exec"]
     /// Of claims without a script; what reads have left of `hmget` is theirs.
@@ -134,11 +134,17 @@ extension StageCosts {
             unshared[name, default: 0] -= own
             return own
         }
+        var owners = operations["owner"] ?? 0
+        for name in Self.owners {
+            let own = take(name, atMost: owners)
+            owners -= own
+            add(.claim, commands: own, micros: micros(name, calls: own))
+        }
         var left = operations["read"] ?? 0
-        for name in Self.owners + Self.reads {
+        for name in Self.reads {
             let own = take(name, atMost: left)
             left -= own
-            add(Self.owners.contains(name) ? .claim : .lookup, commands: own, micros: micros(name, calls: own))
+            add(.lookup, commands: own, micros: micros(name, calls: own))
         }
         var claims = operations["claim"] ?? 0
         for name in Self.scripts {

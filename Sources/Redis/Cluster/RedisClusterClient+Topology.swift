@@ -112,6 +112,7 @@ extension RedisClusterClient {
     /// The node may be another process than before: what was begun in the other one cannot be gone on with.
     private func noteProcess(of node: RedisNode) {
         guard node.seenGeneration != node.client.serverGeneration else { return }
+        if node.seenGeneration != 0 { handovers &+= 1 }
         node.seenGeneration = node.client.serverGeneration
         serverGeneration &+= 1
         let generation = nextGeneration()
@@ -154,14 +155,17 @@ extension RedisClusterClient {
         node.isInMap = true
         var left: [ObjectIdentifier: (node: RedisNode, slots: [UInt16])] = [:]
         var moved = false
+        var wereServed = false
         for slot in slots where owners[Int(slot)] !== node {
             moved = true
+            wereServed = wereServed || generations[Int(slot)] != 0
             if let before = owners[Int(slot)], before.isBusy {
                 left[ObjectIdentifier(before), default: (before, [])].slots.append(slot)
             }
             owners[Int(slot)] = node
         }
         guard moved else { return }
+        if wereServed { handovers &+= 1 }
         let generation = nextGeneration()
         for slot in slots { generations[Int(slot)] = generation }
         for (before, slots) in left.values {

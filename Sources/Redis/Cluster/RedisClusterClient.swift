@@ -121,6 +121,9 @@ public final class RedisClusterClient {
     /// Rises when a node is another process than before.
     public internal(set) var serverGeneration: UInt32 = 0
 
+    /// Rises when keys that a process has served go to another one.
+    public internal(set) var handovers: UInt32 = 0
+
     func nextGeneration() -> UInt32 {
         lastGeneration &+= 1
         return lastGeneration

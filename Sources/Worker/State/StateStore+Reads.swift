@@ -89,9 +89,9 @@ extension StateStore {
         client.generation(ofKey: "g:{\(app):\(group)}")
     }
 
-    /// Whose a token is (`OwnerReply`); sent beside the claim, and compared before each push.
+    /// Whose a token is (`OwnerReply`); sent beside a claim by the script, and for each push that waited.
     public func owner(app: String, token: String, tag: UInt64) throws(RedisFault) {
-        try client.command(tag, reads) { command in
+        try client.command(tag, ownerReads) { command in
             command.arg(word: "GET")
             command.key("c:o", app, token)
         }
@@ -100,7 +100,7 @@ extension StateStore {
     /// Whose several tokens are: an array of what `owner` answers, null also for a record of the wrong kind. Not for a
     /// cluster, where each token has a slot of its own.
     func owners(app: String, tokens: some Collection<String>, tag: UInt64) throws(RedisFault) {
-        try client.command(tag, reads) { command in
+        try client.command(tag, ownerReads) { command in
             command.arg(word: "MGET")
             for token in tokens { command.key("c:o", app, token) }
         }

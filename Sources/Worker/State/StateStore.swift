@@ -9,6 +9,7 @@ public import Redis
 public final class StateStore {
     public let client: RedisServers
     let reads: RedisOperation
+    let ownerReads: RedisOperation
     let claims: RedisOperation
     let finishes: RedisOperation
     private let changes: RedisOperation
@@ -16,6 +17,7 @@ public final class StateStore {
     public init(_ client: RedisServers) {
         self.client = client
         reads = client.operation("read")
+        ownerReads = client.operation("owner")
         claims = client.operation("claim")
         finishes = client.operation("finish")
         changes = client.operation("change")

@@ -71,7 +71,6 @@ import Testing
         }
     }
 
-    /// A user's state and the owner of his token are mostly on two nodes: whichever answers late, both are waited for.
     @Test func aNodeThatHangsHoldsUpItsOwnUsersOnly() async throws {
         try await with(nodeTimeoutMs: 600_000) { stage, cluster in
             let crowd = Crowd(name: "hang", count: 240)
@@ -79,10 +78,9 @@ import Testing
             func isOn(_ node: Int, _ key: String) throws -> Bool { try cluster.slot(of: key) * 3 / 16_384 == node }
             var held: Set<Int> = []
             for index in 0..<crowd.count {
-                let keys = ["c:u:{im:\(crowd.uid(index))}", "c:o:{im:\(crowd.token(index))}"]
-                if try keys.contains(where: { try isOn(1, $0) }) { held.insert(index) }
+                if try isOn(1, "c:u:{im:\(crowd.uid(index))}") { held.insert(index) }
             }
-            #expect(held.count > 60 && held.count < 200)
+            #expect(held.count > 40 && held.count < 160)
             cluster.nodes[1].freeze()
             defer { cluster.nodes[1].thaw() }
             try await stage.writeEvents(crowd.messages)
@@ -91,7 +89,7 @@ import Testing
                 return (0..<crowd.count).allSatisfy { held.contains($0) || accepted[$0] == 1 }
             }
             let early = crowd.accepted(await stage.world.simulator.entries)
-            #expect(held.allSatisfy { early[$0] == 0 }, "both answers are needed")
+            #expect(held.allSatisfy { early[$0] == 0 })
             cluster.nodes[1].thaw()
             try await stage.settle()
             crowd.expectOnceEach(try await stage.look(), "with badge 1 each")
@@ -139,6 +137,8 @@ import Testing
             let uid = "late-\(try #require(found))"
             let phone = token(uid, "phone", TokenPrefix.slow)
             try await stage.play(state: [.bind(uid, as: phone)])
+            // Whose client has reported a total as of later is claimed by the script, and his token's owner asked for.
+            try await stage.redis(["HSET c:s:{im:\(uid)} b \"9000000000000000 5 0 0\""])
             let message = Line.message("late", to: [uid])
             try await stage.writeEvents([message])
             try await until("it is claimed, and the owner is known") {

@@ -139,7 +139,9 @@ import Worker
             try await stage.redis([
                 "SET p:{im:f3} broken", "SET c:l:{im:f4} broken", "SET g:{im:group-f5} broken", "DEL c:l:{im:f5}",
                 "SET c:u:{im:f7} broken", "DEL c:o:{im:\(token("f8", "phone"))}",
-                "SADD c:o:{im:\(token("f8", "phone"))} x", "SADD gw:{gw-f5} x",
+                "SADD c:o:{im:\(token("f8", "phone"))} x",
+                // Whose client has reported a total as of later is claimed by the script, and his token's owner asked for.
+                "HSET c:s:{im:f8} b \"9000000000000000 5 0 0\"", "SADD gw:{gw-f5} x",
                 Gateway.presence("f5", "phone", gateway: "gw-f5"),
             ])
             let seen = try await stage.play(

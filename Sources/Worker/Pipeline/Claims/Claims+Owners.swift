@@ -4,6 +4,17 @@ import Redis
 /// Whose the tokens are that are pushed to: of all who are claimed in one turn together, where the server takes keys of
 /// several slots in one call. That is half of what one by one costs it.
 extension Claims {
+    /// A bind takes the token from its former owner before the new one has it, which raises the version of the former one's
+    /// tokens; a plain claim looks at that version behind its entry, so it needs to ask nobody.
+    func mustAskOwners(_ candidate: Candidate) -> Bool { candidate.plainClaim == nil || !shard.areKeysWhole }
+
+    /// How many owners there are to ask for.
+    func tokenCount(_ candidate: Candidate) -> Int {
+        var count = 0
+        for place in candidate.pushedTokens where candidate.recipient.tokens.indices.contains(place) { count += 1 }
+        return count
+    }
+
     func askOwners(_ job: RecipientJob, _ candidate: Candidate) {
         for place in candidate.pushedTokens where candidate.recipient.tokens.indices.contains(place) {
             guard shard.asksTogether else {
@@ -19,7 +30,7 @@ extension Claims {
         }
     }
 
-    private func askOwner(_ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
+    func askOwner(_ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
         guard candidate.recipient.tokens.indices.contains(place) else { return }
         let token = candidate.recipient.tokens[place].record.hex
         ask(job) { (store) throws(RedisFault) in

@@ -65,7 +65,10 @@ extension Claims {
     /// Something came between, or was there before: the script settles it. The caller keeps the place of the candidate.
     func settle(_ job: RecipientJob) {
         guard let candidate = job.candidate, candidate.phase == .claiming else { return }
-        candidate.awaiting = 1
+        let asksOwners = !candidate.asksOwners
+        candidate.asksOwners = true
+        candidate.awaiting = 1 + (asksOwners ? tokenCount(candidate) : 0)
         sendClaim(job)
+        if asksOwners { for place in candidate.pushedTokens { askOwner(job, candidate, place) } }
     }
 }

@@ -47,8 +47,8 @@ final class Claims {
         candidate.plainClaim =
             claimsPlainly(job, candidate)
             ? PlainClaim(isCounted: job.isCounted, tokenVersion: candidate.tokenVersion) : nil
-        var owners = 0
-        for place in candidate.pushedTokens where candidate.recipient.tokens.indices.contains(place) { owners += 1 }
+        candidate.asksOwners = mustAskOwners(candidate)
+        let owners = candidate.asksOwners ? tokenCount(candidate) : 0
         candidate.awaiting = (candidate.plainClaim?.commandCount ?? 1) + owners
         // Whoever asks for no owner must not be answered before those who were claimed before him.
         if owners == 0 { sendOwners() }
@@ -64,7 +64,7 @@ final class Claims {
             sendClaims()
             if candidate.plainClaim == nil { sendClaim(job) } else { sendPlainly(job) }
         }
-        askOwners(job, candidate)
+        if candidate.asksOwners { askOwners(job, candidate) }
     }
 
     func sendClaim(_ job: RecipientJob) {

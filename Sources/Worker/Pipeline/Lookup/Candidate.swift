@@ -37,6 +37,8 @@ final class Candidate {
     var isPlain = false
     /// Its claim by plain commands; nil: the script claims it.
     var plainClaim: PlainClaim?
+    /// Whose its tokens are is asked beside the claim.
+    var asksOwners = true
     var decision: Decision?
     /// What the steps of the decision said.
     var facts: DecisionFacts = []

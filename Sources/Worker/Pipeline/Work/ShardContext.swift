@@ -29,6 +29,8 @@ final class ShardContext {
     /// What `requestTurn` asks for.
     var runTurn: () -> Void = {}
     private var isTurnDue = false
+    private var handoversSeen: UInt32 = 0
+    private var handoverNanos: UInt64?
     private let retryPauses = Backoff(baseNanos: 50_000_000, capNanos: 3_200_000_000)
     private var random: SmallRandom
 
@@ -64,6 +66,21 @@ final class ShardContext {
         asksTogether = false
         log.info("Redis takes no keys of several users in one call: claims go one by one")
     }
+
+    /// Redis' keys have been with the same processes for a while. Otherwise what a process had not copied when it died may be
+    /// missing, until the workers have made it once more (`UserStates.serverMayHaveChanged`).
+    var areKeysWhole: Bool {
+        let handovers = store.client.handovers
+        if handovers != handoversSeen {
+            handoversSeen = handovers
+            handoverNanos = nowNanos
+        }
+        guard let handoverNanos else { return true }
+        return nowNanos &- handoverNanos > Self.handoverCareNanos
+    }
+
+    /// Retries of changes pause up to 3.2 s; a minute has room for a node that is slow to come.
+    private static let handoverCareNanos: UInt64 = 60_000_000_000
 
     /// Has the pipeline carry what lies in the trays at the end of this turn of the loop.
     func requestTurn() {

@@ -1,7 +1,8 @@
 import Redis
 
-/// A bind crosses slots: the owner of the token first, then the users. Whatever is left half done is refused by whoever
-/// compares a token with its owner before sending; so a push may be lost, none reaches a former owner.
+/// A bind crosses slots: the owner of the token first, then the users: from the former ones it is taken before the new one has
+/// it. What is left half done is refused by whoever compares a token with its owner before sending, and ended when the record
+/// is read again; so a push may be lost, and none reaches a former owner once the bind is applied.
 ///
 /// Owner record: `1 <version> <b|u|d> <length of uid> <uid><former owners, each as length:uid>`; `u`: unbound, `d`: removed
 /// because of APNs' answer.
@@ -11,7 +12,7 @@ extension StateScripts {
     static let bindOwner = RedisScript(
         """
         #!lua
-        local cur, former, state = redis.call('GET', KEYS[1]), '', 'b'
+        local cur, former, state, over = redis.call('GET', KEYS[1]), '', 'b', nil
         if cur then
           local v, st, len, at = string.match(cur, '^1 (%d+) (%a) (%d+) ()')
           if v then
@@ -20,8 +21,8 @@ extension StateScripts {
             former = string.sub(cur, at + len)
             if v == ARGV[1] then
               state = st
-            elseif uid ~= ARGV[2] and st == 'b' and #former < 1024 then
-              former = #uid .. ':' .. uid .. former
+            elseif uid ~= ARGV[2] and st == 'b' then
+              if #former < 1024 then former = #uid .. ':' .. uid .. former else over = uid end
             end
           end
         end
@@ -29,7 +30,7 @@ extension StateScripts {
         local own = '1 ' .. ARGV[1] .. ' ' .. state .. ' ' .. #ARGV[2] .. ' ' .. ARGV[2] .. former
         redis.call('SET', KEYS[1], own)
         if state ~= 'b' then redis.call('EXPIRE', KEYS[1], 2592000) end
-        local answer, at = {state ~= 'b' and 2 or 1}, 1
+        local answer, at = {state ~= 'b' and 2 or 1, over}, 1
         while at <= #former do
           local len, from = string.match(former, '^(%d+):()', at)
           if not len then break end
