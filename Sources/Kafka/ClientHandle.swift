@@ -1,5 +1,6 @@
 import CRdkafka
 import Glibc
+import Telemetry
 
 /// Owns one `rd_kafka_t`, its wake-up and the context its callbacks see.
 ///
@@ -47,7 +48,7 @@ final class ClientHandle: @unchecked Sendable {
             context.release()
             withExtendedLifetime(wake) {}
         }
-        if !detach(destroy) { destroy() }
+        if !runDetached(destroy) { destroy() }
     }
 
     /// Whether the client has died for good, with the reason.
@@ -88,21 +89,3 @@ private let logCallback: @convention(c) (OpaquePointer?, Int32, UnsafePointer<CC
         if line.contains("property and will be ignored by") { return }
         log(KafkaLogLine(level: level, facility: facility.map { String(cString: $0) } ?? "", text: line))
     }
-
-/// Runs `body` once on a detached thread; false where no thread can be made, and nothing runs then.
-func detach(_ body: @escaping @Sendable () -> Void) -> Bool {
-    final class Box: Sendable {
-        let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    }
-    let box = Unmanaged.passRetained(Box(body))
-    var thread = pthread_t()
-    let failed = pthread_create(
-        &thread, nil,
-        { argument in
-            if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
-            return nil
-        }, box.toOpaque())
-    if failed == 0 { pthread_detach(thread) } else { box.release() }
-    return failed == 0
-}

@@ -1,4 +1,5 @@
 import CRdkafka
+import Telemetry
 
 /// What a cluster says about its brokers and topics; control plane, e.g. for `check`.
 public struct ClusterMetadata: Equatable, Sendable {
@@ -74,7 +75,7 @@ extension KafkaConsumer {
         of topics: [String], timeoutMs: Int = 5_000, _ done: @escaping @Sendable (Int?) -> Void
     ) {
         let handle = handle
-        let isBegun = detach {
+        let isBegun = runDetached {
             var sum = 0
             for name in topics {
                 guard let count = handle.countPartitions(of: name, timeoutMs: timeoutMs) else { return done(nil) }

@@ -35,7 +35,7 @@ final class CommittedQuery: @unchecked Sendable {
         guard list.pointee.cnt > 0, let copy = rd_kafka_topic_partition_list_copy(list) else { return false }
         let question = Partitions(copy)
         let patienceMs = patienceMs
-        return detach { [self] in
+        return runDetached { [self] in
             let code = rd_kafka_committed(handle.raw, question.raw, patienceMs)
             let isAnswered = code == RD_KAFKA_RESP_ERR_NO_ERROR
             answers.withLock { $0.append(Answer(partitions: isAnswered ? question : nil, round: round)) }

@@ -39,7 +39,7 @@ final class EndsQuery: Sendable {
             return state.isAsking
         }
         if isOpen { return false }
-        let isBegun = detach { [self] in
+        let isBegun = runDetached { [self] in
             let answer = self.answer(places, round: round, nowMs: nowMs)
             state.withLock { state in
                 state.isAsking = false

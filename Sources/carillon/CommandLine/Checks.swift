@@ -1,7 +1,7 @@
 import APNs
 import Console
 import EventLoop
-import Foundation
+import FoundationEssentials
 import PushCore
 import Worker
 

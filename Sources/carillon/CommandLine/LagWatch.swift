@@ -1,4 +1,3 @@
-import Foundation
 import Glibc
 import Kafka
 import Synchronization
@@ -20,7 +19,9 @@ final class LagWatch: Sendable {
 
     /// - Parameter configuration: its group is the one that is looked at.
     init(_ configuration: KafkaConfiguration, topics: [String]) {
-        Thread.detachNewThread { [self] in watch(configuration, topics) }
+        if !runDetached({ [self] in watch(configuration, topics) }) {
+            view.withLock { $0.fault = "the system gives no thread" }
+        }
     }
 
     var last: View { view.withLock { $0 } }

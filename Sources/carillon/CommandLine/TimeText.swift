@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// Unix milliseconds as a date for people.
 enum TimeText {

@@ -3,6 +3,7 @@ import EventLoop
 import Glibc
 import JSON
 import Kafka
+import Telemetry
 import Worker
 
 /// `carillon broker`: a Kafka-protocol broker for tests, with faults by command.
@@ -75,17 +76,8 @@ struct BrokerCommand: Command {
 
     /// Orders come on a thread of their own: reading standard input blocks. Its end only ends the reading.
     private func startReading(_ take: @escaping @Sendable (String) -> Bool) {
-        let box = Unmanaged.passRetained(LineTaker(take))
-        var thread = pthread_t()
-        pthread_create(
-            &thread, nil,
-            { raw in
-                guard let raw else { return nil }
-                let taker = Unmanaged<LineTaker>.fromOpaque(raw).takeRetainedValue()
-                while let line = readLine(), taker.take(line) {}
-                return nil
-            }, box.toOpaque())
-        pthread_detach(thread)
+        let isReading = runDetached { while let line = readLine(), take(line) {} }
+        if !isReading { Terminal.err("carillon broker: no thread to read standard input: it takes no commands\n") }
     }
 
     private func text(_ broker: MockBroker) -> TerminalText {
@@ -114,15 +106,6 @@ struct BrokerCommand: Command {
         writer.endArray()
         writer.endObject()
         return String(decoding: writer.bytes, as: UTF8.self) + "\n"
-    }
-}
-
-/// What the reading thread is given.
-private final class LineTaker: Sendable {
-    let take: @Sendable (String) -> Bool
-
-    init(_ take: @escaping @Sendable (String) -> Bool) {
-        self.take = take
     }
 }
 

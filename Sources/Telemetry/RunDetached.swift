@@ -1,0 +1,19 @@
+import Glibc
+
+/// Runs `body` once on a detached thread; false where no thread can be made, and nothing runs then.
+public func runDetached(_ body: @escaping @Sendable () -> Void) -> Bool {
+    final class Box: Sendable {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+    let box = Unmanaged.passRetained(Box(body))
+    var thread = pthread_t()
+    let failed = pthread_create(
+        &thread, nil,
+        { argument in
+            if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
+            return nil
+        }, box.toOpaque())
+    if failed == 0 { pthread_detach(thread) } else { box.release() }
+    return failed == 0
+}
