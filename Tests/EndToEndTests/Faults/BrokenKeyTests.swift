@@ -18,10 +18,11 @@ import Worker
             try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
             try await stage.settle(within: .seconds(20))
             var seen = try await stage.look()
-            // A broken mark is as none; without a state that can be read there is no number.
-            for user in users.prefix(3) {
-                #expect(seen.outcomes(of: "\(user)-1") == ["\(user)/phone accepted ok\(user == "b2" ? "" : " 1")"])
-            }
+            // A broken mark is as none, unless the push waits and is claimed again by the script: then it has no number.
+            let first = seen.outcomes(of: "b1-1")
+            #expect(first == ["b1/phone accepted ok 1"] || first == ["b1/phone accepted ok"])
+            #expect(seen.outcomes(of: "b2-1") == ["b2/phone accepted ok"], "a state that cannot be read has no number")
+            #expect(seen.outcomes(of: "b3-1") == ["b3/phone accepted ok 1"])
             #expect(seen.outcomes(of: "b4-1") == ["b4/phone accepted ok 1"])
             #expect(try await stage.errors() <= 30, "errors of redis-server")
             // A repeat finds the mark.
