@@ -9,27 +9,31 @@ import Worker
 
 /// A world whose app coalesces.
 private enum BurstWorld {
-    static var settings: LocalCluster.Settings {
+    /// Long enough to write a burst into it, short enough to wait for.
+    static let windowMs: Int64 = 1500
+    /// Open for longer than a busy machine stands still.
+    static let longWindowMs: Int64 = 10_000
+
+    static func settings(windowMs: Int64) -> LocalCluster.Settings {
         var settings = LocalCluster.Settings()
         settings.scenario = TokenPrefix.scenario
-        settings.appLines = "    coalesce: {window_s: 1.5}\n"
+        settings.appLines = "    coalesce: {window_s: \(Double(windowMs) / 1000)}\n"
         settings.templates =
             String(#filePath.dropLast("/Tests/EndToEndTests/CoalescingTests.swift".count))
             + "/Config/templates.yaml"
         return settings
     }
-}
 
-/// Bursts.
-@Suite(.serialized, InWorld(settings: BurstWorld.settings))
-struct Coalescing {
-    /// Long enough to write a burst into it, short enough to wait for.
-    static let windowMs: Int64 = 1500
-
-    private func body(_ push: LedgerEntry?) -> String? {
+    static func body(_ push: LedgerEntry?) -> String? {
         let alert = push?.json["aps"]?["alert"]
         return alert?["body"]?.string ?? alert?.string
     }
+}
+
+/// Bursts.
+@Suite(.serialized, InWorld(settings: BurstWorld.settings(windowMs: BurstWorld.windowMs)))
+struct Coalescing {
+    private func body(_ push: LedgerEntry?) -> String? { BurstWorld.body(push) }
 
     @Test func theFirstGoesAtOnceAndTheRestAsOne() async throws {
         let stage = try Stage.here
@@ -48,7 +52,7 @@ struct Coalescing {
         #expect(pushes.count == 2)
         #expect(body(pushes.first) == "Nick: text 1")
         let merged = try #require(pushes.last)
-        #expect(merged.atMs - begun >= Self.windowMs)
+        #expect(merged.atMs - begun >= BurstWorld.windowMs)
         #expect(body(merged) == "You have 3 new messages" && merged.json["aps"]?["alert"]?["title"]?.string == "Team")
         #expect(merged.json["aps"]?["badge"]?.int == 4)
         let collapse = merged.headers["apns-collapse-id"]
@@ -82,53 +86,6 @@ struct Coalescing {
         for word in ["private", "Secret", "Nick"] { #expect(!text.contains(word)) }
     }
 
-    @Test func mentionsForcedSilentAndRecallsGoAtOnce() async throws {
-        let stage = try Stage.here
-        let seen = try await stage.play(
-            state: [.bind("b4"), .bind("b4", type: "voip")],
-            events: [
-                .message("b4-1", to: ["b4"]),
-                .message("b4-2", to: ["b4"], type: "group", #","mention":{"all":false,"uids":["b4"]}"#),
-                .message("b4-3", to: ["b4"], push: #""content":"x","force":{"mode":"all"}"#),
-                .message("b4-4", to: ["b4"], push: #""silent":true"#),
-                .message("b4-5", to: ["b4"], push: #""content":"call","voip":true"#),
-                .revoke("b4-6", of: "b4-1", to: "b4"),
-            ])
-        for message in (1...6).map({ "b4-\($0)" }) {
-            #expect(seen.outcomes(of: message).allSatisfy { $0.contains(" accepted ") }, "\(message)")
-            #expect(!seen.outcomes(of: message).isEmpty)
-        }
-        let times = seen.pushes.filter { $0.token.hasPrefix(token("b4", "phone")) }.map(\.atMs)
-        let (first, last) = (try #require(times.min()), try #require(times.max()))
-        #expect(last - first < Self.windowMs, "none of them waited")
-    }
-
-    @Test func whatIsReadOrRecalledMeanwhileIsNotTold() async throws {
-        let stage = try Stage.here
-        try await stage.play(state: [.bind("b5"), .bind("b6")])
-        try await stage.writeEvents(
-            (1...4).map { .message("b5-\($0)", to: ["b5"], conv: "c-b5", seq: Int64($0)) }
-                + (1...3).map { .message("b6-\($0)", to: ["b6"], conv: "c-b6", seq: Int64($0)) })
-        try await until("the first ones are pushed") {
-            let seen = try await stage.look()
-            return seen.accepted(token("b5", "phone")).count == 1 && seen.accepted(token("b6", "phone")).count == 1
-        }
-        // The newest is recalled: the next newest carries the rest. Of the other user everything is read.
-        try await stage.writeEvents([
-            .revoke("b5-r", of: "b5-4", to: "b5", conv: "c-b5", push: #""content":"x","enabled":false"#)
-        ])
-        try await stage.writeState([.read("b6", conv: "c-b6", #""up_to_seq":3"#)])
-        try await stage.settle()
-        let seen = try await stage.look()
-        #expect(seen.outcomes(of: "b5-4") == ["b5/phone suppressed revoked"])
-        #expect(seen.outcomes(of: "b5-2") == ["b5/phone suppressed coalesced"])
-        #expect(seen.outcomes(of: "b5-3") == ["b5/phone accepted ok 3"])
-        let merged = try #require(seen.accepted(token("b5", "phone")).last)
-        #expect(body(merged) == "You have 2 new messages" && merged.json["aps"]?["alert"]?["title"]?.string == "Nick")
-        for message in ["b6-2", "b6-3"] { #expect(seen.outcomes(of: message) == ["b6/phone suppressed already_read"]) }
-        #expect(seen.accepted(token("b6", "phone")).count == 1)
-    }
-
     @Test func everyDeviceGetsOneMergedPush() async throws {
         let stage = try Stage.here
         let dead = token("b7", "pad", TokenPrefix.gone)
@@ -159,11 +116,64 @@ struct Coalescing {
         try await stage.settle()
         let pushes = try await stage.look().accepted(token("b8", "phone"))
         for (push, next) in zip(pushes, pushes.dropFirst()) {
-            #expect(next.atMs - push.atMs >= Self.windowMs / 2, "of \(pushes.count) pushes")
+            #expect(next.atMs - push.atMs >= BurstWorld.windowMs / 2, "of \(pushes.count) pushes")
         }
         // "You have 3 new messages" stands for three, any other text for one.
         let counts = pushes.map { body($0)?.split(separator: " ").compactMap { Int($0) }.first ?? 1 }
         #expect(counts.reduce(0, +) == 5 && pushes.last?.json["aps"]?["badge"]?.int == 5, "\(counts)")
+    }
+}
+
+/// What happens while a window is open.
+@Suite(.serialized, InWorld(settings: BurstWorld.settings(windowMs: BurstWorld.longWindowMs)))
+struct CoalescingMeanwhile {
+    @Test func mentionsForcedSilentAndRecallsGoAtOnce() async throws {
+        let stage = try Stage.here
+        let seen = try await stage.play(
+            state: [.bind("b4"), .bind("b4", type: "voip")],
+            events: [
+                .message("b4-1", to: ["b4"]),
+                .message("b4-2", to: ["b4"], type: "group", #","mention":{"all":false,"uids":["b4"]}"#),
+                .message("b4-3", to: ["b4"], push: #""content":"x","force":{"mode":"all"}"#),
+                .message("b4-4", to: ["b4"], push: #""silent":true"#),
+                .message("b4-5", to: ["b4"], push: #""content":"call","voip":true"#),
+                .revoke("b4-6", of: "b4-1", to: "b4"),
+            ])
+        for message in (1...6).map({ "b4-\($0)" }) {
+            #expect(seen.outcomes(of: message).allSatisfy { $0.contains(" accepted ") }, "\(message)")
+            #expect(!seen.outcomes(of: message).isEmpty)
+        }
+        let times = seen.pushes.filter { $0.token.hasPrefix(token("b4", "phone")) }.map(\.atMs)
+        let (first, last) = (try #require(times.min()), try #require(times.max()))
+        #expect(last - first < BurstWorld.longWindowMs, "none of them waited")
+    }
+
+    @Test func whatIsReadOrRecalledMeanwhileIsNotTold() async throws {
+        let stage = try Stage.here
+        try await stage.play(state: [.bind("b5"), .bind("b6")])
+        try await stage.writeEvents(
+            (1...4).map { .message("b5-\($0)", to: ["b5"], conv: "c-b5", seq: Int64($0)) }
+                + (1...3).map { .message("b6-\($0)", to: ["b6"], conv: "c-b6", seq: Int64($0)) })
+        try await until("the first ones are pushed") {
+            let seen = try await stage.look()
+            return seen.accepted(token("b5", "phone")).count == 1 && seen.accepted(token("b6", "phone")).count == 1
+        }
+        // The newest is recalled: the next newest carries the rest. Of the other user everything is read.
+        try await stage.writeEvents([
+            .revoke("b5-r", of: "b5-4", to: "b5", conv: "c-b5", push: #""content":"x","enabled":false"#)
+        ])
+        try await stage.writeState([.read("b6", conv: "c-b6", #""up_to_seq":3"#)])
+        try await stage.settle()
+        let seen = try await stage.look()
+        #expect(seen.outcomes(of: "b5-4") == ["b5/phone suppressed revoked"])
+        #expect(seen.outcomes(of: "b5-2") == ["b5/phone suppressed coalesced"])
+        #expect(seen.outcomes(of: "b5-3") == ["b5/phone accepted ok 3"])
+        let merged = try #require(seen.accepted(token("b5", "phone")).last)
+        #expect(
+            BurstWorld.body(merged) == "You have 2 new messages"
+                && merged.json["aps"]?["alert"]?["title"]?.string == "Nick")
+        for message in ["b6-2", "b6-3"] { #expect(seen.outcomes(of: message) == ["b6/phone suppressed already_read"]) }
+        #expect(seen.accepted(token("b6", "phone")).count == 1)
     }
 }
 
