@@ -23,6 +23,10 @@ public final class Gauge: Sendable {
     @inline(__always)
     public func set(_ value: Int) { set(Double(value)) }
 
+    /// The cell has no part in its series, which is left out where that holds for all; only the thread that owns this cell
+    /// may call it.
+    public func setUnknown() { set(Double.nan) }
+
     /// Adds to the value; only the thread that owns this cell may call it.
     @inline(__always)
     public func add(_ amount: Double) { set(value + amount) }

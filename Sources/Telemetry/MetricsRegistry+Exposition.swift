@@ -46,13 +46,19 @@ extension MetricsRegistry {
         for cell in cells {
             switch cell {
             case .counter(let counter, let scale): total = (total ?? 0) + Double(counter.value) * scale
-            case .gauge(let gauge, .sum): total = (total ?? 0) + gauge.value
-            case .gauge(let gauge, .max): total = total.map { Swift.max($0, gauge.value) } ?? gauge.value
+            case .gauge(let gauge, let combine):
+                let value = gauge.value
+                if value.isNaN { continue }
+                switch combine {
+                case .sum: total = (total ?? 0) + value
+                case .max: total = total.map { Swift.max($0, value) } ?? value
+                }
             case .reading(let read): total = (total ?? 0) + read()
             case .histogram: continue
             }
         }
-        line(name, labels, MetricText.number(total ?? 0), to: &text)
+        // Nil: of a gauge that is unknown.
+        if let total { line(name, labels, MetricText.number(total), to: &text) }
     }
 
     private static func write(_ name: String, _ labels: String, _ cells: [Histogram], to text: inout String) {

@@ -138,6 +138,33 @@ import Worker
         }
     }
 
+    /// A push that waited goes with the number of now; those behind it that waited for less have numbers of before.
+    @Test func noPushHasAnOlderNumberThanOneBeforeItThatWaited() async throws {
+        var answer = ScenarioAnswer()
+        answer.delayMs = 25
+        var settings = Self.settings(shards: 1)
+        settings.scenario = Scenario(rules: [ScenarioRule(ScenarioRule.Match(), .answer(answer))])
+        try await Stage.with(settings) { stage in
+            try await stage.play(state: [.bind("u6")])
+            var count = 0
+            func write(_ more: Int, whenLeft pushed: Int) async throws {
+                try await until("\(pushed) have left") { await stage.world.simulator.entries.count >= pushed }
+                let numbers = count + 1...count + more
+                count += more
+                try await stage.writeEvents(numbers.map { .message("m\($0)", to: ["u6"], seq: Int64($0)) })
+            }
+            for _ in 0..<10 {
+                // The fifth waits for so long that it is checked, which counts the two that come meanwhile.
+                try await write(5, whenLeft: count)
+                try await write(2, whenLeft: count - 3)
+            }
+            try await stage.settle()
+            let pushes = try await stage.look().accepted(token("u6", "phone"))
+            let numbers = pushes.map { $0.json["aps"]?["badge"]?.int ?? 0 }
+            #expect(numbers.count == count && numbers == numbers.sorted() && numbers.last == Int64(count), "\(numbers)")
+        }
+    }
+
     /// One shard's claim is answered only after another shard has pushed newer numbers: its own is looked at again before it goes.
     @Test func ofTwoShardsWhoseClaimIsAnsweredLatePushesNoOlderNumber() async throws {
         let relay = try HeldRelay()
@@ -148,7 +175,8 @@ import Worker
             defer { relay.close() }
             _ = try await stage.startWorker()
             try await stage.play(state: [.bind("u4")])
-            relay.hold(after: "mlate")
+            // The ledger is named by claims alone.
+            relay.hold(after: "c:l:{im:u4}")
             try await stage.writeEvents([.message("late", to: ["u4"], conv: "c0")])
             try await until("its claim is asked") { relay.isHolding }
             // Of so many conversations some are the other shard's.

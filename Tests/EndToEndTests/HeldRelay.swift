@@ -85,7 +85,8 @@ final class HeldRelay: Sendable {
             for index in pairs.indices {
                 let isOpen =
                     (polled[1 + 2 * index].revents == 0 || forwardCommands(&pairs[index], &buffer))
-                    && (polled[2 + 2 * index].revents == 0
+                    // What is held since this command may be answered already.
+                    && (polled[2 + 2 * index].revents == 0 || pairs[index].isHeld
                         || pass(pairs[index].server, pairs[index].client, &buffer) > 0)
                 if !isOpen { ended.append(index) }
             }

@@ -177,8 +177,8 @@ actor CounterLoad {
 
     private let world: ClusterWorld
     private var isOver = false
-    /// The last number of counters about which it is not known what ran after it.
-    private var doubtful: [String: Int64] = [:]
+    /// Steps of a counter that may have run: so many numbers may be missing, then or later.
+    private var unknown: [String: Int64] = [:]
     private(set) var tally = Tally()
 
     init(_ world: ClusterWorld) { self.world = world }
@@ -225,8 +225,6 @@ actor CounterLoad {
         _ last: inout [String: Int64]
     ) {
         var before: Int64 = 0
-        // Steps of this burst that may have run: so many numbers may be missing among the others.
-        var unknown: Int64 = 0
         var numbers: [Int64] = []
         for (tag, _, answer) in answers.sorted(by: { (place[$0.tag] ?? 0) < (place[$1.tag] ?? 0) }) {
             switch answer {
@@ -237,24 +235,19 @@ actor CounterLoad {
             case .text(let text): tally.wrong.append("\(name) \(tag): \(text)")
             case .failed(let fault):
                 tally.faults[fault.code.name, default: 0] += 1
-                // It may have run: the next number may be further on.
-                guard fault.mayHaveRun else { continue }
-                unknown += 1
-                if let known = last.removeValue(forKey: name) { doubtful[name] = known }
+                if fault.mayHaveRun { unknown[name, default: 0] += 1 }
             }
         }
         tally.counted += numbers.count
         numbers.sort()
         for number in numbers {
-            if let known = doubtful.removeValue(forKey: name) { tally.lost += max(0, known + 1 - number) }
-            if let expected = last[name].map({ $0 + 1 }), number != expected {
-                if number < expected {
-                    tally.lost += expected - number
-                } else if number - expected <= unknown {
-                    unknown -= number - expected
-                } else {
-                    tally.wrong.append("\(name): \(number) after \(expected - 1)")
-                }
+            let missing = number - (last[name].map { $0 + 1 } ?? number)
+            if missing < 0 {
+                tally.lost -= missing
+            } else if missing <= unknown[name] ?? 0 {
+                unknown[name]? -= missing
+            } else {
+                tally.wrong.append("\(name): \(number) after \(number - missing - 1)")
             }
             last[name] = number
         }

@@ -32,6 +32,19 @@ struct MetricsRegistryTests {
         #expect(lines(registry, "g_").filter { !$0.hasPrefix("#") } == ["g_max 5", "g_neg -2.5", "g_sum 12"])
     }
 
+    @Test func aGaugeThatNobodyKnowsHasNoSeries() {
+        let registry = MetricsRegistry()
+        let sums = (0..<2).map { _ in registry.gauge("g_sum", help: "h") }
+        let most = (0..<2).map { _ in registry.gauge("g_max", help: "h", combine: .max) }
+        for gauge in sums + most { gauge.set(4) }
+        for gauges in [sums, most] { gauges[0].setUnknown() }
+        #expect(lines(registry, "g_").filter { !$0.hasPrefix("#") } == ["g_max 4", "g_sum 4"])
+        for gauges in [sums, most] { gauges[1].setUnknown() }
+        #expect(lines(registry, "g_").filter { !$0.hasPrefix("#") } == [])
+        sums[0].set(1)
+        #expect(lines(registry, "g_").filter { !$0.hasPrefix("#") } == ["g_sum 1"])
+    }
+
     @Test func histogramsAreCumulativeAndSummed() {
         let registry = MetricsRegistry()
         for nanos in [1_000_000, 2_000_000_000, 90_000_000_000] as [UInt64] {

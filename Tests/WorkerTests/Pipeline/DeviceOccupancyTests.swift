@@ -47,19 +47,19 @@ import Testing
         let occupancy = DeviceOccupancy { now.withLock { $0 } }
         var first = DeviceQueues<Int>(sharing: occupancy, shard: 0)
         var second = DeviceQueues<Int>(sharing: occupancy, shard: 1)
-        #expect(Self.enter(&first, "a", 1) && !first.wasPushedElsewhere(Self.key("a"), since: 0), "nobody was there")
+        #expect(Self.enter(&first, "a", 1) && !first.mayShowNumber(Self.key("a"), readSince: 0), "nobody was there")
         now.withLock { $0 += 5_000_000 }
         #expect(Self.leave(&first, "a") == [])
-        #expect(Self.enter(&first, "a", 2) && !first.wasPushedElsewhere(Self.key("a"), since: 0), "its own")
+        #expect(Self.enter(&first, "a", 2) && !first.mayShowNumber(Self.key("a"), readSince: 0), "its own")
         #expect(Self.leave(&first, "a") == [])
         #expect(Self.enter(&second, "a", 3))
-        #expect(second.wasPushedElsewhere(Self.key("a"), since: 1_004_000_000))
-        #expect(!second.wasPushedElsewhere(Self.key("a"), since: 1_006_000_000), "claimed after that push had ended")
+        #expect(second.mayShowNumber(Self.key("a"), readSince: 1_004_000_000))
+        #expect(!second.mayShowNumber(Self.key("a"), readSince: 1_006_000_000), "claimed after that push had ended")
         #expect(Self.leave(&second, "a") == [])
         #expect(Self.enter(&first, "a", 4) && Self.leave(&first, "a") == [])
         #expect(Self.enter(&first, "a", 5))
-        #expect(first.wasPushedElsewhere(Self.key("a"), since: 1_004_000_000), "one's own push since hides nothing")
-        #expect(!DeviceQueues<Int>().wasPushedElsewhere(Self.key("a"), since: 0))
+        #expect(first.mayShowNumber(Self.key("a"), readSince: 1_004_000_000), "one's own push since hides nothing")
+        #expect(!DeviceQueues<Int>().mayShowNumber(Self.key("a"), readSince: 0))
     }
 
     /// Against all leavings of a minute: never false where another shard left the cell since.

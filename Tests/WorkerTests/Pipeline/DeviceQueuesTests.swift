@@ -37,6 +37,19 @@ import Testing
         #expect(queues.busyCount == 1, "the third one is out")
     }
 
+    @Test func whatWasReadBeforeACheckOfItsDeviceMayBeTheOlderNumber() {
+        var queues = DeviceQueues<Int>()
+        for item in 1...2 as ClosedRange<Int> { _ = queues.enter("a", item) }
+        _ = queues.enter("b", 3)
+        queues.didCheck(DeviceQueues<Int>.key(of: "a"), atNanos: 10)
+        #expect(queues.mayShowNumber(DeviceQueues<Int>.key(of: "a"), readSince: 9))
+        #expect(!queues.mayShowNumber(DeviceQueues<Int>.key(of: "a"), readSince: 10), "asked after the answer had come")
+        #expect(!queues.mayShowNumber(DeviceQueues<Int>.key(of: "b"), readSince: 9))
+        #expect(turns(after: "a", of: &queues) == [2])
+        #expect(queues.mayShowNumber(DeviceQueues<Int>.key(of: "a"), readSince: 9), "the device shows it still")
+        #expect(turns(after: "a", of: &queues) == [])
+    }
+
     /// All expired while they waited: each ends within its own turn, as `Sender.leaveQueue` lets it.
     @Test(.timeLimit(.minutes(1))) func aHundredThousandThatEndAtOnceGoNoDeeperThanOne() {
         let count = 100_000

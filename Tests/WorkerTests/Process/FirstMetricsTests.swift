@@ -47,6 +47,8 @@ import Testing
         let lines = Self.lines(registry)
         #expect(lines.contains(#"carillon_kafka_lag_records{topic="im.events"} 7"#))
         #expect(lines.contains(#"carillon_kafka_lag_seconds{topic="im.events"} 2.5"#))
+        metrics.lag(ofTopic: "im.events").setUnknown()
+        #expect(!Self.lines(registry).contains { $0.hasPrefix("carillon_kafka_lag_") }, "its partitions went elsewhere")
     }
 
     @Test func brokersAreToldByTheirIDWhereThereIsOrWasAConnection() {

@@ -99,10 +99,10 @@ final class Intake {
         }
     }
 
-    /// Of those, the ones that are not read now.
     /// How many `partitionStatuses` tells of.
     var readPartitions: Int { consumer.assignment.reduce(0) { isParked($1) ? $0 : $0 + 1 } }
 
+    /// Of those, the ones that are not read now.
     var pausedCount: Int { consumer.paused.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
 
     private func isParked(_ partition: TopicPartition) -> Bool { classes[partition.topic] == .parked }
@@ -172,11 +172,15 @@ final class Intake {
     }
 
     /// How far the group is behind in each input topic's partitions of this shard. Between two assignments the last value
-    /// stands and its age grows: what is missing then is not caught up.
+    /// stands and its age grows: what is missing then is not caught up. Of a topic without partitions here it says nothing:
+    /// a 0 would tell a scaler that nothing waits, where perhaps nobody reads.
     private func measureLag() {
         for (index, topic) in consumer.topics.enumerated() where classes[index] != .parked {
-            if let lag = consumer.lag(ofTopic: index) { lags[index] = lag }
-            if let lag = lags[index] { shard.metrics.lag(ofTopic: topic).set(lag, nowMs: shard.nowMs) }
+            let metrics = shard.metrics.lag(ofTopic: topic)
+            if let lag = consumer.lag(ofTopic: index) {
+                lags[index] = consumer.assignment.contains { $0.topic == index } ? lag : nil
+            }
+            if let lag = lags[index] { metrics.set(lag, nowMs: shard.nowMs) } else { metrics.setUnknown() }
         }
     }
 

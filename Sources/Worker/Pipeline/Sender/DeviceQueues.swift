@@ -27,6 +27,8 @@ struct DeviceQueues<Item> {
     /// Devices that became free and whose next push has not been given out.
     private var freed: [UInt64] = []
     private var isServed = false
+    /// When the last number of any device was read anew.
+    private var lastCheckNanos: UInt64 = 0
 
     init(sharing occupancy: DeviceOccupancy? = nil, shard: Int = 0) {
         self.occupancy = occupancy
@@ -47,9 +49,18 @@ struct DeviceQueues<Item> {
     /// A push of the device is out or waits here.
     func isBusyHere(_ key: Key) -> Bool { queues[key] != nil }
 
-    /// Whether another shard may have pushed the device since then, to be asked by the push whose turn it is.
-    func wasPushedElsewhere(_ key: Key, since nanos: UInt64) -> Bool {
-        occupancy.map { $0.wasLeft($0.cell(of: key), byOtherThan: shard, since: nanos) } ?? false
+    /// Whether the device may show a number that was read after this time: another shard has pushed it since, or a push
+    /// before this one was checked since. To be asked by the push whose turn it is.
+    func mayShowNumber(_ key: Key, readSince nanos: UInt64) -> Bool {
+        if let occupancy, occupancy.wasLeft(occupancy.cell(of: key), byOtherThan: shard, since: nanos) { return true }
+        // Mostly nothing was checked lately, and the device is not looked for.
+        return lastCheckNanos > nanos && (queues[key]?.checkedNanos ?? 0) > nanos
+    }
+
+    /// The push that is out, or about to be, carries a number that was read anew at this time.
+    mutating func didCheck(_ key: Key, atNanos nanos: UInt64) {
+        lastCheckNanos = nanos
+        queues[key]?.checkedNanos = nanos
     }
 
     /// A push waits here for the device.
@@ -69,6 +80,8 @@ struct DeviceQueues<Item> {
         private var head = 0
         /// Nothing of the device is out here: its next push waits for the device's cell.
         var isBlocked = false
+        /// When the number of a push was last read anew since the device is busy; 0: never.
+        var checkedNanos: UInt64 = 0
 
         var isEmpty: Bool { head >= items.count }
 

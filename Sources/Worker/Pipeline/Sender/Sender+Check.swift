@@ -110,6 +110,7 @@ extension Sender {
         case .send:
             job.devices[index].check = nil
             job.devices[index].checkedNanos = shard.nowNanos
+            didCheck(job.devices[index].queueKey)
             goOn(job, index, check)
         case .stop, .acknowledged, .finishedElsewhere, .decideAgain:
             job.devices[index].check = nil

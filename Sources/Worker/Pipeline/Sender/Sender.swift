@@ -84,6 +84,9 @@ final class Sender {
         queues.isBusyHere(DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device))
     }
 
+    /// The push's number was read anew: those that wait behind it have older ones.
+    func didCheck(_ key: UInt64) { queues.didCheck(key, atNanos: shard.nowNanos) }
+
     /// Behind the device's push that is out another one of this shard waits.
     func hasWaiting(for key: UInt64) -> Bool { queues.hasWaiting(key) }
 
@@ -122,7 +125,7 @@ final class Sender {
             }
             job.devices[device.device].machine.turnCame()
             // Its number may be the older one: it is claimed again before it goes.
-            if queues.wasPushedElsewhere(job.devices[device.device].queueKey, since: job.readNanos) {
+            if queues.mayShowNumber(job.devices[device.device].queueKey, readSince: job.readNanos) {
                 job.devices[device.device].checkedNanos = 0
             }
         }

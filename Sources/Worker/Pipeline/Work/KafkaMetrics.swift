@@ -70,4 +70,10 @@ final class LagMetrics {
         records.set(Double(lag.records))
         seconds.set(lag.seconds(nowMs: nowMs))
     }
+
+    /// No partition of the topic is read here, or the brokers have not told yet.
+    func setUnknown() {
+        records.setUnknown()
+        seconds.setUnknown()
+    }
 }
