@@ -49,6 +49,8 @@ public final class RedisClient {
     public private(set) var serverGeneration: UInt32 = 0
     /// What the server of the last connection that became ready told of itself.
     public private(set) var server = RedisServerFacts()
+    /// `RedisServerFacts.reign` of that server.
+    public private(set) var reign: Int64?
 
     private let loop: Loop
     private let log: Log
@@ -313,6 +315,7 @@ public final class RedisClient {
         let facts = connection.greeting.facts
         if facts.runID == nil || facts.runID != server.runID { serverGeneration &+= 1 }
         server = facts
+        reign = facts.reign
         lastFault = nil
         logReady(facts)
         change(to: .ready)

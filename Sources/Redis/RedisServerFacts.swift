@@ -31,6 +31,8 @@ public struct RedisServerFacts: Sendable, Equatable {
     public var isLinkedToMaster: Bool?
     /// `run_id`: which process answers.
     var runID: [UInt8]?
+    /// `master_replid`: another one once it has become the master anew.
+    var replicationID: [UInt8]?
     var cluster: Cluster?
 
     /// The least version: its scripts take `#!lua` and flags, its SET takes NX together with GET.
@@ -57,6 +59,7 @@ public struct RedisServerFacts: Sendable, Equatable {
             case "redis_version": version = String(decoding: value, as: UTF8.self)
             case "redis_mode": mode = Mode(rawValue: String(decoding: value, as: UTF8.self))
             case "run_id": runID = Array(value)
+            case "master_replid": replicationID = Array(value)
             case "role": isReplica = value.elementsEqual("slave".utf8)
             case "aof_enabled": keepsLog = value.elementsEqual("1".utf8)
             case "server_time_usec":
@@ -67,6 +70,16 @@ public struct RedisServerFacts: Sendable, Equatable {
             default: break
             }
         }
+    }
+
+    /// Stands for this process as the master that it is now: another one, and the same one after another had been master,
+    /// has another number (FNV-1a of both names, positive). Nil: it does not tell.
+    var reign: Int64? {
+        guard let runID, let replicationID else { return nil }
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in runID { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        for byte in replicationID { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        return Int64(hash >> 1)
     }
 
     /// Reads the answer of CLUSTER INFO.

@@ -85,6 +85,16 @@ public enum RedisServers {
         }
     }
 
+    /// Stands for the process that is the master of a user's keys now (`RedisServerFacts.reign`); nil: it is not known.
+    ///
+    /// - Parameter tag: the two parts of the keys' hash tag, `{app:uid}`.
+    @inlinable public func reign(ofTag tag: (app: String, uid: String)) -> Int64? {
+        switch self {
+        case .single(let client): client.reign
+        case .cluster(let client): client.reign(ofTag: tag)
+        }
+    }
+
     public func operation(_ name: String) -> RedisOperation {
         switch self {
         case .single(let client): client.operation(name)

@@ -30,6 +30,22 @@ struct SlotMapTests {
         }
     }
 
+    @Test func theSlotOfATagIsThatOfItsKeys() {
+        let seed = UInt64.random(in: .min ... .max)
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<500 {
+            let letters: [Character] = ["a", "b", "{", "}", ":"]
+            let names = (0..<2).map { _ in
+                let length = Int.random(in: 1...6, using: &random)
+                return String((0..<length).map { _ in letters.randomElement(using: &random) ?? "a" })
+            }
+            // An app's id that begins with a closing brace would leave no tag; the configuration takes none.
+            if names[0].hasPrefix("}") { continue }
+            let key = "c:s:{\(names[0]):\(names[1])}"
+            #expect(KeySlot.of(tag: names[0], names[1]) == KeySlot.of(key), "\(key), seed \(seed)")
+        }
+    }
+
     // MARK: Maps
 
     private static func map(_ resp: String) throws -> SlotMap? {

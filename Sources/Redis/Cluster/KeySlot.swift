@@ -17,10 +17,29 @@ enum KeySlot {
         return key.withUTF8 { of(UnsafeRawBufferPointer($0)) }
     }
 
+    /// Of keys with the hash tag `{first:second}`; a brace in either ends the tag, as it does in the key.
+    static func of(tag first: String, _ second: String) -> UInt16 {
+        var crc: UInt16 = 0
+        for byte in first.utf8 {
+            if byte == UInt8(ascii: "}") { return crc & UInt16(count - 1) }
+            crc = step(crc, byte)
+        }
+        crc = step(crc, UInt8(ascii: ":"))
+        for byte in second.utf8 {
+            if byte == UInt8(ascii: "}") { break }
+            crc = step(crc, byte)
+        }
+        return crc & UInt16(count - 1)
+    }
+
     private static func hash(_ bytes: Slice<UnsafeRawBufferPointer>) -> UInt16 {
         var crc: UInt16 = 0
-        for byte in bytes { crc = (crc &<< 8) ^ table[Int((crc &>> 8) ^ UInt16(byte))] }
+        for byte in bytes { crc = step(crc, byte) }
         return crc & UInt16(count - 1)
+    }
+
+    private static func step(_ crc: UInt16, _ byte: UInt8) -> UInt16 {
+        (crc &<< 8) ^ table[Int((crc &>> 8) ^ UInt16(byte))]
     }
 
     /// CRC-16/XMODEM: polynomial 0x1021, begun at 0, neither reflected nor inverted.

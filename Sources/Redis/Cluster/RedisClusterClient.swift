@@ -118,6 +118,12 @@ public final class RedisClusterClient {
         return slot < generations.count ? generations[slot] : 0
     }
 
+    /// `RedisClient.reign` of the node that has the keys of `{app:uid}`; nil: none has, or it does not tell.
+    public func reign(ofTag tag: (app: String, uid: String)) -> Int64? {
+        let slot = Int(KeySlot.of(tag: tag.app, tag.uid))
+        return owners.indices.contains(slot) ? owners[slot]?.client.reign : nil
+    }
+
     /// Rises when a node is another process than before.
     public internal(set) var serverGeneration: UInt32 = 0
 

@@ -27,6 +27,8 @@ struct PlainClaim {
     private var epoch: Int64?
     /// Something stands against it.
     private var isSpecial = false
+    /// What does not count was finished by another worker since its mark was read.
+    private var isFinished = false
 
     init(isCounted: Bool, tokenVersion: Int64) {
         self.isCounted = isCounted
@@ -34,18 +36,24 @@ struct PlainClaim {
     }
 
     /// Answers that are waited for.
-    var commandCount: Int { isCounted ? 3 : 2 }
+    static let commandCount = 3
 
     // MARK: Answers
 
     mutating func didAdd(_ reply: borrowing RedisReply) { isAdded = reply.int64 == 1 }
+
+    /// Of what does not count no entry says that another worker was at it; its mark does.
+    mutating func didReadMark(_ reply: borrowing RedisReply) {
+        guard !reply.isNull else { return }
+        if PairMark.state(reply) == .finished { isFinished = true } else { isSpecial = true }
+    }
 
     mutating func didCount(_ reply: borrowing RedisReply) {
         guard let count = reply.int64 else { return isSpecial = true }
         size = count
     }
 
-    /// Version, base, read mark, age, and what was recalled last before it was finished, as they stand behind the entry.
+    /// Version, base, read mark, age, and what was recalled last, as they stand behind the entry.
     mutating func didLook(_ reply: borrowing RedisReply, at subject: ClaimSubject) {
         guard reply.count == 5 else { return isSpecial = true }
         if reply[0].int64 ?? 0 != tokenVersion { isSpecial = true }
@@ -72,6 +80,7 @@ struct PlainClaim {
 
     /// The claim; nil: the script settles it.
     var reply: ClaimReply? {
+        if isFinished { return ClaimReply(state: .finished, badge: nil, tokenVersion: tokenVersion) }
         guard !isSpecial, isAdded == isCounted, size >= (isCounted ? 1 : 0), size <= Self.sizeMax else { return nil }
         return ClaimReply(state: .fresh, badge: base.badge(size: size), tokenVersion: tokenVersion)
     }

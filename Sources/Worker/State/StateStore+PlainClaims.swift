@@ -14,6 +14,15 @@ extension StateStore {
         }
     }
 
+    /// The mark of what does not count, once more: as `readMark` answers.
+    ///
+    /// - Parameter together: it lies with those of the other members (`redis.group_marks`).
+    func readMarkAgain(_ request: ClaimRequest, together: Bool, tag: UInt64) throws(RedisFault) {
+        let subject = request.subject
+        if together { return try readTogether(app: request.app, uid: request.uid, id: subject.id, tag: tag) }
+        try readMark(app: request.app, uid: request.uid, kind: subject.kind, id: subject.id, tag: tag)
+    }
+
     /// How many the ledger holds: an integer.
     func ledgerSize(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         try client.command(tag, claims) { command in

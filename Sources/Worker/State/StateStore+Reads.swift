@@ -2,7 +2,8 @@ public import Redis
 
 /// What is read and not changed: of recipients, groups, tokens and marks.
 extension StateStore {
-    /// Token version, mute and read mark of a conversation, and the badge's base (`RecipientReplies.conversation`).
+    /// Token version, mute and read mark of a conversation, the badge's base, and which owners are known
+    /// (`RecipientReplies.conversation`, `KnownOwners`).
     ///
     /// To be sent before `readUser`: a bind that falls between the reads then shows as a newer version in the claim, not
     /// the other way round. So a cluster's client must not send it again behind that one.
@@ -14,6 +15,7 @@ extension StateStore {
             command.field("m", conversation)
             command.field("r", conversation)
             command.arg(word: "b")
+            command.arg(word: "o")
         }
     }
 

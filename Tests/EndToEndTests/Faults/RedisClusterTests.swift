@@ -71,6 +71,7 @@ import Testing
         }
     }
 
+    /// A user's state and the owner of his token are mostly on two nodes: for the first push after a bind both are waited for.
     @Test func aNodeThatHangsHoldsUpItsOwnUsersOnly() async throws {
         try await with(nodeTimeoutMs: 600_000) { stage, cluster in
             let crowd = Crowd(name: "hang", count: 240)
@@ -78,9 +79,10 @@ import Testing
             func isOn(_ node: Int, _ key: String) throws -> Bool { try cluster.slot(of: key) * 3 / 16_384 == node }
             var held: Set<Int> = []
             for index in 0..<crowd.count {
-                if try isOn(1, "c:u:{im:\(crowd.uid(index))}") { held.insert(index) }
+                let keys = ["c:u:{im:\(crowd.uid(index))}", "c:o:{im:\(crowd.token(index))}"]
+                if try keys.contains(where: { try isOn(1, $0) }) { held.insert(index) }
             }
-            #expect(held.count > 40 && held.count < 160)
+            #expect(held.count > 60 && held.count < 200)
             cluster.nodes[1].freeze()
             defer { cluster.nodes[1].thaw() }
             try await stage.writeEvents(crowd.messages)

@@ -58,18 +58,10 @@ struct ClaimDryRunTests {
                 let said = try await world.dryRun(request)
                 #expect(try digest(world) == before, "seed \(seed) \(event) wrote")
                 #expect(try await world.claim(request) == said, "seed \(seed) round \(round) \(event)")
-                if Int.random(in: 0..<8, using: &random) == 0 { try await finish(request, in: world) }
+                if Int.random(in: 0..<8, using: &random) == 0 { try await world.finish(request) }
             }
         }
         await world.end()
-    }
-
-    private func finish(_ request: ClaimRequest, in world: StateWorld) async throws {
-        _ = try await world.ask(
-            {
-                let mark = $0.finishMark(app: request.app, uid: request.uid, request.subject, nowMs: request.nowMs)
-                try $0.finish(mark, tag: $1)
-            }, { $0.string })
     }
 
     /// Beyond 1000 members the claim drops the oldest.

@@ -75,6 +75,28 @@ struct PlainClaimTests {
         await world.end()
     }
 
+    /// A worker was held up between its reading and its claim; meanwhile another one had the partition.
+    @Test func whatAnotherWorkerFinishedMeanwhileIsNotPushedAgain() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let quiet = ClaimRequest.message("u", "m", "c", sent: base, counted: false)
+        let seen = try await world.claimPlainly(quiet) { place in
+            if place == .beforeAdding { try await world.finish(quiet) }
+        }
+        #expect(seen.state == .finished)
+
+        let counted = ClaimRequest.message("r", "m", "c", sent: base)
+        let recalled = try await world.claimPlainly(counted) { place in
+            guard place == .beforeAdding else { return }
+            _ = try await world.claim(counted)
+            try await world.finish(counted)
+            _ = try await world.claim(.revoke("r", "v", "c", sent: base + 5, target: "m", badge: .decrease))
+        }
+        #expect(recalled.state == .finished)
+        #expect(try await world.badge("r") == 0)
+        await world.end()
+    }
+
     @Test func whatWasSentAfterTheClientsTotalIsClaimedPlainlyAndAddsToIt() async throws {
         let world = try StateWorld()
         try await world.connect()
@@ -198,7 +220,12 @@ extension StateWorld {
         try await between(.beforeAdding)
         guard let version, !hasMark else { return try await claim(request) }
         let box = Box(PlainClaim(isCounted: request.counted, tokenVersion: version))
-        if request.counted { try await ask({ try $0.addToLedger(request, tag: $1) }, { box.claim.didAdd($0) }) }
+        if request.counted {
+            try await ask({ try $0.addToLedger(request, tag: $1) }, { box.claim.didAdd($0) })
+        } else {
+            try await ask(
+                { try $0.readMarkAgain(request, together: false, tag: $1) }, { box.claim.didReadMark($0) })
+        }
         try await between(.beforeCounting)
         try await ask({ try $0.ledgerSize(request, tag: $1) }, { box.claim.didCount($0) })
         try await between(.beforeLooking)

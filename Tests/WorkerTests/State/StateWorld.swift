@@ -93,6 +93,15 @@ actor StateWorld {
         return reply
     }
 
+    /// Marks it finished, as a worker does once the broker has its last record.
+    func finish(_ request: ClaimRequest) async throws {
+        _ = try await ask(
+            {
+                let mark = $0.finishMark(app: request.app, uid: request.uid, request.subject, nowMs: request.nowMs)
+                try $0.finish(mark, tag: $1)
+            }, { $0.string })
+    }
+
     /// A change of user state from its first to its last step, or up to `steps` of them: nil when it was cut short.
     @discardableResult
     func change(
@@ -186,6 +195,26 @@ actor StateWorld {
             if isAllowed { tokens.append(token.record.hex) }
         }
         return tokens.sorted()
+    }
+
+    /// The tokens that a message claimed by plain commands goes to: all of them where their owners are known, else those whose
+    /// owner the user is; once that is all of them, it is known.
+    func pushed(_ uid: String) async throws -> [String] {
+        let reign = client?.reign
+        let (version, isKnown) = try await ask(
+            { try $0.readConversation(app: Self.app, uid: uid, conversation: "c", tag: $1) },
+            { reply in
+                let version = reply[0].int64 ?? 0
+                return (version, KnownOwners.holds(reply[4], version: version, reign: reign))
+            })
+        let tokens = try await recipient(uid).recipient.tokens.map(\.record.hex).sorted()
+        if isKnown { return tokens }
+        let reached = try await reachable(uid)
+        if reached == tokens, version != 0, let reign {
+            _ = try await ask(
+                { try $0.noteOwners(app: Self.app, uid: uid, version: version, reign: reign, tag: $1) }, { $0.int64 })
+        }
+        return reached
     }
 
     private final class Box {

@@ -70,8 +70,6 @@ final class Bursts {
                 continue
             }
             burst.place = place
-            // The script marks it.
-            job.flags.remove(.claimedPlainly)
             do throws(RedisFault) {
                 try shard.store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.burst))
             } catch {
@@ -93,6 +91,8 @@ final class Bursts {
         burst.place = nil
         var isAlive = true
         if let claim {
+            // The script has marked it.
+            job.flags.remove(.claimedPlainly)
             let reason = SendFacts(isRead: claim.isRead, isRevoked: claim.isRevoked)
                 .reason(expireAtMs: job.event.expiresAtMs, now: shard.nowMs)
             isAlive = claim.state != .finished && reason == nil

@@ -4,23 +4,34 @@ import Redis
 /// Whose the tokens are that are pushed to: of all who are claimed in one turn together, where the server takes keys of
 /// several slots in one call. That is half of what one by one costs it.
 extension Claims {
-    /// A bind takes the token from its former owner before the new one has it, which raises the version of the former one's
-    /// tokens; a plain claim looks at that version behind its entry, so it needs to ask nobody.
-    func mustAskOwners(_ candidate: Candidate) -> Bool { candidate.plainClaim == nil || !shard.areKeysWhole }
+    /// Once the owners of a version of his tokens are known, a plain claim needs to ask nobody: it looks at that version
+    /// behind its entry.
+    func mustAskOwners(_ candidate: Candidate) -> Bool {
+        candidate.plainClaim == nil || !candidate.areOwnersKnown || !shard.areKeysWhole
+    }
+
+    /// All owners are asked for in place of those pushed to, so that the next push needs to ask nobody.
+    func mayLearnOwners(_ candidate: Candidate) -> Bool {
+        candidate.plainClaim != nil && candidate.asksOwners && shard.areKeysWhole && candidate.tokenVersion != 0
+            && candidate.recipient.tokens.count <= KnownOwners.tokensMax
+    }
 
     /// How many owners there are to ask for.
     func tokenCount(_ candidate: Candidate) -> Int {
         var count = 0
-        for place in candidate.pushedTokens where candidate.recipient.tokens.indices.contains(place) { count += 1 }
+        forEachAskedToken(candidate) { _ in count += 1 }
         return count
     }
 
+    func forEachAskedToken(_ candidate: Candidate, _ body: (Int) -> Void) {
+        let places = candidate.recipient.tokens.indices
+        if candidate.learnsOwners { return places.forEach(body) }
+        for place in candidate.pushedTokens where places.contains(place) { body(place) }
+    }
+
     func askOwners(_ job: RecipientJob, _ candidate: Candidate) {
-        for place in candidate.pushedTokens where candidate.recipient.tokens.indices.contains(place) {
-            guard shard.asksTogether else {
-                askOwner(job, candidate, place)
-                continue
-            }
+        forEachAskedToken(candidate) { place in
+            guard shard.asksTogether else { return askOwner(job, candidate, place) }
             let app = job.event.app.id
             if let openOwners, openOwners.app != app { sendOwners() }
             let batch = openOwners ?? OwnerBatch(app: app)
@@ -28,6 +39,14 @@ extension Claims {
             batch.append(job.ref, place: place, hex: candidate.recipient.tokens[place].record.hex)
             if batch.tokens.count >= shard.limits.claimsPerCall { sendOwners() }
         }
+    }
+
+    /// All his tokens are his: the next push trusts their version.
+    func noteOwners(_ job: RecipientJob, _ candidate: Candidate) {
+        guard let reign = shard.reign(of: job) else { return }
+        // Lost, they are asked for again.
+        try? shard.store.noteOwners(
+            app: job.event.app.id, uid: job.uid, version: candidate.tokenVersion, reign: reign, tag: job.tag(.note))
     }
 
     func askOwner(_ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
@@ -85,13 +104,12 @@ extension Claims {
 
     func takeOwner(_ reply: borrowing RedisReply, _ job: RecipientJob, _ candidate: Candidate, _ place: Int) {
         if candidate.recipient.tokens.indices.contains(place) {
-            switch OwnerReply.standing(reply, uid: job.uid, token: candidate.recipient.tokens[place]) {
-            case .owned: break
-            case .rebound:
-                candidate.hasReboundToken = true
+            let standing = OwnerReply.standing(reply, uid: job.uid, token: candidate.recipient.tokens[place])
+            if standing != .owned {
+                candidate.learnsOwners = false
                 candidate.lostTokens.append(place)
-            case .moved: candidate.lostTokens.append(place)
             }
+            if standing == .rebound, candidate.pushedTokens.contains(place) { candidate.hasReboundToken = true }
         }
         answered(job, failed: false)
     }

@@ -22,6 +22,10 @@ extension Claims {
         let request = job.claimRequest(nowMs: shard.nowMs)
         if request.counted {
             ask(job) { (store) throws(RedisFault) in try store.addToLedger(request, tag: job.tag(.claimAdd)) }
+        } else {
+            ask(job) { (store) throws(RedisFault) in
+                try store.readMarkAgain(request, together: job.event.readsTogether, tag: job.tag(.claimAdd))
+            }
         }
         ask(job) { (store) throws(RedisFault) in try store.ledgerSize(request, tag: job.tag(.claimCount)) }
         ask(job) { (store) throws(RedisFault) in try store.lookBehindClaim(request, tag: job.tag(.claimLook)) }
@@ -30,7 +34,8 @@ extension Claims {
 
     func didReplyPlainly(_ stage: Tag.Stage, _ reply: borrowing RedisReply, _ job: RecipientJob) {
         switch stage {
-        case .claimAdd: job.candidate?.plainClaim?.didAdd(reply)
+        case .claimAdd where job.isCounted: job.candidate?.plainClaim?.didAdd(reply)
+        case .claimAdd: job.candidate?.plainClaim?.didReadMark(reply)
         case .claimCount: job.candidate?.plainClaim?.didCount(reply)
         default: job.candidate?.plainClaim?.didLook(reply, at: job.event.subject)
         }
@@ -58,6 +63,7 @@ extension Claims {
             try? shard.store.renewLedger(
                 job.claimRequest(nowMs: now), epoch: renewal.epoch, tag: job.tag(.note))
         }
+        if candidate.learnsOwners { noteOwners(job, candidate) }
         keep(reply, job)
         claimed.append(job)
     }
@@ -69,6 +75,6 @@ extension Claims {
         candidate.asksOwners = true
         candidate.awaiting = 1 + (asksOwners ? tokenCount(candidate) : 0)
         sendClaim(job)
-        if asksOwners { for place in candidate.pushedTokens { askOwner(job, candidate, place) } }
+        if asksOwners { forEachAskedToken(candidate) { askOwner(job, candidate, $0) } }
     }
 }

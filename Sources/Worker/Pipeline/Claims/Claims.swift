@@ -48,8 +48,9 @@ final class Claims {
             claimsPlainly(job, candidate)
             ? PlainClaim(isCounted: job.isCounted, tokenVersion: candidate.tokenVersion) : nil
         candidate.asksOwners = mustAskOwners(candidate)
+        candidate.learnsOwners = mayLearnOwners(candidate)
         let owners = candidate.asksOwners ? tokenCount(candidate) : 0
-        candidate.awaiting = (candidate.plainClaim?.commandCount ?? 1) + owners
+        candidate.awaiting = (candidate.plainClaim == nil ? 1 : PlainClaim.commandCount) + owners
         // Whoever asks for no owner must not be answered before those who were claimed before him.
         if owners == 0 { sendOwners() }
         notePushedDevices(job, candidate)
@@ -235,7 +236,10 @@ final class Claims {
             guard let job = claiming(tag.ref) else { return }
             // A token whose owner cannot be read is nobody's.
             let isBroken = shard.countsAsBroken(fault)
-            if isBroken { job.candidate?.lostTokens.append(Int(tag.index)) }
+            if isBroken {
+                job.candidate?.lostTokens.append(Int(tag.index))
+                job.candidate?.learnsOwners = false
+            }
             answered(job, failed: !isBroken)
         case .acks:
             if let job = claiming(tag.ref) { answered(job, failed: !shard.countsAsBroken(fault)) }

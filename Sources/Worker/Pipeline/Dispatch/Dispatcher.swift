@@ -364,7 +364,8 @@ final class Dispatcher {
             return recorder.traceWait(job, index, .burst)
         }
         sender.enqueue(
-            job, index, to: bound, badge: candidate.claim.flatMap(job.badge), isChecked: true)
+            job, index, to: bound, badge: candidate.claim.flatMap(job.badge),
+            checkedNanos: candidate.claimNanos)
     }
 
     private func deliver(

@@ -26,6 +26,8 @@ final class Candidate {
     var recipient: Recipient
     /// The version of the user's tokens when they were read.
     var tokenVersion: Int64 = 0
+    /// All his tokens are his, as was found out for this version of them (`KnownOwners`).
+    var areOwnersKnown = false
     /// The tokens changed between read and claim, and are read a second time.
     var isReread = false
     /// When the event's Live Activity began, Unix ms; nil: not known.
@@ -39,6 +41,8 @@ final class Candidate {
     var plainClaim: PlainClaim?
     /// Whose its tokens are is asked beside the claim.
     var asksOwners = true
+    /// All of them are asked for, to be known from now on; false once one was found to be another's.
+    var learnsOwners = false
     var decision: Decision?
     /// What the steps of the decision said.
     var facts: DecisionFacts = []
@@ -75,6 +79,7 @@ final class Candidate {
         hasFailed = false
         earlierTry = nil
         isPlain = false
+        areOwnersKnown = false
         plainClaim = nil
         hasReboundToken = false
         lostTokens.removeAll(keepingCapacity: true)

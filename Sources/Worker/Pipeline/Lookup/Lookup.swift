@@ -169,6 +169,8 @@ final class Lookup {
         case .conversation:
             candidate.tokenVersion = RecipientReplies.conversation(reply, into: &candidate.recipient)
             if RecipientReplies.baseHolds(job.event.subject, reply) { candidate.isPlain = false }
+            candidate.areOwnersKnown = KnownOwners.holds(
+                reply[4], version: candidate.tokenVersion, reign: shard.reign(of: job))
         case .group: RecipientReplies.member(reply, into: &candidate.recipient)
         case .activity: candidate.activityStartMs = reply.int64
         case .mark: return takeMark(reply, job)

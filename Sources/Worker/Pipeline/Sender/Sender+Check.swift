@@ -18,8 +18,6 @@ extension Sender {
         let madeBadge = if let failed = job.devices[index].check { failed.madeBadge } else { job.devices[index].badge }
         job.devices[index].check = SendCheck(ticket: ticket, awaiting: asksAcks ? 3 : 2, madeBadge: madeBadge)
         let app = job.event.app.id
-        // The script marks it.
-        job.flags.remove(.claimedPlainly)
         ask(job, index) { (store) throws(RedisFault) in
             try store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.checkClaim, index))
         }
@@ -62,6 +60,8 @@ extension Sender {
             answered(job, index) { $0.isAcknowledged = isAcknowledged }
         default:
             guard let claim = ClaimReply(reply) else { return answered(job, index) { $0.hasFailed = true } }
+            // The script has marked it, unless it was only asked to look.
+            if job.devices[index].check?.isPeek == false { job.flags.remove(.claimedPlainly) }
             job.devices[index].badge = job.badge(claim)
             answered(job, index) { check in
                 check.isFinished = claim.state == .finished

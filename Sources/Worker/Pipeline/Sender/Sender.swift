@@ -94,14 +94,15 @@ final class Sender {
 
     /// The push to this device is sent when the device is free.
     ///
-    /// - Parameter isChecked: the claim has just said that nothing stands against it; else it is checked first.
-    func enqueue(_ job: RecipientJob, _ index: Int, to token: BoundToken, badge: Int64?, isChecked: Bool) {
+    /// - Parameter checkedNanos: when the claim was asked which says that nothing stands against it (monotonic); 0: it is
+    ///   checked first.
+    func enqueue(_ job: RecipientJob, _ index: Int, to token: BoundToken, badge: Int64?, checkedNanos: UInt64) {
         job.devices[index].pushID = job.pushIDPrefix.id(tokenHex: token.record.hex)
         job.devices[index].token = token
         job.devices[index].badge = badge
         job.devices[index].machine.enqueue()
         job.devices[index].startedNanos = shard.nowNanos
-        job.devices[index].checkedNanos = isChecked ? shard.nowNanos : 0
+        job.devices[index].checkedNanos = checkedNanos
         let device = job.deviceRef(index)
         if job.devices[index].inheritsTurn {
             job.devices[index].inheritsTurn = false

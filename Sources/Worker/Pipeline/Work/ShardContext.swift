@@ -79,6 +79,11 @@ final class ShardContext {
         return nowNanos &- handoverNanos > Self.handoverCareNanos
     }
 
+    /// The master of the user's keys, as it is now; nil: it does not tell.
+    func reign(of job: RecipientJob) -> Int64? {
+        store.client.reign(ofTag: (app: job.event.app.id, uid: job.uid))
+    }
+
     /// Retries of changes pause up to 3.2 s; a minute has room for a node that is slow to come.
     private static let handoverCareNanos: UInt64 = 60_000_000_000
 

@@ -177,9 +177,10 @@ extension StateScripts {
         if KEYS[5] then
           local token = ARGV[8] == 'x' and 'x' .. ARGV[5] .. ';' or 'k;'
           local mark = target
-          -- Whoever claims the message by plain commands just now sees it among the last that were recalled.
-          if not mark or string.sub(mark, 1, 1) == 't' then
-            local recalled = redis.call('HGET', KEYS[2], 'k') or ''
+          -- Whoever claims the message by plain commands just now sees it among the last that were recalled: also one who
+          -- was held up while another worker finished it.
+          local recalled = redis.call('HGET', KEYS[2], 'k') or ''
+          if string.sub(recalled, 1, 8) ~= ARGV[11] then
             redis.call('HSET', KEYS[2], 'k', string.sub(ARGV[11] .. recalled, 1, 32))
           end
           if not mark then

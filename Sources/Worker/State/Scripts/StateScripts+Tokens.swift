@@ -1,8 +1,10 @@
 import Redis
 
 /// A bind crosses slots: the owner of the token first, then the users: from the former ones it is taken before the new one has
-/// it. What is left half done is refused by whoever compares a token with its owner before sending, and ended when the record
-/// is read again; so a push may be lost, and none reaches a former owner once the bind is applied.
+/// it, also from one who unbound it or whose token was removed, since that may have been cut before his copy went. A copy
+/// that is left or comes late has a version of which no owner is known (`KnownOwners`), so the owner is asked, and refuses.
+/// What is half done is ended when the record is read again; so a push may be lost, and none reaches a former owner once the
+/// bind is applied.
 ///
 /// Owner record: `1 <version> <b|u|d> <length of uid> <uid><former owners, each as length:uid>`; `u`: unbound, `d`: removed
 /// because of APNs' answer.
@@ -21,7 +23,7 @@ extension StateScripts {
             former = string.sub(cur, at + len)
             if v == ARGV[1] then
               state = st
-            elseif uid ~= ARGV[2] and st == 'b' then
+            elseif uid ~= ARGV[2] then
               if #former < 1024 then former = #uid .. ':' .. uid .. former else over = uid end
             end
           end
