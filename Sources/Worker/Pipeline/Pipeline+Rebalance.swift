@@ -17,9 +17,7 @@ extension Pipeline: IntakeOwner {
     func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
         if parking.hasWork(of: partitions, intake) { return true }
         if intake === userState, userStates.count + badgeUpdates.holdingCount > 0 { return true }
-        var hasWork = false
-        work.events.forEach { if self.intake(of: $0) === intake, $0.isOf(partitions) { hasWork = true } }
-        return hasWork
+        return work.events.contains { self.intake(of: $0) === intake && $0.isOf(partitions) }
     }
 
     /// Binds and reads that stood there before are applied before events of the same backlog are read.

@@ -179,6 +179,7 @@ final class Pipeline {
         expand()
         pollIfReady()
         sender.notifyVacated()
+        for intake in intakes { intake.endRevocation() }
         shard.enter(.lookup)
         lookup.sendGathered()
         // What is left to do are the APNs clients' submissions, and what links have gathered.
@@ -320,12 +321,12 @@ final class Pipeline {
         guard work.release(event) else { return }
         if let parked = event.parked {
             if event.isHandedBack { parking.drop(parked) } else { parking.end(parked) }
-            return userState.completeRevocationIfOver()
+            return userState.mayEndRevocation()
         }
         let intake = intake(of: event)
         if let origin = event.origin, !event.isHandedBack { intake.settle(origin.place) }
         if let digest = event.digest, !event.isHandedBack { digests.end(digest) }
-        intake.completeRevocationIfOver()
+        intake.mayEndRevocation()
     }
 
     var intakes: [Intake] { [events, userState, chunks] }

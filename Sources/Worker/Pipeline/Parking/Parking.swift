@@ -117,7 +117,7 @@ final class Parking {
         guard let waiting = pending.find(ref) else { return }
         pending.remove(ref)
         waiting.intake.settle(waiting.place)
-        waiting.intake.completeRevocationIfOver()
+        waiting.intake.mayEndRevocation()
     }
 
     /// The broker will never take the record.
@@ -197,10 +197,6 @@ final class Parking {
 
     /// Records of these partitions are on their way to the broker.
     func hasWork(of partitions: Set<TopicPartition>, _ intake: Intake) -> Bool {
-        var hasWork = false
-        if pending.count > 0 {
-            pending.forEach { if $0.intake === intake, partitions.contains($0.partition) { hasWork = true } }
-        }
-        return hasWork
+        pending.contains { $0.intake === intake && partitions.contains($0.partition) }
     }
 }
