@@ -10,7 +10,7 @@ extension Pipeline: IntakeOwner {
     }
 
     func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool) {
-        if intake === userState { parking.handBack(partitions.contains) }
+        parking.handBack(of: intake, partitions.contains)
         handBack { self.intake(of: $0) === intake && $0.isOf(partitions) }
     }
 
@@ -46,6 +46,7 @@ extension Pipeline: IntakeOwner {
 
     /// Gives up all that is not in flight of these events; their offsets stay where they are.
     func handBack(_ isGoing: (EventJob) -> Bool) {
+        work.events.forEach { if isGoing($0) { $0.parked?.isHandedBack = true } }
         fanOut.handBack(isGoing)
         for device in sender.withdraw({ work.recipient($0).map { isGoing($0.event) } ?? false }) {
             dispatcher.withdrew(device)

@@ -122,7 +122,7 @@ final class Pipeline {
     /// Reads no more, and leaves to the next owner all that is not in flight; what is goes on to its end.
     func stopIntake() {
         for intake in intakes { intake.close() }
-        parking.handBack { _ in true }
+        for intake in intakes { parking.handBack(of: intake) { _ in true } }
         handBack { _ in true }
         userStates.handBack()
     }

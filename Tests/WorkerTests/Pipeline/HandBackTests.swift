@@ -5,6 +5,83 @@ import Testing
 
 /// What goes to another owner, by a revocation or since the process ends, is not begun here any more.
 @Suite(.timeLimit(.minutes(10))) struct HandBackTests {
+    private static func parked(_ id: String, partition: Int32) throws -> ParkedWork {
+        let origin = try PipelineWorld.origin(partition, topic: 1, .parked)
+        return ParkedWork(
+            ParkedRecord(app: "im", uid: "u\(id)", raw: [], cause: .unavailable, dueMs: 0, writtenMs: 0, id: id),
+            partition: origin.partition, place: origin.place)
+    }
+
+    /// Lays a record of each of two partitions into each tray between reading and beginning.
+    private static func fill(_ pipeline: Pipeline) throws {
+        for partition in [Int32(0), 1] {
+            pipeline.parking.read(
+                try parked("\(partition)", partition: partition).record,
+                try PipelineWorld.origin(
+                    partition, topic: 1, .parked))
+            let (record, job) = try pipeline.read("m\(partition)", to: ["u"], PipelineWorld.origin(partition))
+            pipeline.parking.refused.append((record, pipeline.events))
+            pipeline.fanOut.behind.append((job, 0))
+        }
+        pipeline.parking.look(atMost: 9) { _ in true }
+    }
+
+    private static func left(_ pipeline: Pipeline) -> [String: [Int32]] {
+        var left: [String: [Int32]] = ["due": [], "refused": [], "behind": []]
+        pipeline.parking.due.takeAll { left["due"]?.append($0.partition.partition) }
+        pipeline.parking.refused.takeAll { left["refused"]?.append($0.record.origin.partition.partition) }
+        pipeline.fanOut.behind.takeAll { left["behind"]?.append($0.event.origin?.partition.partition ?? -1) }
+        return left
+    }
+
+    @Test func whatLiesInTheTraysOfParkedWorkGoesWithItsPartition() async throws {
+        let left = try await PipelineWorld.with { pipeline in
+            try Self.fill(pipeline)
+            pipeline.intake(pipeline.events, handBack: [TopicPartition(topic: 0, partition: 1)], isLost: false)
+            pipeline.intake(pipeline.userState, handBack: [TopicPartition(topic: 1, partition: 1)], isLost: false)
+            return Self.left(pipeline)
+        }
+        #expect(left == ["due": [0], "refused": [0], "behind": [0]])
+    }
+
+    @Test func nothingParkedBeginsOnceTheProcessEnds() async throws {
+        let left = try await PipelineWorld.with { pipeline in
+            try Self.fill(pipeline)
+            pipeline.stopIntake()
+            return Self.left(pipeline)
+        }
+        #expect(left == ["due": [], "refused": [], "behind": []])
+    }
+
+    /// A record that waits for the broker when its partition goes, and that the broker never takes.
+    @Test func whatTheBrokerRefusesAfterItsPartitionWentIsNotBegun() async throws {
+        let (left, count) = try await PipelineWorld.with { pipeline in
+            let (record, _) = try pipeline.read("m", to: ["u"], PipelineWorld.origin(1))
+            let parked = try Self.parked("m", partition: 1).record
+            pipeline.parking.park(record, as: parked, pipeline.events)
+            pipeline.intake(pipeline.events, handBack: [TopicPartition(topic: 0, partition: 1)], isLost: false)
+            pipeline.parking.didGiveUp(WorkRef(slot: 0, generation: 0))
+            return (Self.left(pipeline)["refused"], pipeline.parking.count)
+        }
+        #expect(left == [] && count == 0)
+    }
+
+    /// Begun before its partition went, and put off once more after that.
+    @Test func whatParksAgainAfterItsPartitionWentIsNotPutBack() async throws {
+        let counts = try await PipelineWorld.with { pipeline in
+            try Self.fill(pipeline)
+            var works: [ParkedWork] = []
+            pipeline.parking.due.takeAll { works.append($0) }
+            for work in works {
+                work.parksAgain = true
+                work.isHandedBack = work.partition.partition == 1
+                pipeline.parking.end(work)
+            }
+            return pipeline.parking.count
+        }
+        #expect(counts == 1)
+    }
+
     // MARK: - A revocation's end
 
     /// Counts how often it is asked what is in flight: each time all that is in hand may be looked at.

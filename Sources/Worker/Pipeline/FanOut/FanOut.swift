@@ -253,6 +253,7 @@ final class FanOut {
 
     /// These events' partitions go to another owner, who starts those who were not started here.
     func handBack(_ isGoing: (EventJob) -> Bool) {
+        behind.removeAll { isGoing($0.event) }
         let gone = (open + chunks).filter(isGoing)
         if gone.isEmpty { return }
         open.removeAll(where: isGoing)
