@@ -23,7 +23,7 @@ extension Pipeline {
     var hasSlots: Bool {
         let limits = shard.limits
         return work.recipients.count < limits.recipientsMax - limits.pollBatch
-            && fanOut.openCount < limits.expandingMax && work.events.count < limits.recipientsMax - limits.pollBatch
+            && fanOut.hasRoom && work.events.count < limits.recipientsMax - limits.pollBatch
     }
 
     /// User state waits for Redis alone: pushes that pile up do not hold it back.

@@ -1,4 +1,5 @@
 import Kafka
+import Support
 import Testing
 
 @testable import Worker
@@ -128,5 +129,49 @@ import Testing
         let few = try await Self.looks(events: 50)
         let many = try await Self.looks(events: 200)
         #expect(few <= 4 && many <= 4, "\(few) of 50, \(many) of 200")
+    }
+
+    // MARK: - Large groups that wait to be divided
+
+    @Test func largeGroupsThatWaitToBeDividedStopTheReading() async throws {
+        let rooms = try await PipelineWorld.with { pipeline in
+            func addPlanned(_ count: Int) throws {
+                for index in 0..<count {
+                    let job = try pipeline.read("m", to: nil, conversation: "g\(index)", PipelineWorld.origin(1)).job
+                    pipeline.fanOut.begin(job)
+                    job.plan = ChunkPlan()
+                }
+            }
+            try addPlanned(pipeline.shard.limits.plannedMax - 1)
+            let before = pipeline.hasSlots
+            try addPlanned(1)
+            return [before, pipeline.hasSlots]
+        }
+        #expect(rooms == [true, false])
+    }
+
+    /// What stays behind is looked for by a hash, whatever the number of conversations.
+    @Test func aPassOverWaitingGroupsCostsNoMoreThanTheirNumber() async throws {
+        try await PipelineWorld.with { pipeline in
+            func work(_ count: Int) throws -> CountedWork {
+                let origin = try PipelineWorld.origin(1)
+                for index in 0..<count {
+                    let name = String(repeating: "g", count: 100) + "\(100_000 + index)"
+                    let job = try pipeline.read("m", to: nil, conversation: name, origin).job
+                    pipeline.fanOut.begin(job)
+                    job.plan = ChunkPlan()
+                    job.fanOutPhase = .readingPage
+                }
+                let room = FanOut.Room(isAPNsFree: true, recipients: 100, ofChunks: 0)
+                pipeline.fanOut.start(room)
+                let counted = CountedWork.of { pipeline.fanOut.start(room) }
+                pipeline.fanOut.handBack { _ in true }
+                return counted
+            }
+            let one = try work(250)
+            let four = try work(1000)
+            #expect((four.instructions ?? 0) <= 6 * max(one.instructions ?? 0, 100_000), "\(one), \(four)")
+            #expect(four.bytes <= 6 * max(one.bytes, 16_384), "\(one), \(four)")
+        }
     }
 }
