@@ -11,12 +11,14 @@ extension Pipeline: IntakeOwner {
 
     func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool) {
         parking.handBack(of: intake, partitions.contains)
-        handBack { self.intake(of: $0) === intake && $0.isOf(partitions) }
+        handBack(
+            { self.intake(of: $0) === intake && $0.isOf(partitions) }, changes: { $0.isOf(intake, partitions) })
     }
 
     func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
         if parking.hasWork(of: partitions, intake) { return true }
-        if intake === userState, userStates.count + badgeUpdates.holdingCount > 0 { return true }
+        if intake === userState, userStates.count > 0 { return true }
+        if badgeUpdates.hasWork(where: { $0.isOf(intake, partitions) }) { return true }
         return work.events.contains { self.intake(of: $0) === intake && $0.isOf(partitions) }
     }
 
@@ -45,7 +47,7 @@ extension Pipeline: IntakeOwner {
     }
 
     /// Gives up all that is not in flight of these events; their offsets stay where they are.
-    func handBack(_ isGoing: (EventJob) -> Bool) {
+    func handBack(_ isGoing: (EventJob) -> Bool, changes isGoingChange: (ChangeJob) -> Bool) {
         work.events.forEach { if isGoing($0) { $0.parked?.isHandedBack = true } }
         fanOut.handBack(isGoing)
         for device in sender.withdraw({ work.recipient($0).map { isGoing($0.event) } ?? false }) {
@@ -54,6 +56,7 @@ extension Pipeline: IntakeOwner {
         work.recipients.forEach { job in
             if isGoing(job.event) { dispatcher.handBack(job) }
         }
+        badgeUpdates.handBack(isGoing, changes: isGoingChange)
         work.events.forEach { event in
             if isGoing(event) { recorder.flushDeliveries(of: event, evenIfUndecided: true) }
         }

@@ -89,6 +89,7 @@ extension Pipeline {
         if hasRoom, !events.isClosing { digests.poll() }
         holdStateIfRefused()
         newestBadges.lookAgain()
+        badgeUpdates.leaveUnsent()
         askKeys()
         sample()
         owner?.pipelineDidTick()

@@ -123,8 +123,9 @@ final class Pipeline {
     func stopIntake() {
         for intake in intakes { intake.close() }
         for intake in intakes { parking.handBack(of: intake) { _ in true } }
-        handBack { _ in true }
+        handBack({ _ in true }, changes: { _ in true })
         userStates.handBack()
+        badgeUpdates.close()
     }
 
     /// Leaves the group with what is settled by now; `pipelineDidClose` tells when it is done.
@@ -343,7 +344,7 @@ final class Pipeline {
         let origin = record.origin
         guard case .event(let event, let raw) = record.content else {
             switch record.content {
-            case .owed(let owed): userStates.pay(owed, intake, origin.place)
+            case .owed(let owed): userStates.pay(owed, intake, origin)
             case .parked(let parked): parking.read(parked, origin)
             case .chunk(let chunk, let event): begin(chunk, event, origin)
             case .event: break
@@ -352,7 +353,7 @@ final class Pipeline {
         }
         guard let app = app(event.app) else { return intake.settle(origin.place) }
         switch event.body {
-        case .userState(let state): userStates.apply(state, of: event, app: app, intake, origin.place)
+        case .userState(let state): userStates.apply(state, of: event, app: app, intake, origin)
         case .message, .liveActivity:
             if parks(record, event, raw, app) { return }
             if TestBreak.isOn(.commitEarly) { intake.settle(origin.place) }
@@ -376,7 +377,7 @@ final class Pipeline {
                 "topic": .string(record.topic), "partition": .int(Int(record.origin.partition.partition)),
                 "offset": .int(Int(record.offset)), "rule": .string(record.why.rule.rawValue),
             ])
-        recorder.writeDeadLetter(record, tag: userStates.begin(rejected: record.origin.place, intake))
+        recorder.writeDeadLetter(record, tag: userStates.begin(rejected: record.origin, intake))
     }
 
     private func run(_ item: DueItem) {
