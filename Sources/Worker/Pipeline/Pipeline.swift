@@ -50,6 +50,7 @@ final class Pipeline {
     private let denied = Tray<RecipientJob>()
     /// The app of the last record: the next one's is mostly the same.
     private var lastApp: AppContext?
+    private var rejectionLines = LogLimiter<BadRecord.Rule>()
     var tickTimer: LoopTimer?
     var stateTimer: LoopTimer?
     weak var owner: (any PipelineOwner)?
@@ -371,12 +372,16 @@ final class Pipeline {
     /// Bad records go to the dead-letter topic with reason and place; the next record goes on (contract section 0).
     func reject(_ record: RejectedRecord, _ intake: Intake) {
         shard.metrics.deadLetter(record.why.rule)
-        shard.log.warning(
-            "a record went to the dead-letter topic",
-            [
-                "topic": .string(record.topic), "partition": .int(Int(record.origin.partition.partition)),
-                "offset": .int(Int(record.offset)), "rule": .string(record.why.rule.rawValue),
-            ])
+        // A producer with a wrong schema makes as many as it writes.
+        if let suppressed = rejectionLines.admit(record.why.rule, nowNanos: shard.nowNanos) {
+            shard.log.warning(
+                "a record went to the dead-letter topic",
+                [
+                    "topic": .string(record.topic), "partition": .int(Int(record.origin.partition.partition)),
+                    "offset": .int(Int(record.offset)), "rule": .string(record.why.rule.rawValue),
+                    "suppressed": .int(Int(clamping: suppressed)),
+                ])
+        }
         recorder.writeDeadLetter(record, tag: userStates.begin(rejected: record.origin, intake))
     }
 

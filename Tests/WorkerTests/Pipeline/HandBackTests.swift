@@ -1,4 +1,6 @@
+import Glibc
 import Kafka
+import Processes
 import Support
 import Testing
 
@@ -173,5 +175,35 @@ import Testing
             #expect((four.instructions ?? 0) <= 6 * max(one.instructions ?? 0, 100_000), "\(one), \(four)")
             #expect(four.bytes <= 6 * max(one.bytes, 16_384), "\(one), \(four)")
         }
+    }
+
+    // MARK: - Bad records
+
+    @Test func manyBadRecordsAreFewLines() async throws {
+        let folder = try TemporaryFolder()
+        let file = folder.file("log")
+        let fd = open(file, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        try #require(fd >= 0)
+        defer { close(fd) }
+        try await PipelineWorld.with(logFD: fd) { pipeline in
+            for index in 0..<10_000 {
+                let why = BadRecord(index.isMultiple(of: 2) ? .wrongType : .missing, "not as it should be")
+                pipeline.reject(
+                    RejectedRecord(
+                        why: why, origin: try PipelineWorld.origin(0), topic: "im.events", offset: Int64(index),
+                        key: nil,
+                        value: nil), pipeline.events)
+            }
+        }
+        let lines = try text(of: file).split(separator: "\n").filter { $0.contains("dead-letter") }
+        #expect(lines.count == 2, "one per rule: \(lines.count)")
+    }
+
+    private func text(of file: String) throws -> String {
+        let stream = try #require(fopen(file, "r"))
+        defer { fclose(stream) }
+        var bytes = [UInt8](repeating: 0, count: 1 << 22)
+        let count = fread(&bytes, 1, bytes.count, stream)
+        return String(decoding: bytes[..<count], as: UTF8.self)
     }
 }
