@@ -44,7 +44,7 @@ extension Pipeline {
             let record = ReceivedRecord(content: .event(read, raw: event.raw), origin: origin)
             _ = park(record, read, event.raw, .behind, dueMs: max(dueMs, shard.nowMs))
         }
-        parking.refused.takeAll { record in
+        parking.refused.takeAll { record, _ in
             if case .event(let event, let raw) = record.content, let app = app(event.app) {
                 begin(event, raw, of: app, record.origin)
             }

@@ -10,16 +10,16 @@ extension Pipeline: IntakeOwner {
     }
 
     func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool) {
-        if intake === userState { parking.handBack(partitions.contains) }
-        handBack { self.intake(of: $0) === intake && $0.isOf(partitions) }
+        parking.handBack(of: intake, partitions.contains)
+        handBack(
+            { self.intake(of: $0) === intake && $0.isOf(partitions) }, changes: { $0.isOf(intake, partitions) })
     }
 
     func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
         if parking.hasWork(of: partitions, intake) { return true }
-        if intake === userState, userStates.count + badgeUpdates.holdingCount > 0 { return true }
-        var hasWork = false
-        work.events.forEach { if self.intake(of: $0) === intake, $0.isOf(partitions) { hasWork = true } }
-        return hasWork
+        if intake === userState, userStates.count > 0 { return true }
+        if badgeUpdates.hasWork(where: { $0.isOf(intake, partitions) }) { return true }
+        return work.events.contains { self.intake(of: $0) === intake && $0.isOf(partitions) }
     }
 
     /// Binds and reads that stood there before are applied before events of the same backlog are read.
@@ -47,7 +47,8 @@ extension Pipeline: IntakeOwner {
     }
 
     /// Gives up all that is not in flight of these events; their offsets stay where they are.
-    func handBack(_ isGoing: (EventJob) -> Bool) {
+    func handBack(_ isGoing: (EventJob) -> Bool, changes isGoingChange: (ChangeJob) -> Bool) {
+        work.events.forEach { if isGoing($0) { $0.parked?.isHandedBack = true } }
         fanOut.handBack(isGoing)
         for device in sender.withdraw({ work.recipient($0).map { isGoing($0.event) } ?? false }) {
             dispatcher.withdrew(device)
@@ -55,6 +56,7 @@ extension Pipeline: IntakeOwner {
         work.recipients.forEach { job in
             if isGoing(job.event) { dispatcher.handBack(job) }
         }
+        badgeUpdates.handBack(isGoing, changes: isGoingChange)
         work.events.forEach { event in
             if isGoing(event) { recorder.flushDeliveries(of: event, evenIfUndecided: true) }
         }

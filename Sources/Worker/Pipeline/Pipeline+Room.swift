@@ -23,7 +23,7 @@ extension Pipeline {
     var hasSlots: Bool {
         let limits = shard.limits
         return work.recipients.count < limits.recipientsMax - limits.pollBatch
-            && fanOut.openCount < limits.expandingMax && work.events.count < limits.recipientsMax - limits.pollBatch
+            && fanOut.hasRoom && work.events.count < limits.recipientsMax - limits.pollBatch
     }
 
     /// User state waits for Redis alone: pushes that pile up do not hold it back.
@@ -89,6 +89,7 @@ extension Pipeline {
         if hasRoom, !events.isClosing { digests.poll() }
         holdStateIfRefused()
         newestBadges.lookAgain()
+        badgeUpdates.leaveUnsent()
         askKeys()
         sample()
         owner?.pipelineDidTick()

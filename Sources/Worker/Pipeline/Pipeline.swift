@@ -50,6 +50,7 @@ final class Pipeline {
     private let denied = Tray<RecipientJob>()
     /// The app of the last record: the next one's is mostly the same.
     private var lastApp: AppContext?
+    private var rejectionLines = LogLimiter<BadRecord.Rule>()
     var tickTimer: LoopTimer?
     var stateTimer: LoopTimer?
     weak var owner: (any PipelineOwner)?
@@ -122,9 +123,10 @@ final class Pipeline {
     /// Reads no more, and leaves to the next owner all that is not in flight; what is goes on to its end.
     func stopIntake() {
         for intake in intakes { intake.close() }
-        parking.handBack { _ in true }
-        handBack { _ in true }
+        for intake in intakes { parking.handBack(of: intake) { _ in true } }
+        handBack({ _ in true }, changes: { _ in true })
         userStates.handBack()
+        badgeUpdates.close()
     }
 
     /// Leaves the group with what is settled by now; `pipelineDidClose` tells when it is done.
@@ -179,6 +181,7 @@ final class Pipeline {
         expand()
         pollIfReady()
         sender.notifyVacated()
+        for intake in intakes { intake.endRevocation() }
         shard.enter(.lookup)
         lookup.sendGathered()
         // What is left to do are the APNs clients' submissions, and what links have gathered.
@@ -320,12 +323,12 @@ final class Pipeline {
         guard work.release(event) else { return }
         if let parked = event.parked {
             if event.isHandedBack { parking.drop(parked) } else { parking.end(parked) }
-            return userState.completeRevocationIfOver()
+            return userState.mayEndRevocation()
         }
         let intake = intake(of: event)
         if let origin = event.origin, !event.isHandedBack { intake.settle(origin.place) }
         if let digest = event.digest, !event.isHandedBack { digests.end(digest) }
-        intake.completeRevocationIfOver()
+        intake.mayEndRevocation()
     }
 
     var intakes: [Intake] { [events, userState, chunks] }
@@ -342,7 +345,7 @@ final class Pipeline {
         let origin = record.origin
         guard case .event(let event, let raw) = record.content else {
             switch record.content {
-            case .owed(let owed): userStates.pay(owed, intake, origin.place)
+            case .owed(let owed): userStates.pay(owed, intake, origin)
             case .parked(let parked): parking.read(parked, origin)
             case .chunk(let chunk, let event): begin(chunk, event, origin)
             case .event: break
@@ -351,7 +354,7 @@ final class Pipeline {
         }
         guard let app = app(event.app) else { return intake.settle(origin.place) }
         switch event.body {
-        case .userState(let state): userStates.apply(state, of: event, app: app, intake, origin.place)
+        case .userState(let state): userStates.apply(state, of: event, app: app, intake, origin)
         case .message, .liveActivity:
             if parks(record, event, raw, app) { return }
             if TestBreak.isOn(.commitEarly) { intake.settle(origin.place) }
@@ -369,13 +372,17 @@ final class Pipeline {
     /// Bad records go to the dead-letter topic with reason and place; the next record goes on (contract section 0).
     func reject(_ record: RejectedRecord, _ intake: Intake) {
         shard.metrics.deadLetter(record.why.rule)
-        shard.log.warning(
-            "a record went to the dead-letter topic",
-            [
-                "topic": .string(record.topic), "partition": .int(Int(record.origin.partition.partition)),
-                "offset": .int(Int(record.offset)), "rule": .string(record.why.rule.rawValue),
-            ])
-        recorder.writeDeadLetter(record, tag: userStates.begin(rejected: record.origin.place, intake))
+        // A producer with a wrong schema makes as many as it writes.
+        if let suppressed = rejectionLines.admit(record.why.rule, nowNanos: shard.nowNanos) {
+            shard.log.warning(
+                "a record went to the dead-letter topic",
+                [
+                    "topic": .string(record.topic), "partition": .int(Int(record.origin.partition.partition)),
+                    "offset": .int(Int(record.offset)), "rule": .string(record.why.rule.rawValue),
+                    "suppressed": .int(Int(clamping: suppressed)),
+                ])
+        }
+        recorder.writeDeadLetter(record, tag: userStates.begin(rejected: record.origin, intake))
     }
 
     private func run(_ item: DueItem) {

@@ -4,6 +4,7 @@ import Processes
 import Simulator
 import Support
 import Testing
+import Worker
 
 /// `clear_on_read`: what a read takes off the badge is told to the devices that were pushed.
 @Suite(.serialized, .inWorld(appLines: "    clear_on_read: true\n    badge_cap: 99\n"))
@@ -99,6 +100,27 @@ struct ClearOrderTests {
             #expect(pushes.count == 2 && pushes[0].json["pid"] != nil)
             #expect(pushes.last?.payload == Array(#"{"aps":{"badge":0}}"#.utf8))
             #expect(pushes[1].atMs - pushes[0].atMs >= 1900, "not before the alert's answer")
+        }
+    }
+
+    /// What waits for APNs goes to the next owner, as a push does; Redis keeps that the number is owed.
+    @Test func aNumberThatWaitsForAPNsDoesNotHoldUpTheEnd() async throws {
+        var settings = LocalCluster.Settings.oneShard
+        settings.appLines = "    clear_on_read: true\n"
+        try await Stage.with(settings) { stage in
+            let phone = token("r7", "phone")
+            try await stage.play(state: [.bind("r7")], events: [.message("r7-1", to: ["r7"], seq: 1)])
+            let worker = try await stage.worker
+            _ = await stage.world.takeSimulatorDown()
+            try await stage.writeState([.read("r7", #""up_to_seq":1"#)])
+            try await until("the number waits for APNs") {
+                await worker.status().shards.contains { shard in shard.clients.contains { $0.queued > 0 } }
+            }
+            #expect(await stage.stop(worker), "drained")
+            try await stage.world.bringSimulatorUp()
+            try await stage.startWorker(waits: false)
+            let seen = try await stage.look(until: "the number is told") { !$0.accepted(phone).isEmpty }
+            #expect(seen.accepted(phone).map(\.payload) == [Array(#"{"aps":{"badge":0}}"#.utf8)])
         }
     }
 }

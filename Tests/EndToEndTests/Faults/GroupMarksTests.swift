@@ -44,19 +44,25 @@ import Worker
         }
     }
 
-    /// Half of the members were finished by a worker that marks each: whichever way is written, both are read.
+    /// Half of the members were finished by a worker that marks each: whichever way is written, both are read. Also of those
+    /// whom their level denies, who are read by a shorter way.
     @Test(arguments: ["each", "together"])
     func bothFormsAreRead(marks: String) async throws {
         try await Stage.with(Self.settings(marks)) { stage in
             try await stage.play(state: Self.users.map { .bind($0) })
-            try await stage.redis(["HSET g:{im:q} \(Self.users.map { "\($0) 0" }.joined(separator: " "))"])
+            let muted: Set = ["q5", "q6", "q7"]
+            try await stage.redis(
+                ["HSET g:{im:q} \(Self.users.map { "\($0) \(muted.contains($0) ? 5 : 0)" }.joined(separator: " "))"])
             // Another worker has begun it, and its marks lie in either form.
             try await stage.redis([
-                "HSET c:e:{im:q-1} \"\" 12345 q1 f q2 f", "SET c:d2:{im:q3}mq-1 f", "SET c:d2:{im:q4}mq-1 f",
+                "HSET c:e:{im:q-1} \"\" 12345 q1 f q2 f q6 f", "SET c:d2:{im:q3}mq-1 f", "SET c:d2:{im:q4}mq-1 f",
+                "SET c:d2:{im:q5}mq-1 f",
             ])
             let seen = try await stage.play(events: [.message("q-1", to: nil, conv: "q", type: "group")])
-            let finished: Set = ["q1", "q2", "q3", "q4"]
-            let expected = Self.users.filter { !finished.contains($0) }.map { "\($0)/phone accepted ok 1" }
+            let finished: Set = ["q1", "q2", "q3", "q4", "q5", "q6"]
+            let expected = Self.users.filter { !finished.contains($0) }.map {
+                $0 == "q7" ? "q7 suppressed conv_muted" : "\($0)/phone accepted ok 1"
+            }
             #expect(seen.outcomes(of: "q-1") == expected.sorted() && seen.doubled.isEmpty)
         }
     }

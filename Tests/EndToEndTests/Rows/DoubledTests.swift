@@ -42,6 +42,44 @@ extension Rows {
             }
         }
 
+        /// Design 5, G3: a push that came back from `carillon.parked` is on a stream when its partition goes, and APNs puts it
+        /// off once more. The next owner takes long to push it: by then the former one would have thought its time come.
+        @Test func aReturnedPushThatIsPutOffWhileItsPartitionGoesIsTheNextOwnersAlone() async throws {
+            var settings = LocalCluster.Settings.oneShard
+            settings.appLines = "    limits: {answer_s: 20}\n"
+            settings.drainSeconds = 25
+            try await Stage.bare(settings) { stage in
+                let crowd = Crowd(name: "returned", count: 20)
+                let uids = (0..<crowd.count).map(crowd.uid)
+                try await stage.redis(
+                    [Gateway.lease("gw-p")]
+                        + uids.map { Gateway.presence($0, "pc", platform: "pc", gateway: "gw-p") })
+                let state =
+                    crowd.binds + [.bind("before")] + uids.map { .ack($0, "pc", ["\($0)-m"]) }
+                    + uids.map { .state("settings", $0, #""push_when_desktop_online":false,"hold_s":8"#) }
+                try await stage.writeState(state)
+                let first = try await WorkerRun(stage)
+                // APNs takes a single push on a connection before its first answer.
+                try await stage.writeEvents([.message("before", to: ["before"])])
+                try await until("all is known, and a push was answered") {
+                    try await first.metrics().sum("carillon_events_settled_total") >= Double(state.count + 1)
+                }
+                await stage.answerPushes(.putOff(seconds: 10, afterMs: 6000))
+                try await stage.writeEvents(crowd.messages)
+                try await until("all have come back and are on streams") {
+                    await stage.world.simulator.counters.requests == crowd.count + 1
+                }
+                await stage.answerPushes(.late(12_000))
+                let second = try await WorkerRun(stage)
+                _ = try await stage.look(until: "everyone is pushed") { seen in
+                    crowd.accepted(seen.pushes).allSatisfy { $0 > 0 }
+                }
+                for worker in [first, second] { #expect(try await worker.drain() == 0) }
+                let seen = try await stage.look()
+                #expect(crowd.accepted(seen.pushes).count { $0 != 1 } == 0, "\(seen.doubled.count) pushed twice")
+            }
+        }
+
         /// Design 5, G2: after a crash only what was in flight, and what went out in the second before it.
         @Test func aCrashDoublesNothingThatWentOutBeforeWhileRedisTookNoWrites() async throws {
             let settings = LocalCluster.Settings.oneShard

@@ -55,6 +55,26 @@ extension Rows {
             }
         }
 
+        /// Contract 7, 0: drained. A push that came back from `carillon.parked` and is put off once more.
+        @Test func aReturnedPushThatIsPutOffAgainDoesNotHoldUpTheEnd() async throws {
+            try await Stage.bare(.oneShard) { stage in
+                let phone = token("e3", "phone")
+                let first = try await Self.worker(stage, after: [.bind("e3")])
+                await stage.answerPushes(.putOff(seconds: 10))
+                try await stage.writeEvents([.message("e3-1", to: ["e3"])])
+                _ = try await stage.look(until: "it is parked") { !$0.parked.isEmpty }
+                await stage.answerPushes(.putOff(seconds: 60, afterMs: 3000))
+                try await until("it is back on a stream") { await stage.world.simulator.counters.requests >= 2 }
+                #expect(try await first.drain() == 0, "within drain_s, which is shorter than APNs' patience")
+                await stage.answerPushes(nil)
+                let second = try await WorkerRun(stage)
+                _ = try await stage.look(until: "it has its result") { !$0.outcomes(of: "e3-1").isEmpty }
+                #expect(try await second.drain() == 0)
+                let seen = try await stage.look()
+                #expect(seen.accepted(phone).count == 1 && seen.outcomes(of: "e3-1").count == 1)
+            }
+        }
+
         /// A group whose members are being begun, while APNs has no room for more.
         @Test func aGroupThatWaitsForRoomDoesNotHoldUpTheEnd() async throws {
             try await Stage.with(.oneShard) { stage in

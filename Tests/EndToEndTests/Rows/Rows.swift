@@ -54,6 +54,14 @@ extension ScenarioAnswer {
     static var unavailable: ScenarioAnswer { ScenarioAnswer(503, "ServiceUnavailable") }
     static var tooMany: ScenarioAnswer { ScenarioAnswer(429, "TooManyRequests") }
 
+    /// After so long: to come back later than a push waits in memory.
+    static func putOff(seconds: Int, afterMs: Int64 = 0) -> ScenarioAnswer {
+        var answer = ScenarioAnswer.tooMany
+        answer.retryAfterSeconds = seconds
+        answer.delayMs = afterMs
+        return answer
+    }
+
     /// Accepted after so long.
     static func late(_ delayMs: Int64) -> ScenarioAnswer {
         var answer = ScenarioAnswer()

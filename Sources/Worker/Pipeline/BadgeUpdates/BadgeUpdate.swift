@@ -42,6 +42,10 @@ final class BadgeUpdate {
     var open = 0
     /// Records that the broker has not acknowledged.
     var unackedRecords = 0
+    /// Of its records, those that go to other owners; nil: none does.
+    var going: (changes: [ChangeJob], events: [EventJob])?
+    /// They went before all devices were told.
+    var isLeft = false
 
     /// A push with a lower number was out while another worker claimed a higher one.
     struct Newest {
@@ -67,6 +71,10 @@ final class BadgeUpdate {
         var isOwned = false
         /// What the number is made of cannot be read, and no waiting mends it.
         var isNumberLost = false
+        /// The device is its own (`DeviceQueues`).
+        var hasTurn = false
+        /// The APNs client has the push.
+        var isWithClient = false
         var base = BadgeReading()
         var size: Int64 = 0
         /// The number that was sent.
@@ -114,6 +122,23 @@ final class BadgeUpdate {
             self.app = UTF8Key(app)
             self.uid = UTF8Key(uid)
         }
+    }
+
+    /// Not told yet, and no push of it is with the APNs client.
+    func isUnsent(_ index: Int) -> Bool {
+        index < targets.count && !targets[index].isEnded && !targets[index].isWithClient
+    }
+
+    /// The other owners tell all devices once more.
+    func leave() {
+        isLeft = true
+        for change in going?.changes ?? [] { change.isHandedBack = true }
+        for event in going?.events ?? [] { event.isHandedBack = true }
+    }
+
+    /// The device is free for its push.
+    func turnCame(_ index: Int) {
+        if index < targets.count { targets[index].hasTurn = true }
     }
 
     var owner: Owner { Owner(app: app.id, uid: uid) }

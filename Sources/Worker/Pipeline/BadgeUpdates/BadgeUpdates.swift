@@ -22,6 +22,10 @@ final class BadgeUpdates {
     private var joinable: [BadgeUpdate.Owner: BadgeUpdate] = [:]
     /// Tokens of devices that are told a number once more.
     private var newest: Set<String> = []
+    /// The process ends: what is to be told is left to the next owner.
+    private var isClosed = false
+    /// Updates with records that go to other owners.
+    private var goingCount = 0
 
     init(_ shard: ShardContext, _ work: WorkTable, sender: Sender, recorder: Recorder) {
         self.shard = shard
@@ -32,6 +36,7 @@ final class BadgeUpdates {
 
     /// A change of user state lowered the number: its offset waits for the pushes.
     func begin(after change: ChangeJob) {
+        if isClosed { return }
         guard let app = change.app, let uid = change.uid else { return finish(change) }
         if let waiting = joinable[BadgeUpdate.Owner(app: app.id, uid: uid)] {
             waiting.changes.append(change)
@@ -48,6 +53,7 @@ final class BadgeUpdates {
 
     /// A recall lowered the number of this recipient: its event is kept until the pushes have ended.
     func begin(after recall: RecipientJob) {
+        if isClosed { return }
         let app = recall.event.app
         let owner = BadgeUpdate.Owner(app: app.id, uid: recall.uid)
         if joinable[owner] == nil, work.badgeUpdates.isFull { return }
@@ -71,8 +77,10 @@ final class BadgeUpdates {
             DeviceRef(work: update.ref, device: 0, isBadgeUpdate: true), update.queueKey(0), app: accepted.app)
     }
 
-    /// Updates that hold records' offsets.
-    var holdingCount: Int { work.badgeUpdates.count - newest.count }
+    /// Records' offsets wait for updates.
+    func hasWork(where isWanted: (ChangeJob) -> Bool) -> Bool {
+        work.badgeUpdates.contains { $0.changes.contains(where: isWanted) }
+    }
 
     private func finish(_ change: ChangeJob) {
         done.append(change)
@@ -195,7 +203,7 @@ final class BadgeUpdates {
             return client.apns.renew(ticket, with: push)
         }
         switch client.apns.send(push) {
-        case .taken, .held: break
+        case .taken, .held: update.targets[index].isWithClient = true
         case .full:
             client.stalled.append(DeviceRef(work: update.ref, device: index, isBadgeUpdate: true))
         // The process ends: the read is not settled and comes again.
@@ -273,17 +281,62 @@ final class BadgeUpdates {
         if update.open == 0, update.unackedRecords == 0 { finish(update) }
     }
 
-    /// The number was told: Redis forgets that it was not, and the reads are settled.
+    /// The number was told: Redis forgets that it was not, and the reads are settled. Or it is left to other owners.
     private func finish(_ update: BadgeUpdate) {
-        if update.newest == nil {
+        if update.going != nil { goingCount -= 1 }
+        if update.newest != nil {
+            if let target = update.targets.first { newest.remove(target.token.record.hex) }
+        } else if !update.isLeft {
             try? shard.store.loweredBadgeSent(app: update.app.id, uid: update.uid, tag: Tag.noteBits)
-        } else if let target = update.targets.first {
-            newest.remove(target.token.record.hex)
         }
         work.remove(update)
         for change in update.changes { finish(change) }
         for event in update.events { doneEvents.append(event) }
         shard.requestTurn()
+    }
+
+    // MARK: Hand-back
+
+    /// These records go to other owners, to whom Redis tells that the number is owed: what is on no stream is left to them.
+    func handBack(_ isGoing: (EventJob) -> Bool, changes isGoingChange: (ChangeJob) -> Bool) {
+        work.badgeUpdates.forEach { update in
+            let changes = update.changes.filter(isGoingChange)
+            let events = update.events.filter(isGoing)
+            if changes.isEmpty, events.isEmpty { return }
+            if update.going == nil { goingCount += 1 }
+            let before = update.going ?? ([], [])
+            update.going = (before.changes + changes, before.events + events)
+        }
+        leaveUnsent()
+    }
+
+    /// From now on nothing is told that is not under way.
+    func close() { isClosed = true }
+
+    /// Of what goes to other owners, all that is on no stream; also once a second, of what APNs refused since.
+    func leaveUnsent() {
+        if goingCount == 0 { return }
+        for device in sender.withdrawUpdates({ work.badgeUpdate($0)?.going != nil }) {
+            work.badgeUpdate(device.work)?.targets[device.device].isWithClient = false
+        }
+        var going: [BadgeUpdate] = []
+        work.badgeUpdates.forEach { if $0.going != nil { going.append($0) } }
+        for update in going { leaveUnsent(update) }
+    }
+
+    private func leaveUnsent(_ update: BadgeUpdate) {
+        let unsent = update.targets.indices.filter(update.isUnsent)
+        // With all of it on streams, or told, it ends as it would.
+        if unsent.isEmpty, !update.targets.isEmpty { return }
+        update.leave()
+        if joinable[update.owner] === update { joinable[update.owner] = nil }
+        update.open -= unsent.count
+        for index in unsent {
+            update.targets[index].isEnded = true
+            update.targets[index].awaiting = 0
+        }
+        for index in unsent where update.targets[index].hasTurn { sender.leaveQueue(update.queueKey(index)) }
+        finishIfEnded(update)
     }
 
     // MARK: Answers

@@ -147,6 +147,7 @@ extension Dispatcher {
             job.machine.recordSent()
             return parking.park(record, tag: job.tag(.park))
         }
+        if work.isHandedBack { return event.isHandedBack = true }
         // It came from the topic: it goes back to its place in the wheel, with what has changed.
         record.writtenMs = work.record.writtenMs
         parking.noteDevices(of: record, noted: work.record.devices)

@@ -190,6 +190,9 @@ final class EventJob {
 
     func tag(_ stage: Tag.Stage) -> UInt64 { Tag(ref, stage).bits }
 
+    /// Its app, conversation and chunk, hashed where others wait: they begin in their order.
+    private(set) lazy var conversationKey = ConversationKey(app.id, conversationID, part: chunkPart)
+
     /// All its deliveries are with the broker.
     var areDeliveriesSettled: Bool { deliveries.isEmpty && unackedDeliveries == 0 }
 

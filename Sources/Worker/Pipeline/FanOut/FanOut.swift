@@ -32,8 +32,13 @@ final class FanOut {
         self.planner = planner
     }
 
-    /// Those that only wait for the broker to take their chunks hold up nothing.
-    var openCount: Int { open.count { $0.plan == nil } }
+    /// Few audiences wait for room. Large groups that wait to be divided hold up nothing but what comes after them in their
+    /// conversations; they are more, and bounded too.
+    var hasRoom: Bool {
+        let planned = open.count { $0.plan != nil }
+        return open.count - planned < shard.limits.expandingMax && planned < shard.limits.plannedMax
+    }
+
     var hasOpen: Bool { !open.isEmpty || !chunks.isEmpty }
 
     /// An app that may start nobody does not hold up the chunks of others, up to a bound.
@@ -144,15 +149,17 @@ final class FanOut {
 
     private func start(_ events: inout [EventJob], _ room: inout Room, _ isOfLane: (EventJob) -> Bool) {
         var rest: [EventJob] = []
+        // Of what is left: the later ones of their conversations wait behind them.
+        var waiting: Set<ConversationKey> = []
         for (place, event) in events.enumerated() {
             if room.recipients <= 0 {
                 rest.append(contentsOf: events[place...])
                 break
             }
-            if !isOfLane(event) || rest.contains(where: { $0.isSameConversation(as: event) })
-                || !startPage(of: event, &room)
-            {
+            let mustWait = !waiting.isEmpty && waiting.contains(event.conversationKey)
+            if mustWait || !isOfLane(event) || !startPage(of: event, &room) {
                 rest.append(event)
+                if !mustWait { waiting.insert(event.conversationKey) }
             }
         }
         events = rest
@@ -253,6 +260,7 @@ final class FanOut {
 
     /// These events' partitions go to another owner, who starts those who were not started here.
     func handBack(_ isGoing: (EventJob) -> Bool) {
+        behind.removeAll { isGoing($0.event) }
         let gone = (open + chunks).filter(isGoing)
         if gone.isEmpty { return }
         open.removeAll(where: isGoing)
@@ -412,12 +420,5 @@ final class FanOut {
 
     func retryOriginal(_ ref: WorkRef) {
         if let event = work.event(ref), event.fanOutPhase == .readingOriginal { readOriginal(of: event) }
-    }
-}
-
-extension EventJob {
-    fileprivate func isSameConversation(as other: EventJob) -> Bool {
-        app === other.app && chunkPart == other.chunkPart
-            && conversationID.utf8.elementsEqual(other.conversationID.utf8)
     }
 }

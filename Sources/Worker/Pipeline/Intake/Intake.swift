@@ -51,8 +51,10 @@ final class Intake {
 
     /// Partitions that the group wants back, and until when what is in flight of them may end.
     struct Revocation {
-        var partitions: [TopicPartition]
+        var partitions: Set<TopicPartition>
         var deadlineNanos: UInt64
+        /// Something of them has ended since the last look.
+        var hasChanged = false
     }
 
     init(_ shard: ShardContext, consumer: KafkaConsumer, classes: [InputClass], batch: Int) {
@@ -278,11 +280,25 @@ final class Intake {
 
     // MARK: Rebalances
 
+    /// Something of its partitions has ended. The turn's end looks once at what is left (`endRevocation`): where thousands end
+    /// in one turn, a look after each would cost as much as their square.
+    func mayEndRevocation() {
+        if revocation == nil { return }
+        revocation?.hasChanged = true
+        shard.requestTurn()
+    }
+
+    /// At the end of a turn.
+    func endRevocation() {
+        if revocation?.hasChanged ?? false { completeRevocationIfOver() }
+    }
+
     /// Lets a deferred revocation go when nothing of its partitions is in flight, or its time is over.
-    func completeRevocationIfOver() {
+    private func completeRevocationIfOver() {
         guard let revocation else { return }
+        self.revocation?.hasChanged = false
         let isOver = revocation.deadlineNanos <= shard.nowNanos
-        guard isOver || !(owner?.intake(self, hasWorkOf: Set(revocation.partitions)) ?? false) else { return }
+        guard isOver || !(owner?.intake(self, hasWorkOf: revocation.partitions) ?? false) else { return }
         self.revocation = nil
         consumer.completeRevocation()
     }
@@ -422,7 +438,7 @@ extension Intake: KafkaConsumerDelegate {
         guard !lost, owner?.intake(self, hasWorkOf: going) ?? false else { return .complete }
         // What is on a stream may end and be marked; the next owner would push it a second time.
         revocation = Revocation(
-            partitions: partitions, deadlineNanos: shard.nowNanos &+ shard.limits.revokeDrainNanos)
+            partitions: going, deadlineNanos: shard.nowNanos &+ shard.limits.revokeDrainNanos)
         return .deferred
     }
 

@@ -74,8 +74,10 @@ extension Lookup {
         reply.forEach { mark in
             defer { next += 1 }
             guard next >= 0, let job = reading(batch.refs[next]) else { return }
-            // In a later try, or where something failed, there may be a mark of his own: the script looks at that.
-            if note != nil, !isFirst || job.candidate?.failures != 0 { job.candidate?.isPlain = false }
+            // In a later try, or where something failed, there may be a mark of his own.
+            let mayHaveOwn = note != nil && (!isFirst || job.candidate?.failures != 0)
+            if mayHaveOwn { job.candidate?.isPlain = false }
+            if mayHaveOwn, mark.isNull, asksOwnNow(job) { return }
             takeMark(mark, job)
         }
     }
@@ -85,8 +87,17 @@ extension Lookup {
         let isBroken = shard.countsAsBroken(fault)
         forEachReading(batch.refs) { job in
             job.candidate?.isPlain = false
+            if isBroken, batch.event.togetherNote != nil, asksOwnNow(job) { return }
             answered(job, failed: !isBroken)
         }
+    }
+
+    /// Of whom the script claims, it looks at his own mark; of whom a level denies nobody would. True: that mark's answer takes
+    /// the place of the common key's.
+    private func asksOwnNow(_ job: RecipientJob) -> Bool {
+        guard job.candidate?.phase == .readingDenied else { return false }
+        askOwnMark(job)
+        return true
     }
 
     // MARK: Marks of their own

@@ -205,6 +205,8 @@ final class ParkedWork {
     var line: ParkedWheel.Key = 0
     /// What was begun of it parks again.
     var parksAgain = false
+    /// Its partition goes to another owner, who goes on from the record as it lies in the topic.
+    var isHandedBack = false
 
     /// Their events came through the same partition.
     func isOfPartition(of other: ParkedWork) -> Bool {

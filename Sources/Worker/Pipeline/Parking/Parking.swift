@@ -13,7 +13,7 @@ import Telemetry
 final class Parking {
     let due = Tray<ParkedWork>()
     /// Events that stay in memory after all.
-    let refused = Tray<ReceivedRecord>()
+    let refused = Tray<(record: ReceivedRecord, intake: Intake)>()
     let devices = ParkedDevices()
     private let shard: ShardContext
     private let outbox: Outbox
@@ -32,6 +32,8 @@ final class Parking {
         /// What is begun after all where the broker does not take it.
         let record: ReceivedRecord?
         let work: ParkedWork?
+        /// Its partition goes to another owner: what the broker does not take is left to that one.
+        var isHandedBack = false
 
         init(_ intake: Intake, _ origin: EventJob.Origin, record: ReceivedRecord) {
             self.intake = intake
@@ -117,15 +119,16 @@ final class Parking {
         guard let waiting = pending.find(ref) else { return }
         pending.remove(ref)
         waiting.intake.settle(waiting.place)
-        waiting.intake.completeRevocationIfOver()
+        waiting.intake.mayEndRevocation()
     }
 
     /// The broker will never take the record.
     func didGiveUp(_ ref: WorkRef) {
         guard let waiting = pending.find(ref) else { return }
         pending.remove(ref)
+        if waiting.isHandedBack { return waiting.intake.mayEndRevocation() }
         if let work = waiting.work { return wheel.didNotMove(work) }
-        if let record = waiting.record { refused.append(record) }
+        if let record = waiting.record { refused.append((record, waiting.intake)) }
         shard.requestTurn()
     }
 
@@ -156,7 +159,7 @@ final class Parking {
     func end(_ work: ParkedWork) {
         if work.parksAgain {
             work.parksAgain = false
-            return wheel.putBack(work)
+            return work.isHandedBack ? wheel.ended(work) : wheel.putBack(work)
         }
         wheel.ended(work)
         forget(work.record)
@@ -192,15 +195,22 @@ final class Parking {
 
     // MARK: Rebalances
 
-    /// These partitions go to another owner.
-    func handBack(_ isGoing: (TopicPartition) -> Bool) { wheel.forget(isGoing) }
+    /// These partitions of an intake go to another owner, who reads from what is committed: nothing of them begins here any
+    /// more. What was begun is told by its event (`Pipeline.handBack`).
+    func handBack(of intake: Intake, _ isGoing: (TopicPartition) -> Bool) {
+        pending.forEach { if $0.intake === intake, isGoing($0.partition) { $0.isHandedBack = true } }
+        refused.removeAll { $0.intake === intake && isGoing($0.record.origin.partition) }
+        guard intake === self.intake else { return }
+        wheel.forget(isGoing)
+        due.removeAll { work in
+            guard isGoing(work.partition) else { return false }
+            wheel.ended(work)
+            return true
+        }
+    }
 
     /// Records of these partitions are on their way to the broker.
     func hasWork(of partitions: Set<TopicPartition>, _ intake: Intake) -> Bool {
-        var hasWork = false
-        if pending.count > 0 {
-            pending.forEach { if $0.intake === intake, partitions.contains($0.partition) { hasWork = true } }
-        }
-        return hasWork
+        pending.contains { $0.intake === intake && partitions.contains($0.partition) }
     }
 }

@@ -120,7 +120,9 @@ final class Sender {
 
     /// The device's turn has come: as fast as `limits.rate` lets it.
     private func turnCame(_ device: DeviceRef, _ app: AppContext) {
-        if !device.isBadgeUpdate, let job = work.recipient(device.work) {
+        if device.isBadgeUpdate {
+            work.badgeUpdate(device.work)?.turnCame(device.device)
+        } else if let job = work.recipient(device.work) {
             if job.devices[device.device].machine.resume() {
                 return check(job, device.device, ticket: job.devices[device.device].check?.ticket)
             }
@@ -191,7 +193,10 @@ final class Sender {
 
     /// Nil: whoever queued has ended meanwhile.
     private func appOfQueued(_ device: DeviceRef) -> AppContext? {
-        if device.isBadgeUpdate { return work.badgeUpdate(device.work)?.app }
+        if device.isBadgeUpdate {
+            guard let update = work.badgeUpdate(device.work), update.isUnsent(device.device) else { return nil }
+            return update.app
+        }
         guard let job = work.recipient(device.work), job.isPushing(device.device) else { return nil }
         return job.event.app
     }
@@ -330,9 +335,20 @@ final class Sender {
         return withdrawn
     }
 
-    private func withdraw(from client: AppContext.Client, _ isGoing: (DeviceRef) -> Bool) -> [DeviceRef] {
+    /// The same of badge updates.
+    func withdrawUpdates(_ isGoing: (WorkRef) -> Bool) -> [DeviceRef] {
+        var withdrawn: [DeviceRef] = []
+        for app in apps {
+            for client in app.clients { withdrawn += withdraw(.updatePush, from: client) { isGoing($0.work) } }
+        }
+        return withdrawn
+    }
+
+    private func withdraw(
+        _ stage: Tag.Stage = .push, from client: AppContext.Client, _ isGoing: (DeviceRef) -> Bool
+    ) -> [DeviceRef] {
         let pushes = client.apns.withdrawUnsent { bits in
-            guard let tag = Tag(bits), tag.stage == .push else { return false }
+            guard let tag = Tag(bits), tag.stage == stage else { return false }
             return isGoing(DeviceRef(work: tag.ref, device: Int(tag.index)))
         }
         return pushes.compactMap { push in

@@ -12,8 +12,8 @@ final class ChangeJob {
         case rejected
     }
 
-    /// Which intake it came by, and its place in that one's ledger; nil: it is made once more (`RecentChanges`).
-    let origin: (intake: Intake, place: RecordPlace)?
+    /// Which intake it came by, and from where; nil: it is made once more (`RecentChanges`).
+    let origin: Origin?
     /// Nil of a bad record.
     let app: AppContext?
     let eventID: String
@@ -28,10 +28,20 @@ final class ChangeJob {
     var generation: UInt32 = 0
     /// Of a bind: whose copies of the token it took away.
     var formerOwners: [String] = []
+    /// Its partition went to another owner, who has to do it again: its offset is not to be settled here.
+    var isHandedBack = false
 
-    init(
-        _ origin: (intake: Intake, place: RecordPlace)?, _ task: Task, app: AppContext? = nil, eventID: String = ""
-    ) {
+    struct Origin {
+        let intake: Intake
+        let record: EventJob.Origin
+
+        init(_ intake: Intake, _ record: EventJob.Origin) {
+            self.intake = intake
+            self.record = record
+        }
+    }
+
+    init(_ origin: Origin?, _ task: Task, app: AppContext? = nil, eventID: String = "") {
         self.origin = origin
         self.task = task
         self.app = app
@@ -44,9 +54,16 @@ final class ChangeJob {
         return task.state.uid
     }
 
+    /// Its record came from one of these partitions of the intake.
+    func isOf(_ intake: Intake, _ partitions: Set<TopicPartition>) -> Bool {
+        origin.map { $0.intake === intake && partitions.contains($0.record.partition) } ?? false
+    }
+
     /// Its offset may be committed.
     func settle() {
-        if let origin { origin.intake.settle(origin.place) }
+        guard let origin else { return }
+        if !isHandedBack { origin.intake.settle(origin.record.place) }
+        origin.intake.mayEndRevocation()
     }
 
     func tag(_ stage: Tag.Stage) -> UInt64 { Tag(ref, stage).bits }

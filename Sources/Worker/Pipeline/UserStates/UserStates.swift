@@ -48,12 +48,12 @@ final class UserStates {
     var hasRoom: Bool { changes.count < shard.limits.changesMax - shard.limits.pollBatch }
 
     func apply(
-        _ state: UserState, of event: borrowing Event, app: AppContext, _ intake: Intake, _ place: RecordPlace
+        _ state: UserState, of event: borrowing Event, app: AppContext, _ intake: Intake, _ record: EventJob.Origin
     ) {
         let task = UserStateTask(
             app: event.app, sentMs: event.sentMs, nowMs: shard.nowMs, state: state,
             clearsOnRead: app.policy.clearOnRead)
-        let job = ChangeJob((intake, place), .state(task), app: app, eventID: event.id)
+        let job = ChangeJob(ChangeJob.Origin(intake, record), .state(task), app: app, eventID: event.id)
         if case .bind(let binding) = state.change, !app.policy.allows(topic: binding.token.topic) {
             job.ref = changes.insert(job)
             return conclude(job, .ignored(.otherTopic))
@@ -62,9 +62,9 @@ final class UserStates {
     }
 
     /// A claim that Redis refused when its recipient was pushed.
-    func pay(_ owed: OwedClaim, _ intake: Intake, _ place: RecordPlace) {
+    func pay(_ owed: OwedClaim, _ intake: Intake, _ record: EventJob.Origin) {
         owedCount += 1
-        begin(ChangeJob((intake, place), .owed(owed, isClaimed: false)), isEmpty: false)
+        begin(ChangeJob(ChangeJob.Origin(intake, record), .owed(owed, isClaimed: false)), isEmpty: false)
     }
 
     private func begin(_ job: ChangeJob, isEmpty: Bool) {
@@ -74,8 +74,8 @@ final class UserStates {
     }
 
     /// A bad record; `didSettle` follows once the dead-letter topic has it. Returns the tag for that.
-    func begin(rejected place: RecordPlace, _ intake: Intake) -> UInt64 {
-        let job = ChangeJob((intake, place), .rejected)
+    func begin(rejected record: EventJob.Origin, _ intake: Intake) -> UInt64 {
+        let job = ChangeJob(ChangeJob.Origin(intake, record), .rejected)
         job.ref = changes.insert(job)
         return job.tag(.deadLetter)
     }

@@ -141,6 +141,8 @@ struct PipelineLimits {
     var openChunksMax = 8
     /// Events whose audience is not started whole, above which no records are read.
     var expandingMax = 64
+    /// Large groups that wait to be divided, above which no records are read: each has a page of its members.
+    var plannedMax = 1_024
     /// What groups and chunks have of the room for recipients.
     var lanes = LaneShares()
     /// A group with more members is divided into chunks.

@@ -43,4 +43,10 @@ struct SlotTable<Work: AnyObject> {
     func forEach(_ body: (Work) -> Void) {
         for case let (work?, _) in slots { body(work) }
     }
+
+    /// Stops at the first that is wanted.
+    func contains(where isWanted: (Work) -> Bool) -> Bool {
+        for case let (work?, _) in slots where isWanted(work) { return true }
+        return false
+    }
 }

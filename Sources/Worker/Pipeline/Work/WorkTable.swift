@@ -72,11 +72,14 @@ final class WorkTable {
     }
 }
 
-/// App and conversation, hashed: of two that share one, one's event is only parked for longer than it need be.
-private struct ConversationKey: Hashable {
+/// App and conversation, hashed: of two that share one, one's event only waits for longer than it need.
+struct ConversationKey: Hashable {
     private let hash: UInt64
+    private let part: Int
 
-    init(_ app: String, _ conversation: String) {
+    /// - Parameter part: of a large group; nil: all of the conversation.
+    init(_ app: String, _ conversation: String, part: Int? = nil) {
         hash = DeviceKey.make(app: app, uid: conversation, device: "")
+        self.part = part ?? -1
     }
 }

@@ -1,0 +1,209 @@
+import Glibc
+import Kafka
+import Processes
+import Support
+import Testing
+
+@testable import Worker
+
+/// What goes to another owner, by a revocation or since the process ends, is not begun here any more.
+@Suite(.timeLimit(.minutes(10))) struct HandBackTests {
+    private static func parked(_ id: String, partition: Int32) throws -> ParkedWork {
+        let origin = try PipelineWorld.origin(partition, topic: 1, .parked)
+        return ParkedWork(
+            ParkedRecord(app: "im", uid: "u\(id)", raw: [], cause: .unavailable, dueMs: 0, writtenMs: 0, id: id),
+            partition: origin.partition, place: origin.place)
+    }
+
+    /// Lays a record of each of two partitions into each tray between reading and beginning.
+    private static func fill(_ pipeline: Pipeline) throws {
+        for partition in [Int32(0), 1] {
+            pipeline.parking.read(
+                try parked("\(partition)", partition: partition).record,
+                try PipelineWorld.origin(
+                    partition, topic: 1, .parked))
+            let (record, job) = try pipeline.read("m\(partition)", to: ["u"], PipelineWorld.origin(partition))
+            pipeline.parking.refused.append((record, pipeline.events))
+            pipeline.fanOut.behind.append((job, 0))
+        }
+        pipeline.parking.look(atMost: 9) { _ in true }
+    }
+
+    private static func left(_ pipeline: Pipeline) -> [String: [Int32]] {
+        var left: [String: [Int32]] = ["due": [], "refused": [], "behind": []]
+        pipeline.parking.due.takeAll { left["due"]?.append($0.partition.partition) }
+        pipeline.parking.refused.takeAll { left["refused"]?.append($0.record.origin.partition.partition) }
+        pipeline.fanOut.behind.takeAll { left["behind"]?.append($0.event.origin?.partition.partition ?? -1) }
+        return left
+    }
+
+    @Test func whatLiesInTheTraysOfParkedWorkGoesWithItsPartition() async throws {
+        let left = try await PipelineWorld.with { pipeline in
+            try Self.fill(pipeline)
+            pipeline.intake(pipeline.events, handBack: [TopicPartition(topic: 0, partition: 1)], isLost: false)
+            pipeline.intake(pipeline.userState, handBack: [TopicPartition(topic: 1, partition: 1)], isLost: false)
+            return Self.left(pipeline)
+        }
+        #expect(left == ["due": [0], "refused": [0], "behind": [0]])
+    }
+
+    @Test func nothingParkedBeginsOnceTheProcessEnds() async throws {
+        let left = try await PipelineWorld.with { pipeline in
+            try Self.fill(pipeline)
+            pipeline.stopIntake()
+            return Self.left(pipeline)
+        }
+        #expect(left == ["due": [], "refused": [], "behind": []])
+    }
+
+    /// A record that waits for the broker when its partition goes, and that the broker never takes.
+    @Test func whatTheBrokerRefusesAfterItsPartitionWentIsNotBegun() async throws {
+        let (left, count) = try await PipelineWorld.with { pipeline in
+            let (record, _) = try pipeline.read("m", to: ["u"], PipelineWorld.origin(1))
+            let parked = try Self.parked("m", partition: 1).record
+            pipeline.parking.park(record, as: parked, pipeline.events)
+            pipeline.intake(pipeline.events, handBack: [TopicPartition(topic: 0, partition: 1)], isLost: false)
+            pipeline.parking.didGiveUp(WorkRef(slot: 0, generation: 0))
+            return (Self.left(pipeline)["refused"], pipeline.parking.count)
+        }
+        #expect(left == [] && count == 0)
+    }
+
+    /// Begun before its partition went, and put off once more after that.
+    @Test func whatParksAgainAfterItsPartitionWentIsNotPutBack() async throws {
+        let counts = try await PipelineWorld.with { pipeline in
+            try Self.fill(pipeline)
+            var works: [ParkedWork] = []
+            pipeline.parking.due.takeAll { works.append($0) }
+            for work in works {
+                work.parksAgain = true
+                work.isHandedBack = work.partition.partition == 1
+                pipeline.parking.end(work)
+            }
+            return pipeline.parking.count
+        }
+        #expect(counts == 1)
+    }
+
+    // MARK: - A revocation's end
+
+    /// Counts how often it is asked what is in flight: each time all that is in hand may be looked at.
+    private final class CountingOwner: IntakeOwner {
+        let pipeline: Pipeline
+        var looks = 0
+
+        init(_ pipeline: Pipeline) { self.pipeline = pipeline }
+
+        func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool {
+            looks += 1
+            return pipeline.intake(intake, hasWorkOf: partitions)
+        }
+
+        func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool) {
+            pipeline.intake(intake, handBack: partitions, isLost: isLost)
+        }
+
+        func intakeIsReadable(_ intake: Intake) {}
+        func intakeDidAssign(_ intake: Intake) {}
+        func intakeDidCommit(_ intake: Intake) {}
+        func intakeDidClose(_ intake: Intake) {}
+        func intakeDidMeetFatalError(_ intake: Intake) {}
+    }
+
+    private static func looks(events count: Int) async throws -> Int {
+        try await PipelineWorld.with { pipeline in
+            let owner = CountingOwner(pipeline)
+            try pipeline.events.start(owner: owner)
+            for index in 0..<count {
+                let job = try pipeline.read("m\(index)", to: ["u\(index)"], PipelineWorld.origin(1)).job
+                pipeline.fanOut.begin(job)
+            }
+            let partition = TopicPartition(topic: 0, partition: 1)
+            let consumer = pipeline.events.consumer
+            #expect(pipeline.events.kafka(consumer, willRevoke: [partition], lost: false) == .deferred)
+            for _ in 0..<10 where pipeline.events.revocation != nil { pipeline.turn() }
+            #expect(pipeline.work.events.count == 0 && pipeline.events.revocation == nil)
+            return owner.looks
+        }
+    }
+
+    @Test func aRevocationLooksOnceForAllThatEndsInATurn() async throws {
+        let few = try await Self.looks(events: 50)
+        let many = try await Self.looks(events: 200)
+        #expect(few <= 4 && many <= 4, "\(few) of 50, \(many) of 200")
+    }
+
+    // MARK: - Large groups that wait to be divided
+
+    @Test func largeGroupsThatWaitToBeDividedStopTheReading() async throws {
+        let rooms = try await PipelineWorld.with { pipeline in
+            func addPlanned(_ count: Int) throws {
+                for index in 0..<count {
+                    let job = try pipeline.read("m", to: nil, conversation: "g\(index)", PipelineWorld.origin(1)).job
+                    pipeline.fanOut.begin(job)
+                    job.plan = ChunkPlan()
+                }
+            }
+            try addPlanned(pipeline.shard.limits.plannedMax - 1)
+            let before = pipeline.hasSlots
+            try addPlanned(1)
+            return [before, pipeline.hasSlots]
+        }
+        #expect(rooms == [true, false])
+    }
+
+    /// What stays behind is looked for by a hash, whatever the number of conversations.
+    @Test func aPassOverWaitingGroupsCostsNoMoreThanTheirNumber() async throws {
+        try await PipelineWorld.with { pipeline in
+            func work(_ count: Int) throws -> CountedWork {
+                let origin = try PipelineWorld.origin(1)
+                for index in 0..<count {
+                    let name = String(repeating: "g", count: 100) + "\(100_000 + index)"
+                    let job = try pipeline.read("m", to: nil, conversation: name, origin).job
+                    pipeline.fanOut.begin(job)
+                    job.plan = ChunkPlan()
+                    job.fanOutPhase = .readingPage
+                }
+                let room = FanOut.Room(isAPNsFree: true, recipients: 100, ofChunks: 0)
+                pipeline.fanOut.start(room)
+                let counted = CountedWork.of { pipeline.fanOut.start(room) }
+                pipeline.fanOut.handBack { _ in true }
+                return counted
+            }
+            let one = try work(250)
+            let four = try work(1000)
+            #expect((four.instructions ?? 0) <= 6 * max(one.instructions ?? 0, 100_000), "\(one), \(four)")
+            #expect(four.bytes <= 6 * max(one.bytes, 16_384), "\(one), \(four)")
+        }
+    }
+
+    // MARK: - Bad records
+
+    @Test func manyBadRecordsAreFewLines() async throws {
+        let folder = try TemporaryFolder()
+        let file = folder.file("log")
+        let fd = open(file, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        try #require(fd >= 0)
+        defer { close(fd) }
+        try await PipelineWorld.with(logFD: fd) { pipeline in
+            for index in 0..<10_000 {
+                let why = BadRecord(index.isMultiple(of: 2) ? .wrongType : .missing, "not as it should be")
+                pipeline.reject(
+                    RejectedRecord(
+                        why: why, origin: try PipelineWorld.origin(0), topic: "im.events", offset: Int64(index),
+                        key: nil,
+                        value: nil), pipeline.events)
+            }
+        }
+        let lines = try text(of: file).split(separator: "\n").filter { $0.contains("dead-letter") }
+        #expect(lines.count == 2, "one per rule: \(lines.count)")
+    }
+
+    private func text(of file: String) throws -> String {
+        let stream = try #require(fopen(file, "r"))
+        defer { fclose(stream) }
+        var bytes = [UInt8](repeating: 0, count: 1 << 22)
+        let count = fread(&bytes, 1, bytes.count, stream)
+        return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+}
