@@ -27,7 +27,7 @@ test: packages ## all tests, against real servers on free ports
 	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=24 deploy/run-tests $(ARGS)
 
 # Debian's is 2.0.2. What newer ones alone give, such as cooperative groups and KIP-848, is tried only here.
-test-newer-kafka: packages ## Kafka's tests and the whole path with the newest librdkafka of PyPI
+test-newer-kafka: packages ## Kafka's tests and parts of the whole path with a newer librdkafka than Debian's
 	swift build --build-tests
 	export LD_LIBRARY_PATH="$$(deploy/newer-librdkafka)" && .build/debug/carillon --version && deploy/run-tests \
 		$(or $(ARGS),--filter '^KafkaTests\.' --filter KafkaFaultTests --filter GroupTests --filter DoubledTests --filter LostOrStuckTests)
@@ -114,7 +114,7 @@ alerts-test: packages $(DEPLOY_PYTHON) ## every alert fires by its fault and end
 	$(DEPLOY_PYTHON) -m deploy.monitoring.drill --binary $(or $(BINARY),.build/debug/carillon) $(ARGS)
 
 examples: packages ## the examples in Swift, as packages of their own
-	swift build --package-path Examples/apns-send --scratch-path .build/examples
+	swift build --package-path Examples/apns-send --scratch-path .build/examples -Xswiftc -warnings-as-errors
 
 docc: packages ## the documentation of the library APNs, into .build/docc
 	docs/docc

@@ -42,9 +42,9 @@ struct BenchSettings {
         guard isUnsent else { return nil }
         return "before sending: read, decided, claimed with the badge, rendered, handed to the APNs client"
     }
-    /// Members of the giant group beside which one-to-one messages are measured; nil: nothing of that.
+    /// How many members the giant group has beside which one-to-one messages are measured (`--beside`); nil: they are not.
     var beside: Int?
-    /// Workers of that: each of these numbers by turns.
+    /// With `--beside`: CPU per push is measured with each of these numbers of workers, one number after the other.
     var workers: [Int]
     var keeps: Bool
     /// Where the time of a push goes, stage by stage.

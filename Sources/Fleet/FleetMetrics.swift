@@ -33,6 +33,8 @@ public enum FleetMetrics {
     public static let brake = "carillon_token_removal_brake"
     public static let redisSeconds = "carillon_redis_command_seconds"
     public static let redisErrors = "carillon_redis_errors_total"
+    /// Only of a Redis Cluster.
+    public static let redisRedirects = "carillon_redis_redirects_total"
     public static let redisDepth = "carillon_redis_pipeline_depth"
     public static let redisKeys = "carillon_redis_keys"
     public static let loopLag = "carillon_loop_lag_seconds"
@@ -49,8 +51,8 @@ public enum FleetMetrics {
             pendingEvents, pendingRecipients, waitingForDevice, backpressure, lagRecords, lagSeconds, watermarkAge,
             assigned, paused, brokerUp, connections, inFlight, limit, queued, breaker, credentialPaused,
             credentialRefused,
-            credentialEnd, brake, redisErrors, redisDepth, redisKeys, loopLag, cpu, memory, openFiles, lostLogLines,
-            started,
+            credentialEnd, brake, redisErrors, redisRedirects, redisDepth, redisKeys, loopLag, cpu, memory, openFiles,
+            lostLogLines, started,
         ] + histograms
 
     /// As they stand in the lines of `/metrics`.

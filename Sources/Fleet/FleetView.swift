@@ -68,6 +68,24 @@ public struct FleetView: Sendable {
         }
     }
 
+    /// One of Redis' servers, as all shards of all workers see it.
+    public struct RedisNode: Equatable, Sendable {
+        public var place: String
+        /// Shards that are connected to it, and all that want to be.
+        public var connected = 0
+        public var shards = 0
+        public var waiting: Int64 = 0
+        /// Why some shard is not connected.
+        public var why: String?
+        /// A second; nil: it is no cluster's node, or there is no look before.
+        public var errorRate: Double?
+        /// The same of commands that it sent on or put off.
+        public var redirectRate: Double?
+
+        /// Somebody should look at it.
+        public var isTroubled: Bool { connected < shards }
+    }
+
     /// Quantiles of a histogram within the last interval, in seconds; nil: nothing was measured.
     public struct Spread: Equatable, Sendable {
         public var p50: Double
@@ -116,6 +134,8 @@ public struct FleetView: Sendable {
     public var brakes: [String] = []
     public var redisReady = 0
     public var redisFaults: [String] = []
+    /// Those in trouble first.
+    public var redisNodes: [RedisNode] = []
     public var redisDepth: Double?
     public var redisKeys: Double?
     public var loopLagSeconds: Double?
@@ -127,6 +147,7 @@ public struct FleetView: Sendable {
     public static let outcomesMax = 40
     public static let clientsMax = 100
     public static let partitionsMax = 20
+    public static let redisNodesMax = 100
 
     /// - Parameter previous: what the same workers answered before, by address.
     public init(_ looks: [WorkerLook], after previous: [WorkerLook], wallSeconds: Double) {
@@ -137,6 +158,7 @@ public struct FleetView: Sendable {
         intervalSeconds = rates.longestSeconds
         addRates(rates)
         addGauges(looks.compactMap(\.metrics), wallSeconds: wallSeconds)
+        addRedisNodes(looks.flatMap { $0.status?.redisNodes ?? [] }, rates)
         addOutcomes(looks.compactMap(\.metrics), rates)
     }
 
@@ -176,6 +198,30 @@ public struct FleetView: Sendable {
         limits = rates.rates(FleetMetrics.backpressure, by: ["cause"]).compactMap { cause in
             let share = cause.rate / Double(max(1, shards))
             return share >= 0.005 ? Limit(cause: cause.labels[0], share: min(1, share)) : nil
+        }
+    }
+
+    private mutating func addRedisNodes(_ seen: [StatusFacts.RedisNode], _ rates: FleetRates) {
+        func byNode(_ name: String) -> [String: Double] {
+            Dictionary(rates.rates(name, by: ["node"]).map { ($0.labels[0], $0.rate) }, uniquingKeysWith: +)
+        }
+        let (errors, redirects) = (byNode(FleetMetrics.redisErrors), byNode(FleetMetrics.redisRedirects))
+        var byPlace: [String: RedisNode] = [:]
+        for look in seen {
+            guard byPlace[look.place] != nil || byPlace.count < Self.redisNodesMax else { continue }
+            var node = byPlace[look.place] ?? RedisNode(place: look.place)
+            node.connected += look.isReady ? 1 : 0
+            node.shards += 1
+            node.waiting = node.waiting &+ look.waiting
+            node.why = node.why ?? look.why
+            if let label = look.node, intervalSeconds != nil {
+                node.errorRate = errors[label] ?? 0
+                node.redirectRate = redirects[label] ?? 0
+            }
+            byPlace[look.place] = node
+        }
+        redisNodes = byPlace.values.sorted { one, other in
+            one.isTroubled != other.isTroubled ? one.isTroubled : one.place < other.place
         }
     }
 

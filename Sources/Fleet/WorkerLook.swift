@@ -37,6 +37,8 @@ public struct StatusFacts: Equatable, Sendable {
     public var redisReady = 0
     /// Why a shard has none, or Redis takes no writes.
     public var redisFaults: [String] = []
+    /// Redis' servers as each shard sees them.
+    public var redisNodes: [RedisNode] = []
     public var parkedRecords: Int64 = 0
     public var brakes: [String] = []
     /// The slowest partitions.
@@ -52,6 +54,16 @@ public struct StatusFacts: Equatable, Sendable {
         /// Nil: not known.
         public var lag: Int64?
         public var isPaused: Bool
+    }
+
+    public struct RedisNode: Equatable, Sendable {
+        public var place: String
+        /// Of a cluster's node: the label of its numbers.
+        public var node: String?
+        public var isReady: Bool
+        /// Commands that wait for its reply.
+        public var waiting: Int64
+        public var why: String?
     }
 
     /// So many of a shard are read.
@@ -74,6 +86,13 @@ public struct StatusFacts: Equatable, Sendable {
             parkedRecords = parkedRecords &+ (shard["parked_records"]?.int ?? 0)
             for brake in shard["removal_brakes"]?.array ?? [] {
                 add("\(brake["app"]?.string ?? "?") \(brake["cause"]?.string ?? "?")", to: &brakes)
+            }
+            for node in (shard["redis_nodes"]?.array ?? []).prefix(Self.listMax) {
+                redisNodes.append(
+                    RedisNode(
+                        place: node["place"]?.string ?? "?", node: node["node"]?.string,
+                        isReady: node["ready"]?.bool ?? false, waiting: node["waiting"]?.int ?? 0,
+                        why: node["fault"]?.string))
             }
             for partition in (shard["partitions"]?.array ?? []).prefix(Self.partitionsMax) {
                 partitions.append(

@@ -54,7 +54,7 @@ extension KafkaConfiguration {
     private func defaults(for role: KafkaRole) -> [(String, String)] {
         let common = [
             ("client.id", clientID),
-            ("socket.keepalive.enable", "true"),  // V10: off by default
+            ("socket.keepalive.enable", "true"),  // off by default
             ("socket.nagle.disable", "true"),
             ("log.connection.close", "false"),
             // A broker that is back is met within two seconds; the library's ten may be most of a session.

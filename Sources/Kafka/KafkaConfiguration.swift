@@ -8,7 +8,7 @@ public struct KafkaConfiguration: Sendable {
         /// The oldest kept record. A new group misses nothing; after a retention gap reading goes on, and replayed
         /// records meet their dedup marks.
         case earliest
-        /// Stand still and report `isOffsetLost`, so that an operator decides (V1, K10). Holds for new groups and
+        /// Stand still and report `isOffsetLost`, so that an operator decides. Holds for new groups and
         /// for added partitions too: give them offsets by hand.
         case error
     }
@@ -17,7 +17,7 @@ public struct KafkaConfiguration: Sendable {
     public enum AssignmentStrategy: String, Sendable {
         case range
         case roundRobin = "roundrobin"
-        /// Only with librdkafka 2.10.1 or newer: older ones lose the assignment when a commit meets a rebalance (V7).
+        /// Only with librdkafka 2.10.1 or newer: older ones lose the assignment when a commit meets a rebalance.
         case cooperativeSticky = "cooperative-sticky"
     }
 
@@ -29,7 +29,7 @@ public struct KafkaConfiguration: Sendable {
     public var clientID: String
     /// librdkafka's properties by their own names (TLS, SASL, tuning).
     public var options: [String: String]
-    /// `latest` is deliberately missing: after a gap it would jump to the end in silence (V1). Default `earliest`, so
+    /// `latest` is deliberately missing: after a gap it would jump to the end in silence. Default `earliest`, so
     /// that the first start of a new group works without an operator.
     public var offsetReset: OffsetReset
     public var assignment: AssignmentStrategy

@@ -1,7 +1,7 @@
 import CRdkafka
 import Glibc
 
-/// Commits of what is settled. librdkafka's own committer is off: it knows no metadata in 2.0 (V8), and what it commits at
+/// Commits of what is settled. librdkafka's own committer is off: it knows no metadata in 2.0, and what it commits at
 /// an unassignment would replace ours by none.
 extension KafkaConsumer {
     /// Commits what changed since the last commit; for the owner's timer, once a second.

@@ -1,7 +1,7 @@
 import CRdkafka
 
 extension KafkaConsumer {
-    /// Stops fetching; what was prefetched is thrown away and fetched again later, so do not flap (V6).
+    /// Stops fetching; what was prefetched is thrown away and fetched again later, so do not flap.
     ///
     /// Only transitions reach the library. Records already queued may still arrive.
     public func pause(_ partitions: some Sequence<TopicPartition>) {
@@ -11,7 +11,7 @@ extension KafkaConsumer {
         stopFetching(fresh.subtracting(unanswered))
     }
 
-    /// Fetches again what `pause` held; others are left alone, since resuming a running one may rewind it (V4).
+    /// Fetches again what `pause` held; others are left alone, since resuming a running one may rewind it.
     public func resume(_ partitions: some Sequence<TopicPartition>) {
         let held = Set(partitions).intersection(paused)
         if held.isEmpty { return }

@@ -93,7 +93,7 @@ extension KafkaConsumer {
 
     private func release(_ partitions: [TopicPartition], lost: Bool) {
         if !lost { commit(partitions) }
-        // V5: unassign forgets only the library's own pause; ours would silence the partition when it comes back.
+        // Unassign forgets only the library's own pause; ours would silence the partition when it comes back.
         resume(paused.filter(partitions.contains))
         letRead(unanswered.intersection(partitions))
         let isCooperative = isCooperative

@@ -3,7 +3,7 @@ import CRdkafka
 /// A group consumer that one thread owns: it never blocks, and speaks only from within `poll`.
 ///
 /// Watch `wakeFD` for readability and call `poll(max:)` then; one thread, one message at a time, because batch reads
-/// of librdkafka 2.0.2 lose or misplace messages around pause and rebalance (V2). Not Sendable on purpose. An owner also
+/// of librdkafka 2.0.2 lose or misplace messages around pause and rebalance. Not Sendable on purpose. An owner also
 /// calls `poll` at least once a minute, since the group evicts members that are silent for `max.poll.interval.ms`.
 /// Release it after the `closed` event; releasing it earlier drops the membership by session timeout.
 public final class KafkaConsumer {

@@ -14,7 +14,7 @@ public protocol KafkaConsumerDelegate: AnyObject {
     /// Answer `.complete` to let them go on return, or `.deferred` to drain first: `poll` goes on, nothing of these
     /// partitions arrives any more, what is settled still counts, and the group waits until `completeRevocation()` (at
     /// most `max.poll.interval.ms`, so put a deadline of seconds on it). With `lost` the partitions may already have
-    /// another owner: nothing can be committed and the answer is not asked (K6).
+    /// another owner: nothing can be committed and the answer is not asked.
     func kafka(
         _ consumer: KafkaConsumer, willRevoke partitions: [TopicPartition], lost: Bool
     ) -> KafkaRevocation
@@ -57,7 +57,7 @@ public enum KafkaConsumerEvent: Sendable {
     case unanswered(KafkaError)
     /// The end that a partition had just now.
     case endReached(TopicPartition, offset: Int64)
-    /// The client is dead for good (K14); exit so that a supervisor restarts.
+    /// The client is dead for good; exit so that a supervisor restarts.
     case fatal(KafkaError)
     /// After `beginClose()`: the group is left and nothing more comes.
     case closed

@@ -8,7 +8,7 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
     public let code: Int32
     /// What the client added to it; never holds record contents.
     public let text: String
-    /// The client that said it is dead for good (K14: fenced static member, broken idempotent sequence).
+    /// The client that said it is dead for good (fenced static member, broken idempotent sequence).
     public let isFatal: Bool
 
     init(_ code: rd_kafka_resp_err_t, text: String? = nil, isFatal: Bool = false) {
@@ -41,7 +41,7 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
         return text.hasPrefix("ERR_") ? "UNKNOWN" : text
     }
 
-    /// The broker refused our credentials or rights: retried by the library, but an operator must act (K11).
+    /// The broker refused our credentials or rights: retried by the library, but an operator must act.
     public var isDenied: Bool {
         switch rd_kafka_resp_err_t(rawValue: code) {
         case RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED,
@@ -52,7 +52,7 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The topic or partition is not there (yet): wait and tell, never exit for it (K12).
+    /// The topic or partition is not there (yet): wait and tell, never exit for it.
     public var isUnknownTopic: Bool {
         switch rd_kafka_resp_err_t(rawValue: code) {
         case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
@@ -70,7 +70,7 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The wished-for offset is gone (retention) and the policy is `error`: the partition stands still (K10).
+    /// The wished-for offset is gone (retention) and the policy is `error`: the partition stands still.
     public var isOffsetLost: Bool {
         switch rd_kafka_resp_err_t(rawValue: code) {
         case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE: true

@@ -13,7 +13,7 @@ public struct OffsetLedger: ~Copyable {
         /// Pause from this share of a limit on, resume from that one down.
         public var pausePercent: Int
         public var resumePercent: Int
-        /// Resuming any sooner would flap, and each pause throws the prefetch away (V6).
+        /// Resuming any sooner would flap, and each pause throws the prefetch away.
         public var minimumPauseNanos: UInt64
 
         public init(
@@ -72,7 +72,7 @@ public struct OffsetLedger: ~Copyable {
     /// Offsets that were passed over since this ledger was made: those between two received records of one assignment,
     /// and those between the group's committed offset and the first record received, once `noteCommitted` told it.
     ///
-    /// On a topic with retention by time or size they are records that were gone before they were read (K10). Compaction
+    /// On a topic with retention by time or size they are records that were gone before they were read. Compaction
     /// removes records by nature, and each transaction ends with a marker that takes an offset: on such topics this
     /// counts those as well. Not counted: what was removed without any record following it yet, what a group without
     /// committed offsets never read, and what retention took while the broker did not tell the committed offset.

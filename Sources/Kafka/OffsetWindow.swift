@@ -75,7 +75,7 @@ struct OffsetWindow {
 
     /// Takes an offset above all earlier ones.
     mutating func append(offset: Int64, bytes: Int, nowNanos: UInt64) -> Admission {
-        // A rewind (V4) delivers again what is in work or done here.
+        // A rewind, as after a partition is resumed that was not paused, delivers again what is in work or done here.
         if offset <= newest { return .repeated }
         if newest >= 0 {
             skipped &+= UInt64(offset - newest - 1)
@@ -165,7 +165,7 @@ struct OffsetWindow {
             last = ring[place(head)].offset
             head &+= 1
         }
-        // Offsets between two received records exist for nobody (compaction, transaction markers, K15): the one after
+        // Offsets between two received records exist for nobody (compaction, transaction markers): the one after
         // the last settled record is a fit place to go on from.
         next = last + 1
         return last + 1

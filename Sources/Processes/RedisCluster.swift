@@ -72,15 +72,6 @@ public final class RedisCluster: Sendable {
         throw SetupFault("no node of the cluster is there")
     }
 
-    /// Each master that runs, asked the same: its answers.
-    public func everyMaster(_ line: String) throws(SetupFault) -> [String] {
-        var answers: [String] = []
-        for node in nodes where node.isRunning {
-            if try node.command("ROLE").contains("master") { answers.append(try node.command(line)) }
-        }
-        return answers
-    }
-
     /// The slot of a key.
     public func slot(of key: String) throws(SetupFault) -> Int {
         guard let slot = Int(try Self.word(command("CLUSTER KEYSLOT \(key)"))) else {

@@ -42,6 +42,13 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         case wrongType
         case refused
 
+        /// Every kind once.
+        static let all: [Code] = [
+            .notConnected, .overloaded, .timeout, .connectionLost(wasSent: true), .protocolViolation, .unreachable,
+            .unsupported, .tooLarge, .authentication, .noPermission, .loading, .masterDown, .readOnly, .moved, .ask,
+            .clusterDown, .tryAgain, .crossSlot, .noScript, .scriptFailed, .outOfMemory, .busy, .wrongType, .refused,
+        ]
+
         /// A short constant name for labels.
         public var name: String {
             switch self {

@@ -22,6 +22,9 @@ final class RedisMetrics {
     let depth: Gauge
     let connects: Counter
 
+    /// Faults stand at 0 from the start, since a rate needs a first value. A cluster has many nodes: of each only what it says of
+    /// the cluster does, the rest with the first.
+    ///
     /// - Parameter node: of a cluster; nil: there is one server.
     init(_ registry: MetricsRegistry?, node: String? = nil) {
         self.registry = registry
@@ -35,6 +38,9 @@ final class RedisMetrics {
                 "carillon_redis_connects_total", help: "Connections to Redis that became usable.", labels: labels)
             ?? Counter()
         _ = operation("other")
+        for code in RedisFault.Code.all {
+            if node == nil { count(code, 0) } else if RedirectRule.isAbout(code) { countRedirect(code, 0) }
+        }
     }
 
     /// The operation of that name; beyond 255 names all are `other`.
@@ -56,25 +62,25 @@ final class RedisMetrics {
         if index < seconds.count { seconds[index].observe(nanos) }
     }
 
-    func count(_ code: RedisFault.Code) {
-        if let cell = errors[code.name] { return cell.add() }
+    func count(_ code: RedisFault.Code, _ number: UInt64 = 1) {
+        if let cell = errors[code.name] { return cell.add(number) }
         let cell =
             registry?.counter(
                 "carillon_redis_errors_total", help: "Commands and connections that failed, by kind of fault.",
                 labels: [("code", code.name)] + labels) ?? Counter()
-        cell.add()
+        cell.add(number)
         errors[code.name] = cell
     }
 
     /// A node did not carry a command out for what its cluster is going through.
-    func countRedirect(_ code: RedisFault.Code) {
-        if let cell = redirects[code.name] { return cell.add() }
+    func countRedirect(_ code: RedisFault.Code, _ number: UInt64 = 1) {
+        if let cell = redirects[code.name] { return cell.add(number) }
         let cell =
             registry?.counter(
                 "carillon_redis_redirects_total",
                 help: "Commands that a cluster's node sent on or put off, by what it said.",
                 labels: [("code", code.name)] + labels) ?? Counter()
-        cell.add()
+        cell.add(number)
         redirects[code.name] = cell
     }
 

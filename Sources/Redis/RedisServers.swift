@@ -200,22 +200,26 @@ public enum RedisServers {
 /// A server as an operator sees it.
 public struct RedisPlace: Sendable, Equatable {
     public var place: String
+    /// Of a cluster's node: the label `node` of its numbers.
+    public var node: String?
     public var isReady: Bool
     /// Commands that wait for its reply.
     public var waiting: Int
     /// Why it is not ready; nil: it is, or nothing was tried yet.
     public var why: String?
 
-    public init(place: String, isReady: Bool, waiting: Int = 0, why: String? = nil) {
+    public init(place: String, node: String? = nil, isReady: Bool, waiting: Int = 0, why: String? = nil) {
         self.place = place
+        self.node = node
         self.isReady = isReady
         self.waiting = waiting
         self.why = why
     }
 
-    init(_ client: RedisClient) {
+    init(_ client: RedisClient, node: NodeAddress? = nil) {
         self.init(
-            place: client.endpoint.description, isReady: client.isReady, waiting: client.pipelineDepth,
+            place: client.endpoint.description, node: node?.description, isReady: client.isReady,
+            waiting: client.pipelineDepth,
             why: client.isReady ? nil : client.lastFault?.publicText)
     }
 }

@@ -89,6 +89,11 @@ enum TopJSON {
             number("p99", spread.p99, &writer)
             writer.endObject()
         }
+        list("lanes", view.lanes, &writer) { lane, writer in
+            writer.member("lane", lane.lane)
+            number("p50_s", lane.spread.p50, &writer)
+            number("p99_s", lane.spread.p99, &writer)
+        }
     }
 
     private static func gauges(_ view: FleetView, _ writer: inout JSONWriter) {
@@ -129,6 +134,15 @@ enum TopJSON {
         number("waiting", view.redisDepth, &writer)
         number("keys", view.redisKeys, &writer)
         texts("faults", view.redisFaults, &writer)
+        list("nodes", view.redisNodes, &writer) { node, writer in
+            writer.member("place", node.place)
+            writer.member("shards", Int64(node.shards))
+            writer.member("connected", Int64(node.connected))
+            writer.member("waiting", node.waiting)
+            writer.member("fault", ifPresent: node.why)
+            number("errors_per_s", node.errorRate, &writer)
+            number("redirects_per_s", node.redirectRate, &writer)
+        }
         writer.endObject()
     }
 

@@ -17,6 +17,7 @@ enum TopText {
         var rows = workers(view) + [Row(label: "limit", items: limits(view))]
         guard view.workers.contains(where: { $0.state != .away }) else { return workers(view) }
         rows.append(Row(label: "events", items: events(view)))
+        rows.append(Row(label: "lanes", items: view.lanes.map { latency($0.spread, $0.lane) }))
         rows.append(Row(label: "pushes", items: pushes(view)))
         rows.append(Row(label: "delivered", items: deliveries(view)))
         rows.append(Row(label: "lag", items: lags(view)))
@@ -26,6 +27,7 @@ enum TopText {
         rows.append(Row(label: "brakes", items: view.brakes.map { Item("\($0): dead tokens are kept", .warning) }))
         rows.append(Row(label: "reasons", items: view.outcomes.prefix(shownMax).map(outcome)))
         rows.append(Row(label: "redis", items: redis(view)))
+        rows += redisNodes(view)
         rows.append(Row(label: "process", items: process(view)))
         return rows
     }
@@ -166,6 +168,27 @@ enum TopText {
         if let errors = view.redisErrorRate, errors > 0 { items.append(Item("\(number(errors))/s errors", .bad)) }
         if let keys = view.redisKeys { items.append(Item("\(number(keys)) keys", .quiet)) }
         return items + view.redisFaults.prefix(shownMax).map { Item($0, .bad) }
+    }
+
+    /// Each node of a cluster; of one server the row above tells all.
+    private static func redisNodes(_ view: FleetView) -> [TopLayout.Row] {
+        guard view.redisNodes.count > 1 else { return [] }
+        let shown = view.redisNodes.prefix(shownMax).map { node in
+            var items = [
+                Item(node.place),
+                Item(
+                    "\(node.connected) of \(node.shards) shards connected", node.isTroubled ? .bad : .plain),
+                Item("\(number(Double(node.waiting))) commands wait"),
+            ]
+            if let errors = node.errorRate, errors > 0 { items.append(Item("\(number(errors))/s errors", .bad)) }
+            if let redirects = node.redirectRate, redirects > 0 {
+                items.append(Item("\(number(redirects))/s sent on or put off", .warning))
+            }
+            if let why = node.why { items.append(Item(why, .bad)) }
+            return Row(label: "node", items: items)
+        }
+        let more = view.redisNodes.count - shown.count
+        return more > 0 ? shown + [Row(label: "", items: [Item("\(more) more", .quiet)])] : shown
     }
 
     private static func process(_ view: FleetView) -> [TopLayout.Item] {

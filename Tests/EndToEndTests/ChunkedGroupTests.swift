@@ -7,7 +7,7 @@ import Support
 import Testing
 import Worker
 
-/// Design section 12: members of a large group go to `carillon.chunks`, and all workers share one message of it.
+/// Members of a large group go to `carillon.chunks`, and all workers share one message of it.
 @Suite(.serialized) struct ChunkedGroupTests {
     private static let members = 1200
 

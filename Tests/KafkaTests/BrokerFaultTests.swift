@@ -70,7 +70,7 @@ struct BrokerFaultTests {
             let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
             let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
             member.storesAll = true
-            // 16: NOT_COORDINATOR, 15: COORDINATOR_NOT_AVAILABLE (K4).
+            // 16: NOT_COORDINATOR, 15: COORDINATOR_NOT_AVAILABLE.
             broker.pushErrors(api: .offsetCommit, [16, 15])
             try write(producer, "events", [(nil, "a", 0)])
             return pump([member]) { member.committedTo(1) }

@@ -148,6 +148,7 @@ struct LogTests {
         ] as [(Int64, Int64, String)])
     func timesAreWrittenInUTC(seconds: Int64, nanos: Int64, text: String) {
         #expect(Timestamp.text(seconds: seconds, nanos: nanos) == text)
+        #expect(Timestamp.text(seconds: seconds) == text.prefix(19) + "Z")
     }
 }
 

@@ -53,7 +53,8 @@ enum Looks {
     /// What is read under another name than it is exported would be missing in silence.
     @Test func everyNameIsOneThatWorkersExport() throws {
         let root = #filePath.dropLast("/Tests/TopTests/TopTests.swift".count)
-        let list = try String(contentsOfFile: root + "/deploy/monitoring/metrics.txt", encoding: .utf8)
+        let list = try ["metrics.txt", "metrics-cluster.txt"]
+            .map { try String(contentsOfFile: root + "/deploy/monitoring/" + $0, encoding: .utf8) }.joined()
         let exported = Set(list.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) })
         for name in FleetMetrics.all {
             #expect(exported.contains(name), "\(name)")
@@ -193,6 +194,72 @@ enum Looks {
         #expect(view.slowest.map(\.partition) == [3, 2, 4])
         let text = TopText.lines(view, width: 200).map(\.text).joined(separator: "\n")
         #expect(text.contains("t[3] 40 s old paused   t[2] 9 behind 500 ms old   t[4] 900 behind"), "\(text)")
+    }
+
+    @Test func redisNodesAreToldOnceThoseInTroubleFirstWithTheirRates() throws {
+        func page(_ moved: Int, _ timeouts: Int) -> String {
+            """
+            process_start_time_seconds 1
+            carillon_redis_redirects_total{code="moved",node="a:1"} \(moved)
+            carillon_redis_redirects_total{code="ask",node="a:1"} 2
+            carillon_redis_errors_total{code="timeout",node="b:2"} \(timeouts)
+            """
+        }
+        let good = #"{"place":"redis://a:1/0","node":"a:1","ready":true,"waiting":3}"#
+        let away = #"{"place":"redis://b:2/0","node":"b:2","ready":false,"waiting":0,"fault":"refused"}"#
+        let status = #"{"ready":true,"shards":[{"redis_nodes":[\#(good),\#(away)]},{"redis_nodes":[\#(good),{}]}]}"#
+        let first = [try Looks.look("a", at: 1, page(5, 1), status: status)]
+        let second = [try Looks.look("a", at: 3, page(9, 7), status: status)]
+        let nodes = Self.view(second, after: first).redisNodes
+        #expect(nodes.map(\.place) == ["?", "redis://b:2/0", "redis://a:1/0"])
+        #expect(nodes[1].connected == 0 && nodes[1].shards == 1)
+        #expect(nodes[1].why == "refused" && nodes[1].errorRate == 3)
+        #expect(nodes[2].connected == 2 && nodes[2].waiting == 6)
+        #expect(nodes[2].redirectRate == 2 && nodes[2].errorRate == 0)
+        // Without a look before there is no rate, and of one server there never is: its row has it.
+        #expect(Self.view(first).redisNodes.allSatisfy { $0.errorRate == nil && $0.redirectRate == nil })
+        let text = TopText.lines(Self.view(second, after: first), width: 200).map(\.text).joined(separator: "\n")
+        for words in [
+            "redis://b:2/0   0 of 1 shards connected   0 commands wait   3/s errors   refused",
+            "redis://a:1/0   2 of 2 shards connected   6 commands wait   2/s sent on or put off",
+        ] {
+            #expect(text.contains(words), "\(words)\n\(text)")
+        }
+        let tree = try JSONTree(parsing: Array(TopJSON.line(Self.view(second, after: first), atMs: 7).utf8))
+        let node = tree["redis"]?["nodes"]?[2]
+        #expect(node?["place"]?.string == "redis://a:1/0" && node?["connected"]?.int == 2)
+        #expect(node?["redirects_per_s"]?.double == 2 && node?["fault"] == nil)
+    }
+
+    @Test func oneServerHasNoRowOfItsOwn() throws {
+        let status =
+            #"{"ready":true,"shards":[{"redis_ready":true,"redis_nodes":[{"place":"redis://a:1/0","ready":true}]}]}"#
+        let view = Self.view([try Looks.look("a", at: 1, "", status: status)])
+        let lines = TopText.lines(view, width: 200).map(\.text)
+        #expect(lines.contains { $0.contains("1 of 1 shards connected") })
+        #expect(!lines.contains { $0.contains("redis://") })
+        #expect(view.redisNodes == [FleetView.RedisNode(place: "redis://a:1/0", connected: 1, shards: 1)])
+    }
+
+    @Test func lanesHaveTheirOwnLatencies() throws {
+        func page(_ direct: Int) -> String {
+            """
+            process_start_time_seconds 1
+            carillon_event_end_to_end_seconds_bucket{lane="direct",le="0.1"} \(direct)
+            carillon_event_end_to_end_seconds_bucket{lane="direct",le="+Inf"} \(direct)
+            carillon_event_end_to_end_seconds_count{lane="direct"} \(direct)
+            carillon_event_end_to_end_seconds_bucket{lane="bulk",le="0.1"} 4
+            carillon_event_end_to_end_seconds_bucket{lane="bulk",le="+Inf"} 4
+            carillon_event_end_to_end_seconds_count{lane="bulk"} 4
+            """
+        }
+        let view = Self.view([try Looks.look("a", at: 2, page(100))], after: [try Looks.look("a", at: 1, page(0))])
+        // Nothing came in the other lane meanwhile.
+        let text = TopText.lines(view, width: 200).map(\.text)
+        #expect(text.contains("lanes       direct 50 ms, p99 99 ms"), "\(text)")
+        let tree = try JSONTree(parsing: Array(TopJSON.line(view, atMs: 7).utf8))
+        #expect(tree["lanes"]?.array?.count == 1 && tree["lanes"]?[0]?["lane"]?.string == "direct")
+        #expect(tree["lanes"]?[0]?["p50_s"]?.double == 0.05)
     }
 
     @Test func aStatusOfAnyFormIsRead() throws {

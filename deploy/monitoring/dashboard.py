@@ -37,9 +37,9 @@ def most(metric: str, by: str, more: str = "") -> str:
     return f"max by ({by}) ({metric}{{{OF}{more}}})"
 
 
-def quantile(share: float, metric: str, by: str = "") -> str:
+def quantile(share: float, metric: str, by: str = "", more: str = "") -> str:
     labels = "le" + (f", {by}" if by else "")
-    return f"histogram_quantile({share}, sum by ({labels}) (rate({metric}_bucket{{{OF}}}[{RATE}])))"
+    return f"histogram_quantile({share}, sum by ({labels}) (rate({metric}_bucket{{{OF}{more}}}[{RATE}])))"
 
 
 APP = "app, env, credential"
@@ -331,6 +331,26 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 "ops",
             ),
             Panel("Keys", [(f"max(carillon_redis_keys{{{OF}}})", "keys")]),
+            Panel(
+                "Cluster: time to reply by node, 99 %",
+                [(quantile(0.99, "carillon_redis_command_seconds", "node", ',node!=""'), "{{node}}")],
+                "s",
+                description="Of a Redis Cluster only, as the next two.",
+            ),
+            Panel(
+                "Cluster: waiting for a reply by node",
+                [(total("carillon_redis_pipeline_depth", "node", ',node!=""'), "{{node}}")],
+                description="One node far above the others: it is slow, or has the busiest users.",
+            ),
+            Panel(
+                "Cluster: errors and redirects by node",
+                [
+                    (rate("carillon_redis_errors_total", "node, code", ',node!=""'), "{{node}} {{code}}"),
+                    (rate("carillon_redis_redirects_total", "node, code"), "{{node}} {{code}}, sent on or put off"),
+                ],
+                "ops",
+                description="moved, ask, try_again: slots move, or a replica took over. cluster_down: slots without a master.",
+            ),
         ],
     ),
     (

@@ -603,7 +603,7 @@ def check_exported(world: World, record: bool) -> list[str]:
     listed = {line.split()[0] for line in EXPORTED.read_text().splitlines()}
     faults = [f"metrics.txt has {name}, which the worker did not export" for name in sorted(listed - seen)]
     faults += [f"metrics.txt lacks {name}: run with --record" for name in sorted(seen - listed)]
-    known = read_exported()
+    known = read_exported(EXPORTED)
     for name, (kind, labels) in sorted(world.seen.items()):
         have = known.get(name + "_count" if kind == "histogram" else name)
         if have is not None and have != labels:

@@ -1,4 +1,8 @@
-"""What workers export: metrics.txt, written by the drill from a running worker, and whether expressions fit to it."""
+"""What workers export, and whether expressions fit to it.
+
+metrics.txt is written by the drill from a running worker with one Redis; metrics-cluster.txt has what a Redis Cluster adds
+(RedisTests compares it).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import re
 from pathlib import Path
 
 PATH = Path(__file__).parent / "metrics.txt"
+CLUSTER = Path(__file__).parent / "metrics-cluster.txt"
 # Prometheus' own, and the labels that it adds.
 OWN = {"up": set(), "ALERTS": {"alertname", "alertstate"}}
 ADDED = {"job", "instance", "namespace"}
@@ -14,13 +19,14 @@ SUFFIXES = {"histogram": ("_bucket", "_sum", "_count")}
 Exported = dict[str, set[str]]
 
 
-def read_exported() -> Exported:
-    """Series by name, with their labels. A line of the file: name, kind, labels."""
+def read_exported(*paths: Path) -> Exported:
+    """Series by name, with their labels; of both files, where none is named. A line of them: name, kind, labels."""
     series: Exported = {}
-    for line in PATH.read_text().splitlines():
+    for line in "".join(path.read_text() for path in paths or (PATH, CLUSTER)).splitlines():
         name, kind, *labels = line.split()
         for suffix in SUFFIXES.get(kind, ("",)):
-            series[name + suffix] = set(labels) | ({"le"} if suffix == "_bucket" else set())
+            known = series.setdefault(name + suffix, {"le"} if suffix == "_bucket" else set())
+            known.update(labels)
     return series
 
 

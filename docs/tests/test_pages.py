@@ -38,6 +38,38 @@ def test_the_contract_tells_of_every_field() -> None:
     assert wanted - words == set()
 
 
+def lone_rows(text: str) -> list[str]:
+    """Rows that belong to no table, and rows of another width than their table's head."""
+    wrong = []
+    width = 0
+    lines = re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if not line.startswith("|"):
+            width = 0
+            continue
+        # A bar after a backslash parts no cells; one within code does, as GitHub reads it.
+        cells = len(re.findall(r"(?<!\\)\|", line)) - 1
+        if width == 0:
+            if not re.fullmatch(r"\|(?: *:?-+:? *\|)+", following):
+                wrong.append(f"no head above: {line}")
+            width = cells
+        elif cells != width:
+            wrong.append(f"{cells} cells and not {width}: {line}")
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(TOP)))
+def test_tables_are_whole(page: Path) -> None:
+    assert lone_rows(page.read_text()) == []
+
+
+def test_a_row_behind_a_blank_line_is_seen() -> None:
+    table = "| a | b |\n|---|---|\n| 1 | 2 |\n"
+    assert lone_rows(table) == []
+    assert lone_rows(table + "\n| 3 | 4 |\n") == ["no head above: | 3 | 4 |"]
+    assert lone_rows(table + "| 3 |\n") == ["1 cells and not 2: | 3 |"]
+
+
 def anchors(path: Path) -> set[str]:
     titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

@@ -135,11 +135,12 @@ public final class APNsMetrics {
         // A rate needs a first value of 0; of other reasons there are too many to name them all.
         for kind in ConnectionHealth.Suspicion.allCases { suspicion(kind, count: 0) }
         for reason in ["ServiceUnavailable", "TooManyRequests", "InternalServerError"] { retry(reason, count: 0) }
+        for reason in [APNsReason.absent, APNsReason(known: "Shutdown")] { goaway(reason, count: 0) }
     }
 
     /// GOAWAYs by reason, a closed set (`APNsReason.label`).
-    func goaway(_ reason: APNsReason) {
-        counter(&goaways, "carillon_apns_goaway_total", "GOAWAY frames from APNs", reason.label).add()
+    func goaway(_ reason: APNsReason, count: UInt64 = 1) {
+        counter(&goaways, "carillon_apns_goaway_total", "GOAWAY frames from APNs", reason.label).add(count)
     }
 
     /// Rejections that an operator has to look into, by reason, a closed set.

@@ -267,12 +267,6 @@ struct PushTable: ~Copyable {
         link(slot, .waiting, atHead: true)
     }
 
-    /// From now on by another route; before it waits again.
-    mutating func reroute(_ slot: Slot, to route: Route) {
-        precondition(entries[Int(slot)].place != .waiting, "a waiting push is in the list of its route")
-        entries[Int(slot)].list = route == .suspect ? Self.suspects : pushes[Int(slot)].lane.rawValue
-    }
-
     /// Behind all that wait; for one that must let the others try first.
     mutating func requeueLast(_ slot: Slot) {
         unlink(slot)

@@ -74,10 +74,9 @@ struct LoadOutcome: Sendable {
     var other = 0
     /// Written more than once.
     var resent = 0
-    /// From `send` to the outcome: the longest of those, and of all, and the sum over all that were accepted.
+    /// From `send` to the outcome: the longest of those, and of all.
     var resentNanosMax: UInt64 = 0
     var nanosMax: UInt64 = 0
-    var acceptedNanos: UInt64 = 0
     /// Outcomes, and the moments when connections were drained.
     var series = OutcomeSeries()
     /// Ready connections, the most at once.
@@ -97,8 +96,6 @@ struct LoadOutcome: Sendable {
     var ended: Int { accepted + rejected + other }
     /// Outcomes per second after the warm-up.
     var pace: Double { series.perSecond(from: warmSeconds) }
-    /// How long an accepted push was under way, on average, in milliseconds.
-    var meanWaitMs: Double { accepted > 0 ? Double(acceptedNanos) / Double(accepted) / 1e6 : .nan }
     /// How far the lowest of the seconds that begin so long after a GOAWAY lies below the mean, in percent.
     func deepest(after seconds: Double) -> Double {
         series.seconds(afterMarks: seconds).min().map { BenchFigure.below($0, pace) } ?? .nan

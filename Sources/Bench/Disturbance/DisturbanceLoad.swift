@@ -166,7 +166,6 @@ private final class DisturbanceFeeder: APNsClientDelegate {
         case .rejected: outcome.rejected += 1
         default: outcome.other += 1
         }
-        if case .accepted = end { outcome.acceptedNanos &+= now &- tag }
         outcome.nanosMax = max(outcome.nanosMax, now &- tag)
         if attempts > 1 {
             outcome.resent += 1

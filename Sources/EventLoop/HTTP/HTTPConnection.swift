@@ -51,7 +51,7 @@ final class HTTPConnection: LinkDelegate {
     /// Whether a request is still awaited: such a connection gives way to a new one.
     var isIdle: Bool { stage == .reading }
 
-    func isWaiting(_ number: UInt64) -> Bool { stage == .answering && self.number == number && !link.isClosed }
+    private func isWaiting(_ number: UInt64) -> Bool { stage == .answering && self.number == number && !link.isClosed }
 
     /// Ends the connection; a responder that is still held answers nobody.
     func end() {

@@ -18,9 +18,6 @@ public final class HTTPResponder {
         connection?.answer(number, HTTPResponse(status: 500, text: "no answer\n"))
     }
 
-    /// Whether an answer can still reach someone.
-    public var isWaited: Bool { connection?.isWaiting(number) ?? false }
-
     /// Answers; the first call counts.
     public func respond(_ response: HTTPResponse) {
         loop.assertOnLoop()

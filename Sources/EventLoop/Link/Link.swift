@@ -119,12 +119,6 @@ public final class Link {
     /// The protocol that ALPN agreed on; nil without TLS or without agreement.
     public var negotiatedProtocol: String? { session?.negotiatedProtocol }
 
-    /// The TLS version in use, `TLSv1.3`; nil without TLS.
-    public var tlsVersion: String? { session?.version }
-
-    /// The subject of the peer's verified certificate; nil where it showed none.
-    public var peerCertificateSubject: String? { session?.peerSubject }
-
     /// Bytes written and not yet taken by the kernel; of a closed link those that never were, for good.
     ///
     /// What the kernel took may have reached the peer; what stands here cannot have, nor, with TLS, any record of it.

@@ -158,9 +158,6 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         longestTurnNanos.exchange(0, ordering: .relaxed)
     }
 
-    /// The longest turn since the last `takeLongestTurnNanos()`, left in place. From any thread.
-    public var lagNanos: UInt64 { longestTurnNanos.load(ordering: .relaxed) }
-
     // MARK: Work from other threads
 
     /// Runs a closure on the loop soon, after what was queued before it; from any thread.

@@ -105,21 +105,6 @@ final class TLSSession {
         return String(decoding: UnsafeBufferPointer(start: start, count: Int(length)), as: UTF8.self)
     }
 
-    /// `TLSv1.3` and the like.
-    var version: String { SSL_get_version(ssl).map { String(cString: $0) } ?? "?" }
-
-    /// The subject of the peer's certificate in one line, nil where it showed none.
-    var peerSubject: String? {
-        guard let certificate = SSL_get0_peer_certificate(ssl) else { return nil }
-        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
-            guard let start = buffer.baseAddress else { return nil }
-            guard X509_NAME_oneline(X509_get_subject_name(certificate), start, Int32(buffer.count)) != nil else {
-                return nil
-            }
-            return String(cString: start)
-        }
-    }
-
     private func sort(_ code: Int32, _ place: String) -> Step {
         let systemError = errno
         switch SSL_get_error(ssl, code) {

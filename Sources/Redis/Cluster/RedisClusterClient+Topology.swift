@@ -206,7 +206,7 @@ extension RedisClusterClient {
     /// Masters by place; before there is a map, all that are tried.
     var places: [RedisPlace] {
         let shown = topology.map == nil ? Array(nodes.values) : nodes.values.filter(\.isInMap)
-        return shown.map { RedisPlace($0.client) }.sorted { $0.place < $1.place }
+        return shown.map { RedisPlace($0.client, node: $0.address) }.sorted { $0.place < $1.place }
     }
 
     private static func fault(of node: RedisNode) -> RedisPlaceFault {

@@ -184,17 +184,25 @@ extension StatusPage {
             let (isAway, isOtherAway) = (one.value.ready < one.value.all, other.value.ready < other.value.all)
             return isAway != isOtherAway ? isAway : one.key < other.key
         }
+        // Of one server the facts above tell the errors, and it sends nobody on.
+        let rates = Dictionary(view.redisNodes.map { ($0.place, $0) }, uniquingKeysWith: { $1 })
+        let isCluster = snapshot.shards.contains { $0.redisPlaces.contains { $0.node != nil } }
+        let rateColumns: [PageTable.Column] = [
+            .init("errors/s", isNumber: true), .init("sent on or put off/s", isNumber: true),
+        ]
+        func rate(_ value: Double?) -> Markup { value.map { "\(FigureText.number($0))" } ?? "–" }
         return PageTable(
             caption: "Redis' servers",
-            columns: [.init("server"), .init("state"), .init("commands that wait", isNumber: true), .init("why")],
+            columns: [.init("server"), .init("state"), .init("commands that wait", isNumber: true)]
+                + (isCluster ? rateColumns : []) + [.init("why")],
             rows: sorted.map { place, node in
-                [
-                    "\(place)",
+                let state =
                     node.ready == node.all
-                        ? PageState.good.badge("connected")
-                        : PageState.bad.badge("\(node.ready) of \(node.all) shards are connected"),
-                    "\(node.waiting)", "\(node.why ?? "")",
-                ]
+                    ? PageState.good.badge("connected")
+                    : PageState.bad.badge("\(node.ready) of \(node.all) shards are connected")
+                let cells: [Markup] = ["\(place)", state, "\(node.waiting)"]
+                let counted = isCluster ? [rate(rates[place]?.errorRate), rate(rates[place]?.redirectRate)] : []
+                return cells + counted + ["\(node.why ?? "")"]
             }, nothing: "none is known yet")
     }
 

@@ -89,7 +89,7 @@ extension Pipeline {
             ])
     }
 
-    /// Records that retention took before they were read are lost for good: somebody must know (ops: K10).
+    /// Records that retention took before they were read are lost for good: somebody must know.
     private func reportGaps() {
         let skipped = intakes.reduce(0) { $0 &+ $1.skippedOffsets }
         guard skipped > shard.metrics.gaps.value else { return }

@@ -52,8 +52,8 @@ extension ProcessSnapshot {
         return part
     }
 
-    /// One app's trouble is `degraded`: the others go on. Where no app can push anywhere and APNs refuses nobody's
-    /// credential, or only those of some, the rest is `down`.
+    /// An app in trouble is `degraded`, since the others go on. Where no app can push anywhere, APNs itself is away: then
+    /// each is `down`, but for those whose credential APNs refuses, which is the app's own trouble and stays `degraded`.
     private static func apps(_ shards: [ShardStatus]) -> [ProcessPart] {
         let clients = Dictionary(grouping: shards.flatMap(\.clients)) {
             ProcessPart.Name.app($0.app, environment: $0.environment)

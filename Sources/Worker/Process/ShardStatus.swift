@@ -178,6 +178,7 @@ public struct ShardStatus: Sendable {
         for node in redisPlaces {
             writer.beginObject()
             writer.member("place", node.place)
+            writer.member("node", ifPresent: node.node)
             writer.member("ready", node.isReady)
             writer.member("waiting", Int64(node.waiting))
             writer.member("fault", ifPresent: node.why)

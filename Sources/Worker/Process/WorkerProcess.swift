@@ -30,7 +30,6 @@ public actor WorkerProcess {
     /// Of `carillon_ready`, by part; nil is the process as a whole.
     private var readiness: [ProcessPart.Name?: Gauge] = [:]
     private var sampler: Task<Void, Never>?
-    private var whenFatal: (@Sendable () -> Void)?
 
     private static let sampleInterval = Duration.milliseconds(250)
 

@@ -1,8 +1,8 @@
 import APNs
 import Console
 import EventLoop
-import FoundationEssentials
 import PushCore
+import Telemetry
 import Worker
 
 /// What `check` looks at beyond the configuration's text.
@@ -14,7 +14,7 @@ enum Checks {
         guard Loop.wallMs() > 1_735_689_600_000 else {
             return Finding(.fail, "clock", "system", "it is before 2025 here: set the clock; APNs refuses old tokens")
         }
-        return Finding(.ok, "clock", "system", "\(Date().formatted(.iso8601))")
+        return Finding(.ok, "clock", "system", TimeText.iso(Loop.wallMs()))
     }
 
     /// Where our clock and that of another machine are further apart than both can be right.
@@ -46,7 +46,7 @@ enum Checks {
             return Finding(.ok, "credential", place, "a provider key, which has no end")
         }
         let days = (end - Loop.wallMs() / 1000) / 86_400
-        let until = Date(timeIntervalSince1970: TimeInterval(end)).formatted(.iso8601)
+        let until = Timestamp.text(seconds: end)
         let text = "\(counted(days, "day")) left, until \(until)"
         return days < renewDays
             ? Finding(.warn, "credential", place, text + ": renew it; a running worker takes the new files over")

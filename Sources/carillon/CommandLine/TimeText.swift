@@ -1,4 +1,5 @@
-import FoundationEssentials
+import Digits
+import Telemetry
 
 /// Unix milliseconds as a date for people.
 enum TimeText {
@@ -7,7 +8,8 @@ enum TimeText {
 
     static func iso(_ ms: Int64, milliseconds: Bool = false) -> String {
         guard dates.contains(ms) else { return "\(ms) ms" }
-        return Date(timeIntervalSince1970: Double(ms) / 1000).formatted(
-            Date.ISO8601FormatStyle(includingFractionalSeconds: milliseconds))
+        let seconds = ms.flooringDivision(by: 1000)
+        guard milliseconds else { return Timestamp.text(seconds: seconds) }
+        return Timestamp.text(seconds: seconds, nanos: (ms - seconds * 1000) * 1_000_000)
     }
 }

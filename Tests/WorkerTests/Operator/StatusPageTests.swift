@@ -1,5 +1,7 @@
 import Fleet
 import Foundation
+import JSON
+import Redis
 import Telemetry
 import Testing
 
@@ -88,6 +90,26 @@ import Testing
         facts.view.lostLogLines = 28
         let page = StatusPage(facts).markup.html
         #expect(page.contains("dead letter") && page.contains("log lines lost"))
+    }
+
+    @Test func eachNodeOfAClusterHasItsRatesAndOneServerHasNone() throws {
+        var facts = PageWorld.facts("im")
+        #expect(!StatusPage(facts).markup.html.contains("sent on or put off"))
+        var shard = try #require(facts.snapshot.shards.first)
+        shard.redisPlaces = [RedisPlace(place: "redis://a:1/0", node: "a:1", isReady: true)]
+        facts.snapshot = ProcessSnapshot(shards: [shard])
+        let status = StatusFacts(try JSONTree(parsing: facts.snapshot.json))
+        func look(_ seconds: UInt64, moved: Int) -> WorkerLook {
+            let text = """
+                process_start_time_seconds 1
+                carillon_redis_redirects_total{code="moved",node="a:1"} \(moved)
+                """
+            return WorkerLook(
+                address: "", atNanos: seconds * 1_000_000_000, answer: .facts(MetricsPage(Array(text.utf8)), status))
+        }
+        facts.view = FleetView([look(2, moved: 741)], after: [look(1, moved: 5)], wallSeconds: 0)
+        let page = StatusPage(facts).markup.html
+        #expect(page.contains("sent on or put off/s") && page.contains(">736<"))
     }
 
     @Test func aStartingWorkerHasAPageToo() {

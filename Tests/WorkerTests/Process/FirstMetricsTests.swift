@@ -1,3 +1,4 @@
+import APNs
 import Foundation
 import Kafka
 import Telemetry
@@ -15,6 +16,7 @@ import Testing
         let registry = MetricsRegistry()
         let metrics = PipelineMetrics(registry)
         let app = AppMetrics(registry, app: "im")
+        let client = APNsMetrics(registry: registry, app: "im")
         let lines = Self.lines(registry)
         for line in [
             #"carillon_dlq_records_total{reason="wrong_type"} 0"#,
@@ -24,11 +26,13 @@ import Testing
             #"carillon_token_removals_withheld_total{app="im",reason="410"} 0"#,
             #"carillon_user_state_total{app="im",outcome="applied"} 0"#,
             #"carillon_user_state_total{app="im",outcome="stale"} 0"#,
+            #"carillon_apns_goaway_total{app="im",reason="none"} 0"#,
+            #"carillon_apns_goaway_total{app="im",reason="Shutdown"} 0"#,
         ] {
             #expect(lines.contains(line), "\(line)")
         }
         #expect(PipelineMetrics.boundsSeconds.contains(2), "the bound that is promised")
-        withExtendedLifetime((metrics, app)) {}
+        withExtendedLifetime((metrics, app, client)) {}
     }
 
     @Test func theVersionIsTheTopmostOfTheChangelog() throws {

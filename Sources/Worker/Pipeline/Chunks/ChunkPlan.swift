@@ -7,7 +7,7 @@ import PushCore
 struct ChunkPlan {
     /// Into so many parts every large group is divided: as many partitions work on it at once.
     static let partCount = 32
-    /// Design section 12: a crash costs a chunk.
+    /// In one record: a crash repeats a chunk, not the group.
     static let membersMax = 1000
     private static let uidBytesMax = 100_000
 

@@ -2,7 +2,7 @@
 /// group would think this member dead.
 ///
 /// A short stall only leaves records in librdkafka's queue. After `patienceNanos` the partitions are paused, so that
-/// polling (which keeps the membership) goes on without records coming (ops: V4-V6, no flapping).
+/// polling (which keeps the membership) goes on without records coming.
 struct ReadingGate {
     static let tickNanos: UInt64 = 1_000_000_000
     static let patienceNanos: UInt64 = 10_000_000_000

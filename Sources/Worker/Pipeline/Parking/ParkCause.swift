@@ -14,12 +14,4 @@ enum ParkCause: String, Sendable, CaseIterable {
     case share
     /// An earlier push of the device, or an earlier event of the user or conversation, is parked.
     case behind
-
-    /// It is over when a state of this worker is: the time in the record is when to look first.
-    var isStateOfApp: Bool {
-        switch self {
-        case .credential, .unavailable, .rate, .share: true
-        case .retryAfter, .desktopFirst, .behind: false
-        }
-    }
 }

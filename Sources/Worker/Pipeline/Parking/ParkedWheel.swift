@@ -62,9 +62,6 @@ struct ParkedWheel {
         return hash.finish().0
     }
 
-    /// Unix ms of the next look; nil: nothing waits.
-    var nextMs: Int64? { due.earliest.map { Int64(clamping: $0) } }
-
     /// A record was read. False: records before it were written again, so it must be as well.
     mutating func read(_ work: ParkedWork) -> Bool {
         let key = Self.key(work.record)

@@ -2,7 +2,7 @@ import APNs
 import PushCore
 import Telemetry
 
-/// The numbers of one shard's pipeline; cells of its thread, summed over shards when scraped (ops: section 4).
+/// The numbers of one shard's pipeline; cells of its thread, summed over shards when scraped.
 final class PipelineMetrics {
     let recordsConsumed: Counter
     let recordsSettled: Counter
