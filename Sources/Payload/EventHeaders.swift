@@ -15,8 +15,8 @@ public struct EventHeaders: Sendable, Equatable {
     public init(_ message: borrowing Message, originalCollapseID: String? = nil) {
         pushType = message.push.voip ? .voip : message.push.silent ? .background : .alert
         let wanted = message.push.priority.apns
-        // Apple: a background push with priority 10 is an error, and 5 is what it recommends.
-        priority = pushType == .background ? 5 : wanted
+        // Apple: a background push with priority 10 is an error, and 5 is what it recommends. A silent call has it too.
+        priority = message.push.silent ? 5 : wanted
         expirationSeconds = message.push.voip ? 0 : Self.seconds(message.expireAtMs)
         collapseID = CollapseID.choose(message, original: originalCollapseID)
     }

@@ -27,6 +27,18 @@ import Testing
         #expect(headers.pushType == (silent ? .background : .alert))
     }
 
+    @Test(arguments: [PushOptions.Priority.high, .normal, .low])
+    func aSilentCallHasPriorityFiveToo(priority: PushOptions.Priority) {
+        let headers = EventHeaders(
+            PayloadWorld.message {
+                $0.push.priority = priority
+                $0.push.silent = true
+                $0.push.voip = true
+            })
+        #expect(headers.priority == 5)
+        #expect(headers.pushType == .voip)
+    }
+
     @Test func aCallIsTriedOnce() {
         let headers = EventHeaders(PayloadWorld.message { $0.push.voip = true })
         #expect(headers.pushType == .voip)

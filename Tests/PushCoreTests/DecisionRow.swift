@@ -50,7 +50,7 @@ struct DecisionRow: CustomTestStringConvertible, Sendable {
 }
 
 extension Decision {
-    /// `allow|forced|<reason>`, `+1|+0`, then per route `device=…`: `apns` `apns+copy` `alert/<ack ms>` `quiet`
+    /// `allow|forced|<reason>`, `+1|+0`, then per route `device=…`: `apns` `apns+copy` `apns+quiet` `alert/<ack ms>` `quiet`
     /// `hold/<ms>` `wait` `<reason>`; at the end `no_token` where nobody is reached.
     var words: String {
         var words = [alert.word, counted ? "+1" : "+0"]
@@ -72,7 +72,7 @@ extension Decision.Alert {
 extension Route.Way {
     var word: String {
         switch self {
-        case .apns(_, let copyTo): copyTo == nil ? "apns" : "apns+copy"
+        case .apns(_, let copyTo): copyTo.map { $0.mayAlert ? "apns+copy" : "apns+quiet" } ?? "apns"
         case .connection(_, let alert, let ack):
             alert ? "alert/\(ack.map { String($0) } ?? "no ack")" : ack == nil ? "quiet" : "quiet with ack"
         case .hold(_, let ms): ms.map { "hold/\($0)" } ?? "wait"

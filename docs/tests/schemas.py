@@ -90,7 +90,8 @@ def _types_of(schema: dict[str, Any]) -> set[str]:
     if "type" not in schema and ("const" in schema or "enum" in schema):
         words = schema.get("enum", [schema.get("const")])
         return {"null" if word is None else "integer" if isinstance(word, int) else "string" for word in words}
-    kind = schema["type"]
+    # Where another rule says what it may be, anything.
+    kind = schema.get("type", ["string", "integer", "number", "boolean", "object", "array", "null"])
     return {kind} if isinstance(kind, str) else set(kind)
 
 

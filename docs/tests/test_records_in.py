@@ -68,6 +68,12 @@ def made() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield EVENTS, "a start by a channel", {**HEAD, "kind": "live_activity", "to": {"uids": []}, "la": channel}
     both = {**channel, "input_push_token": True}
     yield EVENTS, "a start both ways", {**HEAD, "kind": "live_activity", "to": {"uids": []}, "la": both}
+    for fields in ({"input_push_token": True, "input_push_channel": "a b"}, {"input_push_token": 7, "input_push_channel": [1]}):
+        for event in ("start", "update"):
+            la = {**ACTIVITY, **fields, "event": event}
+            yield EVENTS, f"{fields} in a {event}", {**HEAD, "kind": "live_activity", "to": {"uids": []}, "la": la}
+    nameless = {**channel, "input_push_channel": ""}
+    yield EVENTS, "optional ones are empty", {**HEAD, "kind": "live_activity", "msg_id": "", "to": {"uids": []}, "la": nameless}
     yield USER_STATE, "the other topic's kind", group
 
 

@@ -20,7 +20,7 @@ extension Route.Way {
     public func withoutAlert(_ reason: Reason) -> Route.Way {
         switch self {
         case .connection(let presence, _, _): .connection(presence: presence, alert: false, ackWithinMs: nil)
-        case .apns(_, let copyTo?): .connection(presence: copyTo, alert: false, ackWithinMs: nil)
+        case .apns(_, let copyTo?): .connection(presence: copyTo.presence, alert: false, ackWithinMs: nil)
         case .apns(_, nil), .hold: .none(reason)
         case .none: self
         }

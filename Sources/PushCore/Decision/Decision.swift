@@ -1,3 +1,5 @@
+import Digits
+
 /// What `decide` says of one recipient: whether an alert may be raised, whether it counts, and the way to each device.
 public struct Decision: Sendable, Equatable {
     /// Steps 2 and 6-9. A deny withholds the alert only: live devices still get the message.
@@ -27,6 +29,8 @@ public struct Decision: Sendable, Equatable {
         self.needsClaim = needsClaim
     }
 
+    public func hasRoute(to device: String) -> Bool { routes.contains { $0.device.isSame(as: device) } }
+
     /// Step 12: an alert is allowed, but no device has a usable token or is live.
     public var reachesNobody: Bool {
         if case .allow = alert { return routes.isEmpty }
@@ -46,17 +50,31 @@ public struct Route: Sendable, Equatable {
     public var way: Way
 
     public enum Way: Sendable, Equatable {
-        /// A push to `tokens[token]`. `copyTo`: with strategy 4, the live connection `presence[copyTo]` gets a copy
-        /// after the push's outcome.
-        case apns(token: Int, copyTo: Int?)
+        /// A push to `tokens[token]`. `copyTo`: with strategy 4, the live connection that gets a copy after the push's
+        /// outcome.
+        case apns(token: Int, copyTo: Copy?)
         /// A delivery to `presence[presence]`. `ackWithinMs` is set where an ack is wanted: without it by then, the
         /// recipient is decided again with that connection suspect.
         case connection(presence: Int, alert: Bool, ackWithinMs: Int64?)
-        /// A live desktop comes first: `tokens[token]` is pushed at `holdMs` after now unless read by then; nil: never,
-        /// and `desktop_online` is final once the desktop acknowledged.
+        /// A live desktop comes first: `tokens[token]` is pushed at `holdMs` after now unless read by then; nil: never once
+        /// the desktop has it, by its ack or by a push of its own, and `desktop_online` is final then.
         case hold(token: Int, holdMs: Int64?)
         /// Nothing goes to this device.
         case none(Reason)
+    }
+
+    /// The live connection that gets a copy after its device's push.
+    public struct Copy: Sendable, Equatable {
+        /// Its place in the recipient's presence.
+        public var presence: Int
+        /// Where the push failed, the copy may raise the alert: the message is no silent one, and the user does not look at
+        /// the conversation.
+        public var mayAlert: Bool
+
+        public init(presence: Int, mayAlert: Bool) {
+            self.presence = presence
+            self.mayAlert = mayAlert
+        }
     }
 
     public init(device: String, way: Way) {

@@ -33,6 +33,12 @@ extension Recipient {
         }
     }
 
+    /// A desktop that a message can reach now by its connection.
+    public func hasLiveDesktop(_ device: String, at now: Int64) -> Bool {
+        guard let index = presenceIndex(of: device), presence[index].platform.isDesktop else { return false }
+        return presence[index].liveness(at: now).isLive
+    }
+
     func presenceIndex(of device: String) -> Int? {
         presence.indices.first { presence[$0].device.isSame(as: device) }
     }
@@ -61,7 +67,8 @@ extension Route.Way {
     /// In words for `explain`.
     var text: String {
         switch self {
-        case .apns(_, let copyTo): copyTo == nil ? "apns" : "apns, then a copy by connection"
+        case .apns(_, let copyTo):
+            copyTo.map { "apns, then a copy by connection" + ($0.mayAlert ? "" : ", which never alerts") } ?? "apns"
         case .connection(_, let alert, let ack):
             "connection, alert \(alert)" + (ack.map { ", ack within \($0) ms" } ?? "")
         case .hold(_, let ms): ms.map { "apns after \($0) ms unless read" } ?? "waits for the desktop"

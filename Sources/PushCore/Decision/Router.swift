@@ -67,15 +67,20 @@ struct Router {
             return .none(.connectionOnly)
         case (.apnsThenConnection, let live?):
             // A held push cannot come first; the live device gets the message at once by its connection.
-            return holds ? connection(live, of: recipient) : .apns(token: token, copyTo: live)
+            if holds { return connection(live, of: recipient) }
+            return .apns(token: token, copyTo: Route.Copy(presence: live, mayAlert: alerts(by: live, of: recipient)))
         case (.connectionElseAPNs, nil), (.apnsThenConnection, nil), (.apnsOnly, _):
             return holds ? desktop.way(ofToken: token) : .apns(token: token, copyTo: nil)
         }
     }
 
     /// `active_conv` equal to the conversation: the user is looking at it.
+    private func alerts(by index: Int, of recipient: borrowing Recipient) -> Bool {
+        alerts && !conversation.isSame(as: recipient.presence[index].activeConversation)
+    }
+
     private func connection(_ index: Int, of recipient: borrowing Recipient) -> Route.Way {
-        let alert = alerts && !conversation.isSame(as: recipient.presence[index].activeConversation)
+        let alert = alerts(by: index, of: recipient)
         let ackWithinMs = alert ? recipient.presence[index].liveness(at: now).ackWithinMs : nil
         return .connection(presence: index, alert: alert, ackWithinMs: ackWithinMs)
     }
@@ -83,15 +88,30 @@ struct Router {
     private func desktopPolicy(of recipient: borrowing Recipient) -> DesktopPolicy {
         guard !recipient.settings.pushWhenDesktopOnline else { return .none }
         var isLive = false
-        var wantsAck = false
+        var isOpen = false
+        var willHaveIt = false
         for index in recipient.presence.indices where recipient.presence[index].platform.isDesktop {
             guard recipient.presence[index].liveness(at: now).isLive else { continue }
             isLive = true
-            if alerts && !conversation.isSame(as: recipient.presence[index].activeConversation) { wantsAck = true }
+            if conversation.isSame(as: recipient.presence[index].activeConversation) {
+                isOpen = true
+            } else if strategy == .apnsOnly {
+                // Nothing goes by its connection: it has the message by a push of its own, or not at all.
+                if hasUsableToken(recipient.presence[index].device, of: recipient) { willHaveIt = true }
+            } else if alerts {
+                willHaveIt = true
+            }
         }
         guard isLive else { return .none }
         if recipient.settings.holdSeconds > 0 { return .hold(ms: Int64(recipient.settings.holdSeconds) &* 1000) }
-        return wantsAck && strategy != .apnsOnly ? .untilAck : .final
+        if willHaveIt { return .untilDesktopHasIt }
+        return strategy == .apnsOnly && !isOpen ? .none : .final
+    }
+
+    private func hasUsableToken(_ device: String, of recipient: borrowing Recipient) -> Bool {
+        recipient.tokens.indices.contains { index in
+            recipient.tokens[index].record.type == tokenType && recipient.tokens[index].device.isSame(as: device)
+        }
     }
 }
 
@@ -100,9 +120,9 @@ private enum DesktopPolicy {
     case none
     /// They are pushed after this time unless the message was read by then.
     case hold(ms: Int64)
-    /// They are not pushed once the desktop acknowledged.
-    case untilAck
-    /// No acknowledgement will come (the conversation is open there, or nothing goes by connection): not pushed.
+    /// They are not pushed once the desktop has it: it acknowledged, or got a push of its own.
+    case untilDesktopHasIt
+    /// No acknowledgement will come (the conversation is open there, or nothing alerts): not pushed.
     case final
 
     var holds: Bool {
@@ -114,7 +134,7 @@ private enum DesktopPolicy {
         switch self {
         case .none: .apns(token: token, copyTo: nil)
         case .hold(let ms): .hold(token: token, holdMs: ms)
-        case .untilAck: .hold(token: token, holdMs: nil)
+        case .untilDesktopHasIt: .hold(token: token, holdMs: nil)
         case .final: .none(.desktopOnline)
         }
     }

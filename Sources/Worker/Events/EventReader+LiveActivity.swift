@@ -9,7 +9,7 @@ extension EventReader {
         let uids = try recipients(record, of: action)
         guard let state = try la.value(.state) else { throw la.missing(.state) }
         return LiveActivity(
-            msgID: try record.identifier(.msgID, bytes: Limit.id),
+            msgID: try record.filled(.msgID, bytes: Limit.id),
             uids: uids ?? [],
             activityID: try la.requiredIdentifier(.activityID),
             action: action,
@@ -21,7 +21,8 @@ extension EventReader {
             dismissalMs: try la.time(.dismissalMs),
             relevance: try relevance(la),
             priority: try la.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high,
-            input: try input(la),
+            // Of a start only; others ignore it.
+            input: action == .start ? try input(la) : .unsaid,
             isForAllBound: uids == nil)
     }
 
@@ -42,7 +43,7 @@ extension EventReader {
     /// One way or the other; a channel's id is base64, as APNs gave it ("Sending channel management requests").
     private func input(_ la: FieldScope<ActivityKey>) throws(BadRecord) -> LiveActivity.Input {
         let takesToken = try la.bool(.inputPushToken) ?? false
-        guard let channel = try la.identifier(.inputPushChannel) else {
+        guard let channel = try la.filled(.inputPushChannel) else {
             return takesToken ? .token : .unsaid
         }
         let value = try la.required(.inputPushChannel)

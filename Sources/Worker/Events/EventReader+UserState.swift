@@ -52,7 +52,7 @@ extension EventReader {
         UserState.PushReport(
             device: try record.requiredIdentifier(.device, bytes: Limit.user),
             pid: try record.requiredIdentifier(.pid).lowercased(),
-            msgID: try record.identifier(.msgID, bytes: Limit.id),
+            msgID: try record.filled(.msgID, bytes: Limit.id),
             atMs: try record.time(time))
     }
 
@@ -83,7 +83,7 @@ extension EventReader {
             contentKey: try token.string(.contentKey, bytes: Limit.word),
             language: try token.string(.lang, bytes: Limit.word),
             zone: try token.string(.tz, bytes: Limit.word),
-            activityID: try token.identifier(.activityID),
+            activityID: try token.filled(.activityID),
             attributesType: try token.filled(.attributesType),
             boundMs: sentMs)
         return UserState.Binding(device: device, token: bound, version: try token.requiredInt(.bindVer))

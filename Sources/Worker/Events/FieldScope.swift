@@ -55,12 +55,8 @@ struct FieldScope<Key: JSONKey> {
         try string(key, bytes: bytes).flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// A string of at most `bytes` bytes, not empty: an identifier that were cut would be another one.
-    func identifier(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String? {
-        guard let value = fields[key] else { return nil }
-        return try identifier(value, key, bytes: bytes, item: nil)
-    }
-
+    /// A string of at most `bytes` bytes, not empty: an identifier that were cut would be another one. An optional one is read
+    /// by `filled`.
     func requiredIdentifier(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String {
         try identifier(try required(key), key, bytes: bytes, item: nil)
     }

@@ -11,7 +11,7 @@ extension Explainer {
     ) async throws(RedisFault) -> Explanation {
         let route = device.route
         if device.user.claim.acceptedDevices.containsSame(route.device) {
-            return .duplicate(device.user.job.uid, device: route.device, steps)
+            return .duplicate(device.user.job.uid, device: route.device, steps + device.earlierCopySteps)
         }
         if device.user.acknowledged.containsSame(route.device), route.way.endsByEarlierAck {
             return device.explanation(.none, .online, Reason.acked.rawValue, steps)
@@ -25,7 +25,7 @@ extension Explainer {
             let step = Explanation.Step(
                 16, "send", input: "a live desktop comes first",
                 outcome: holdMs.map { "pushed after \($0) ms unless read by then" }
-                    ?? "not pushed once the desktop acknowledged")
+                    ?? "not pushed once the desktop has it, by its ack or by a push of its own")
             if holdMs == nil {
                 return device.explanation(.none, .suppressed, Reason.desktopOnline.rawValue, steps + [step])
             }
@@ -71,6 +71,18 @@ struct DeviceContext {
         ]
     }
 
+    /// Strategy 4: the copy of what an earlier try pushed.
+    var earlierCopySteps: [Explanation.Step] {
+        guard let message = user.event.job.message?.value else { return [] }
+        let strategy = message.push.strategy ?? user.event.app.context.policy.strategy
+        guard route.way.copyOfEarlierPush(strategy) != nil else { return [] }
+        return [
+            Explanation.Step(
+                16, "send", input: "strategy 4 to a live device, pushed by an earlier try",
+                outcome: "a copy by long connection with pushed true, alert false")
+        ]
+    }
+
     func connection(alert: Bool, ackWithinMs: Int64?, _ steps: [Explanation.Step]) -> Explanation {
         if let reason = user.decision.finalReason {
             // The message goes, its alert does not.
@@ -112,7 +124,7 @@ struct DeviceContext {
         let credential = user.event.app.settings.credential(for: token.record)
         steps.append(sendStep(token.record, credential))
         if let credential, token.record.type.needsProviderKey, !credential.isProviderKey {
-            return unsent(.rejected, "Unfit", true, steps)
+            return unsent(.rejected, NoAnswer.unfit.rawValue, NoAnswer.unfit.alertsByCopy, steps)
         }
         let reason: Reason = user.job.isForced ? .forced : .ok
         var explanation = explanation(.apns, .accepted, reason.rawValue, steps)
@@ -123,11 +135,11 @@ struct DeviceContext {
 
     /// A push that ends before it is sent. With strategy 4 the live device still gets the message.
     ///
-    /// - Parameter copyAlert: whether that copy alerts; nil: there is none.
+    /// - Parameter alerts: what the push's end says of that copy's alert; nil: there is none.
     private func unsent(
-        _ verdict: Verdict, _ reason: String, _ copyAlert: Bool?, _ steps: [Explanation.Step]
+        _ verdict: Verdict, _ reason: String, _ alerts: Bool?, _ steps: [Explanation.Step]
     ) -> Explanation {
-        guard route.way.copyTo != nil, let copyAlert else { return explanation(.none, verdict, reason, steps) }
+        guard let copyAlert = route.way.copyAlert(alerts) else { return explanation(.none, verdict, reason, steps) }
         let step = Explanation.Step(
             16, "send", input: "strategy 4 to a live device",
             outcome: "not pushed; the message goes by long connection with pushed false, alert \(copyAlert)")

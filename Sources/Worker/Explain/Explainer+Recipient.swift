@@ -128,7 +128,15 @@ extension Explainer {
         where !user.decision.routes.contains(where: { $0.device.isSame(as: device) }) {
             explanations.append(.duplicate(user.job.uid, device: device, user.steps))
         }
-        if let reason = user.decision.finalReason, user.claim.acceptedDevices.isEmpty {
+        let reached = user.reachedBefore
+        for device in reached {
+            explanations.append(
+                Explanation(
+                    uid: user.job.uid, device: device, verdict: Verdict.online.rawValue, reason: Reason.acked.rawValue,
+                    steps: user.steps))
+        }
+        let reason = user.decision.reasonWithoutDevice(isReached: !reached.isEmpty, hasDeviceRecords: false)
+        if let reason, user.claim.acceptedDevices.isEmpty {
             let verdict: Verdict = reason == .expired ? .expired : .suppressed
             var steps = user.steps + (reason == .noToken || reason == .activityOver ? last : [])
             if reason == .noToken, let step = user.smsStep { steps.append(step) }
@@ -203,6 +211,11 @@ struct RecipientContext {
             default: self.steps.append(step)
             }
         }
+    }
+
+    /// Devices that acknowledged what an earlier try delivered, and have no way now.
+    var reachedBefore: [String] {
+        acknowledged.filter { !decision.hasRoute(to: $0) && !claim.acceptedDevices.containsSame($0) }
     }
 
     /// Nil: no SMS is asked for.

@@ -225,7 +225,38 @@ extension OneWorld {
                 } + [.ack("n11", "pc", ["n11-1"])],
                 events: [.message("n11-1", to: ["n11"]), .message("n12-1", to: ["n12"])])
             #expect(seen.outcomes(of: "n11-1") == ["n11/pc online acked", "n11/phone suppressed desktop_online"])
-            #expect(seen.outcomes(of: "n12-1") == ["n12/phone accepted ok 1"])
+            #expect(seen.outcomes(of: "n12-1") == ["n12/pc suppressed no_token", "n12/phone accepted ok 1"])
+        }
+
+        /// `hold_s` 0 and pushes for the desktop itself: phones are pushed where it has no token or its push fails.
+        @Test func phonesAreNotGivenUpForADesktopThatIsNotAlerted() async throws {
+            let stage = try Stage.here
+            let users = ["n16", "n17", "n18", "n19", "n25"]
+            for user in users { try await stage.redis(foreground(user, "pc", platform: "pc")) }
+            var state: [Line] = users.flatMap {
+                [.bind($0), .state("settings", $0, #""push_when_desktop_online":false,"hold_s":0"#)]
+            }
+            for user in ["n17", "n18"] { state.append(.bind(user, "pc")) }
+            for user in ["n19", "n25"] { state.append(.bind(user, "pc", as: token(user, "pc", TokenPrefix.tooLarge))) }
+            let strategies = [("n16", 2), ("n17", 2), ("n18", 4), ("n19", 4), ("n25", 2)]
+            let seen = try await stage.play(
+                state: state,
+                events: strategies.map {
+                    .message("\($0.0)-1", to: [$0.0], push: #""content":"x","strategy":\#($0.1)"#)
+                })
+            #expect(seen.outcomes(of: "n16-1") == ["n16/phone accepted ok 1"])
+            for user in ["n17", "n18"] {
+                #expect(
+                    seen.outcomes(of: "\(user)-1") == [
+                        "\(user)/pc accepted ok 1", "\(user)/phone suppressed desktop_online",
+                    ])
+            }
+            for user in ["n19", "n25"] {
+                #expect(
+                    seen.outcomes(of: "\(user)-1") == [
+                        "\(user)/pc rejected PayloadTooLarge 1", "\(user)/phone accepted ok 1",
+                    ])
+            }
         }
 
         @Test func strategiesChooseTheWay() async throws {

@@ -13,6 +13,8 @@ enum TokenPrefix {
     static let gone = "dead02"
     static let badToken = "dead03"
     static let tooLarge = "dead04"
+    /// 429 each time: this device is to be left alone.
+    static let busy = "dead05"
     /// Accepted after 2 s.
     static let slow = "510e"
 
@@ -29,6 +31,7 @@ enum TokenPrefix {
             rule(gone, .answer(ScenarioAnswer(410, "ExpiredToken"))),
             rule(badToken, .answer(ScenarioAnswer(400, "BadDeviceToken"))),
             rule(tooLarge, .answer(ScenarioAnswer(413, "PayloadTooLarge"))),
+            rule(busy, .answer(ScenarioAnswer(429, "TooManyRequests"))),
             rule(slow, .answer(late)),
         ])
     }

@@ -110,7 +110,9 @@ struct NaiveRules {
             // The alert is withheld, the message is not.
             return isLive && world.strategy != 2 ? delivery : nil
         }
-        let waits = !isDesktop && !world.pushWhenDesktopOnline && self.isLive(world.desktop)
+        let waits =
+            !isDesktop && !world.pushWhenDesktopOnline && self.isLive(world.desktop)
+            && (world.holdSeconds > 0 || desktopIsReached)
         switch world.strategy {
         case 1:
             if isLive { return delivery }
@@ -125,7 +127,9 @@ struct NaiveRules {
         default:
             if !hasToken { return isLive ? delivery : nil }
             if waits { return isLive ? delivery : waiting }
-            return isLive ? "apns+copy" : "apns"
+            if !isLive { return "apns" }
+            // Its copy never alerts where a delivery would not.
+            return delivery == "quiet" ? "apns+quiet" : "apns+copy"
         }
     }
 
@@ -135,12 +139,21 @@ struct NaiveRules {
         return presence == .justLeft ? "alert/4000" : "alert/8000"
     }
 
+    /// With strategy 2 nothing goes by the desktop's connection: without a token of its own it has the message only where the
+    /// conversation is open.
+    var desktopIsReached: Bool {
+        world.strategy != 2 || world.desktop == .conversationOpen || desktopIsPushed
+    }
+
+    var desktopIsPushed: Bool { world.desktopToken == (world.isVoip ? .voip : .alert) }
+
     /// Behind a live desktop.
     var waiting: String {
         if world.holdSeconds > 0 { return "hold/\(world.holdSeconds)000" }
-        // Final once the desktop's ack came; where none will come, at once.
-        let desktopAcknowledges = world.strategy != 2 && delivery(to: world.desktop).hasPrefix("alert")
-        return desktopAcknowledges ? "wait" : "desktop_online"
+        if world.desktop == .conversationOpen { return "desktop_online" }
+        // Final once the desktop's ack came or its own push was taken; where neither will be, at once.
+        if world.strategy == 2 { return "wait" }
+        return delivery(to: world.desktop).hasPrefix("alert") ? "wait" : "desktop_online"
     }
 
     var words: String {

@@ -141,6 +141,36 @@ struct EventReaderTests {
         #expect(activity.input == input)
     }
 
+    /// They are a start's: others ignore them, whatever they are.
+    @Test(arguments: ["update", "end"])
+    func theWayOfUpdatesIsNoMatterOfLaterEvents(event: String) throws {
+        for fields in [
+            #""input_push_token":true"#, #""input_push_channel":"a b""#,
+            #""input_push_channel":7,"input_push_token":"x""#,
+            #""input_push_token":true,"input_push_channel":"ab==""#,
+        ] {
+            let record =
+                BadRecordTests.head
+                + #""kind":"live_activity","la":{"activity_id":"x","event":"\#(event)","state":{},\#(fields)}}"#
+            guard case .liveActivity(let activity) = try read(record).body else { throw Mismatch() }
+            #expect(activity.input == .unsaid, "\(fields)")
+        }
+    }
+
+    @Test func anEmptyOptionalIdentifierIsAbsent() throws {
+        let record =
+            BadRecordTests.head
+            + #""kind":"live_activity","msg_id":"","to":{"uids":[]},"la":{"activity_id":"x","event":"start","state":{},"input_push_channel":""}}"#
+        guard case .liveActivity(let activity) = try read(record).body else { throw Mismatch() }
+        #expect(activity.msgID == nil && activity.input == .unsaid)
+        guard case .bind(let binding) = try state(BadRecordTests.bind(#""activity_id":"""#)) else { throw Mismatch() }
+        #expect(binding.token.activityID == nil)
+        let report = try state(
+            BadRecordTests.state("open_report", #""device":"d","pid":"p","opened_ms":5,"msg_id":"""#))
+        guard case .openReport(let opened) = report else { throw Mismatch() }
+        #expect(opened.msgID == nil)
+    }
+
     @Test func aBindLowersTheTokenAndTakesItsTime() throws {
         let record = BadRecordTests.bind(
             #""token":"ABcd09","cert":"voip","content_key":"k","lang":"ja","tz":"Asia/Tokyo","activity_id":"x","attributes_type":"Ride""#

@@ -375,6 +375,54 @@ struct ExplainerTests {
         await world.end()
     }
 
+    /// The conversation is open on the screen, or the message is a silent one.
+    @Test func theCopyOfAFailedPushAlertsOnlyWhereTheConnectionMay() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        _ = try await world.world.text("SET", "gw:{g1}", "7")
+        let large = #""payload":{"big":"\#(String(repeating: "中", count: 1500))"}"#
+        for (conversation, more) in [("c", ""), ("-", #""silent":true,"#)] {
+            let push = #"{"content":"x","strategy":4,\#(more)\#(large)}"#
+            try await world.world.raw(
+                "HSET", "p:{im:bob}", "phone", "fg,ios,g1,7,3,\(StateWorld.base),-,\(conversation),-")
+            let told = try await world.explain(message(push: push))
+            #expect(
+                told.first?.steps.last?.outcome
+                    == "not pushed; the message goes by long connection with pushed false, alert false")
+        }
+        await world.end()
+    }
+
+    /// Delivered and acknowledged by an earlier try, and by now without any way; by strategy 3 with one that leads nowhere.
+    @Test func whoAcknowledgedAnEarlierTryWasReached() async throws {
+        let world = try await open()
+        _ = try await world.world.text("SET", "c:d3:{im:bob}mm", "c")
+        try await world.world.raw("SADD", "c:k3:{im:bob}m", "phone")
+        let push = #"{"content":"x","sms":true,"strategy":3}"#
+        for hasToken in [false, true] {
+            if hasToken { try await bind(world.world, "bob") }
+            let told = try await world.explain(message(push: push))
+            #expect(told.map { "\($0.device ?? "-") \($0.verdict) \($0.reason)" } == ["phone online acked"])
+            #expect(told.first?.steps.contains { $0.name == "sms" } == false)
+        }
+        await world.end()
+    }
+
+    @Test func theCopyOfAnEarlierTrysPushIsTold() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        try await world.world.raw("HSET", "p:{im:bob}", "phone", "fg,ios,g1,7,3,\(StateWorld.base),-,-,-")
+        _ = try await world.world.text("SET", "gw:{g1}", "7")
+        _ = try await world.world.text("SET", "c:d3:{im:bob}mm", "ca5:phone")
+        for (strategy, isTold) in [(1, false), (4, true)] {
+            let told = try await world.explain(message(push: #"{"content":"x","strategy":\#(strategy)}"#))
+            #expect(told.map { "\($0.device ?? "-") \($0.verdict)" } == ["phone duplicate"])
+            let copy = "a copy by long connection with pushed true, alert false"
+            #expect((told.first?.steps.last?.outcome == copy) == isTold)
+        }
+        await world.end()
+    }
+
     @Test func aRecalledMessageAlertsByNoWay() async throws {
         let world = try await open()
         try await bind(world.world, "bob")
@@ -430,7 +478,7 @@ struct ExplainerTests {
         let off = try await world.explain(message(push: #"{"enabled":false}"#)).map {
             "\($0.device ?? "-") \($0.verdict)"
         }
-        #expect(off == ["pad duplicate"])
+        #expect(off == ["pad duplicate", "phone online"])
         await world.end()
     }
 

@@ -211,7 +211,7 @@ final class BadgeUpdates {
         case .unfit(let fault):
             shard.log.error(
                 "a badge was unfit to be sent", ["fault": .string(fault.text), "app": .string(update.app.id)])
-            end(update, index, .rejected, "Unfit")
+            end(update, index, .rejected, NoAnswer.unfit.rawValue)
         }
     }
 

@@ -63,6 +63,7 @@ extension Dispatcher {
                 job.event.app.metrics.coalesced.add()
                 // The merged push was this message's alert, too: whether an SMS is wanted goes by what became of it.
                 job.flags.insert(verdict == .accepted ? .accepted : .failed)
+                if verdict == .accepted, job.devices[ref.device].isDesktop { job.flags.insert(.desktopHasIt) }
                 end(job, ref.device, .suppressed, Reason.coalesced.rawValue)
                 conclude(job)
             }

@@ -1,4 +1,5 @@
 import APNs
+import Digits
 import EventLoop
 import PushCore
 import Telemetry
@@ -13,7 +14,11 @@ extension Dispatcher {
         let left = job.devices[index].machine.end()
         guard left != .nothing else { return }
         job.machine.deviceEnded()
-        if verdict != .accepted { recorder.noteFailure(of: job, verdict: verdict, reason: reason) }
+        if verdict != .accepted {
+            recorder.noteFailure(of: job, verdict: verdict, reason: reason)
+        } else if job.devices[index].isDesktop {
+            job.flags.insert(.desktopHasIt)
+        }
         if isRecorded {
             var record = OutcomeRecord(
                 uid: job.uid, device: job.devices[index].route.device, verdict: verdict, reason: reason)
@@ -27,6 +32,13 @@ extension Dispatcher {
         if left == .openAndParked { leaveParkingQueue(job, index) }
     }
 
+    /// The device acknowledged: the user was reached, whatever later rounds find.
+    func endAcknowledged(_ job: RecipientJob, _ index: Int) {
+        job.flags.insert(.reached)
+        if job.devices[index].isDesktop { job.flags.insert(.desktopHasIt) }
+        end(job, index, .online, Reason.acked.rawValue)
+    }
+
     /// A route that a later round, or another owner, replaces.
     func replace(_ job: RecipientJob, _ index: Int) {
         if replaceInPlace(job, index) { sender.leaveQueue(job.devices[index].queueKey) }
@@ -37,6 +49,7 @@ extension Dispatcher {
         let left = job.devices[index].machine.replace()
         guard left != .nothing else { return false }
         job.machine.deviceEnded()
+        job.flags.insert(.replaced)
         job.devices[index].check = nil
         if left == .openAndParked { leaveParkingQueue(job, index) }
         return left == .openAndDeviceFree
@@ -56,7 +69,7 @@ extension Dispatcher {
             end(job, index, reason == .expired ? .expired : .suppressed, reason.rawValue)
             leaveToConnection(job, index, reason)
         case .check(.acknowledged):
-            end(job, index, .online, Reason.acked.rawValue)
+            endAcknowledged(job, index)
         case .check(.finishedElsewhere):
             end(job, index, .suppressed, Reason.ok.rawValue, isRecorded: false)
             job.machine.leaveUnmarked()
@@ -72,8 +85,8 @@ extension Dispatcher {
                 end(job, index, .suppressed, Reason.payloadTooLarge.rawValue)
                 leaveToConnection(job, index, .payloadTooLarge)
             } else {
-                end(job, index, .rejected, "Unfit")
-                deliverCopy(job, index, accepted: false, alert: true)
+                end(job, index, .rejected, NoAnswer.unfit.rawValue)
+                deliverCopy(job, index, accepted: false, alert: NoAnswer.unfit.alertsByCopy)
             }
         }
         conclude(job)
@@ -83,8 +96,10 @@ extension Dispatcher {
 
     /// All devices ended, all records with the broker, the deliveries too: then the mark that stops a redelivery.
     func conclude(_ job: RecipientJob) {
+        if job.flags.contains(.waitsForDesktop) { settlePhones(job) }
         if job.parking != nil { parkIfAllWaits(job) }
         if job.machine.phase == .open, job.machine.openDevices == 0, job.machine.isMarked {
+            recordLeftBehind(job, .suppressed, job.leftReason)
             recorder.offerSMSIfAllFailed(job)
         }
         let areSettled = !job.flags.contains(.hasDelivery) || job.event.areDeliveriesSettled
@@ -93,6 +108,21 @@ extension Dispatcher {
         case .awaitDeliveries: job.event.waitingForDeliveries.append(job.ref)
         case .mark: recorder.mark(job)
         case .end: ended.append(job)
+        }
+    }
+
+    /// Devices whose connection did not acknowledge, or that waited, and that no later round had a way to: one record each,
+    /// unless the one record without a device tells of them.
+    func recordLeftBehind(_ job: RecipientJob, _ verdict: Verdict, _ reason: Reason) {
+        if job.suspects.isEmpty && !job.flags.contains(.replaced) { return }
+        if !job.flags.isDisjoint(with: [.recordedLeftBehind, .recordedWithoutDevice]) { return }
+        job.flags.insert(.recordedLeftBehind)
+        var told = job.parking?.done ?? []
+        let replaced = job.devices.lazy.filter { $0.machine.phase == .replaced }.map(\.route.device)
+        for device in Array(replaced) + job.suspects.map(\.device)
+        where !job.hasRoute(to: device) && !told.containsSame(device) {
+            told.append(device)
+            recorder.write(OutcomeRecord(uid: job.uid, device: device, verdict: verdict, reason: reason), of: job)
         }
     }
 

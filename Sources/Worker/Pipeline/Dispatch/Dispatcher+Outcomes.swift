@@ -34,8 +34,7 @@ extension Dispatcher {
         }
         if isAccepted, !shard.share.isWhole { noteBadge(job, index, bound) }
         weigh(ending, of: bound, job)
-        deliverCopy(job, index, accepted: isAccepted, alert: !isAccepted)
-        endHoldsWithoutDesktop(job)
+        deliverCopy(job, index, accepted: isAccepted, alert: push.outcome.alertsByCopy)
         conclude(job)
         recorded.append(job)
     }
@@ -125,6 +124,8 @@ enum NoAnswer: String, CaseIterable {
     case unprocessed = "Unprocessed"
     /// Sent as often as allowed, and no answer came: it may have arrived.
     case unanswered = "Unanswered"
+    /// Not sent: a header or the kind of credential would not have been taken.
+    case unfit = "Unfit"
 }
 
 /// APNs' outcome in the words of `push.results`.

@@ -97,7 +97,7 @@ extension Dispatcher {
         for index in job.devices.indices {
             guard let dueNanos = job.devices[index].machine.ackDueNanos else { continue }
             if acknowledged.containsSame(job.devices[index].route.device) {
-                end(job, index, .online, Reason.acked.rawValue)
+                endAcknowledged(job, index)
             } else if dueNanos <= now, !mayAckBeUnread(dueNanos) {
                 suspect(job, index)
                 isLate = true
@@ -105,7 +105,6 @@ extension Dispatcher {
         }
         // A fresh round: all is read anew.
         if isLate { return decideAgain(job) }
-        endHoldsWithoutDesktop(job)
         if let deadline = job.earliestAckNanos {
             shard.timers.schedule(.acks(job.ref), dueNanos: max(deadline, now &+ Self.postponeNanos))
         }
@@ -133,7 +132,8 @@ extension Dispatcher {
         if let holdMs, parksHold(job, index, holdMs) { return }
         job.devices[index].machine.hold()
         recorder.traceWait(job, index, .desktopFirst)
-        guard let holdMs, !job.flags.contains(.holdArmed) else { return }
+        guard let holdMs else { return job.flags.formUnion(.waitsForDesktop) }
+        guard !job.flags.contains(.holdArmed) else { return }
         job.flags.insert(.holdArmed)
         let leftMs = UInt64(leftOfHold(job, holdMs))
         shard.timers.schedule(.hold(job.ref), dueNanos: shard.nowNanos &+ leftMs &* 1_000_000)
@@ -165,15 +165,32 @@ extension Dispatcher {
         if job.devices.contains(where: \.machine.isHeld) { decideAgain(job) }
     }
 
-    /// `hold_s` 0: phones that wait for a desktop's ack end once none is awaited any more: it came, before or now, or the
-    /// desktop got a push of its own.
-    func endHoldsWithoutDesktop(_ job: RecipientJob) {
-        guard job.devices.contains(where: { $0.waitsForDesktopAck }) else { return }
-        let isAwaited = job.devices.contains { device in
-            device.machine.ackDueNanos != nil && device.connection?.isDesktop ?? false
+    /// Which of his devices are live desktops, where phones may wait for them.
+    func noteDesktops(_ job: RecipientJob, _ candidate: Candidate) {
+        if candidate.recipient.settings.pushWhenDesktopOnline { return }
+        for index in job.devices.indices
+        where candidate.recipient.hasLiveDesktop(job.devices[index].route.device, at: shard.nowMs) {
+            job.devices[index].isDesktop = true
         }
-        if isAwaited { return }
-        for phone in job.devices.indices where job.devices[phone].waitsForDesktopAck {
+    }
+
+    /// `hold_s` 0: phones end once a live desktop has it, by its ack or by a push of its own, now or by an earlier try. Where
+    /// every desktop's push failed or was put off, they are decided about as after a hold.
+    func settlePhones(_ job: RecipientJob) {
+        guard job.machine.phase == .open else { return }
+        guard job.devices.contains(where: \.waitsForDesktop) else {
+            job.flags.remove(.waitsForDesktop)
+            return
+        }
+        if !job.flags.contains(.desktopHasIt) {
+            let desktops = job.devices.lazy.filter(\.isDesktop)
+            if desktops.contains(where: { $0.machine.isOpen && !$0.machine.isParked }) { return }
+            if desktops.contains(where: \.isPushedInVain) {
+                job.flags.insert(.holdOver)
+                return decideAgain(job)
+            }
+        }
+        for phone in job.devices.indices where job.devices[phone].waitsForDesktop {
             end(job, phone, .suppressed, Reason.desktopOnline.rawValue)
         }
     }
@@ -195,9 +212,15 @@ extension Dispatcher {
 }
 
 extension DeviceWork {
-    /// Held until a desktop acknowledges, not for a time.
-    fileprivate var waitsForDesktopAck: Bool {
+    /// Held until a desktop has it, not for a time.
+    fileprivate var waitsForDesktop: Bool {
         guard machine.isHeld, case .hold(_, nil) = route.way else { return false }
         return true
+    }
+
+    /// Its push ended, or is put off.
+    fileprivate var isPushedInVain: Bool {
+        guard case .apns = route.way else { return false }
+        return machine.phase == .ended || machine.isParked
     }
 }

@@ -180,11 +180,14 @@ final class Dispatcher {
         {
             replace(job, index)
         }
+        copyAccepted(job, candidate, decision)
         recordAccepted(job, candidate)
+        let isReached = endAcknowledgedBefore(job, candidate, decision)
         keepWordsForSMS(job, candidate)
-        if let reason = decision.finalReason { recordWithoutDevice(job, candidate, reason) }
+        recordWithoutDevice(job, candidate, decision, isReached: isReached)
         noteHeldBack(job, candidate, decision)
         let first = addDevices(job, candidate, decision)
+        noteDesktops(job, candidate)
         for index in first..<job.devices.count {
             begin(job, index, candidate)
             // Not pushed after all: the device is free for its next push.
@@ -192,7 +195,6 @@ final class Dispatcher {
             job.devices[index].inheritsTurn = false
         }
         endRebound(job)
-        endHoldsWithoutDesktop(job)
         if job.parking != nil { endReturnedWithoutRoute(job) }
         job.candidate = nil
         scheduleAckLook(job)
@@ -251,31 +253,50 @@ final class Dispatcher {
         for device in pushedBefore(job, candidate) where !(job.parking?.done.containsSame(device) ?? false) {
             var record = OutcomeRecord(
                 uid: job.uid, device: device, verdict: .accepted, reason: job.isForced ? .forced : .ok)
-            let token = candidate.recipient.tokens.last {
-                $0.device.isSame(as: device) && $0.record.type == .alert
-            }
-            // Bound since, it may not be the one that was pushed to.
-            if let token, token.record.boundMs <= job.event.origin?.source.kafkaMs ?? .max {
-                record.pushID = job.pushIDPrefix.id(tokenHex: token.record.hex)
-            }
+            record.pushID = earlierPushID(job, candidate, device)
             job.flags.insert(.accepted)
             job.parking?.done.append(device)
             recorder.write(record, of: job)
         }
     }
 
+    /// Of what an earlier try pushed to a device; nil: bound since, its token may not be the one that was pushed to.
+    private func earlierPushID(_ job: RecipientJob, _ candidate: Candidate, _ device: String) -> PushID? {
+        let token = candidate.recipient.tokens.last { $0.device.isSame(as: device) && $0.record.type == .alert }
+        guard let token, token.record.boundMs <= job.event.origin?.source.kafkaMs ?? .max else { return nil }
+        return job.pushIDPrefix.id(tokenHex: token.record.hex)
+    }
+
+    /// Devices that acknowledged what an earlier try or round delivered, and have no way now: they have the message. True:
+    /// there were some.
+    private func endAcknowledgedBefore(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) -> Bool {
+        guard let acknowledged = candidate.acknowledged, !acknowledged.isEmpty else { return false }
+        let before = job.devices.count
+        let accepted = candidate.claim?.acceptedDevices ?? []
+        for device in acknowledged where job.devices.count < Self.devicesMax {
+            let wasDelivered = job.flags.contains(.resumed) || job.suspects.contains { $0.device.isSame(as: device) }
+            guard wasDelivered, !decision.hasRoute(to: device), !job.hasRoute(to: device),
+                !accepted.containsSame(device), !(job.parking?.done.containsSame(device) ?? false)
+            else { continue }
+            job.devices.append(DeviceWork(route: Route(device: device, way: .none(.noToken))))
+            job.machine.opened(devices: 1)
+            endAcknowledged(job, job.devices.count - 1)
+        }
+        return job.devices.count > before
+    }
+
     /// In a later round, each device that still waited expires, and each that was let go of for it; else the user does, once.
     private func expire(_ job: RecipientJob, _ candidate: Candidate) {
         recorder.flushDeliveries(of: job.event)
+        let isFirst = job.devices.isEmpty
         recordAccepted(job, candidate)
-        if job.devices.isEmpty, !endReturned(job, .expired, .expired), pushedBefore(job, candidate).isEmpty {
+        let isReached = endAcknowledgedBefore(
+            job, candidate, Decision(alert: .deny(.expired), counted: false, routes: []))
+        if isFirst, !endReturned(job, .expired, .expired), !isReached, pushedBefore(job, candidate).isEmpty {
             recorder.write(OutcomeRecord(uid: job.uid, verdict: .expired, reason: .expired), of: job)
         }
         job.candidate = nil
-        for device in job.devices where device.machine.phase == .replaced && !job.hasRoute(to: device.route.device) {
-            recorder.write(
-                OutcomeRecord(uid: job.uid, device: device.route.device, verdict: .expired, reason: .expired), of: job)
-        }
+        recordLeftBehind(job, .expired, .expired)
         for index in job.devices.indices where job.devices[index].machine.isWaiting || job.rebound.contains(index) {
             end(job, index, .expired, Reason.expired.rawValue)
         }
@@ -285,8 +306,18 @@ final class Dispatcher {
     }
 
     /// A deny of steps 6-9, or `no_token`: one record for the user, once.
-    private func recordWithoutDevice(_ job: RecipientJob, _ candidate: Candidate, _ reason: Reason) {
-        guard !job.flags.contains(.recordedWithoutDevice), job.rebound.isEmpty else { return }
+    private func recordWithoutDevice(
+        _ job: RecipientJob, _ candidate: Candidate, _ decision: Decision, isReached: Bool
+    ) {
+        guard let final = decision.finalReason, !job.flags.contains(.recordedWithoutDevice), job.rebound.isEmpty
+        else { return }
+        guard let reason = decision.reasonWithoutDevice(isReached: isReached, hasDeviceRecords: job.hasDeviceRecords)
+        else {
+            // Told per device, and an SMS where none was reached in the end.
+            job.leftReason = final
+            if final == .noToken { job.flags.insert(.failed) }
+            return
+        }
         job.flags.insert(.recordedWithoutDevice)
         // Whoever has no token now had one when he was parked.
         let isReturned = endReturned(job, .suppressed, reason == .noToken ? .tokenMoved : reason)
@@ -317,8 +348,8 @@ final class Dispatcher {
         if endAcknowledged(job, index, candidate) { return }
         switch job.devices[index].route.way {
         case .apns(let token, let copyTo):
-            if let copyTo, candidate.recipient.presence.indices.contains(copyTo) {
-                job.devices[index].connection = LiveConnection(candidate.recipient.presence[copyTo])
+            if let copyTo, candidate.recipient.presence.indices.contains(copyTo.presence) {
+                job.devices[index].connection = LiveConnection(candidate.recipient.presence[copyTo.presence])
             }
             startPush(job, index, candidate, token: token)
         case .connection(let presence, let alert, let ackWithinMs):
@@ -339,7 +370,7 @@ final class Dispatcher {
         guard let acknowledged = candidate.acknowledged, acknowledged.containsSame(route.device),
             route.way.endsByEarlierAck
         else { return false }
-        end(job, index, .online, Reason.acked.rawValue)
+        endAcknowledged(job, index)
         return true
     }
 
@@ -390,16 +421,41 @@ final class Dispatcher {
 
     /// Strategy 4, and nothing was pushed: the live device still gets the message, unless it expired.
     func leaveToConnection(_ job: RecipientJob, _ index: Int, _ reason: Reason) {
-        if let alert = reason.alertsByCopy { deliverCopy(job, index, accepted: false, alert: alert) }
+        deliverCopy(job, index, accepted: false, alert: reason.alertsByCopy)
     }
 
-    /// Strategy 4: the live device gets a copy after the push's outcome.
-    func deliverCopy(_ job: RecipientJob, _ index: Int, accepted: Bool, alert: Bool) {
-        guard job.devices[index].route.way.copyTo != nil, let target = job.devices[index].connection else { return }
+    /// Strategy 4: the live device gets a copy after the push's outcome, in time.
+    ///
+    /// - Parameter alert: what the push's end says of the copy's alert; nil: there is no copy.
+    func deliverCopy(_ job: RecipientJob, _ index: Int, accepted: Bool, alert: Bool?) {
+        guard let alert = job.devices[index].route.way.copyAlert(alert), job.event.expiresAtMs > shard.nowMs,
+            let target = job.devices[index].connection
+        else { return }
         recorder.deliver(
             DeliveryTarget(
                 uid: job.uid, device: target.device, connectionEpoch: target.epoch, alert: alert, pushed: accepted,
                 pushID: accepted ? job.devices[index].pushID : nil), gateway: target.gateway, of: job)
         recorder.flushDeliveries(of: job.event)
+    }
+
+    /// Strategy 4, and an earlier try ended with a crash: the copies of what it pushed may have been lost with it. They alert
+    /// nobody, so a second one does no harm.
+    private func copyAccepted(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
+        guard job.devices.isEmpty, let message = job.event.message else { return }
+        let devices = pushedBefore(job, candidate)
+        if devices.isEmpty { return }
+        let strategy = message.read { $0.push.strategy } ?? job.event.app.policy.strategy
+        for route in decision.routes where devices.containsSame(route.device) {
+            guard let presence = route.way.copyOfEarlierPush(strategy),
+                !(job.parking?.done.containsSame(route.device) ?? false),
+                candidate.recipient.presence.indices.contains(presence)
+            else { continue }
+            let target = candidate.recipient.presence[presence]
+            recorder.deliver(
+                DeliveryTarget(
+                    uid: job.uid, device: target.device, connectionEpoch: target.connectionEpoch, alert: false,
+                    pushed: true, pushID: earlierPushID(job, candidate, target.device)),
+                gateway: target.gateway, of: job)
+        }
     }
 }

@@ -46,6 +46,8 @@ final class RecipientJob {
     var parking: RecipientParking?
     /// When the last round was read, monotonic.
     var readNanos: UInt64 = 0
+    /// Why devices that no later round had a way to end.
+    var leftReason = Reason.noToken
     private var usesContent = true
     /// Rounds that were begun because a token was bound anew.
     var reboundRounds = 0
@@ -96,9 +98,21 @@ final class RecipientJob {
         static let denied = Flags(rawValue: 524_288)
         /// Its mark was put together to lie with those of the other members.
         static let markedTogether = Flags(rawValue: 1_048_576)
+        /// A device acknowledged: the user has the message.
+        static let reached = Flags(rawValue: 4_194_304)
+        /// A later round let go of some device's route.
+        static let replaced = Flags(rawValue: 8_388_608)
+        /// Devices that no later round had a way to have their records.
+        static let recordedLeftBehind = Flags(rawValue: 16_777_216)
+        /// `hold_s` 0: phones wait until a live desktop has it.
+        static let waitsForDesktop = Flags(rawValue: 33_554_432)
+        /// A live desktop acknowledged, or its push was accepted.
+        static let desktopHasIt = Flags(rawValue: 67_108_864)
 
         /// What a parked record carries.
-        static let keptWhileParked: Flags = [.recordedWithoutDevice, .accepted, .failed, .offeredSMS, .clearsBadge]
+        static let keptWhileParked: Flags = [
+            .recordedWithoutDevice, .accepted, .failed, .offeredSMS, .clearsBadge, .reached,
+        ]
     }
 
     struct Suspect {
@@ -153,6 +167,11 @@ final class RecipientJob {
         devices.contains { $0.route.device.isSame(as: device) && $0.machine.phase != .replaced }
     }
 
+    /// A device of his has a record of its own, or will have one.
+    var hasDeviceRecords: Bool {
+        devices.contains { $0.machine.phase != .replaced } || !(parking?.done.isEmpty ?? true)
+    }
+
     /// A request for the claim of this recipient's event.
     func claimRequest(nowMs: Int64) -> ClaimRequest {
         ClaimRequest(app: event.app.id, uid: uid, event.subject, counted: isCounted, nowMs: nowMs)
@@ -203,13 +222,11 @@ final class LiveConnection {
     let device: String
     let gateway: String
     let epoch: Int64
-    let isDesktop: Bool
 
     init(_ presence: DevicePresence) {
         device = presence.device
         gateway = presence.gateway
         epoch = presence.connectionEpoch
-        isDesktop = presence.platform.isDesktop
     }
 }
 
@@ -227,6 +244,8 @@ struct DeviceWork {
     var parksAtItsTurn = false
     /// The connection that a delivery goes to.
     var connection: LiveConnection?
+    /// A live desktop, noted where phones wait for it.
+    var isDesktop = false
     /// Set when the push is made; the same for every attempt.
     var pushID: PushID?
     /// The number that the push carries.

@@ -22,13 +22,12 @@ extension Recorder {
 
     /// Every push failed.
     func offerSMSIfAllFailed(_ job: RecipientJob) {
-        guard job.event.wantsSMS, job.flags.contains(.failed), !job.flags.contains(.accepted) else { return }
-        offerSMS(job, .allFailed)
+        if job.flags.contains(.failed) { offerSMS(job, .allFailed) }
     }
 
-    /// Once per (event, user), in time, and not while a device is live.
+    /// Once per (event, user), in time, not while a device is live, and not to who was reached otherwise.
     func offerSMS(_ job: RecipientJob, _ reason: SMSRecord.Reason) {
-        guard job.event.wantsSMS, job.flags.isDisjoint(with: [.live, .offeredSMS]),
+        guard job.event.wantsSMS, job.flags.isDisjoint(with: [.live, .offeredSMS, .accepted, .reached]),
             job.event.expiresAtMs > shard.nowMs, let message = job.event.message
         else { return }
         job.flags.insert(.offeredSMS)
