@@ -88,15 +88,14 @@ struct Router {
     private func desktopPolicy(of recipient: borrowing Recipient) -> DesktopPolicy {
         guard !recipient.settings.pushWhenDesktopOnline else { return .none }
         var isLive = false
-        var isOpen = false
         var willHaveIt = false
         for index in recipient.presence.indices where recipient.presence[index].platform.isDesktop {
             guard recipient.presence[index].liveness(at: now).isLive else { continue }
             isLive = true
-            if conversation.isSame(as: recipient.presence[index].activeConversation) {
-                isOpen = true
-            } else if strategy == .apnsOnly {
-                // Nothing goes by its connection: it has the message by a push of its own, or not at all.
+            if conversation.isSame(as: recipient.presence[index].activeConversation) { continue }
+            if strategy == .apnsOnly {
+                // Nothing goes by its connection: a push of its own tells whether it has the message. Where it has no token,
+                // whoever delivers by connection in our place sees to it, and no ack is awaited.
                 if hasUsableToken(recipient.presence[index].device, of: recipient) { willHaveIt = true }
             } else if alerts {
                 willHaveIt = true
@@ -104,8 +103,7 @@ struct Router {
         }
         guard isLive else { return .none }
         if recipient.settings.holdSeconds > 0 { return .hold(ms: Int64(recipient.settings.holdSeconds) &* 1000) }
-        if willHaveIt { return .untilDesktopHasIt }
-        return strategy == .apnsOnly && !isOpen ? .none : .final
+        return willHaveIt ? .untilDesktopHasIt : .final
     }
 
     private func hasUsableToken(_ device: String, of recipient: borrowing Recipient) -> Bool {

@@ -110,9 +110,7 @@ struct NaiveRules {
             // The alert is withheld, the message is not.
             return isLive && world.strategy != 2 ? delivery : nil
         }
-        let waits =
-            !isDesktop && !world.pushWhenDesktopOnline && self.isLive(world.desktop)
-            && (world.holdSeconds > 0 || desktopIsReached)
+        let waits = !isDesktop && !world.pushWhenDesktopOnline && self.isLive(world.desktop)
         switch world.strategy {
         case 1:
             if isLive { return delivery }
@@ -139,12 +137,6 @@ struct NaiveRules {
         return presence == .justLeft ? "alert/4000" : "alert/8000"
     }
 
-    /// With strategy 2 nothing goes by the desktop's connection: without a token of its own it has the message only where the
-    /// conversation is open.
-    var desktopIsReached: Bool {
-        world.strategy != 2 || world.desktop == .conversationOpen || desktopIsPushed
-    }
-
     var desktopIsPushed: Bool { world.desktopToken == (world.isVoip ? .voip : .alert) }
 
     /// Behind a live desktop.
@@ -152,7 +144,7 @@ struct NaiveRules {
         if world.holdSeconds > 0 { return "hold/\(world.holdSeconds)000" }
         if world.desktop == .conversationOpen { return "desktop_online" }
         // Final once the desktop's ack came or its own push was taken; where neither will be, at once.
-        if world.strategy == 2 { return "wait" }
+        if world.strategy == 2 { return desktopIsPushed ? "wait" : "desktop_online" }
         return delivery(to: world.desktop).hasPrefix("alert") ? "wait" : "desktop_online"
     }
 
