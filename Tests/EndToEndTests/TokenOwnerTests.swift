@@ -77,7 +77,7 @@ import Testing
                 "HDEL c:u:{im:former} ta5:phone", "HINCRBY c:s:{im:former} v 1",
             ])
             let movedMs = nowMs
-            try await until("the answer is older than a push may rely on") { nowMs > movedMs + 150 }
+            try await until("the answer is older than a push may rely on") { nowMs > movedMs + 1_200 }
             relay.release()
             try await stage.settle()
             let seen = try await stage.look()

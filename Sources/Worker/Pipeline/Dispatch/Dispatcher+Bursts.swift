@@ -35,7 +35,7 @@ extension Dispatcher {
             if let oldest = rest.first.flatMap({ work.recipient($0.work) }) {
                 job.devices[carrier.device].merged = MergedPush(others: rest, oldestID: oldest.event.msgID)
             }
-            return sender.enqueue(job, carrier.device, to: token, badge: nil, checkedNanos: 0)
+            return sender.enqueue(job, carrier.device, to: token, badge: nil, claimedNanos: 0)
         }
     }
 

@@ -396,7 +396,7 @@ final class Dispatcher {
         }
         sender.enqueue(
             job, index, to: bound, badge: candidate.claim.flatMap(job.badge),
-            checkedNanos: candidate.claimNanos)
+            claimedNanos: candidate.claimNanos)
     }
 
     private func deliver(

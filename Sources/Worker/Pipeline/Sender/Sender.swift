@@ -22,6 +22,9 @@ final class Sender {
 
     /// How old the last check may be; shorter than anyone can move a phone from one account to another.
     static let checkAfterNanos: UInt64 = 100_000_000
+    /// A claim whose answer takes longer is too old to push by. Not `checkAfterNanos`: a Redis that is slow would be asked twice as
+    /// much.
+    static let answerNanos: UInt64 = 1_000_000_000
     /// What APNs wants left alone for longer is parked.
     static let holdNanos: UInt64 = 10_000_000_000
 
@@ -94,15 +97,16 @@ final class Sender {
 
     /// The push to this device is sent when the device is free.
     ///
-    /// - Parameter checkedNanos: when the claim was asked which says that nothing stands against it (monotonic); 0: it is
-    ///   checked first.
-    func enqueue(_ job: RecipientJob, _ index: Int, to token: BoundToken, badge: Int64?, checkedNanos: UInt64) {
+    /// - Parameter claimedNanos: when the claim was asked which says that nothing stands against it (monotonic); 0: it is
+    ///   checked first, as is what was claimed too long ago.
+    func enqueue(_ job: RecipientJob, _ index: Int, to token: BoundToken, badge: Int64?, claimedNanos: UInt64) {
         job.devices[index].pushID = job.pushIDPrefix.id(tokenHex: token.record.hex)
         job.devices[index].token = token
         job.devices[index].badge = badge
         job.devices[index].machine.enqueue()
         job.devices[index].startedNanos = shard.nowNanos
-        job.devices[index].checkedNanos = checkedNanos
+        job.devices[index].checkedNanos =
+            shard.nowNanos &- claimedNanos < Self.answerNanos ? shard.nowNanos : 0
         let device = job.deviceRef(index)
         if job.devices[index].inheritsTurn {
             job.devices[index].inheritsTurn = false
