@@ -27,6 +27,9 @@ extension Rows {
                 try await stage.writeEvents([
                     .revoke("\(user)-r", of: "\(user)-1", to: user, push: #""enabled":false"#)
                 ])
+                try await until("the recall has lowered the number") {
+                    try await stage.redisText("ZCARD c:l:{im:\(user)}") == ":0"
+                }
             }
         }
 
