@@ -425,7 +425,7 @@ def redis_alerts(terms: Terms) -> list[Alert]:
             "carillon:redis_command_seconds:p99 > 0.1",
             d("5m"),
             "Redis' slowest hundredth takes {{ $value | humanizeDuration }}",
-            "Every push waits for it three times: its reading, its claim, its mark.",
+            "Every push waits for it three times (reading, claim and mark).",
         ),
         Alert(
             "CarillonRedisRefusesWrites",

@@ -1,4 +1,4 @@
 extension WorkerProcess {
     /// Of this program: the topmost of CHANGELOG.md.
-    public static let version = "0.9.0"
+    public static let version = "1.0.0"
 }
