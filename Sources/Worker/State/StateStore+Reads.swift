@@ -91,7 +91,8 @@ extension StateStore {
         client.generation(ofKey: "g:{\(app):\(group)}")
     }
 
-    /// Whose a token is (`OwnerReply`); sent beside a claim by the script, and for each push that waited.
+    /// Whose a token is (`OwnerReply`); sent beside a claim by the script or while it is not known (`KnownOwners`), and for each
+    /// push that waited.
     public func owner(app: String, token: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, ownerReads) { command in
             command.arg(word: "GET")

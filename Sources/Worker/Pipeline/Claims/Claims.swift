@@ -3,7 +3,8 @@ import PushCore
 import Redis
 import Telemetry
 
-/// Steps 5 and 10 in one atomic step of Redis, with the last facts that step 15 looks at: the claim, and whose the tokens are.
+/// Steps 5 and 10 in one atomic step of Redis, with the last facts that step 15 looks at: the claim, and whose the tokens are
+/// where that is not known.
 ///
 /// The usual message is claimed by plain commands (`PlainClaim`), all else by the script: of a message to one recipient by a
 /// call of its own, of a message to many for those together whose reads were answered together. What fails together in a way
