@@ -30,6 +30,8 @@ public final class KafkaTopicReader {
     private let handle: ClientHandle
     private let start: Start
     private var unfinished: Set<Int32>
+    /// By partition: the offset behind the last record that was handed over.
+    private var positions: [Int32: Int64] = [:]
 
     /// Looks the topic up and starts fetching; blocks up to `timeoutMs`.
     public init(
@@ -77,6 +79,7 @@ public final class KafkaTopicReader {
             case RD_KAFKA_RESP_ERR_NO_ERROR:
                 deadline = monotonicMs() + silenceMs
                 let record = KafkaRecord(message, partition: TopicPartition(topic: 0, partition: partition))
+                positions[partition] = record.offset &+ 1
                 if isBeforeStart(record) { continue }
                 if try visit(record) == .stop { return .stopped }
             case RD_KAFKA_RESP_ERR__PARTITION_EOF:
@@ -89,6 +92,19 @@ public final class KafkaTopicReader {
             }
         }
         return .reachedEnd
+    }
+
+    /// Fetches nothing until `resume`.
+    public func pause() throws(KafkaFault) {
+        let code = rd_kafka_assign(handle.raw, nil)
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw .call(doing: "leaving \(topic)", KafkaError(code)) }
+    }
+
+    /// The next `read` goes on behind the last record that was handed over, to the ends that partitions have by then. Blocks
+    /// up to `timeoutMs`.
+    public func resume(timeoutMs: Int = 10_000) throws(KafkaFault) {
+        unfinished = Set(partitions)
+        try assign(timeoutMs: timeoutMs)
     }
 
     /// The record itself decides: a broker's index by time is coarse or missing, and an offset beyond the end makes
@@ -108,9 +124,9 @@ public final class KafkaTopicReader {
         defer { rd_kafka_topic_partition_list_destroy(list) }
         for partition in partitions {
             let item = rd_kafka_topic_partition_list_add(list, topic, partition)
-            item?.pointee.offset = start.firstOffset
+            item?.pointee.offset = positions[partition] ?? start.firstOffset
         }
-        if case .timeMs = start { Self.resolveTimes(list, handle, timeoutMs: timeoutMs) }
+        if case .timeMs = start, positions.isEmpty { Self.resolveTimes(list, handle, timeoutMs: timeoutMs) }
         let code = rd_kafka_assign(handle.raw, list)
         if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw .call(doing: "assigning \(topic)", KafkaError(code)) }
     }

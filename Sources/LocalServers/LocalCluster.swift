@@ -53,6 +53,9 @@ public actor LocalCluster {
         /// who do not come back when a group changes, so worlds whose members come and go want less; the others want more
         /// than a busy machine may starve a thread for.
         public var sessionMs = 15_000
+        /// How long the mock holds back the answer to a fetch that finds nothing, whatever is written meanwhile: idle clients
+        /// ask as often as this says.
+        public var fetchWaitMs = 10
         /// More of librdkafka's own properties for the workers.
         public var kafkaOptions: [String: String] = [:]
         /// YAML lines added at the top level.
@@ -159,7 +162,7 @@ public actor LocalCluster {
               options:
                 session.timeout.ms: \(settings.sessionMs)
                 heartbeat.interval.ms: 1000
-                fetch.wait.max.ms: 10
+                fetch.wait.max.ms: \(settings.fetchWaitMs)
             \(options)redis:
               \(redisPlace)
             \(settings.redisLines)apps:
@@ -348,12 +351,7 @@ public actor LocalCluster {
         client.options["fetch.wait.max.ms"] = "10"
         let reader = try KafkaTopicReader(client, topic: topic, from: .earliest)
         _ = try reader.read { record in
-            var headers: [String: String] = [:]
-            record.forEachHeader { name, value in
-                headers[name] = value.map { String(decoding: $0, as: UTF8.self) }
-            }
-            records.append(
-                Record(key: record.key.map { Array($0) }, value: record.value.map { Array($0) }, headers: headers))
+            records.append(Record(record))
             return .goOn
         }
         return records
@@ -369,6 +367,16 @@ public actor LocalCluster {
             self.key = key
             self.value = value
             self.headers = headers
+        }
+
+        /// A copy of what a reader was handed.
+        public init(_ record: borrowing KafkaRecord) {
+            var headers: [String: String] = [:]
+            record.forEachHeader { name, value in
+                headers[name] = value.map { String(decoding: $0, as: UTF8.self) }
+            }
+            self.init(
+                key: record.key.map { Array($0) }, value: record.value.map { Array($0) }, headers: headers)
         }
     }
 }

@@ -10,6 +10,8 @@ public final class ServerProcess: Sendable {
     private let log: Guarded<String>
 
     private static let logBytesMax = 16_384
+    /// The longest silence of a program that is not ready yet.
+    private static let readyWithinMs: Int32 = 90_000
 
     /// Starts a program found on PATH and returns when its standard output or error holds `readyLine`.
     public init(_ program: String, _ arguments: [String], readyLine: String) throws(SetupFault) {
@@ -105,7 +107,7 @@ public final class ServerProcess: Sendable {
         var block = [UInt8](repeating: 0, count: 4096)
         var poller = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
         while !seen.contains(line) {
-            guard poll(&poller, 1, 30_000) > 0 else { return (seen, false) }
+            guard poll(&poller, 1, readyWithinMs) > 0 else { return (seen, false) }
             let count = Glibc.read(fd, &block, block.count)
             guard count > 0 else { return (seen, false) }
             seen += String(decoding: block[..<count], as: UTF8.self)

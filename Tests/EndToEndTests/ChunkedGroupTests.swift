@@ -8,7 +8,7 @@ import Testing
 import Worker
 
 /// Members of a large group go to `carillon.chunks`, and all workers share one message of it.
-@Suite(.serialized) struct ChunkedGroupTests {
+struct ChunkedGroupTests {
     private static let members = 1200
 
     private static var settings: LocalCluster.Settings {

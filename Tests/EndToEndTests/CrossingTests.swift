@@ -6,7 +6,7 @@ import Testing
 import Worker
 
 /// Two workers may push one device at once: whichever arrives last, the number at rest is the newest.
-@Suite(.serialized) struct CrossingTests {
+struct CrossingTests {
     private static let delayMs: Int64 = 4_000
 
     /// The first push to the token is answered late; all others at once.

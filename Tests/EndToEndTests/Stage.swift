@@ -19,6 +19,7 @@ actor Stage {
     /// Of `produced`, the changes of user state.
     private var producedStates = 0
     private let logFile: String
+    private nonisolated let logs: Logs
 
     /// The stage of the suite that runs (`InWorld`).
     @TaskLocal static var current: Stage?
@@ -31,7 +32,11 @@ actor Stage {
     }
 
     init(_ settings: LocalCluster.Settings = LocalCluster.Settings()) async throws {
+        var settings = settings
+        // A dozen worlds that ask as often as can be would leave the machine no time for those that have work.
+        settings.fetchWaitMs = max(settings.fetchWaitMs, 50)
         world = try await LocalCluster(settings)
+        logs = Logs(world)
         logFile = world.folder.file("worker.log")
     }
 
@@ -183,13 +188,12 @@ actor Stage {
     // MARK: - Records out
 
     func look() async throws -> Seen {
-        let world = world
-        let topics = Configuration.Topics()
-        async let results = offPool { try Self.values(world, topics.results) }
-        async let deliveries = offPool { try Self.values(world, topics.deliveries) }
-        async let feedback = offPool { try Self.values(world, topics.feedback) }
-        async let sms = offPool { try Self.values(world, topics.sms) }
-        async let letters = offPool { try world.records(of: topics.deadLetter) }
+        let logs = logs
+        async let results = offPool { try logs.results.values() }
+        async let deliveries = offPool { try logs.deliveries.values() }
+        async let feedback = offPool { try logs.feedback.values() }
+        async let sms = offPool { try logs.sms.values() }
+        async let letters = offPool { try logs.letters.records() }
         let all = try await results
         return Seen(
             results: all.filter { $0["verdict"]?.string != "parked" },
@@ -198,16 +202,23 @@ actor Stage {
             sms: try await sms, letters: try await letters, pushes: await world.simulator.entries)
     }
 
-    private static func values(_ world: LocalCluster, _ topic: String) throws -> [JSONTree] {
-        try world.records(of: topic).map { record in
-            guard let value = record.value else { throw SetupFault("a record of \(topic) is null") }
-            return try JSONTree(parsing: value)
+    /// What came out on each topic.
+    private struct Logs: Sendable {
+        let results, deliveries, feedback, sms, letters: TopicLog
+
+        init(_ world: LocalCluster) {
+            let topics = Configuration.Topics()
+            results = TopicLog(world, topic: topics.results)
+            deliveries = TopicLog(world, topic: topics.deliveries)
+            feedback = TopicLog(world, topic: topics.feedback)
+            sms = TopicLog(world, topic: topics.sms)
+            letters = TopicLog(world, topic: topics.deadLetter)
         }
     }
 }
 
 /// Looks again and again until it holds; throws what was waited for when it does not come. On a machine so busy that a look
-/// takes seconds, it looks a hundred times nevertheless.
+/// takes seconds, it looks a hundred times nevertheless. What comes soon is seen soon; the longer it takes, the seldomer it looks.
 func until(
     _ what: String, within limit: Duration = .seconds(90), _ holds: () async throws -> Bool
 ) async throws {
@@ -217,7 +228,7 @@ func until(
     while clock.now < deadline || looks < 100 {
         if try await holds() { return }
         looks += 1
-        try await Task.sleep(for: .milliseconds(20), tolerance: .zero)
+        try await Task.sleep(for: .milliseconds(min(20 + 2 * looks, 100)), tolerance: .zero)
     }
     throw SetupFault("waited \(limit) in vain until \(what)")
 }

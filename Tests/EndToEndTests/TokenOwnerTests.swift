@@ -6,7 +6,7 @@ import Testing
 @testable import Worker
 
 /// Whose a token is: asked for once per version of its user's tokens, and known from then on.
-@Suite(.serialized) struct TokenOwnerTests {
+struct TokenOwnerTests {
     private static func ownersAsked(_ stage: Stage) async throws -> Int {
         Int(try await stage.metric("carillon_redis_command_seconds_count", #"op="owner""#))
     }

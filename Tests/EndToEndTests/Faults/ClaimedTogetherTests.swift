@@ -54,9 +54,10 @@ import Worker
             try await stage.play(state: Self.users.map { .bind($0) })
             try await stage.redis(["CONFIG SET maxmemory 1"])
             try await stage.writeEvents([.message("k-1", to: Self.users, conv: "k", type: "group")])
-            try await until("all are pushed to") {
+            try await until("all are pushed to, and told") {
                 let seen = try await stage.look()
                 return Self.users.allSatisfy { seen.accepted(token($0, "phone")).count == 1 }
+                    && seen.outcomes(of: "k-1").count == Self.users.count
             }
             #expect(try await stage.look().outcomes(of: "k-1") == Self.users.map { "\($0)/phone accepted ok" }.sorted())
             try await stage.redis(["CONFIG SET maxmemory 0"])

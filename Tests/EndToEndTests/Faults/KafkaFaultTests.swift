@@ -156,7 +156,7 @@ extension Stage {
         return try await offPool {
             let consumer = try KafkaConsumer(configuration, topics: [topic])
             let partitions = (0..<4).map { TopicPartition(topic: 0, partition: Int32($0)) }
-            let offsets = try consumer.committed(partitions, timeoutMs: 10_000)
+            let offsets = try consumer.committed(partitions, timeoutMs: 30_000)
             _ = consumer.close(timeoutMs: 10_000)
             return offsets.reduce(0) { $0 + Int($1.offset ?? 0) }
         }

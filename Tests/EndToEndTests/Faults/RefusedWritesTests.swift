@@ -37,12 +37,13 @@ import Worker
             .message("\(user)-1", to: [user], seq: 2, event: "\(user)-1-again"),
             .revoke("\(user)-r", of: "\(user)-0", to: user),
         ])
-        try await until("three pushes are out on each device") {
-            let seen = try await stage.look()
+        let messages = ["\(user)-1", "\(user)-2", "\(user)-r"]
+        try await until("three pushes are out on each device, and told") {
+            seen = try await stage.look()
             return seen.accepted(phone).count == 4 && seen.accepted(token(user, "pad")).count == 4
+                && messages.allSatisfy { seen.outcomes(of: $0).count == 2 }
         }
-        seen = try await stage.look()
-        for message in ["\(user)-1", "\(user)-2", "\(user)-r"] {
+        for message in messages {
             #expect(seen.outcomes(of: message) == ["\(user)/pad accepted ok", "\(user)/phone accepted ok"])
             #expect(try seen.payload(of: message)?["aps"]?["badge"] == nil)
         }

@@ -55,7 +55,7 @@ extension OneWorld {
         /// The phone acknowledges late, while its push waits behind another; the pad's push is refused.
         @Test func aLateAckKeepsTheSMSOfFailedPushesAway() async throws {
             let stage = try Stage.here
-            let slow = token("re5", "phone", TokenPrefix.slow)
+            let slow = token("re5", "phone", TokenPrefix.verySlow)
             try await stage.redis([
                 Gateway.lease("gw-re5"),
                 Gateway.presence("re5", "phone", state: "bg", gateway: "gw-re5", flags: "l", since: nowMs - 30_000),

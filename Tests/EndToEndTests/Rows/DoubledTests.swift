@@ -8,7 +8,6 @@ import Worker
 
 extension Rows {
     /// What went out once does not go out again.
-    @Suite(.serialized)
     struct DoubledTests {
         /// Design 5, G3: what APNs did not process is not in flight, and goes with its partition.
         @Test func aMemberThatJoinsWhileAPNsRefusesDoublesNothing() async throws {
@@ -67,7 +66,7 @@ extension Rows {
                 await stage.answerPushes(.putOff(seconds: 10, afterMs: 6000))
                 try await stage.writeEvents(crowd.messages)
                 try await until("all have come back and are on streams") {
-                    await stage.world.simulator.counters.requests == crowd.count + 1
+                    await stage.world.simulator.counters.requests > crowd.count
                 }
                 await stage.answerPushes(.late(12_000))
                 let second = try await WorkerRun(stage)

@@ -8,7 +8,6 @@ import Worker
 
 extension Rows {
     /// In time, in order, one at a time, and without a flood of log lines.
-    @Suite(.serialized)
     struct LateOrNoisyTests {
         // MARK: - The end of a worker
 

@@ -9,7 +9,6 @@ import Worker
 
 extension Rows {
     /// Every message ends, for every device, in one recorded outcome, and nothing stays behind it.
-    @Suite(.serialized)
     struct LostOrStuckTests {
         /// Design 5, G1: members of a group are read anew where a cursor says nothing any more.
         @Test func aRestartOfRedisInTheMiddleOfAGroupSkipsNobody() async throws {

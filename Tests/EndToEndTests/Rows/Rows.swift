@@ -7,7 +7,7 @@ import Worker
 
 /// What a user must be able to rely on whatever goes wrong on the way, one test per rule: `--filter Rows`.
 ///
-/// The tests of a suite run one after the other, each with servers of its own; the suites run beside each other.
+/// Each has servers of its own but where its suite says otherwise, so all run beside each other.
 @Suite struct Rows {}
 
 extension Stage {

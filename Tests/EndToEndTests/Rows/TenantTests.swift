@@ -8,7 +8,6 @@ import Worker
 
 extension Rows {
     /// Two apps in one worker: whatever becomes of the one, the other's pushes arrive.
-    @Suite(.serialized)
     struct TenantTests {
         /// Contract 0 and 8, `limits.share`: no tenant stops another's.
         @Test(arguments: Hostility.allCases)
@@ -247,13 +246,14 @@ extension Rows {
                 #expect(try await stage.metric("carillon_token_loss") == 1)
                 #expect(try await stage.look().results.allSatisfy { $0["reason"]?.string != "no_token" })
                 try await stage.writeState(crowd.binds)
+                try await stage.settleState()
                 let path = try stage.world.writeConfiguration()
                 let accepted = try await offPool { try CommandRun("tokens", "accept", "--config", path, "--json") }
                 #expect(accepted.code == 0)
                 try await stage.settle()
                 let seen = try await stage.look()
                 #expect(crowd.accepted(seen.pushes).allSatisfy { $0 >= 1 }, "bound anew before it was accepted")
-                #expect(try await stage.page("/readyz").status == 200)
+                try await until("it is ready again") { try await stage.page("/readyz").status == 200 }
             }
         }
 
