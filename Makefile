@@ -7,7 +7,7 @@
 RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -Xswiftc -enforce-exclusivity=unchecked \
 	-Xlinker -ljemalloc
 
-.PHONY: help demo test test-newer-kafka test-address test-thread fuzz bench build release lint clean packages \
+.PHONY: help demo test test-newer-kafka test-cluster test-address test-thread fuzz bench build release lint clean packages \
 	chaos chaos-short chaos-test docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
 
 help: ## what can be made
@@ -31,6 +31,12 @@ test-newer-kafka: packages ## Kafka's tests and parts of the whole path with a n
 	swift build --build-tests
 	export LD_LIBRARY_PATH="$$(deploy/newer-librdkafka)" && .build/debug/carillon --version && deploy/run-tests \
 		$(or $(ARGS),--filter '^KafkaTests\.' --filter KafkaFaultTests --filter GroupTests --filter DoubledTests --filter LostOrStuckTests)
+
+test-cluster: export CARILLON_TEST_REDIS = cluster
+test-cluster: packages ## the whole worker's tests on a Redis Cluster of six nodes
+	swift build --build-tests
+	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=4 deploy/run-tests $(or $(ARGS),--filter OneWorld --filter GroupTests \
+		--filter DigestTests --filter CoalescingTests --filter KillTests --filter WrongPersonTests --filter TokenOwnerTests)
 
 test-address: packages ## the tests under the address sanitizer
 	swift build --build-tests --sanitize=address --scratch-path .build/address

@@ -162,3 +162,9 @@ let package = Package(
     ],
     cxxLanguageStandard: .cxx17
 )
+
+/// Where some tests are all that is wanted, such as under a sanitizer, the others are not built: `CARILLON_TESTS=JSON,YAML`.
+if let chosen = Context.environment["CARILLON_TESTS"] {
+    let names = chosen.split(separator: ",").map { String($0) + "Tests" }
+    package.targets.removeAll { $0.type == .test && !names.contains($0.name) }
+}

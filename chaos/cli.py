@@ -57,6 +57,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--setup-s", type=float, default=12, metavar="S", help="from the simulator to the traffic (12)")
     run.add_argument("--session-s", type=float, default=6, metavar="S", help="a member's session in the group (6)")
     run.add_argument("--shards", type=int, default=2, metavar="N", help="shards of a worker (2)")
+    run.add_argument("--workers", type=int, default=3, metavar="N", help="workers at the start, at least 3 (3)")
+    run.add_argument("--partitions", type=int, default=4, metavar="N", help="of each input topic (4)")
     run.add_argument("--break", dest="broken", choices=BREAKS, help="a worker broken on purpose; expects a finding")
     run.add_argument("--binary", type=Path, default=ROOT / ".build/debug/carillon", help="the program under test")
     run.add_argument("--redis", choices=stores.KINDS, default="single", help="one server, a Cluster of six, Sentinels")
@@ -151,7 +153,8 @@ def _counts(report: Report, kinds: Sequence[str]) -> Counter[str]:
 
 
 def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, broken: str) -> Settings:
-    workers = ("w1",) if fault == "single" else ("w1", "w2", "w3")
+    count = 1 if fault == "single" else max(3, options.workers)
+    workers = tuple(f"w{number}" for number in range(1, count + 1))
     shape = Shape(seconds=options.seconds, session_s=options.session_s, workers=workers)
     big = options.big or (SCAN_MEMBERS if "scan" in fault else 2500)
     load = Load(
@@ -174,6 +177,7 @@ def settings(options: argparse.Namespace, seed: int, fault: str, folder: Path, b
         shape=shape,
         load=load,
         shards=options.shards,
+        partitions=options.partitions,
         quiet_s=options.quiet_s,
         setup_s=options.setup_s,
         broken=broken,

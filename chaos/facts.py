@@ -20,6 +20,8 @@ THAW_MS = 150
 BIND_MS = 3000
 # How long after an incident user state may still be late.
 DISTURBANCE_MS = 20_000
+# How far back the messages lie behind which one may wait.
+QUEUE_MS = 10_000
 # Faults after which answers on the connection may be lost.
 SILENT = ("freeze", "close")
 # Kinds of orders that fall on Redis.
@@ -291,11 +293,16 @@ class Facts:
         return self.may_be_lost(uid, event.at_ms, min((record.at_ms for record in records), default=None))
 
     def slots_of(self, uid: str, event: Event) -> set[int]:
-        """Where the keys are that a message to the user needs: his own, his tokens', the conversation's, and of a group
-        the message's, which has who has finished."""
+        """Where the keys are that a message to the user needs: his own, his tokens', the conversation's, of a group the
+        message's, which has who has finished, and of a recall its target's. Also those of what came just before in the
+        conversation: it goes first."""
         tokens = [bind.token for bind in self.binds if bind.uid == uid]
-        finished = [] if event.value.get("to", {}).get("uids") else [event.msg_id]
-        return {slot_of(name) for name in (uid, event.conv, *finished, *tokens)}
+        names = [uid, event.conv, *tokens]
+        for other in self.by_event_id.values():
+            if other.conv == event.conv and event.at_ms - QUEUE_MS <= other.at_ms <= event.at_ms:
+                names += [other.target] if other.target else []
+                names += [] if other.value.get("to", {}).get("uids") else [other.msg_id]
+        return {slot_of(name) for name in names}
 
     def disturbed(self, start_ms: int, end_ms: int, what: str | tuple[str, ...] = "") -> bool:
         """Whether anything was done to the system around that span that may make state late; APNs has no part in it."""

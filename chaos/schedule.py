@@ -39,6 +39,11 @@ class Shape:
     workers: tuple[str, ...] = ("w1", "w2", "w3")
 
     @property
+    def joiners(self) -> tuple[str, str]:
+        """Two workers who are not there at the start."""
+        return f"w{len(self.workers) + 1}", f"w{len(self.workers) + 2}"
+
+    @property
     def big_times(self) -> tuple[float, ...]:
         """When the large group gets its messages."""
         return tuple(self.seconds * share for share in (0.22, 0.5, 0.75))
@@ -80,7 +85,8 @@ def rolling(rng: random.Random, shape: Shape) -> list[Action]:
 
 def join(rng: random.Random, shape: Shape) -> list[Action]:
     at = _at(rng, shape)
-    return [Action(at, "start", "w4"), Action(at + rng.uniform(0, 2), "start", "w5")]
+    first, second = shape.joiners
+    return [Action(at, "start", first), Action(at + rng.uniform(0, 2), "start", second)]
 
 
 def leave(rng: random.Random, shape: Shape) -> list[Action]:
@@ -196,7 +202,8 @@ def full_rolling(rng: random.Random, shape: Shape) -> list[Action]:
 def unavailable_join(rng: random.Random, shape: Shape) -> list[Action]:
     rule = apns_503(rng, shape)
     at = rule[0].at_s + shape.seconds * 0.1
-    return [*rule, Action(at, "start", "w4"), Action(at + 1, "start", "w5")]
+    first, second = shape.joiners
+    return [*rule, Action(at, "start", first), Action(at + 1, "start", second)]
 
 
 def away_rolling(rng: random.Random, shape: Shape) -> list[Action]:
@@ -216,7 +223,7 @@ def stall_kill(rng: random.Random, shape: Shape) -> list[Action]:
 
 def scan_join(rng: random.Random, shape: Shape) -> list[Action]:
     """The group moves while a large group is read and claimed."""
-    return [Action(shape.big_times[0] + rng.uniform(-3, 0.3), "start", "w4"), *redis_scan(rng, shape)[2:]]
+    return [Action(shape.big_times[0] + rng.uniform(-3, 0.3), "start", shape.joiners[0]), *redis_scan(rng, shape)[2:]]
 
 
 def broker_kill(rng: random.Random, shape: Shape) -> list[Action]:

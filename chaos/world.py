@@ -106,8 +106,10 @@ class World:
         self._write_redis()
         self._write_first()
         self._watch()
+        begun = time.monotonic()
         self.fleet.open()
-        self.fleet.await_group(self._all_committed)
+        self.fleet.await_group(self._all_committed, max(60, 2 * self.settings.setup_s))
+        self.say(f"all partitions have an owner, {time.monotonic() - begun:.1f} s after the workers' start")
         # Rules of the scenario count from the simulator's start: if the group was late, it starts anew.
         if now_ms() > planned:
             self.base_ms = now_ms() + 3000

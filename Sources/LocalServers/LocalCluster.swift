@@ -75,6 +75,10 @@ public actor LocalCluster {
         public var usesRedisSocket = false
         /// A server with a replica, and three Sentinels, which the worker asks for the master.
         public var usesSentinels = false
+        /// Lines added to the Sentinels' own configuration.
+        public var sentinelLines: [String] = []
+        /// Further members of `redis.sentinel`, such as `, user: carillon`.
+        public var sentinelMembers = ""
         /// After how long without an answer a node of the Redis Cluster counts as failed.
         public var redisClusterTimeoutMs = 2_000
         /// Each master of the Redis Cluster has a replica.
@@ -115,7 +119,9 @@ public actor LocalCluster {
                 arguments: settings.redisArguments, nodeTimeoutMs: settings.redisClusterTimeoutMs,
                 hasReplicas: settings.redisClusterHasReplicas) : nil
         self.redisCluster = redisCluster
-        let sentinels = settings.usesSentinels ? try await SentinelGroup(arguments: settings.redisArguments) : nil
+        let sentinels =
+            settings.usesSentinels
+            ? try await SentinelGroup(arguments: settings.redisArguments, sentinelLines: settings.sentinelLines) : nil
         self.sentinels = sentinels
         redis =
             try redisCluster?.nodes.first ?? sentinels?.servers.first ?? RedisServer(arguments: settings.redisArguments)
@@ -183,7 +189,10 @@ public actor LocalCluster {
     }
 
     private nonisolated var redisPlace: String {
-        if let sentinels { return "sentinel: { master: \(SentinelGroup.masterName), nodes: \(sentinels.nodes) }" }
+        if let sentinels {
+            let members = "master: \(SentinelGroup.masterName), nodes: \(sentinels.nodes)\(settings.sentinelMembers)"
+            return "sentinel: { \(members) }"
+        }
         if !settings.redisURL.isEmpty { return "url: \(settings.redisURL)" }
         return "url: \(redisCluster?.urls ?? (settings.usesRedisSocket ? redis.socketURL : redis.url))"
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from chaos.evidence import Push
-from chaos.facts import Facts
+from chaos.facts import Event, Facts
 from chaos.findings import Finding
 
 # What APNs accepted so long before an incident may not have been written down anywhere yet.
@@ -53,12 +53,25 @@ def reason(facts: Facts, earlier: Push, later: Push) -> str | None:
 def lost_mark(facts: Facts, earlier: Push, later: Push) -> bool:
     """Whether a failover may have lost the mark of the first push, and its record was read again: after an incident, or
     since it was written twice."""
-    event = facts.events.get(earlier.msg_id)
-    is_repeated = event is not None and len(facts.places[event.event_id]) > 1
-    if not is_repeated and not facts.broke_between(earlier.at_ms, later.at_ms):
+    if not _is_read_again(facts, facts.events.get(earlier.msg_id), earlier.at_ms, later.at_ms):
         return False
     start = earlier.at_ms - facts.evidence.run.delay_ms
     return facts.may_be_lost(earlier.uid, start, earlier.at_ms + AFTER_MS)
+
+
+def decided_anew(facts: Facts, event: Event, uid: str, until_ms: int) -> bool:
+    """What was recorded of the user before may have lost its marks in a failover: they follow the records."""
+    earlier = [record for record in facts.results.get((event.event_id, uid), []) if record.at_ms < until_ms]
+    return bool(earlier) and all(
+        _is_read_again(facts, event, record.at_ms, until_ms)
+        and facts.may_be_lost(uid, record.at_ms, record.at_ms + AFTER_MS)
+        for record in earlier
+    )
+
+
+def _is_read_again(facts: Facts, event: Event | None, start_ms: int, end_ms: int) -> bool:
+    is_repeated = event is not None and len(facts.places[event.event_id]) > 1
+    return is_repeated or facts.broke_between(start_ms, end_ms)
 
 
 def forgotten(facts: Facts, push: Push) -> bool:

@@ -59,7 +59,7 @@ def order(facts: Facts) -> Iterator[Finding]:
         # A resend, a fallback from the long connection and what an incident made to be read again may come later.
         if first[push.apns_id] is not push or push.uid in live or facts.broke_between(event.at_ms, push.at_ms):
             continue
-        if duplicates.forgotten(facts, push):
+        if duplicates.forgotten(facts, push) or duplicates.decided_anew(facts, event, push.uid, push.at_ms):
             facts.allowed["order"] += 1
             continue
         yield Finding(
@@ -209,7 +209,7 @@ def worst_of_incidents(facts: Facts) -> dict[str, int]:
 
 
 def unowned_ms(facts: Facts) -> int:
-    """The longest span in which the workers together held fewer than all partitions."""
+    """The longest span, since the traffic began, in which the workers together held fewer than all partitions."""
     held: dict[str, int] = {}
     longest, since = 0, None
     for change in sorted(facts.evidence.assignments, key=lambda change: change.at_ms):
@@ -218,7 +218,7 @@ def unowned_ms(facts: Facts) -> int:
         if whole and since is not None:
             longest = max(longest, change.at_ms - since)
             since = None
-        elif not whole and since is None:
+        elif not whole and since is None and change.at_ms >= facts.evidence.run.base_ms:
             since = change.at_ms
     return longest
 

@@ -102,13 +102,15 @@ def exits(facts: Facts) -> Iterator[Finding]:
 
 def verdicts(facts: Facts) -> Iterator[Finding]:
     for (event_id, uid), records in facts.results.items():
+        event, last = facts.by_event_id.get(event_id), max(record.at_ms for record in records)
+        is_anew = event is not None and duplicates.decided_anew(facts, event, uid, last)
         by_device: dict[str, list[Read]] = defaultdict(list)
         for record in records:
             if not facts.is_badge_alone(record):
                 by_device[record.value.get("device", "")].append(record)
         for device, several in by_device.items():
             kinds = {(record.value["verdict"], record.value.get("pid")) for record in several}
-            if len(kinds) > 1 and _all_pushed_again(facts, several):
+            if len(kinds) > 1 and (is_anew or _all_pushed_again(facts, several)):
                 facts.allowed["verdict"] += len(kinds) - 1
             elif len(kinds) > 1 and not _excused(facts, several):
                 said = ", ".join(sorted(f"{verdict}" for verdict, _ in kinds))
@@ -121,6 +123,9 @@ def verdicts(facts: Facts) -> Iterator[Finding]:
                     tuple(facts.record_text(record) for record in several),
                 )
         if "" in by_device and len(by_device) > 1 and not _excused(facts, records):
+            if is_anew:
+                facts.allowed["verdict"] += 1
+                continue
             yield Finding(
                 "verdict",
                 "a verdict of the user beside one of a device",

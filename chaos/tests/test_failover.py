@@ -261,3 +261,22 @@ def test_what_is_done_to_a_group_is_undone(fault: str, seed: int) -> None:
             assert verbs.count(group + harm) == verbs.count(group + cure)
     moves = [action.target for action in actions if action.verb == "cluster-move"]
     assert not moves or moves == [moves[0], ">".join(reversed(moves[0].split(">")))]
+
+
+def test_a_lost_mark_lets_a_repeat_end_otherwise() -> None:
+    """m11 was pushed; of its repeat, four seconds later, the device gets nothing any more."""
+    for at, kinds in ((22_100, []), (21_500, ["verdict"])):
+        evidence = good_run()
+        push = push_of(evidence, "m11")
+        record = next(r for r in evidence.results if r.value.get("pid") == push.apns_id)
+        later = {key: value for key, value in record.value.items() if key != "pid"}
+        later |= {"verdict": "suppressed", "reason": "revoked"}
+        evidence.results.append(replace(record, at_ms=record.at_ms + 4000, offset=900, value=later))
+        first = next(p for p in evidence.produced if p.value and p.value["event_id"] == "e-m11")
+        evidence.produced.append(replace(first, at_ms=first.at_ms + 2000, partition=1, offset=0))
+        evidence.commits.append(Commit(first.at_ms + 2200, first.topic, 1, 1))
+        evidence.run.ends[first.topic]["1"] = (1, 1)
+        fail_over(evidence, at)
+        report = judge(evidence)
+        assert [f.kind for f in report.findings] == kinds
+        assert report.figures["allowed"].get("verdict", 0) == (0 if kinds else 1)

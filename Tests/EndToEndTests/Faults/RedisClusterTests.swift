@@ -92,11 +92,66 @@ import Testing
             }
             let early = crowd.accepted(await stage.world.simulator.entries)
             #expect(held.allSatisfy { early[$0] == 0 })
+            try await until("/readyz names the node, and no other") {
+                let text = try await stage.page("/readyz").text
+                return cluster.nodes.allSatisfy { text.contains(":\($0.port)") == ($0.port == cluster.nodes[1].port) }
+            }
             cluster.nodes[1].thaw()
             try await stage.settle()
             crowd.expectOnceEach(try await stage.look(), "with badge 1 each")
             print("node hung: \(crowd.count - held.count) users pushed meanwhile, \(held.count) afterwards")
         }
+    }
+
+    /// Who has finished a group's message lies with the message's key, which may be on a node that is slow; a later message of
+    /// the conversation, whose key is elsewhere, does not overtake it.
+    @Test func aSlowNodeOfAMessagesOwnKeyDoesNotChangeTheOrderOfItsConversation() async throws {
+        try await with(nodeTimeoutMs: 600_000) { stage, cluster in
+            func isOn(_ node: Int, _ key: String) throws -> Bool { try cluster.slot(of: key) * 3 / 16_384 == node }
+            let users = try Self.names("slow", 6) {
+                try !isOn(1, "c:u:{im:\($0)}") && !isOn(1, "c:o:{im:\(token($0, "phone"))}")
+            }
+            let conversation = try Self.names("conv", 1) { try !isOn(1, "g:{im:\($0)}") }[0]
+            let elsewhere = try Self.names("other", 1) { try !isOn(1, "g:{im:\($0)}") }[0]
+            let first = try Self.names("first", 1) { try isOn(1, "c:e:{im:\($0)}") }[0]
+            let later = try Self.names("later", 2) { try !isOn(1, "c:e:{im:\($0)}") }
+            try await stage.play(state: users.map { .bind($0) })
+            // Known from here on: who owns the tokens.
+            try await stage.play(events: [.message("before", to: users, conv: elsewhere, type: "group")])
+            cluster.nodes[1].freeze()
+            defer { cluster.nodes[1].thaw() }
+            try await stage.writeEvents(
+                [first, later[0]].map { .message($0, to: users, conv: conversation, type: "group") })
+            // What comes later in another conversation waits for nobody.
+            try await stage.writeEvents([.message(later[1], to: users, conv: elsewhere, type: "group")])
+            _ = try await stage.look(until: "another conversation's message is pushed") { seen in
+                users.allSatisfy { seen.accepted(token($0, "phone")).count >= 2 }
+            }
+            cluster.nodes[1].thaw()
+            try await stage.settle()
+            let seen = try await stage.look()
+            for user in users {
+                let ids = [first, later[0]].map { message in
+                    seen.results.first { $0["msg_id"]?.string == message && $0["uid"]?.string == user }?["apns_id"]?
+                        .string
+                }
+                let pushes = seen.accepted(token(user, "phone")).map(\.apnsID)
+                #expect(pushes.count == 4)
+                #expect(pushes.filter { ids.contains($0) } == ids.compactMap { $0 }, "\(user)")
+            }
+        }
+    }
+
+    /// The first so many names of a series that fit.
+    private static func names(_ prefix: String, _ count: Int, _ fits: (String) throws -> Bool) throws -> [String] {
+        var found: [String] = []
+        var index = 0
+        while found.count < count {
+            let name = "\(prefix)-\(index)"
+            if try fits(name) { found.append(name) }
+            index += 1
+        }
+        return found
     }
 
     /// What Redis had acknowledged and not copied is lost with its master: at most one more push, or one badge less, for who

@@ -1,5 +1,6 @@
 import Demo
 import EventLoop
+import Foundation
 import LocalServers
 import Redis
 import Support
@@ -14,17 +15,43 @@ import Worker
         try readFile("\(root)/Config/demo/\(name)").split(separator: UInt8(ascii: "\n")).map { Array($0) }
     }
 
-    @Test(arguments: [false, true])
-    func theDemoRunsWithAUserWhoMayDoNothingElse(onRedisCluster: Bool) async throws {
+    enum Servers: CaseIterable {
+        case one, cluster, sentinels
+
+        var topology: RedisTopology {
+            get throws {
+                let endpoint = try RedisEndpoint(url: "redis://localhost")
+                switch self {
+                case .one: return .single(endpoint)
+                case .cluster: return .cluster([endpoint])
+                case .sentinels:
+                    return .sentinel(RedisSentinels(masterName: "bells", nodes: [endpoint], master: endpoint))
+                }
+            }
+        }
+    }
+
+    /// What an operator types into a server's console, as a line of its configuration.
+    private static func configured(_ line: String) -> String {
+        line.replacingOccurrences(of: "ACL SETUSER", with: "user").replacingOccurrences(of: ">PASSWORD", with: ">pw")
+    }
+
+    @Test(arguments: Servers.allCases)
+    func theDemoRunsWithAUserWhoMayDoNothingElse(servers: Servers) async throws {
         let folder = try TemporaryFolder()
         let password = try folder.write(Array("pw\n".utf8), to: "password")
-        let endpoint = try RedisEndpoint(url: "redis://localhost")
-        let rules = RedisRights.rules(onRedisCluster ? .cluster([endpoint]) : .single(endpoint))
+        let topology = try servers.topology
+        let login = "user: carillon, password_file: \(password)"
         var settings = LocalCluster.Settings()
         settings.scenario = DemoRun.deadTokens(nowMs: Loop.wallMs())
         settings.templates = "\(Self.root)/Config/templates.yaml"
-        settings.usesRedisCluster = onRedisCluster
-        settings.redisArguments = ["--user", "carillon", "on", ">pw"] + rules
+        settings.usesRedisCluster = servers == .cluster
+        settings.usesSentinels = servers == .sentinels
+        settings.sentinelLines = RedisRights.sentinelLine(topology).map { [Self.configured($0)] } ?? []
+        settings.sentinelMembers = servers == .sentinels ? ", \(login)" : ""
+        settings.redisArguments = ["--" + Self.configured(RedisRights.line(topology))].flatMap { line in
+            line.split(separator: " ").map(String.init)
+        }
         settings.redisLines = "  user: carillon\n  password_file: \(password)\n"
         try await Stage.with(settings) { stage in
             let run = DemoRun(
@@ -34,9 +61,12 @@ import Worker
             #expect(outcomes.count == 25)
             #expect(try await stage.metric("carillon_redis_errors_total", "no_permission") == 0)
             #expect(try await stage.page("/readyz").status == 200)
-            let servers = stage.world.redisCluster?.nodes ?? [stage.world.redis]
-            for server in servers {
+            for server in stage.world.redisServers {
                 #expect(try server.command("ACL LOG") == "*0", "nothing was refused")
+            }
+            for (index, _) in (stage.world.sentinels?.ports ?? []).enumerated() {
+                let log = try stage.world.sentinels?.ask(index, "ACL LOG")
+                #expect(log?.hasPrefix("*0") ?? false, "nothing was refused")
             }
         }
     }

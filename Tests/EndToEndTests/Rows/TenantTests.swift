@@ -27,6 +27,10 @@ extension Rows {
                 #expect(try await stage.page("/readyz").status == 200, "one app's trouble is not the process's")
                 let decided = try await stage.metric("carillon_decisions_total", #"app="im""#)
                 #expect(decided == crowds.count * crowds[0].count)
+                // Both apps have one key of one team (but for the bad one): APNs' series and breakers are each app's own.
+                let attempts = try await stage.metric("carillon_push_attempts_total", #"app="im""#)
+                #expect(attempts >= decided && attempts < decided + 30)
+                #expect(try await stage.metric("carillon_breaker_state", #"app="im""#) == 0)
             }
         }
 

@@ -16,15 +16,16 @@ final class WorkerRun: Sendable {
     /// - Parameters:
     ///   - defect: a `TestBreak` to run with; empty: none.
     ///   - option: of the command, beside its configuration; empty: none.
-    init(_ stage: Stage, defect: String = "", option: String = "") async throws {
+    ///   - preload: a library to load first; empty: none.
+    init(_ stage: Stage, defect: String = "", option: String = "", preload: String = "") async throws {
         let world = stage.world
         let configuration = try world.writeConfiguration()
         let logFile = world.folder.file("run-\(UInt64.random(in: 0 ... .max)).log")
         // Its log goes to a file: nobody reads the pipe of a child that lives for minutes.
         let script =
             #"exec 2>"$2"; echo begun; export CARILLON_TEST_BREAK="$3" CARILLON__LOG__LEVEL=info; "#
-            + #"exec "$0" run --config "$1" $4"#
-        let words = ["-c", script, CommandRun.binary.path, configuration, logFile, defect, option]
+            + #"[ -z "$5" ] || export LD_PRELOAD="$5"; exec "$0" run --config "$1" $4"#
+        let words = ["-c", script, CommandRun.binary.path, configuration, logFile, defect, option, preload]
         let process = try await offPool { try ServerProcess("sh", words, readyLine: "begun") }
         var port: UInt16?
         try await until("the worker has started") {

@@ -66,8 +66,11 @@ enum PipelineWorld {
 
 extension Pipeline {
     /// A message as it was read.
+    ///
+    /// - Parameter members: of the chunk of a large group that the job is for; nil: it is for the message's own receivers.
     func read(
-        _ id: String, to uids: [String]?, conversation: String = "c", _ origin: EventJob.Origin
+        _ id: String, to uids: [String]?, conversation: String = "c", members: [MemberPage.Member]? = nil,
+        _ origin: EventJob.Origin
     ) throws -> (record: ReceivedRecord, job: EventJob) {
         let list = uids.map { ",\"to\":{\"uids\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]}" } ?? ""
         let text = """
@@ -80,9 +83,12 @@ extension Pipeline {
             throw SetupFault("the message is none")
         }
         let raw = Array(text.utf8)
+        let chunk = members.map {
+            ChunkRecord(app: "im", conversation: conversation, part: 0, members: $0, source: EventSource(), raw: raw)
+        }
         return (
             ReceivedRecord(content: .event(event, raw: raw), origin: origin),
-            EventJob(message, of: event, app: app, raw: raw, origin: origin)
+            EventJob(message, of: event, app: app, raw: raw, origin: origin, chunk: chunk)
         )
     }
 }

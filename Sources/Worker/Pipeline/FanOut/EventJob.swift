@@ -65,6 +65,8 @@ final class EventJob {
     var failures = 0
     /// Recipients without a first decision; deliveries leave when there are none.
     var undecided = 0
+    /// Of these, whom Redis could not answer about: they are read anew later.
+    var postponed = 0
     /// Recipients who may need `content`.
     private var contentUsers = 0
     var deliveries: [GatewayBatch] = []

@@ -48,9 +48,10 @@ final class FanOut {
             && chunks.count { $0.app.inHand.hasRoomAgain(shard.limits) } < shard.limits.openChunksMax
     }
 
-    /// Members of large groups between their first read and their claim.
+    /// Members of large groups between their first read and their claim; not those who wait for a Redis that is away, which
+    /// may be one node of many: they hold up nobody whose keys are elsewhere.
     var undecidedOfChunks: Int {
-        undecidedChunks.reduce(0) { $0 + (work.event($1)?.undecided ?? 0) }
+        undecidedChunks.reduce(0) { sum, ref in sum + (work.event(ref).map { $0.undecided - $0.postponed } ?? 0) }
     }
 
     /// How many more of them may start.

@@ -44,6 +44,10 @@ final class Lookup {
         guard let candidate = job.candidate else { return }
         if !postponed.isEmpty, !shard.store.client.isReady { return postpone(job) }
         if mustWait(job, toTake: .reading) { return }
+        // Of a Cluster the mark of all members is on a node of its own: a later message of the conversation may be answered first.
+        if job.event.readsTogether, shard.store.client.isCluster {
+            order.stepOut(job.ref, order: candidate.order, key: job.orderKey, to: .reading)
+        }
         shard.waits?.took(.start, job.event.lane, nanos: shard.nowNanos &- job.event.begunNanos)
         isLikelyDenied(job, candidate) ? readDenied(job, candidate) : readAll(job, candidate)
     }
@@ -288,6 +292,7 @@ final class Lookup {
         let dueNanos = shard.retryNanos(failures: candidate.failures)
         candidate.dueNanos = (dueNanos / Self.postponedStepNanos + 1) * Self.postponedStepNanos
         postponed.append(job)
+        job.event.postponed += 1
         if candidate.dueNanos < postponedDueNanos ?? .max { schedulePostponed(candidate.dueNanos) }
     }
 
@@ -348,9 +353,11 @@ final class Lookup {
         var nextNanos: UInt64?
         for job in postponed {
             guard work.recipient(job.ref) === job, let candidate = job.candidate, candidate.phase == .postponed else {
+                job.event.postponed -= 1
                 continue
             }
             if evenIfEarly || candidate.dueNanos <= now {
+                job.event.postponed -= 1
                 jobs.append(job)
             } else {
                 waiting.append(job)
