@@ -228,12 +228,14 @@ final class Pipeline {
         }
         shard.enter(.claim)
         claims.claim(job)
+        // Of a Cluster other nodes tell the owners of his tokens.
+        if candidate.asksOwners, shard.store.client.isCluster { lookup.keepPlace(job, at: .claiming) }
     }
 
     /// A likely denial, which holds unless something that was read turns it, or an earlier try did not deny and may have pushed.
     private func deny(_ job: RecipientJob, _ candidate: Candidate) {
         guard candidate.earlierTry != .resume, let denial = decider.denial(of: candidate, job.event) else {
-            return lookup.readWhole(job)
+            return lookup.readAgain(job)
         }
         if candidate.earlierTry == .finished { return dispatcher.endFinished(job) }
         guard claims.takesKey(job) else {
@@ -258,14 +260,14 @@ final class Pipeline {
     /// What plain commands could not claim: the script's answer comes behind those to later claims.
     private func settle(_ job: RecipientJob) {
         guard claims.isClaiming(job.ref) else { return }
-        lookup.keepPlace(job)
+        lookup.keepPlace(job, at: .claiming)
         claims.settle(job)
     }
 
     private func didClaim(_ job: RecipientJob) {
         switch dispatcher.didClaim(job, mustWait: { lookup.mustWait($0, toTake: .passing) }) {
         case .waits: return
-        case .readsAcks: lookup.keepPlace(job)
+        case .readsAcks: lookup.keepPlace(job, at: .claiming)
         case .passed: lookup.passed(job)
         case .readAgain: lookup.readAgain(job)
         }

@@ -1,6 +1,7 @@
 import JSON
 import LocalServers
 import Processes
+import Simulator
 import Support
 import Testing
 
@@ -60,6 +61,27 @@ extension OneWorld {
             #expect(seen.outcomes(of: "g1-everyone").contains("g1-m0/phone accepted forced 6"))
             #expect(seen.outcomes(of: "g1-everyone").contains("g1-m9/phone accepted forced 2"))
             #expect(seen.doubled.isEmpty)
+        }
+
+        /// The plain message is read twice, since the members' own levels turn what the group's denies, and the mention once.
+        @Test func whoIsReadTwiceIsNotOvertakenByALaterMention() async throws {
+            let stage = try Stage.here
+            let members = (0..<20).map { "g7-m\($0)" }
+            try await stage.redis(["HSET g:{im:g7} " + members.map { "\($0) 1" }.joined(separator: " ")])
+            try await stage.play(
+                state: members.map { .bind($0) }
+                    + members.map { .state("mute", $0, #""conv_id":"g7","level":-1"#) })
+            let seen = try await stage.play(events: [
+                .message("g7-plain", to: nil, conv: "g7", type: "group"),
+                .message("g7-all", to: nil, conv: "g7", type: "group", #","mention":{"all":true,"uids":[]}"#),
+            ])
+            for member in members {
+                let ids = ["g7-plain", "g7-all"].map { message in
+                    seen.results.first { $0["msg_id"]?.string == message && $0["uid"]?.string == member }?["apns_id"]?
+                        .string
+                }
+                #expect(seen.accepted(token(member, "phone")).map(\.apnsID) == ids, "\(member)")
+            }
         }
 
         @Test func whatCanTurnADenialByTheGroupIsLookedAt() async throws {

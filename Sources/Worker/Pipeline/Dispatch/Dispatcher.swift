@@ -154,6 +154,7 @@ final class Dispatcher {
     /// The first decision of a recipient brings the event's deliveries a step nearer.
     func noteDecided(_ job: RecipientJob) {
         guard !job.flags.contains(.decided) else { return }
+        job.endWaiting()
         job.flags.insert(.decided)
         job.event.undecided -= 1
     }

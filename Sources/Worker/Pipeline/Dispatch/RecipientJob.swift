@@ -108,6 +108,8 @@ final class RecipientJob {
         static let waitsForDesktop = Flags(rawValue: 33_554_432)
         /// A live desktop acknowledged, or its push was accepted.
         static let desktopHasIt = Flags(rawValue: 67_108_864)
+        /// Counted in `EventJob.postponed`.
+        static let waiting = Flags(rawValue: 134_217_728)
 
         /// What a parked record carries.
         static let keptWhileParked: Flags = [
@@ -143,6 +145,18 @@ final class RecipientJob {
     /// Hash prefix shared by all push ids of this recipient.
     private(set) lazy var pushIDPrefix = PushIDPrefix(
         app: event.app.id, uid: uid, kind: event.subject.kind, id: event.subject.id)
+
+    /// Before its first decision it is put off, to be read anew later: it takes no room from those who can be decided now.
+    func beginWaiting() {
+        guard flags.isDisjoint(with: [.decided, .waiting]) else { return }
+        flags.insert(.waiting)
+        event.postponed += 1
+    }
+
+    func endWaiting() {
+        guard flags.remove(.waiting) != nil else { return }
+        event.postponed -= 1
+    }
 
     var isForced: Bool { flags.contains(.forced) }
 

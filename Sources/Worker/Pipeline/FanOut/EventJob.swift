@@ -65,7 +65,7 @@ final class EventJob {
     var failures = 0
     /// Recipients without a first decision; deliveries leave when there are none.
     var undecided = 0
-    /// Of these, whom Redis could not answer about: they are read anew later.
+    /// Of these, who are read anew later: Redis could not answer about them, or they wait behind one of these.
     var postponed = 0
     /// Recipients who may need `content`.
     private var contentUsers = 0

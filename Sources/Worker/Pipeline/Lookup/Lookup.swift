@@ -45,15 +45,14 @@ final class Lookup {
         if !postponed.isEmpty, !shard.store.client.isReady { return postpone(job) }
         if mustWait(job, toTake: .reading) { return }
         // Of a Cluster the mark of all members is on a node of its own: a later message of the conversation may be answered first.
-        if job.event.readsTogether, shard.store.client.isCluster {
-            order.stepOut(job.ref, order: candidate.order, key: job.orderKey, to: .reading)
-        }
+        if job.event.readsTogether, shard.store.client.isCluster { keepPlace(job, at: .reading) }
         shard.waits?.took(.start, job.event.lane, nanos: shard.nowNanos &- job.event.begunNanos)
         isLikelyDenied(job, candidate) ? readDenied(job, candidate) : readAll(job, candidate)
     }
 
     private func readAll(_ job: RecipientJob, _ candidate: Candidate) {
         candidate.beginReading(.reading)
+        job.endWaiting()
         job.readNanos = shard.nowNanos
         let event = job.event
         let app = event.app.id
@@ -93,6 +92,7 @@ final class Lookup {
     /// the user's own mute and read mark, a live device, and the mark of an earlier delivery.
     private func readDenied(_ job: RecipientJob, _ candidate: Candidate) {
         candidate.beginReading(.readingDenied)
+        job.endWaiting()
         candidate.awaiting = 3
         let event = job.event
         let app = event.app.id
@@ -137,11 +137,6 @@ final class Lookup {
         else { return false }
         // Whom nobody mentions or forces has no way around his level, so there is no need to ask for the verdict twice.
         return event.isPlain || decider.denial(of: candidate, event) != nil
-    }
-
-    /// The likely denial does not hold: all is read.
-    func readWhole(_ job: RecipientJob) {
-        if let candidate = job.candidate { readAll(job, candidate) }
     }
 
     /// Sends one command of the present phase; one that cannot be sent is an answer at once.
@@ -226,6 +221,8 @@ final class Lookup {
             unknown.append(presence.gateway)
         }
         guard !unknown.isEmpty else { return known.append(job) }
+        // Whose devices are elsewhere by then would be known sooner.
+        keepPlace(job, at: .reading)
         candidate.phase = .readingLeases
         candidate.awaiting = unknown.count
         for gateway in unknown { askLease(of: gateway, for: job) }
@@ -292,7 +289,6 @@ final class Lookup {
         let dueNanos = shard.retryNanos(failures: candidate.failures)
         candidate.dueNanos = (dueNanos / Self.postponedStepNanos + 1) * Self.postponedStepNanos
         postponed.append(job)
-        job.event.postponed += 1
         if candidate.dueNanos < postponedDueNanos ?? .max { schedulePostponed(candidate.dueNanos) }
     }
 
@@ -307,19 +303,21 @@ final class Lookup {
     func stepOut(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
         candidate.phase = .postponed
+        job.beginWaiting()
         order.stepOut(job.ref, order: candidate.order, key: job.orderKey, to: .waiting)
     }
 
-    /// A token changed between read and claim: it is read a second time, and later ones of its conversation wait.
+    /// A token changed between read and claim, or a likely denial does not hold: all is read, and later ones of its
+    /// conversation wait.
     func readAgain(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
-        order.stepOut(job.ref, order: candidate.order, key: job.orderKey, to: .reading)
+        keepPlace(job, at: .reading)
         readAll(job, candidate)
     }
 
-    /// It is claimed, and something else is read before it goes on; later ones of its conversation wait.
-    func keepPlace(_ job: RecipientJob) {
-        order.stepOut(job.ref, order: job.order, key: job.orderKey, to: .claiming)
+    /// Something is asked whose answer may come after those to later ones of its conversation: they wait.
+    func keepPlace(_ job: RecipientJob, at step: OrderKeeper.Step) {
+        order.stepOut(job.ref, order: job.order, key: job.orderKey, to: step)
     }
 
     /// True: an earlier candidate of the same user and conversation is out of order and not as far, so this one waits behind it.
@@ -328,6 +326,7 @@ final class Lookup {
         let key = job.orderKey
         guard !order.waits(job.ref, order: candidate.order, key: key, toTake: step) else {
             candidate.phase = .postponed
+            job.beginWaiting()
             return true
         }
         order.take(step, job.ref, order: candidate.order, key: key)
@@ -353,11 +352,9 @@ final class Lookup {
         var nextNanos: UInt64?
         for job in postponed {
             guard work.recipient(job.ref) === job, let candidate = job.candidate, candidate.phase == .postponed else {
-                job.event.postponed -= 1
                 continue
             }
             if evenIfEarly || candidate.dueNanos <= now {
-                job.event.postponed -= 1
                 jobs.append(job)
             } else {
                 waiting.append(job)
