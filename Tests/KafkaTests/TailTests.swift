@@ -2,7 +2,7 @@ import Kafka
 import Support
 import Testing
 
-/// A topic that is watched, and a group that is asked about.
+/// A topic that is watched, or read in several goes, and a group that is asked about.
 @Suite(.timeLimit(.minutes(10))) struct TailTests {
     @Test func aTailReadsWhatIsWrittenAfterItBegan() async throws {
         let (values, reached, before) = try await offPool { () throws -> ([String], Bool, Bool) in
@@ -32,6 +32,48 @@ import Testing
             return (values, tail.hasReached(ends), before)
         }
         #expect(values.sorted() == ["new 1", "new 2"] && reached && !before)
+    }
+
+    @Test(arguments: [KafkaTopicReader.Start.earliest, .offset(1), .timeMs(1)])
+    func aReaderThatResumesGoesOnWhereItEnded(start: KafkaTopicReader.Start) async throws {
+        let reads = try await offPool { () throws -> [[String]] in
+            let broker = try MockBroker()
+            try broker.createTopic("results", partitions: 3)
+            let settings = KafkaConfiguration(brokers: broker.bootstrap)
+            let writer = try KafkaTopicWriter(settings, topic: "results")
+            func write(_ texts: [String], partition: Int32) {
+                for text in texts {
+                    _ = Array(text.utf8).withUnsafeBytes { writer.write(key: nil, value: $0, partition: partition) }
+                }
+                _ = writer.finish()
+            }
+            func read(_ reader: KafkaTopicReader) throws -> [String] {
+                var values: [String] = []
+                let outcome = try reader.read { record in
+                    values.append(record.value.map { String(decoding: $0, as: UTF8.self) } ?? "null")
+                    return .goOn
+                }
+                #expect(outcome == .reachedEnd)
+                try reader.pause()
+                return values.sorted()
+            }
+            // One partition stays empty until the first read is over.
+            write(["a0", "a1"], partition: 0)
+            write(["b0", "b1"], partition: 1)
+            let reader = try KafkaTopicReader(settings, topic: "results", from: start)
+            var reads = [try read(reader)]
+            try reader.resume()
+            reads.append(try read(reader))
+            write(["a2"], partition: 0)
+            write(["c0", "c1"], partition: 2)
+            try reader.resume()
+            reads.append(try read(reader))
+            return reads
+        }
+        let isFirstSkipped = start == .offset(1)
+        #expect(reads[0] == (isFirstSkipped ? ["a1", "b1"] : ["a0", "a1", "b0", "b1"]))
+        #expect(reads[1] == [])
+        #expect(reads[2] == (isFirstSkipped ? ["a2", "c1"] : ["a2", "c0", "c1"]))
     }
 
     @Test func aGroupThatNeverCommittedHasAllToSettle() async throws {
