@@ -33,7 +33,7 @@ test-newer-kafka: packages ## Kafka's tests and parts of the whole path with a n
 		$(or $(ARGS),--filter '^KafkaTests\.' --filter KafkaFaultTests --filter GroupTests --filter DoubledTests --filter LostOrStuckTests)
 
 test-cluster: export CARILLON_TEST_REDIS = cluster
-test-cluster: packages ## the whole worker's tests on a Redis Cluster of six nodes
+test-cluster: packages ## parts of the whole path on a Redis Cluster of six nodes
 	swift build --build-tests
 	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=4 deploy/run-tests $(or $(ARGS),--filter OneWorld --filter GroupTests \
 		--filter DigestTests --filter CoalescingTests --filter KillTests --filter WrongPersonTests --filter TokenOwnerTests)

@@ -352,13 +352,18 @@ public actor LocalCluster {
         guard writer.flush(timeoutMs: 30_000, { _ in }) else { throw SetupFault("the broker took too long") }
     }
 
-    /// All records of a topic, partition by partition.
-    public nonisolated func records(of topic: String) throws -> [Record] {
-        var records: [Record] = []
+    /// Reads a topic from its oldest record on.
+    public nonisolated func reader(of topic: String) throws -> KafkaTopicReader {
         var client = kafka
         // Half a second, the library's own patience, would pass at the end of each partition.
         client.options["fetch.wait.max.ms"] = "10"
-        let reader = try KafkaTopicReader(client, topic: topic, from: .earliest)
+        return try KafkaTopicReader(client, topic: topic, from: .earliest)
+    }
+
+    /// All records of a topic, partition by partition.
+    public nonisolated func records(of topic: String) throws -> [Record] {
+        var records: [Record] = []
+        let reader = try reader(of: topic)
         _ = try reader.read { record in
             records.append(Record(record))
             return .goOn

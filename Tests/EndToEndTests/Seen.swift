@@ -38,6 +38,13 @@ struct Seen: Sendable {
         return pushes.first { $0.apnsID == id }
     }
 
+    /// By the results of these messages, the ids of the user's pushes; nil: there is no result, or it names no push.
+    func pushIDs(of messages: [String], to uid: String) -> [String?] {
+        messages.map { message in
+            results.first { $0["msg_id"]?.string == message && $0["uid"]?.string == uid }?["apns_id"]?.string
+        }
+    }
+
     func payload(of message: String) throws -> JSONTree? {
         try push(of: message).map { try JSONTree(parsing: $0.payload) }
     }

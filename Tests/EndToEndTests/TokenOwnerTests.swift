@@ -35,6 +35,8 @@ struct TokenOwnerTests {
         var settings = LocalCluster.Settings()
         settings.shards = 1
         settings.redisURL = relay.url
+        // What is held up for long on a busy machine is no reason to give the link up.
+        settings.redisLines = "  timeout_ms: 30000\n"
         settings.usesRedisCluster = false
         try await Stage.bare(settings) { stage in
             relay.begin(to: stage.world.redis.port)
@@ -81,9 +83,7 @@ struct TokenOwnerTests {
             relay.release()
             try await stage.settle()
             let seen = try await stage.look()
-            // Where the machine is so slow that the link was given up meanwhile, he is read anew.
-            let ends = seen.outcomes(of: "late")
-            #expect(ends == ["former/phone suppressed token_moved"] || ends == ["former suppressed no_token"])
+            #expect(seen.outcomes(of: "late") == ["former/phone suppressed token_moved"])
             #expect(seen.accepted(phone).count == 1)
         }
     }

@@ -15,15 +15,12 @@ final class TopicLog: Sendable {
         var values: [JSONTree] = []
     }
 
-    private let kafka: KafkaConfiguration
+    private let world: LocalCluster
     private let topic: String
     private let state = Guarded(State())
 
     init(_ world: LocalCluster, topic: String) {
-        var kafka = world.kafka
-        // Half a second, the library's own patience, would pass at the end of each partition.
-        kafka.options["fetch.wait.max.ms"] = "10"
-        self.kafka = kafka
+        self.world = world
         self.topic = topic
     }
 
@@ -53,7 +50,7 @@ final class TopicLog: Sendable {
             reader = old
             try reader.resume()
         } else {
-            reader = try KafkaTopicReader(kafka, topic: topic, from: .earliest)
+            reader = try world.reader(of: topic)
             state.reader = reader
         }
         _ = try reader.read { record in

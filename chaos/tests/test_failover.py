@@ -134,14 +134,19 @@ def test_a_lost_mark_costs_a_repeat_where_the_record_is_read_again(
     assert "1 users" in as_text(report) or kinds
 
 
+def write_again(evidence: Evidence) -> None:
+    """m11's record is written a second time, two seconds after the first, to another partition."""
+    first = next(p for p in evidence.produced if p.value and p.value["event_id"] == "e-m11")
+    evidence.produced.append(replace(first, at_ms=first.at_ms + 2000, partition=1, offset=0))
+    evidence.commits.append(Commit(first.at_ms + 2200, first.topic, 1, 1))
+    evidence.run.ends[first.topic]["1"] = (1, 1)
+
+
 def test_a_lost_mark_costs_a_repeat_where_the_record_was_written_twice() -> None:
     for at, kinds in ((22_100, []), (21_500, ["doubled"])):
         evidence = good_run()
         double(evidence, None)
-        first = next(p for p in evidence.produced if p.value and p.value["event_id"] == "e-m11")
-        evidence.produced.append(replace(first, at_ms=first.at_ms + 2000, partition=1, offset=0))
-        evidence.commits.append(Commit(first.at_ms + 2200, first.topic, 1, 1))
-        evidence.run.ends[first.topic]["1"] = (1, 1)
+        write_again(evidence)
         fail_over(evidence, at)
         assert [finding.kind for finding in found(evidence)] == kinds
 
@@ -154,10 +159,7 @@ def test_a_lost_mark_lets_a_repeat_go_to_the_new_token_of_the_device() -> None:
         record = next(r for r in evidence.results if r.value.get("pid") == push.apns_id)
         told_again = {**record.value, "pid": again, "apns_id": again}
         evidence.results.append(replace(record, at_ms=record.at_ms + 4000, offset=900, value=told_again))
-        first = next(p for p in evidence.produced if p.value and p.value["event_id"] == "e-m11")
-        evidence.produced.append(replace(first, at_ms=first.at_ms + 2000, partition=1, offset=0))
-        evidence.commits.append(Commit(first.at_ms + 2200, first.topic, 1, 1))
-        evidence.run.ends[first.topic]["1"] = (1, 1)
+        write_again(evidence)
         fail_over(evidence, at)
         report = judge(evidence)
         assert [f.kind for f in report.findings if f.kind != "order"] == kinds
@@ -272,10 +274,7 @@ def test_a_lost_mark_lets_a_repeat_end_otherwise() -> None:
         later = {key: value for key, value in record.value.items() if key != "pid"}
         later |= {"verdict": "suppressed", "reason": "revoked"}
         evidence.results.append(replace(record, at_ms=record.at_ms + 4000, offset=900, value=later))
-        first = next(p for p in evidence.produced if p.value and p.value["event_id"] == "e-m11")
-        evidence.produced.append(replace(first, at_ms=first.at_ms + 2000, partition=1, offset=0))
-        evidence.commits.append(Commit(first.at_ms + 2200, first.topic, 1, 1))
-        evidence.run.ends[first.topic]["1"] = (1, 1)
+        write_again(evidence)
         fail_over(evidence, at)
         report = judge(evidence)
         assert [f.kind for f in report.findings] == kinds

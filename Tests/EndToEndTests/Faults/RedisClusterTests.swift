@@ -76,11 +76,10 @@ import Testing
         try await with(nodeTimeoutMs: 600_000) { stage, cluster in
             let crowd = Crowd(name: "hang", count: 240)
             try await stage.play(state: crowd.binds)
-            func isOn(_ node: Int, _ key: String) throws -> Bool { try cluster.slot(of: key) * 3 / 16_384 == node }
             var held: Set<Int> = []
             for index in 0..<crowd.count {
                 let keys = ["c:u:{im:\(crowd.uid(index))}", "c:o:{im:\(crowd.token(index))}"]
-                if try keys.contains(where: { try isOn(1, $0) }) { held.insert(index) }
+                if try keys.contains(where: { try Self.isOn(1, $0, cluster) }) { held.insert(index) }
             }
             #expect(held.count > 60 && held.count < 200)
             cluster.nodes[1].freeze()
@@ -107,14 +106,14 @@ import Testing
     /// the conversation, whose key is elsewhere, does not overtake it.
     @Test func aSlowNodeOfAMessagesOwnKeyDoesNotChangeTheOrderOfItsConversation() async throws {
         try await with(nodeTimeoutMs: 600_000) { stage, cluster in
-            func isOn(_ node: Int, _ key: String) throws -> Bool { try cluster.slot(of: key) * 3 / 16_384 == node }
+            func isSlow(_ key: String) throws -> Bool { try Self.isOn(1, key, cluster) }
             let users = try Self.names("slow", 6) {
-                try !isOn(1, "c:u:{im:\($0)}") && !isOn(1, "c:o:{im:\(token($0, "phone"))}")
+                try !isSlow("c:u:{im:\($0)}") && !isSlow("c:o:{im:\(token($0, "phone"))}")
             }
-            let conversation = try Self.names("conv", 1) { try !isOn(1, "g:{im:\($0)}") }[0]
-            let elsewhere = try Self.names("other", 1) { try !isOn(1, "g:{im:\($0)}") }[0]
-            let first = try Self.names("first", 1) { try isOn(1, "c:e:{im:\($0)}") }[0]
-            let later = try Self.names("later", 2) { try !isOn(1, "c:e:{im:\($0)}") }
+            let conversation = try Self.names("conv", 1) { try !isSlow("g:{im:\($0)}") }[0]
+            let elsewhere = try Self.names("other", 1) { try !isSlow("g:{im:\($0)}") }[0]
+            let first = try Self.names("first", 1) { try isSlow("c:e:{im:\($0)}") }[0]
+            let later = try Self.names("later", 2) { try !isSlow("c:e:{im:\($0)}") }
             try await stage.play(state: users.map { .bind($0) })
             // Known from here on: who owns the tokens.
             try await stage.play(events: [.message("before", to: users, conv: elsewhere, type: "group")])
@@ -131,15 +130,17 @@ import Testing
             try await stage.settle()
             let seen = try await stage.look()
             for user in users {
-                let ids = [first, later[0]].map { message in
-                    seen.results.first { $0["msg_id"]?.string == message && $0["uid"]?.string == user }?["apns_id"]?
-                        .string
-                }
+                let ids = seen.pushIDs(of: [first, later[0]], to: user)
                 let pushes = seen.accepted(token(user, "phone")).map(\.apnsID)
                 #expect(pushes.count == 4)
                 #expect(pushes.filter { ids.contains($0) } == ids.compactMap { $0 }, "\(user)")
             }
         }
+    }
+
+    /// As the launcher shares the slots out at first.
+    private static func isOn(_ node: Int, _ key: String, _ cluster: RedisCluster) throws -> Bool {
+        try cluster.slot(of: key) * RedisCluster.masterCount / 16_384 == node
     }
 
     /// The first so many names of a series that fit.

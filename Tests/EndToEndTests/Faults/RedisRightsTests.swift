@@ -49,9 +49,8 @@ import Worker
         settings.usesSentinels = servers == .sentinels
         settings.sentinelLines = RedisRights.sentinelLine(topology).map { [Self.configured($0)] } ?? []
         settings.sentinelMembers = servers == .sentinels ? ", \(login)" : ""
-        settings.redisArguments = ["--" + Self.configured(RedisRights.line(topology))].flatMap { line in
-            line.split(separator: " ").map(String.init)
-        }
+        let argument = "--" + Self.configured(RedisRights.line(topology))
+        settings.redisArguments = argument.split(separator: " ").map(String.init)
         settings.redisLines = "  user: carillon\n  password_file: \(password)\n"
         try await Stage.with(settings) { stage in
             let run = DemoRun(
@@ -64,9 +63,10 @@ import Worker
             for server in stage.world.redisServers {
                 #expect(try server.command("ACL LOG") == "*0", "nothing was refused")
             }
-            for (index, _) in (stage.world.sentinels?.ports ?? []).enumerated() {
-                let log = try stage.world.sentinels?.ask(index, "ACL LOG")
-                #expect(log?.hasPrefix("*0") ?? false, "nothing was refused")
+            if let group = stage.world.sentinels {
+                for index in group.ports.indices {
+                    #expect(try group.ask(index, "ACL LOG").hasPrefix("*0"), "nothing was refused")
+                }
             }
         }
     }

@@ -76,10 +76,7 @@ extension OneWorld {
                 .message("g7-all", to: nil, conv: "g7", type: "group", #","mention":{"all":true,"uids":[]}"#),
             ])
             for member in members {
-                let ids = ["g7-plain", "g7-all"].map { message in
-                    seen.results.first { $0["msg_id"]?.string == message && $0["uid"]?.string == member }?["apns_id"]?
-                        .string
-                }
+                let ids = seen.pushIDs(of: ["g7-plain", "g7-all"], to: member)
                 #expect(seen.accepted(token(member, "phone")).map(\.apnsID) == ids, "\(member)")
             }
         }

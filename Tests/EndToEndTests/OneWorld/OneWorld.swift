@@ -26,19 +26,14 @@ enum TokenPrefix {
             match.tokenPrefix = Array(prefix.utf8)
             return ScenarioRule(match, action)
         }
-        func late(_ delayMs: Int64) -> ScenarioAnswer {
-            var answer = ScenarioAnswer()
-            answer.delayMs = delayMs
-            return answer
-        }
         return Scenario(rules: [
             rule(goneLongAgo, .answer(ScenarioAnswer(410, "Unregistered", timestampMs: 1_000_000))),
             rule(gone, .answer(ScenarioAnswer(410, "ExpiredToken"))),
             rule(badToken, .answer(ScenarioAnswer(400, "BadDeviceToken"))),
             rule(tooLarge, .answer(ScenarioAnswer(413, "PayloadTooLarge"))),
             rule(busy, .answer(ScenarioAnswer(429, "TooManyRequests"))),
-            rule(verySlow, .answer(late(4000))),
-            rule(slow, .answer(late(2000))),
+            rule(verySlow, .answer(.late(4000))),
+            rule(slow, .answer(.late(2000))),
         ])
     }
 }

@@ -304,7 +304,7 @@ final class Lookup {
         guard let candidate = job.candidate else { return }
         candidate.phase = .postponed
         job.beginWaiting()
-        order.stepOut(job.ref, order: candidate.order, key: job.orderKey, to: .waiting)
+        keepPlace(job, at: .waiting)
     }
 
     /// A token changed between read and claim, or a likely denial does not hold: all is read, and later ones of its
