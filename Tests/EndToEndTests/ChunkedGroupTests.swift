@@ -102,7 +102,7 @@ struct ChunkedGroupTests {
     @Test func besideOthersALargeGroupHasItsPartOfRedisAlone() async throws {
         let relay = try HeldRelay()
         var settings = Self.settings
-        settings.redisURL = relay.url
+        relay.carry(&settings)
         settings.redisLines = "  timeout_ms: 60000\n"
         try await Stage.bare(settings) { stage in
             relay.begin(to: stage.world.redis.port)

@@ -169,7 +169,7 @@ struct CrossingTests {
     @Test func ofTwoShardsWhoseClaimIsAnsweredLatePushesNoOlderNumber() async throws {
         let relay = try HeldRelay()
         var settings = Self.settings(shards: 2)
-        settings.redisURL = relay.url
+        relay.carry(&settings)
         try await Stage.bare(settings) { stage in
             relay.begin(to: stage.world.redis.port)
             defer { relay.close() }

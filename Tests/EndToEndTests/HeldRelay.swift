@@ -1,4 +1,5 @@
 import Glibc
+import LocalServers
 import Support
 import Synchronization
 
@@ -40,7 +41,13 @@ final class HeldRelay: Sendable {
 
     struct RelayFault: Error {}
 
-    var url: String { "redis://127.0.0.1:\(port)" }
+    private var url: String { "redis://127.0.0.1:\(port)" }
+
+    /// The world's workers reach its Redis, which is one server, through this relay.
+    func carry(_ settings: inout LocalCluster.Settings) {
+        settings.redisURL = url
+        settings.usesRedisCluster = false
+    }
 
     /// Relays to this port of 127.0.0.1, on a thread of its own, until `close`.
     func begin(to target: UInt16) {

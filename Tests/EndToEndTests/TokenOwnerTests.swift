@@ -34,10 +34,9 @@ struct TokenOwnerTests {
         let relay = try HeldRelay()
         var settings = LocalCluster.Settings()
         settings.shards = 1
-        settings.redisURL = relay.url
+        relay.carry(&settings)
         // What is held up for long on a busy machine is no reason to give the link up.
         settings.redisLines = "  timeout_ms: 30000\n"
-        settings.usesRedisCluster = false
         try await Stage.bare(settings) { stage in
             relay.begin(to: stage.world.redis.port)
             defer { relay.close() }

@@ -95,12 +95,14 @@ import Worker
 extension Stage {
     /// A worker in another process has bound every token of a crowd.
     nonisolated fileprivate func awaitBound(_ crowd: Crowd) async throws {
-        let server = world.redis
+        let servers = world.redisServers.prefix(world.redisCluster == nil ? 1 : RedisCluster.masterCount)
         try await until("all tokens are bound") {
             try await offPool {
-                let keys = try server.command("DBSIZE")
+                let keys = try servers.map { server in
+                    Int(try server.command("DBSIZE").drop { !$0.isNumber }.prefix { $0.isNumber }) ?? 0
+                }
                 // Each bind makes at least two keys, the last of them the owner's.
-                return (Int(keys.drop { !$0.isNumber }.prefix { $0.isNumber }) ?? 0) >= 2 * crowd.count
+                return keys.reduce(0, +) >= 2 * crowd.count
             }
         }
     }
