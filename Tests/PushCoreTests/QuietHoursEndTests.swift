@@ -24,7 +24,7 @@ import Testing
         let ends = QuietHours.endMs(
             for: recipient, policy: AppPolicy(id: "im", topic: "t"), zones: Zones(), now: day + now)
         #expect(ends.map { $0 - day } == expected)
-        recipient.settings.dnd?.on = false
+        recipient.settings.dnd = .init(on: false, start: start, end: end, zone: zone, level: 5)
         #expect(
             QuietHours.endMs(for: recipient, policy: AppPolicy(id: "im", topic: "t"), zones: Zones(), now: day + now)
                 == nil)

@@ -208,7 +208,7 @@ struct PushTable: ~Copyable {
         unlink(slot)
         link(slot, .checking, atHead: false)
         entries[Int(slot)].checks &+= 1
-        return PushTicket(slot: slot, order: entries[Int(slot)].order, check: entries[Int(slot)].checks)
+        return PushTicket(order: entries[Int(slot)].order, slot: slot, check: entries[Int(slot)].checks)
     }
 
     /// The push that a ticket names; nil for a stale one.

@@ -48,23 +48,24 @@ public enum MuteLevel: Int, Sendable, CaseIterable {
 /// A user's settings; what was never set stands at its default.
 public struct UserSettings: Sendable, Equatable {
     public var dnd: DoNotDisturb?
-    public var showDetail = true
-    public var pushWhenDesktopOnline = true
-    /// Seconds that a phone waits for the desktop, 0-600.
-    public var holdSeconds = 0
     public var language: String?
     /// Where the SMS supplement goes, ≤ 20 bytes.
     public var phone: String?
+    /// Seconds that a phone waits for the desktop, 0-600.
+    public var holdSeconds = 0
+    public var showDetail = true
+    public var pushWhenDesktopOnline = true
 
-    public struct DoNotDisturb: Sendable, Equatable {
-        public var on: Bool
+    /// By reference: few users have one, and every recipient in work would hold room for it.
+    public final class DoNotDisturb: Sendable, Equatable {
+        public let on: Bool
         /// Minutes of the day, 0-1439; start > end wraps midnight.
-        public var start: Int
-        public var end: Int
+        public let start: Int
+        public let end: Int
         /// IANA name; nil: the token's, else the app's.
-        public var zone: String?
+        public let zone: String?
         /// 1: mentions in groups come through. 5: nothing does.
-        public var level: Int
+        public let level: Int
 
         public init(on: Bool, start: Int, end: Int, zone: String? = nil, level: Int = 5) {
             self.on = on
@@ -72,6 +73,11 @@ public struct UserSettings: Sendable, Equatable {
             self.end = end
             self.zone = zone
             self.level = level
+        }
+
+        public static func == (one: DoNotDisturb, other: DoNotDisturb) -> Bool {
+            one.on == other.on && one.start == other.start && one.end == other.end && one.level == other.level
+                && one.zone == other.zone
         }
     }
 

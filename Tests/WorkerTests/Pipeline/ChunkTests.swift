@@ -38,7 +38,7 @@ import Testing
         for count in [0, 1, 31, 5000, 60_000] {
             let length = Int.random(in: 0...100, using: &random)
             let uids = (0..<count).map { "\($0)" + String(repeating: "x", count: length) }
-            var plan = ChunkPlan()
+            let plan = ChunkPlan()
             var chunks = uids.compactMap { plan.add(MemberPage.Member(uid: $0, level: .unset)) }
             #expect(chunks.allSatisfy { $0.members.count == ChunkPlan.membersMax || length > 90 }, "only full ones")
             chunks += plan.takeRest()

@@ -167,7 +167,7 @@ import Testing
                 devices.append(device)
             }
             machine.opened(
-                devices: devices.count < 12 + count ? devices.filter(\.isOpen).count - machine.openDevices : 0)
+                devices: devices.count < 12 + count ? devices.filter(\.isOpen).count - Int(machine.openDevices) : 0)
         }
 
         private mutating func advance(_ random: inout SeededGenerator) {

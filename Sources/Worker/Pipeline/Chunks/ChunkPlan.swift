@@ -4,7 +4,7 @@ import PushCore
 ///
 /// A member's part is the same for every message of the group, so that all of them go to him through one partition, in their
 /// order, whoever reads that.
-struct ChunkPlan {
+final class ChunkPlan {
     /// Into so many parts every large group is divided: as many partitions work on it at once.
     static let partCount = 32
     /// In one record: a crash repeats a chunk, not the group.
@@ -30,7 +30,7 @@ struct ChunkPlan {
     }
 
     /// One member more; the chunk that is full with it, nil: none is.
-    mutating func add(_ member: MemberPage.Member) -> Chunk? {
+    func add(_ member: MemberPage.Member) -> Chunk? {
         let part = Self.part(of: member.uid)
         gathered[part].members.append(member)
         gathered[part].uidBytes += member.uid.utf8.count
@@ -42,7 +42,7 @@ struct ChunkPlan {
     }
 
     /// All members were added: the chunks that are not full.
-    mutating func takeRest() -> [Chunk] {
+    func takeRest() -> [Chunk] {
         defer { for part in gathered.indices { gathered[part] = Chunk(part: part) } }
         return gathered.filter { !$0.members.isEmpty }
     }

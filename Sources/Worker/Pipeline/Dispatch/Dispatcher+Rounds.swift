@@ -60,7 +60,7 @@ extension Dispatcher {
 
     private func retryAcks(_ job: RecipientJob) {
         job.failures += 1
-        shard.timers.schedule(.retryStep(job.ref), dueNanos: shard.retryNanos(failures: job.failures))
+        shard.timers.schedule(.retryStep(job.ref), dueNanos: shard.retryNanos(failures: Int(job.failures)))
     }
 
     func didFailAcks(_ ref: WorkRef, _ fault: RedisFault) {

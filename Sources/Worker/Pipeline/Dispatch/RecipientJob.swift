@@ -20,39 +20,44 @@ final class RecipientJob {
     var settings = UserSettings()
     /// Only where an SMS may be asked for: whose words it is put together by.
     var smsTokens: [BoundToken] = []
-    /// `Decision.counted` of the last round.
-    var isCounted = false
     /// Connections that did not acknowledge in time.
     var suspects: [Suspect] = []
-    var flags: Flags = []
-    /// Failed steps in a row beside the candidate's; spaces the retries.
-    var failures = 0
-    /// Held back by quiet hours, to be told at their end, Unix ms; nil: it is not.
-    var heldUntilMs: Int64?
     /// Where it waits to be told together with others; nil: it does not.
     var burst: BurstPlace?
     /// What is to be kept of the outcomes; nil: none yet, or the user is not traced.
     var trace: TraceBytes?
-    /// What the trace says of the decision.
-    var facts: DecisionFacts = []
     /// The command that marks it finished, where it was put together before the last record was acknowledged.
     var mark: PreparedCommand?
     /// The device that was pushed last, if no mark says so: its record and the finished mark are to come. Empty: none.
     var unmarkedDevice = ""
-    /// Answers that the marking waits for.
-    var awaitedMarks = 0
-    var hasMarkFailed = false
     /// What it has to do with `carillon.parked`; nil: nothing.
     var parking: RecipientParking?
     /// When the last round was read, monotonic.
     var readNanos: UInt64 = 0
-    /// Why devices that no later round had a way to end.
-    var leftReason = Reason.noToken
-    private var usesContent = true
-    /// Rounds that were begun because a token was bound anew.
-    var reboundRounds = 0
     /// Devices whose token was bound anew by the same user: the present round finds their new route, or they end.
     var rebound: [Int] = []
+    /// App, user, message and kind: what a repeat of the event has in common with it.
+    private(set) lazy var dedupKey = pushIDPrefix.id()
+    /// Held back by quiet hours, to be told at their end, Unix ms; nil: it is not.
+    var heldUntilMs: Int64?
+
+    // Small parts, together: one recipient in work fits 320 bytes.
+
+    /// `Decision.counted` of the last round.
+    var isCounted = false
+    var hasMarkFailed = false
+    private var usesContent = true
+    /// Why devices that no later round had a way to end.
+    var leftReason = Reason.noToken
+    var flags: Flags = []
+    /// What the trace says of the decision.
+    var facts: DecisionFacts = []
+    /// Failed steps in a row beside the candidate's; spaces the retries.
+    var failures: Int32 = 0
+    /// Answers that the marking waits for.
+    var awaitedMarks: Int32 = 0
+    /// Rounds that were begun because a token was bound anew.
+    var reboundRounds: Int32 = 0
 
     /// What is true of it, whatever its phase.
     struct Flags: OptionSet {
@@ -139,12 +144,10 @@ final class RecipientJob {
         return known != 0 ? known : DeviceKey.make(app: event.app.id, uid: uid, device: devices[index].route.device)
     }
 
-    /// App, user, message and kind: what a repeat of the event has in common with it.
-    private(set) lazy var dedupKey = pushIDPrefix.id()
-
-    /// Hash prefix shared by all push ids of this recipient.
-    private(set) lazy var pushIDPrefix = PushIDPrefix(
-        app: event.app.id, uid: uid, kind: event.subject.kind, id: event.subject.id)
+    /// Hash prefix shared by all push ids of this recipient; hashed each time, which costs less than keeping it.
+    var pushIDPrefix: PushIDPrefix {
+        PushIDPrefix(app: event.app.id, uid: uid, kind: event.subject.kind, id: event.subject.id)
+    }
 
     /// Before its first decision it is put off, to be read anew later: it takes no room from those who can be decided now.
     func beginWaiting() {
@@ -248,29 +251,29 @@ final class LiveConnection {
 struct DeviceWork {
     var route: Route
     var machine = DeviceMachine()
-    /// What is pushed to; kept here because a later round reads the recipient anew.
-    var token: BoundToken?
-    /// Its device in `DeviceQueues` (`DeviceKey`); 0 before its push is queued.
-    var queueKey: UInt64 = 0
     /// It takes over the device's turn from the push that it replaces.
     var inheritsTurn = false
     /// An earlier push of the device is parked, and others wait here before this one: it is parked when its turn comes.
     var parksAtItsTurn = false
-    /// The connection that a delivery goes to.
-    var connection: LiveConnection?
     /// A live desktop, noted where phones wait for it.
     var isDesktop = false
+    /// What is pushed to; kept here because a later round reads the recipient anew.
+    var token: BoundToken?
+    /// Its device in `DeviceQueues` (`DeviceKey`); 0 before its push is queued.
+    var queueKey: UInt64 = 0
+    /// The connection that a delivery goes to.
+    var connection: LiveConnection?
+    /// The messages that its push tells of beside its own.
+    var merged: MergedPush?
+    var startedNanos: UInt64 = 0
+    /// When Redis last said that nothing stands against this push; 0: not yet.
+    var checkedNanos: UInt64 = 0
     /// Set when the push is made; the same for every attempt.
     var pushID: PushID?
     /// The number that the push carries.
     var badge: Int64?
-    var startedNanos: UInt64 = 0
-    /// When Redis last said that nothing stands against this push; 0: not yet.
-    var checkedNanos: UInt64 = 0
     /// A check before sending that is under way.
     var check: SendCheck?
-    /// The messages that its push tells of beside its own.
-    var merged: MergedPush?
 
     init(route: Route) {
         self.route = route

@@ -19,9 +19,9 @@ struct RecipientMachine: Equatable {
 
     private(set) var phase = Phase.deciding
     /// Devices without an end.
-    private(set) var openDevices = 0
+    private(set) var openDevices: Int32 = 0
     /// Records that the broker has not acknowledged.
-    private(set) var unackedRecords = 0
+    private(set) var unackedRecords: Int32 = 0
     /// False: no mark is to say that it is finished, since nothing was done or the rest is left to another.
     private(set) var isMarked = true
 
@@ -78,7 +78,7 @@ struct RecipientMachine: Equatable {
 
     // MARK: What is open
 
-    mutating func opened(devices: Int) { openDevices += devices }
+    mutating func opened(devices: Int) { openDevices += Int32(truncatingIfNeeded: devices) }
 
     mutating func deviceEnded() { openDevices -= 1 }
 

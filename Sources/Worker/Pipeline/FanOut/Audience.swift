@@ -3,29 +3,40 @@ import PushCore
 
 /// Who is still to be started: given in the event, or read page by page from the group's hash or the index of an activity.
 struct Audience {
-    /// All of them, where the event gives them; else the present page. Consumed from `next`.
+    /// All of them, where the event gives them. Consumed from `next`.
     private var given: [String] = []
-    private var page: [MemberPage.Member] = []
+    /// Where they are read page by page; nil: they are given. By reference: most events have one recipient and no pages.
+    private let pages: Pages?
     private var next = 0
-    /// The group whose members are scanned; nil: all were given.
-    let group: String?
-    /// The Live Activity whose users are read; nil: there is none.
-    let activity: String?
-    /// They are a chunk of a large group's members, given with their levels.
-    let isChunk: Bool
-    /// Another page of its users is to be read.
-    private var hasMoreUsers = false
-    /// The last one of the page before; nil: none was read.
-    private(set) var lastUser: String?
-    /// HSCAN's cursor for the next page, 0 for the first; nil: there is none.
-    private(set) var cursor: UInt64?
-    /// The server that gives the cursor (`StateStore.memberServer`): another one would skip members by it.
-    private var cursorServer: UInt32?
     /// An event may name a uid twice. So may a scan, while the hash is resized; that one the dedup key in work tells apart, since
     /// a set of all members of a giant group would cost more than all else that is kept of it.
     private var seen: Set<UTF8Key> = []
     private var startedCount = 0
     private var isAbandoned = false
+
+    /// What is read of them, and how far.
+    private final class Pages {
+        let source: Source
+        /// The present page. Consumed from `next`.
+        var page: [MemberPage.Member] = []
+        /// Another page of the activity's users is to be read.
+        var hasMoreUsers = false
+        /// The last one of the page before; nil: none was read.
+        var lastUser: String?
+        /// HSCAN's cursor for the next page, 0 for the first; nil: there is none.
+        var cursor: UInt64?
+        /// The server that gives the cursor (`StateStore.memberServer`): another one would skip members by it.
+        var cursorServer: UInt32?
+
+        enum Source {
+            case group(String)
+            case activity(String)
+            /// A chunk of a large group's members, given with their levels.
+            case chunk
+        }
+
+        init(_ source: Source) { self.source = source }
+    }
 
     struct Member {
         var uid: String
@@ -35,32 +46,27 @@ struct Audience {
 
     init(uids: [String]) {
         given = uids
-        group = nil
-        activity = nil
-        isChunk = false
+        pages = nil
     }
 
     /// A chunk of a large group's members.
     init(chunk members: [MemberPage.Member]) {
-        page = members
-        group = nil
-        activity = nil
-        isChunk = true
+        let pages = Pages(.chunk)
+        pages.page = members
+        self.pages = pages
     }
 
     /// All who bound the activity (contract section 2, `to.uids` of a `live_activity`).
     init(activity: String) {
-        self.activity = activity
-        group = nil
-        isChunk = false
-        hasMoreUsers = true
+        let pages = Pages(.activity(activity))
+        pages.hasMoreUsers = true
+        self.pages = pages
     }
 
     init(group: String) {
-        self.group = group
-        activity = nil
-        isChunk = false
-        cursor = 0
+        let pages = Pages(.group(group))
+        pages.cursor = 0
+        self.pages = pages
     }
 
     /// Given recipients, else the members of the group of that conversation (contract section 2, `to.uids`).
@@ -72,20 +78,32 @@ struct Audience {
         }
     }
 
+    /// The group whose members are scanned; nil: there is none.
+    var group: String? { if case .group(let group) = pages?.source { group } else { nil } }
+
+    /// The Live Activity whose users are read; nil: there is none.
+    var activity: String? { if case .activity(let activity) = pages?.source { activity } else { nil } }
+
+    /// They are a chunk of a large group's members.
+    var isChunk: Bool { if case .chunk = pages?.source { true } else { false } }
+
+    /// The last user of the page before; nil: none was read.
+    var lastUser: String? { pages?.lastUser }
+
+    /// HSCAN's cursor for the next page, 0 for the first; nil: there is none.
+    var cursor: UInt64? { pages?.cursor }
+
     /// A group, or more than one who is named.
-    var isMany: Bool { isPaged || given.count > 1 }
+    var isMany: Bool { pages != nil || given.count > 1 }
 
     /// How many are named and not started.
     var givenCount: Int { given.count }
 
-    /// They lie in `page`.
-    private var isPaged: Bool { group != nil || activity != nil || isChunk }
-
     /// Each comes with the level that the group's hash gives him.
-    var hasLevels: Bool { group != nil || isChunk }
+    var hasLevels: Bool { if case .activity = pages?.source { false } else { pages != nil } }
 
     /// The next page is to be read.
-    var wantsPage: Bool { cursor != nil || hasMoreUsers }
+    var wantsPage: Bool { pages.map { $0.cursor != nil || $0.hasMoreUsers } ?? false }
 
     /// Nobody is left to be started.
     var isEmpty: Bool { isPageDone && !wantsPage }
@@ -94,22 +112,24 @@ struct Audience {
     var isGiant: Bool { isChunk || startedCount > 1000 }
 
     /// All of the present page are started.
-    var isPageDone: Bool { next == (isPaged ? page.count : given.count) }
+    var isPageDone: Bool { next == (pages?.page.count ?? given.count) }
 
     /// Nobody was started yet, and nothing was read.
-    var isUnread: Bool { startedCount == 0 && cursor == 0 && page.isEmpty }
+    var isUnread: Bool { startedCount == 0 && cursor == 0 && pages?.page.isEmpty ?? true }
 
     /// The next one who was not there before; nil: this page is empty.
     mutating func pop() -> Member? {
-        while !isPageDone {
-            let member =
-                isPaged
-                ? Member(uid: page[next].uid, level: hasLevels ? page[next].level : nil)
-                : Member(uid: given[next], level: nil)
+        if let pages {
+            guard next < pages.page.count else { return nil }
+            defer { (next, startedCount) = (next + 1, startedCount + 1) }
+            return Member(uid: pages.page[next].uid, level: hasLevels ? pages.page[next].level : nil)
+        }
+        while next < given.count {
+            let uid = given[next]
             next += 1
-            if !isPaged, given.count > 1, !seen.insert(UTF8Key(member.uid)).inserted { continue }
+            if given.count > 1, !seen.insert(UTF8Key(uid)).inserted { continue }
             startedCount += 1
-            return member
+            return Member(uid: uid, level: nil)
         }
         return nil
     }
@@ -118,36 +138,36 @@ struct Audience {
     mutating func abandon() {
         isAbandoned = true
         given = []
-        page = []
         seen = []
         next = 0
-        cursor = nil
-        hasMoreUsers = false
+        pages?.page = []
+        pages?.cursor = nil
+        pages?.hasMoreUsers = false
     }
 
     /// A page of an activity's users.
     mutating func take(users: [String], isLast: Bool) {
-        if isAbandoned { return }
-        page = users.map { MemberPage.Member(uid: $0, level: .unset) }
+        guard let pages, !isAbandoned else { return }
+        pages.page = users.map { MemberPage.Member(uid: $0, level: .unset) }
         next = 0
-        lastUser = users.last ?? lastUser
-        hasMoreUsers = !isLast
+        pages.lastUser = users.last ?? pages.lastUser
+        pages.hasMoreUsers = !isLast
     }
 
     /// The cursor to read the next page with; nil: there is none. On another server than the one that gave the cursor the scan
     /// begins anew: a cursor is a place in that server's own table, and marks tell who is done already.
     mutating func beginPage(_ server: UInt32) -> UInt64? {
-        guard let cursor else { return nil }
-        if cursorServer != server { self.cursor = 0 }
-        cursorServer = server
-        return self.cursor ?? cursor
+        guard let pages, pages.cursor != nil else { return nil }
+        if pages.cursorServer != server { pages.cursor = 0 }
+        pages.cursorServer = server
+        return pages.cursor
     }
 
     /// A page of the server that `beginPage` was told of.
     mutating func take(_ page: [MemberPage.Member], cursor: UInt64) {
-        if isAbandoned { return }
-        self.page = page
+        guard let pages, !isAbandoned else { return }
+        pages.page = page
         next = 0
-        self.cursor = cursor == 0 ? nil : cursor
+        pages.cursor = cursor == 0 ? nil : cursor
     }
 }

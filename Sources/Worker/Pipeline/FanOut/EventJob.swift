@@ -20,6 +20,40 @@ final class EventJob {
     let digest: DigestJob?
     /// `msg_id` of the records written about it.
     let msgID: String
+    /// What it does to a Live Activity; nil: it is about none.
+    private let activity: ActivityStep?
+    /// The record as it came: for deliveries, and to make the content of anew.
+    let raw: [UInt8]
+    /// What the event says; nil while nobody needs it.
+    private(set) var content: EventContent?
+    /// Of a recall: the collapse id that its original was sent with, where its sender chose one.
+    var originalCollapseID: String? { didSet { content?.originalCollapseID = originalCollapseID } }
+    var ref = WorkRef.none
+
+    /// When it was read, monotonic.
+    var begunNanos: UInt64 = 0
+    /// What keeps its offset from being settled; begins with its own fan-out.
+    var openParts = 1
+    var audience: Audience
+    /// How its group is divided into chunks; nil: it is not.
+    var plan: ChunkPlan?
+    /// Recipients without a first decision; deliveries leave when there are none.
+    var undecided = 0
+    /// Of these, who are read anew later: Redis could not answer about them, or they wait behind one of these.
+    var postponed = 0
+    var deliveries: [GatewayBatch] = []
+    var unackedDeliveries = 0
+    /// Recipients that may be marked finished once the deliveries are acknowledged.
+    var waitingForDeliveries: [WorkRef] = []
+    /// How the records of its many recipients begin, once there is one.
+    var recordHead: [UInt8]?
+    /// Its app, conversation and chunk, hashed where others wait: they begin in their order.
+    private(set) lazy var conversationKey = ConversationKey(app.id, conversationID, part: chunkPart)
+    /// Its finished members are marked together; the number stands for this try. Nil: each has a mark of his own.
+    var togetherNote: Int64?
+
+    // Small parts, together: one event in work fits 384 bytes.
+
     let wantsSMS: Bool
     /// Its sender wants no alert (`push.enabled`).
     let isSwitchedOff: Bool
@@ -29,30 +63,9 @@ final class EventJob {
     let showsBadge: Bool
     /// Its conversation's members have levels.
     private let hasMembers: Bool
-    /// The Live Activity that this event begins.
-    let begunActivityID: String?
-    /// The Live Activity whose beginning decides whether it is over; nil: this event is none, or begins it.
-    let updatedActivityID: String?
-    /// The record as it came: for deliveries, and to make the content of anew.
-    let raw: [UInt8]
-    /// What the event says; nil while nobody needs it.
-    private(set) var content: EventContent?
-    /// Of a recall: the collapse id that its original was sent with, where its sender chose one.
-    var originalCollapseID: String? { didSet { content?.originalCollapseID = originalCollapseID } }
     private let ownLane: PushLane
-    var ref = WorkRef.none
-
-    /// When it was read, monotonic.
-    var begunNanos: UInt64 = 0
-    /// What keeps its offset from being settled; begins with its own fan-out.
-    var openParts = 1
     /// Its partition went to another owner: its offset is not to be settled here.
     var isHandedBack = false
-    var audience: Audience
-    /// The part of a large group that its chunk is of; nil: it is no chunk.
-    let chunkPart: Int?
-    /// How its group is divided into chunks; nil: it is not.
-    var plan: ChunkPlan?
     /// Its group's size was asked for.
     var isSized = false
     /// Its members, or the rest of them, can never be read: its record for nobody says `no_token`, not `expired`.
@@ -61,22 +74,12 @@ final class EventJob {
     var isExpanding = false
     /// What its fan-out waits for.
     var fanOutPhase = FanOutPhase.ready
+    /// The part of a large group that its chunk is of; nil: it is no chunk.
+    let chunkPart: UInt8?
     /// Failed steps of its fan-out in a row; spaces the retries.
-    var failures = 0
-    /// Recipients without a first decision; deliveries leave when there are none.
-    var undecided = 0
-    /// Of these, who are read anew later: Redis could not answer about them, or they wait behind one of these.
-    var postponed = 0
+    var failures: Int32 = 0
     /// Recipients who may need `content`.
-    private var contentUsers = 0
-    var deliveries: [GatewayBatch] = []
-    var unackedDeliveries = 0
-    /// Recipients that may be marked finished once the deliveries are acknowledged.
-    var waitingForDeliveries: [WorkRef] = []
-    /// Its finished members are marked together; the number stands for this try. Nil: each has a mark of his own.
-    var togetherNote: Int64?
-    /// How the records of its many recipients begin, once there is one.
-    var recordHead: [UInt8]?
+    private var contentUsers: Int32 = 0
 
     init(
         _ message: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?,
@@ -96,12 +99,11 @@ final class EventJob {
         isPlain = traits.isPlain
         showsBadge = traits.showsBadge
         hasMembers = traits.hasMembers
-        begunActivityID = nil
-        updatedActivityID = nil
+        activity = nil
         audience =
             parked?.record.uid.map { Audience(uids: [$0]) } ?? chunk.map { Audience(chunk: $0.members) }
             ?? traits.audience
-        chunkPart = chunk?.part
+        chunkPart = chunk.map { UInt8(truncatingIfNeeded: $0.part) }
         content = EventContent(message, app: app)
         self.raw = raw
         ownLane = traits.lane
@@ -148,8 +150,8 @@ final class EventJob {
         isPlain = true
         showsBadge = false
         hasMembers = false
-        begunActivityID = activity.action == .start ? activity.activityID : nil
-        updatedActivityID = activity.action == .start ? nil : activity.activityID
+        self.activity =
+            activity.action == .start ? .begins(activity.activityID) : .updates(activity.activityID)
         audience = activity.isForAllBound ? Audience(activity: activity.activityID) : Audience(uids: activity.uids)
         chunkPart = nil
         if let uid = parked?.record.uid { audience = Audience(uids: [uid]) }
@@ -165,6 +167,12 @@ final class EventJob {
         var place: RecordPlace
         /// Of the event, parked or not.
         var source: EventSource
+    }
+
+    private enum ActivityStep {
+        case begins(String)
+        /// Or ends.
+        case updates(String)
     }
 
     enum FanOutPhase {
@@ -192,8 +200,11 @@ final class EventJob {
 
     func tag(_ stage: Tag.Stage) -> UInt64 { Tag(ref, stage).bits }
 
-    /// Its app, conversation and chunk, hashed where others wait: they begin in their order.
-    private(set) lazy var conversationKey = ConversationKey(app.id, conversationID, part: chunkPart)
+    /// The Live Activity that this event begins.
+    var begunActivityID: String? { if case .begins(let id) = activity { id } else { nil } }
+
+    /// The Live Activity whose beginning decides whether it is over; nil: this event is none, or begins it.
+    var updatedActivityID: String? { if case .updates(let id) = activity { id } else { nil } }
 
     /// All its deliveries are with the broker.
     var areDeliveriesSettled: Bool { deliveries.isEmpty && unackedDeliveries == 0 }

@@ -354,7 +354,7 @@ final class FanOut {
 
     private func retryLater(_ item: DueItem, _ event: EventJob) {
         event.failures += 1
-        shard.timers.schedule(item, dueNanos: shard.retryNanos(failures: event.failures))
+        shard.timers.schedule(item, dueNanos: shard.retryNanos(failures: Int(event.failures)))
     }
 
     // MARK: Parked conversations

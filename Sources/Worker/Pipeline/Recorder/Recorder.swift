@@ -262,7 +262,7 @@ final class Recorder {
         guard job.awaitedMarks == 0 else { return }
         guard job.hasMarkFailed else { return marked.append(job) }
         job.failures += 1
-        shard.timers.schedule(.retryStep(job.ref), dueNanos: shard.retryNanos(failures: job.failures))
+        shard.timers.schedule(.retryStep(job.ref), dueNanos: shard.retryNanos(failures: Int(job.failures)))
     }
 
     // MARK: Traces

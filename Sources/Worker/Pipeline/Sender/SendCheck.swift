@@ -6,7 +6,7 @@ import PushCore
 struct SendCheck {
     /// Where the push waits in the APNs client; nil: it is not there yet.
     var ticket: PushTicket?
-    var awaiting: Int
+    var awaiting: Int8
     /// The number that the push in the client carries: with the same one it goes as it is.
     var madeBadge: Int64?
     var hasFailed = false

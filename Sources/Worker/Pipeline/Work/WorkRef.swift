@@ -1,9 +1,16 @@
 /// A place in a `SlotTable`: finds its work, or nothing once that work is done and the slot has moved on.
 struct WorkRef: Hashable {
-    /// ≤ 2^24 - 1.
-    var slot: Int
+    private let slotBits: UInt32
     /// Modulo 2^24.
-    var generation: UInt32
+    let generation: UInt32
+
+    /// - Parameter slot: ≤ 2^24 - 1.
+    init(slot: Int, generation: UInt32) {
+        slotBits = UInt32(truncatingIfNeeded: slot)
+        self.generation = generation
+    }
+
+    var slot: Int { Int(slotBits) }
 
     /// No slot has it.
     static let none = WorkRef(slot: 0xFF_FFFF, generation: 0xFF_FFFF)

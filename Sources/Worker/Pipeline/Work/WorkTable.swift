@@ -75,11 +75,11 @@ final class WorkTable {
 /// App and conversation, hashed: of two that share one, one's event only waits for longer than it need.
 struct ConversationKey: Hashable {
     private let hash: UInt64
-    private let part: Int
+    private let part: UInt8?
 
     /// - Parameter part: of a large group; nil: all of the conversation.
-    init(_ app: String, _ conversation: String, part: Int? = nil) {
+    init(_ app: String, _ conversation: String, part: UInt8? = nil) {
         hash = DeviceKey.make(app: app, uid: conversation, device: "")
-        self.part = part ?? -1
+        self.part = part
     }
 }
