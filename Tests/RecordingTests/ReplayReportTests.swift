@@ -31,6 +31,8 @@ import Testing
         ({ _ in }, true, "all is settled, nothing is lost, nothing is doubled"),
         ({ $0.settled = 3 }, false, "1 records are not settled"),
         ({ $0.lost = 2 }, false, "2 recipients are lost"),
+        ({ ($0.lost, $0.deleted) = (2, 5) }, false, "2 recipients are lost; the brokers deleted 5 records before"),
+        ({ $0.deleted = 5 }, true, "nothing is doubled; the brokers deleted 5 records before they were settled"),
         ({ $0.duplicates = 1 }, false, "1 pushes were accepted twice"),
         ({ $0.contradictions = 1 }, false, "1 recipients have two verdicts"),
         ({ $0.uninvited = 1 }, false, "1 users got what was not theirs"),

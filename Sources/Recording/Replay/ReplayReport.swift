@@ -41,6 +41,8 @@ public struct ReplayReport: Sendable {
         public var lag: Int64?
         /// Records in the topic of parked work.
         public var parked: Int64 = 0
+        /// Records that the brokers deleted (`retention.ms`, `retention.bytes`) before the group had settled them.
+        public var deleted: Int64 = 0
         public var expected = 0
         public var answered = 0
         public var endedWhole = 0
@@ -172,6 +174,7 @@ extension JSONWriter {
         member("settled", Int64(worker.settled))
         if let lag = worker.lag { member("lag", lag) }
         member("parked", worker.parked)
+        member("deleted", worker.deleted)
         key("recipients")
         beginObject()
         for (name, count) in worker.recipientCounts {

@@ -22,6 +22,11 @@ public enum ReplayVerdict {
         } else if worker.repeats + worker.repeatedInFile > 0 {
             parts.append("\(worker.repeats + worker.repeatedInFile) recipients are repeats")
         }
+        if worker.deleted > 0 {
+            parts.append(
+                "the brokers deleted \(worker.deleted) records before they were settled: keep them for longer than the "
+                    + "worker lags (retention.bytes, retention.ms), or replay at a --rate that it keeps up with")
+        }
         if worker.open > 0 { parts.append("\(worker.open) recipients are still in work") }
         if worker.unknown > 0 { parts.append("\(worker.unknown) recipients are unknown: \(worker.unknownWhy)") }
         return sentence(parts)

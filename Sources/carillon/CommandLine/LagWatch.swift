@@ -1,5 +1,6 @@
 import Glibc
 import Kafka
+import Recording
 import Synchronization
 import Telemetry
 
@@ -9,6 +10,7 @@ final class LagWatch: Sendable {
     struct View: Sendable {
         var looks = 0
         var partitions: [KafkaGroupLag.Partition] = []
+        var gap = RetentionGap()
         /// Why the last question had no answer.
         var fault: String?
     }
@@ -36,7 +38,15 @@ final class LagWatch: Sendable {
                 if let lag { made = lag } else { made = try KafkaGroupLag(configuration, topics: topics) }
                 lag = made
                 let partitions = try made.look()
-                view.withLock { $0 = View(looks: $0.looks + 1, partitions: partitions) }
+                view.withLock { view in
+                    view.looks += 1
+                    view.partitions = partitions
+                    view.fault = nil
+                    for one in partitions {
+                        view.gap.saw(
+                            topic: one.topic, partition: one.partition, start: one.start, committed: one.committed)
+                    }
+                }
             } catch {
                 let text = "\(error)"
                 view.withLock { $0.fault = text }

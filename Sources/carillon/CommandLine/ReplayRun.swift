@@ -204,6 +204,7 @@ final class ReplayRun {
         worker.settled = standing.settled
         worker.lag = standing.lag
         worker.parked = standing.parked
+        worker.deleted = standing.deleted
         report.worker = worker
         if !standing.isKnown {
             report.worker = nil

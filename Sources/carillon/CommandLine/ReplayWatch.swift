@@ -49,6 +49,8 @@ final class ReplayWatch {
         var settled = 0
         /// Records of this replay in topics that the worker reads.
         var wanted = 0
+        /// Records that the brokers deleted meanwhile, and that were not settled then.
+        var deleted: Int64 = 0
         /// The group has committed something in one of the topics.
         var isKnown = false
         var fault: String?
@@ -56,7 +58,7 @@ final class ReplayWatch {
 
     func standing(_ producers: ReplayProducers) -> Standing {
         let view = lag.last
-        var standing = Standing(looks: view.looks, fault: view.fault)
+        var standing = Standing(looks: view.looks, deleted: view.gap.count, fault: view.fault)
         for (topic, count) in producers.written where inputs.contains(topic) { standing.wanted += count }
         guard view.looks > 0 else { return standing }
         standing.lag = 0

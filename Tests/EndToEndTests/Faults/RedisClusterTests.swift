@@ -138,6 +138,44 @@ import Testing
         }
     }
 
+    /// A message waits for the lease of his gateway, which is on a slow node; when the next one comes he is not connected any more,
+    /// so that nothing of it is on that node. It is pushed after the first all the same.
+    @Test func aSlowNodeOfAGatewaysLeaseDoesNotChangeTheOrder() async throws {
+        try await with(nodeTimeoutMs: 600_000) { stage, cluster in
+            let users = try Self.names("lease", 2) {
+                try Self.isOn(0, "p:{im:\($0)}", cluster) && !Self.isOn(1, "c:o:{im:\(token($0, "phone"))}", cluster)
+            }
+            let gateway = try Self.names("gw", 1) { try Self.isOn(1, "gw:{\($0)}", cluster) }[0]
+            try await stage.play(state: users.map { .bind($0) })
+            try await stage.redis([Gateway.presence(users[0], "phone", gateway: gateway)])
+            cluster.nodes[1].freeze()
+            defer { cluster.nodes[1].thaw() }
+            let read = try Self.hashesRead(cluster.nodes[0])
+            try await stage.writeEvents([.message("lease-a", to: [users[0]])])
+            try await until("his settings and presence are read") { try Self.hashesRead(cluster.nodes[0]) >= read + 2 }
+            try await stage.redis([Gateway.off(users[0], "phone")])
+            try await stage.writeEvents([.message("lease-b", to: [users[0]])])
+            // Two after it, one behind the other: by the second's end it has been read as well.
+            for message in ["lease-c", "lease-d"] {
+                try await stage.writeEvents([.message(message, to: [users[1]])])
+                _ = try await stage.look(until: "another user's message is pushed") { $0.push(of: message) != nil }
+            }
+            #expect(try await stage.look().pushes(to: token(users[0], "phone")).isEmpty)
+            cluster.nodes[1].thaw()
+            try await stage.settle()
+            let seen = try await stage.look()
+            let ids = seen.pushIDs(of: ["lease-a", "lease-b"], to: users[0])
+            #expect(seen.accepted(token(users[0], "phone")).map(\.apnsID) == ids)
+        }
+    }
+
+    /// HGETALL so far.
+    private static func hashesRead(_ node: RedisServer) throws -> Int {
+        let stats = try node.command("INFO commandstats")
+        let calls = stats.split(separator: "cmdstat_hgetall:calls=").dropFirst().first?.prefix { $0.isNumber } ?? "0"
+        return Int(calls) ?? 0
+    }
+
     /// As the launcher shares the slots out at first.
     private static func isOn(_ node: Int, _ key: String, _ cluster: RedisCluster) throws -> Bool {
         try cluster.slot(of: key) * RedisCluster.masterCount / 16_384 == node

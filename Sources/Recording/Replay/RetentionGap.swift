@@ -1,0 +1,26 @@
+/// Records that the brokers deleted before a group had settled them: their retention is shorter than the group's lag.
+public struct RetentionGap: Sendable, Equatable {
+    private struct Place: Hashable {
+        var topic: String
+        var partition: Int32
+    }
+
+    /// Up to here a partition's records are settled, or counted.
+    private var accounted: [Place: Int64] = [:]
+    public private(set) var count: Int64 = 0
+
+    public init() {}
+
+    /// One look at a partition; looks come in order.
+    ///
+    /// - Parameters:
+    ///   - start: the oldest kept offset. The first look's is where counting begins.
+    ///   - committed: the group goes on from here; nil: it has committed nothing yet.
+    public mutating func saw(topic: String, partition: Int32, start: Int64, committed: Int64?) {
+        let place = Place(topic: topic, partition: partition)
+        guard let known = accounted[place] else { return accounted[place] = max(start, committed ?? start) }
+        let safe = max(known, committed ?? known)
+        if start > safe { count &+= start &- safe }
+        accounted[place] = max(safe, start)
+    }
+}
