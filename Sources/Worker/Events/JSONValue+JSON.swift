@@ -35,8 +35,10 @@ extension JSONValue {
         for (key, _) in object.members where (key.utf8?.count ?? 0) > EventReader.Limit.name {
             throw .key(byte: key.offset)
         }
+        let named = object.members.lastOfEachKey()
         var members: [Member] = []
-        for (name, value) in object.members.lastOfEachKey() { members.append(Member(name, try JSONValue(value))) }
+        members.reserveCapacity(named.count)
+        for (name, value) in named { members.append(Member(name, try JSONValue(value))) }
         return members
     }
 }

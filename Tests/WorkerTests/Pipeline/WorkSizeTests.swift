@@ -13,6 +13,7 @@ struct WorkSizeTests {
         #expect(Self.bytes(of: Known.self) == 16 + 8, "read from the right place")
         #expect(Self.bytes(of: EventJob.self) <= 384)
         #expect(Self.bytes(of: RecipientJob.self) <= 320)
+        #expect(Self.bytes(of: Candidate.self) <= 448)
         // An array's own head is 32.
         #expect(32 + MemoryLayout<DeviceWork>.stride <= 224)
     }

@@ -16,41 +16,13 @@ final class Candidate {
         case postponed
     }
 
-    var phase = Phase.reading
     /// Place among all candidates of the shard, in the order in which they began.
     let order: UInt64
     /// Answers that the present phase still waits for.
     var awaiting = 0
-    /// Something failed while the present phase waited.
-    var hasFailed = false
     var recipient: Recipient
     /// The version of the user's tokens when they were read.
     var tokenVersion: Int64 = 0
-    /// All his tokens are his, as was found out for this version of them (`KnownOwners`).
-    var areOwnersKnown = false
-    /// The tokens changed between read and claim, and are read a second time.
-    var isReread = false
-    /// When the event's Live Activity began, Unix ms; nil: not known.
-    var activityStartMs: Int64?
-    /// What its mark says of an earlier try; nil: nothing, or it was not read.
-    var earlierTry: ClaimReply.State?
-    /// Nothing that was read stands against a claim by plain commands: no mark, no client's total that holds the
-    /// message, no key that cannot be read.
-    var isPlain = false
-    /// Its claim by plain commands; nil: the script claims it.
-    var plainClaim: PlainClaim?
-    /// Whose its tokens are is asked beside the claim.
-    var asksOwners = true
-    /// All of them are asked for, to be known from now on; false once one was found to be another's.
-    var learnsOwners = false
-    var decision: Decision?
-    /// What the steps of the decision said.
-    var facts: DecisionFacts = []
-    var claim: ClaimReply?
-    /// Redis refused the claim: what is pushed carries no badge.
-    var isUnclaimed = false
-    /// It takes the refused claim later. Of a key that no waiting mends it never will.
-    var owesClaim = false
     /// When its claim was sent, monotonic.
     var claimNanos: UInt64 = 0
     /// Times in a row that Redis could not answer about it; spaces the retries.
@@ -59,10 +31,41 @@ final class Candidate {
     var dueNanos: UInt64 = 0
     /// Places of tokens that another user owns by now, or nobody.
     var lostTokens: [Int] = []
-    /// Some token was bound anew by the same user since it was read.
-    var hasReboundToken = false
     /// Devices that acknowledged a delivery; nil: not asked.
     var acknowledged: [String]?
+    /// When the event's Live Activity began, Unix ms; nil: not known.
+    var activityStartMs: Int64?
+    var decision: Decision?
+    var claim: ClaimReply?
+    /// Its claim by plain commands; nil: the script claims it.
+    var plainClaim: PlainClaim?
+
+    // Small parts, together: a candidate fits 448 bytes.
+
+    /// What the steps of the decision said.
+    var facts: DecisionFacts = []
+    var phase = Phase.reading
+    /// Something failed while the present phase waited.
+    var hasFailed = false
+    /// All his tokens are his, as was found out for this version of them (`KnownOwners`).
+    var areOwnersKnown = false
+    /// The tokens changed between read and claim, and are read a second time.
+    var isReread = false
+    /// What its mark says of an earlier try; nil: nothing, or it was not read.
+    var earlierTry: ClaimReply.State?
+    /// Nothing that was read stands against a claim by plain commands: no mark, no client's total that holds the
+    /// message, no key that cannot be read.
+    var isPlain = false
+    /// Whose its tokens are is asked beside the claim.
+    var asksOwners = true
+    /// All of them are asked for, to be known from now on; false once one was found to be another's.
+    var learnsOwners = false
+    /// Redis refused the claim: what is pushed carries no badge.
+    var isUnclaimed = false
+    /// It takes the refused claim later. Of a key that no waiting mends it never will.
+    var owesClaim = false
+    /// Some token was bound anew by the same user since it was read.
+    var hasReboundToken = false
 
     init(uid: String, groupLevel: MuteLevel? = nil, order: UInt64) {
         recipient = Recipient(uid: uid)

@@ -77,7 +77,7 @@ struct DeviceQueues<Item> {
     /// First in, first out; what was given out is let go of in blocks, so that a long queue costs no shifting.
     private struct Queue {
         private var items: [Item?] = []
-        private var head = 0
+        private var head: Int32 = 0
         /// Nothing of the device is out here: its next push waits for the device's cell.
         var isBlocked = false
         /// When the number of a push was last read anew since the device is busy; 0: never.
@@ -88,16 +88,17 @@ struct DeviceQueues<Item> {
         mutating func append(_ item: Item) { items.append(item) }
 
         mutating func popFirst() -> Item? {
-            guard head < items.count else { return nil }
+            let first = Int(head)
+            guard first < items.count else { return nil }
             defer {
-                items[head] = nil
+                items[first] = nil
                 head += 1
                 if head >= 64, head * 2 >= items.count {
-                    items.removeFirst(head)
+                    items.removeFirst(Int(head))
                     head = 0
                 }
             }
-            return items[head]
+            return items[first]
         }
     }
 
