@@ -74,7 +74,7 @@ final class EventJob {
     var isExpanding = false
     /// What its fan-out waits for.
     var fanOutPhase = FanOutPhase.ready
-    /// The part of a large group that its chunk is of; nil: it is no chunk.
+    /// The part of a large group that its chunk is of, modulo 256: events of one part begin in their order. Nil: it is no chunk.
     let chunkPart: UInt8?
     /// Failed steps of its fan-out in a row; spaces the retries.
     var failures: Int32 = 0
