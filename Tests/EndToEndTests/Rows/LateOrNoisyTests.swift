@@ -154,8 +154,6 @@ extension Rows {
             let text = String(repeating: "x", count: 8000)
             var settings = LocalCluster.Settings.oneShard
             settings.lines = "window: {bytes: \(windowBytes)}\n"
-            // After a rebalance what is in flight is in hand beside what is read anew.
-            settings.sessionMs = 60_000
             try await Stage.with(settings) { stage in
                 let crowd = Crowd(name: "bytes", count: 1200)
                 // Each waits for an ack that does not come.
