@@ -49,6 +49,11 @@ public struct KafkaConfiguration: Sendable {
         self.log = log
     }
 
+    /// A partition of which the group has committed nothing is read from its oldest record.
+    var startsAtOldest: Bool {
+        (options["auto.offset.reset"] ?? offsetReset.rawValue) != OffsetReset.error.rawValue
+    }
+
     /// The same for one of several members: a `group.instance.id` of the options gets `-suffix`.
     ///
     /// Two members with one id fence each other, so each consumer of a process needs a suffix of its own that is the

@@ -8,7 +8,7 @@ extension KafkaConsumer {
         let fresh = Set(partitions).intersection(assignment).subtracting(paused)
         if fresh.isEmpty { return }
         paused.formUnion(fresh)
-        stopFetching(fresh.subtracting(unanswered))
+        stopFetching(fresh)
     }
 
     /// Fetches again what `pause` held; others are left alone, since resuming a running one may rewind it.
@@ -16,11 +16,10 @@ extension KafkaConsumer {
         let held = Set(partitions).intersection(paused)
         if held.isEmpty { return }
         paused.subtract(held)
-        goOnFetching(held.subtracting(unanswered))
+        goOnFetching(held)
     }
 
-    /// The library's own pause, which both `pause` and a missing answer want.
-    func stopFetching(_ partitions: Set<TopicPartition>) {
+    private func stopFetching(_ partitions: Set<TopicPartition>) {
         if !partitions.isEmpty { _ = withNativeList(partitions) { rd_kafka_pause_partitions(raw, $0) } }
     }
 

@@ -38,49 +38,96 @@ extension KafkaConsumer {
         }
     }
 
+    /// Where to begin is asked first: `begin` follows.
     private func take(_ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?) {
-        // A new assignment cannot follow an unfinished revocation, but if it did, the old one is over.
+        // A new assignment cannot follow an unfinished one or an unfinished revocation, but if it did, the old one is over.
         completeRevocation()
-        let partitions = partitions(in: list)
+        completeAssignment()
+        pendingAssignment = partitions(in: list)
+        assignmentRound &+= 1
+        questionTries = 0
+        if isClosing { completeAssignment() } else { askCommitted() }
+    }
+
+    /// What the group has committed of the pending assignment. A broker that does not answer this does not tell the library
+    /// either where to begin.
+    private func askCommitted() {
+        guard let partitions = pendingAssignment else { return }
+        questionTries += 1
+        let isAsked =
+            questionTries <= Self.questionTriesMax
+            && withNativeList(partitions) { committedQuery.ask($0, round: assignmentRound) } ?? false
+        if !isAsked { completeAssignment() }
+    }
+
+    /// Begins the pending assignment without an answer, if there is one: the library asks for the offsets itself.
+    func completeAssignment() { begin(nil) }
+
+    /// Tells the library to read, and each partition's offset with it.
+    ///
+    /// Left to ask for the offset itself, the library begins a partition when the answer comes, on its own thread. In 2.0.2
+    /// (`rd_kafka_toppar_op_serve`) that order is dropped, and the partition stays unread for good, where a `pause` or
+    /// `resume` gets a later number and is passed on first. Told the offset it has given the order when this returns.
+    ///
+    /// - Parameter answer: the pending partitions with what is committed of them; the library asks for what is missing there.
+    private func begin(_ answer: UnsafePointer<rd_kafka_topic_partition_list_t>?) {
+        guard let partitions = pendingAssignment else { return }
+        pendingAssignment = nil
+        if let answer, let starts = rd_kafka_topic_partition_list_copy(answer) {
+            setOldest(in: starts)
+            assign(starts)
+            rd_kafka_topic_partition_list_destroy(starts)
+        } else {
+            withNativeList(partitions) { assign($0) }
+        }
+        assignment.formUnion(partitions)
+        for partition in partitions {
+            readings.assign(partition)
+            lags.assign(partition, round: assignmentRound)
+        }
+        isAssigned = true
+        endsAskedMs = nil
+        watchLag()
+        report(.assigned(partitions))
+        if let answer { noteCommitted(answer) }
+    }
+
+    /// Without a committed offset the policy says where to begin: here, or nowhere, which is an error that the library tells.
+    private func setOldest(in list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
+        guard startsAtOldest, let elements = list.pointee.elems else { return }
+        for index in 0..<Int(list.pointee.cnt)
+        where elements[index].err == RD_KAFKA_RESP_ERR_NO_ERROR && elements[index].offset < 0 {
+            elements[index].offset = Int64(RD_KAFKA_OFFSET_BEGINNING)
+        }
+    }
+
+    private func assign(_ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
         if isCooperative {
             if let error = rd_kafka_incremental_assign(raw, list) { fail(error) }
         } else {
             let code = rd_kafka_assign(raw, list)
             if code != RD_KAFKA_RESP_ERR_NO_ERROR { record(KafkaError(code), partition: nil) }
         }
-        assignment.formUnion(partitions)
-        assignmentRound &+= 1
-        for partition in partitions {
-            readings.assign(partition, round: assignmentRound)
-            lags.assign(partition, round: assignmentRound)
+    }
+
+    private func noteCommitted(_ answer: UnsafePointer<rd_kafka_topic_partition_list_t>) {
+        var committed: [PartitionOffset] = []
+        forEach(in: UnsafeMutablePointer(mutating: answer)) { item, partition in
+            guard item.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+            let offset = item.offset >= 0 ? item.offset : nil
+            readings.noteCommitted(partition, offset)
+            lags.noteCommittedBefore(partition, offset)
+            committed.append(PartitionOffset(partition: partition, offset: offset, settled: settled(in: item)))
         }
-        isAssigned = true
-        endsAskedMs = nil
-        watchLag()
-        questionTries = 0
-        askCommitted(partitions)
-        report(.assigned(partitions))
+        for one in committed { commits.noteCommitted(one) }
+        if !committed.isEmpty { delegate?.kafka(self, didLearnCommitted: committed) }
     }
 
-    /// Nothing of them is read before the answer, since what is settled beyond the committed offset stands in it. A broker
-    /// that does not answer this does not tell the library either where to begin.
-    private func askCommitted(_ partitions: [TopicPartition]) {
-        questionTries += 1
-        let isAsked = withNativeList(partitions) { committedQuery.ask($0, round: assignmentRound) } ?? false
-        guard isAsked else { return letRead(unanswered.intersection(partitions)) }
-        let fresh = Set(partitions).subtracting(unanswered)
-        unanswered.formUnion(fresh)
-        stopFetching(fresh.subtracting(paused))
-    }
-
-    /// Ends the waiting for an answer.
-    private func letRead(_ partitions: Set<TopicPartition>) {
-        unanswered.subtract(partitions)
-        goOnFetching(partitions.subtracting(paused))
-    }
-
-    private func giveUp(_ partitions: [TopicPartition]) {
+    private func giveUp(_ going: [TopicPartition]) {
         let lost = isAssignmentLost
+        // What was not begun is not told.
+        let partitions = going.filter(assignment.contains)
+        pendingAssignment = nil
         let answer = delegate?.kafka(self, willRevoke: partitions, lost: lost) ?? .complete
         if lost || answer == .complete || partitions.isEmpty {
             // A drain that went on meanwhile is overtaken.
@@ -93,9 +140,9 @@ extension KafkaConsumer {
 
     private func release(_ partitions: [TopicPartition], lost: Bool) {
         if !lost { commit(partitions) }
-        // Unassign forgets only the library's own pause; ours would silence the partition when it comes back.
-        resume(paused.filter(partitions.contains))
-        letRead(unanswered.intersection(partitions))
+        // Unassign forgets only the library's own pause; ours would silence the partition when it comes back. Of all of them,
+        // since an order to resume may have been dropped.
+        goOnFetching(Set(partitions))
         let isCooperative = isCooperative
         if isCooperative {
             withNativeList(partitions) { list in
@@ -117,27 +164,12 @@ extension KafkaConsumer {
         report(.revoked(partitions, lost: lost))
     }
 
-    /// Tells what the group had committed when partitions were assigned, and lets them be read.
+    /// Begins the pending assignment where the broker has told what is committed of it.
     func takeCommitted() {
         committedQuery.takeAnswers { list, round in
-            let waiting = unanswered.filter { readings[$0]?.round == round }
-            guard let list else {
-                if waiting.isEmpty { return }
-                return questionTries < 3 && round == assignmentRound
-                    ? askCommitted(Array(waiting)) : letRead(waiting)
-            }
-            var offsets: [PartitionOffset] = []
-            forEach(in: UnsafeMutablePointer(mutating: list)) { item, partition in
-                guard item.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
-                let offset = item.offset >= 0 ? item.offset : nil
-                guard readings.noteCommitted(partition, offset, round: round) else { return }
-                lags.noteCommittedBefore(partition, offset, round: round)
-                offsets.append(
-                    PartitionOffset(partition: partition, offset: offset, settled: settled(in: item)))
-            }
-            for offset in offsets { commits.noteCommitted(offset) }
-            if !offsets.isEmpty { delegate?.kafka(self, didLearnCommitted: offsets) }
-            letRead(waiting)
+            // Asked for an assignment that is over, or begun without it.
+            guard pendingAssignment != nil, round == assignmentRound else { return }
+            if let list { begin(list) } else { askCommitted() }
         }
     }
 

@@ -14,10 +14,14 @@ public final class KafkaConsumer {
     public internal(set) var assignment: Set<TopicPartition> = []
     /// What `pause` holds; a subset of `assignment`.
     public internal(set) var paused: Set<TopicPartition> = []
-    /// Assigned, and what the group committed of them is not told yet: they are not read before. A subset of `assignment`.
-    var unanswered: Set<TopicPartition> = []
-    /// How often the present question for them was asked.
+    /// Given by the group, and what it has committed of them is not told yet: they are begun, and belong to `assignment`, with
+    /// the answer. Nil: no assignment waits.
+    var pendingAssignment: [TopicPartition]?
+    /// How often that was asked.
     var questionTries = 0
+    static let questionTriesMax = 3
+    /// A partition of which the group has committed nothing is read from its oldest record.
+    let startsAtOldest: Bool
     var commits = CommitTable()
     /// Set while a deferred revocation waits for `completeRevocation()`.
     public internal(set) var pendingRevocation: [TopicPartition] = []
@@ -73,6 +77,7 @@ public final class KafkaConsumer {
             rd_kafka_conf_set_stats_cb(conf, statisticsCallback)
         }
         let raw = handle.raw
+        startsAtOldest = configuration.startsAtOldest
         committedQuery = CommittedQuery(handle)
         endsQuery = EndsQuery(handle)
         readings = ReadingTable(topicCount: topics.count)
@@ -133,7 +138,8 @@ public final class KafkaConsumer {
     public func beginClose() {
         if isClosing { return }
         isClosing = true
-        if !pendingRevocation.isEmpty { completeRevocation() }
+        completeRevocation()
+        completeAssignment()
         if let error = rd_kafka_consumer_close_queue(raw, queue) {
             record(KafkaError(rd_kafka_error_code(error)), partition: nil)
             rd_kafka_error_destroy(error)

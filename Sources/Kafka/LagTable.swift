@@ -33,8 +33,7 @@ struct LagTable {
     }
 
     /// What the group had committed at the assignment; nil: nothing.
-    mutating func noteCommittedBefore(_ partition: TopicPartition, _ offset: Int64?, round: UInt) {
-        guard standings[partition]?.round == round else { return }
+    mutating func noteCommittedBefore(_ partition: TopicPartition, _ offset: Int64?) {
         standings[partition]?.isCommittedTold = true
         if let offset { noteCommitted(partition, offset) }
     }

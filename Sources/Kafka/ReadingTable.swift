@@ -4,8 +4,6 @@
 struct ReadingTable {
     struct Reading {
         var isAssigned = false
-        /// The round of `assign` that began it: what was asked for an earlier assignment is not meant for this one.
-        var round: UInt = 0
         /// What the group had committed at the assignment; nil: nothing, or not told yet.
         var committed: Int64?
         /// The offset after the last record handed over, or the end that was found without one; nil before the first
@@ -26,12 +24,12 @@ struct ReadingTable {
         return reading.isAssigned ? reading : nil
     }
 
-    mutating func assign(_ partition: TopicPartition, round: UInt) {
+    mutating func assign(_ partition: TopicPartition) {
         // The numbers come from the broker: bound the table they index.
         guard topics.indices.contains(partition.topic), (0..<1_000_000).contains(partition.partition) else { return }
         let missing = Int(partition.partition) + 1 - topics[partition.topic].count
         if missing > 0 { topics[partition.topic].append(contentsOf: repeatElement(Reading(), count: missing)) }
-        topics[partition.topic][Int(partition.partition)] = Reading(isAssigned: true, round: round)
+        topics[partition.topic][Int(partition.partition)] = Reading(isAssigned: true)
     }
 
     mutating func revoke(_ partition: TopicPartition) {
@@ -44,10 +42,8 @@ struct ReadingTable {
         topics[partition.topic][Int(partition.partition)].next = next
     }
 
-    /// False for an answer that was asked for an earlier assignment.
-    mutating func noteCommitted(_ partition: TopicPartition, _ offset: Int64?, round: UInt) -> Bool {
-        guard let reading = self[partition], reading.round == round else { return false }
-        topics[partition.topic][Int(partition.partition)].committed = offset
-        return true
+    /// What the group had committed of an assigned partition; nil: nothing.
+    mutating func noteCommitted(_ partition: TopicPartition, _ offset: Int64?) {
+        if self[partition] != nil { topics[partition.topic][Int(partition.partition)].committed = offset }
     }
 }

@@ -137,8 +137,8 @@ struct CommitTests {
         struct Untold: Sendable { var seen: Int, known: Int }
         let outcome = try await offPool { () throws -> Untold in
             let broker = try Self.cluster()
-            // The library's own question is answered, and ours is refused (30: GROUP_AUTHORIZATION_FAILED).
-            broker.pushErrors(api: .offsetFetch, [0, 30, 30, 30])
+            // Ours are refused (30: GROUP_AUTHORIZATION_FAILED), and the library's own question is answered.
+            broker.pushErrors(api: .offsetFetch, [30, 30, 30])
             let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
             _ = pump([member]) { member.seen.count == 10 }
             return Untold(seen: member.seen.count, known: member.committedAtStart.count)

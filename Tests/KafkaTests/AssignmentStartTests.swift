@@ -1,0 +1,106 @@
+import Glibc
+import Support
+import Synchronization
+import Testing
+
+@testable import Kafka
+
+@Suite("Where reading begins", .timeLimit(.minutes(10)))
+struct AssignmentStartTests {
+    /// librdkafka numbers an order to a partition first and passes it on then; one that arrives behind a later number is dropped
+    /// in silence. So its thread's order to begin and a pause or resume of the owner's thread must never meet.
+    @Test func noPartitionStaysUnreadHoweverLongAThreadRestsWithinTheOrderToBegin() async throws {
+        let meeting = Meeting()
+        let unread = try await offPool { () throws -> Set<Int32> in
+            let broker = try MockBroker()
+            let count = 8
+            try broker.createTopic("events", partitions: count)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", (0..<Int32(count)).map { (nil, "v", $0) })
+            let configuration = KafkaConfiguration(
+                brokers: broker.bootstrap, group: "g", options: ["session.timeout.ms": "6000", "debug": "topic"],
+                log: { meeting.note($0.text) })
+            let member = Member(try KafkaConsumer(configuration, topics: ["events"]))
+            // As a worker does that has user state to apply first.
+            member.onAssigned = { member.consumer.pause(member.consumer.assignment) }
+            _ = pump([member]) { member.committedAtStart.count == count }
+            member.consumer.resume(member.consumer.assignment)
+            _ = pump([member], seconds: 15) { member.seen.count == count }
+            return Set(0..<Int32(count)).subtracting(member.seen.map(\.partition.partition))
+        }
+        #expect(unread == [])
+        #expect(meeting.wasArranged, "else the library's words have changed")
+    }
+
+    /// 14: COORDINATOR_LOAD_IN_PROGRESS, which is asked again and again.
+    private static func loads(_ broker: MockBroker) {
+        broker.pushErrors(api: .offsetFetch, Array(repeating: 14, count: 1000))
+    }
+
+    @Test func aMemberThatIsForgottenWhileItAsksWhereToBeginComesBack() async throws {
+        struct Outcome: Sendable { var hasAsked: Bool, isLost: Bool, isRead: Bool }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 2)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", [(nil, "a", 0), (nil, "b", 1)])
+            let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            Self.loads(broker)
+            let hasAsked = pump([member]) { member.consumer.pendingAssignment != nil }
+            // 25: UNKNOWN_MEMBER_ID.
+            broker.pushErrors(api: .heartbeat, [25])
+            let isLost = pump([member]) { member.revocations.contains { $0.lost } }
+            broker.clearErrors(api: .offsetFetch)
+            let isRead = pump([member]) { member.seen.count == 2 }
+            return Outcome(hasAsked: hasAsked, isLost: isLost, isRead: isRead)
+        }
+        #expect(outcome.hasAsked && outcome.isLost && outcome.isRead)
+    }
+
+    @Test func aMemberThatEndsWhileItAsksWhereToBeginLeavesTheGroup() async throws {
+        struct Outcome: Sendable { var hasAsked: Bool, isClosed: Bool, isTakenOver: Bool }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 2)
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", [(nil, "a", 0), (nil, "b", 1)])
+            let one = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            Self.loads(broker)
+            let hasAsked = pump([one]) { one.consumer.pendingAssignment != nil }
+            one.consumer.beginClose()
+            let isClosed = pump([one]) { one.isClosed }
+            broker.clearErrors(api: .offsetFetch)
+            let two = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            let isTakenOver = pump([two]) { two.seen.count == 2 }
+            return Outcome(hasAsked: hasAsked, isClosed: isClosed, isTakenOver: isTakenOver)
+        }
+        #expect(outcome.hasAsked && outcome.isClosed && outcome.isTakenOver)
+    }
+
+    /// Brings the two orders together: the library's thread rests within its first order to begin until the owner has given
+    /// one, and the owner's rests before its first one until the library's has begun.
+    private final class Meeting: Sendable {
+        private let hasBegun = Atomic(false)
+        private let hasPaused = Atomic(false)
+
+        var wasArranged: Bool { hasBegun.load(ordering: .relaxed) && hasPaused.load(ordering: .relaxed) }
+
+        /// A line that the library logs on the thread that gives the order.
+        func note(_ line: String) {
+            if line.contains("fetch_start"), line.contains("new version barrier") {
+                if hasBegun.exchange(true, ordering: .relaxed) { return }
+                rest(until: hasPaused)
+                // Its sweep over the partitions takes microseconds.
+                usleep(50_000)
+            } else if line.contains("Application pausing") {
+                rest(until: hasBegun)
+            } else if line.contains("Pause events ["), line.contains("thrd:app") {
+                hasPaused.store(true, ordering: .relaxed)
+            }
+        }
+
+        private func rest(until flag: borrowing Atomic<Bool>) {
+            for _ in 0..<200 where !flag.load(ordering: .relaxed) { usleep(1000) }
+        }
+    }
+}
