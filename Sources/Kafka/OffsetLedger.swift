@@ -64,8 +64,8 @@ public struct OffsetLedger: ~Copyable {
     /// Unsettled records and their bytes over all partitions.
     public private(set) var unsettledCount = 0
     public private(set) var unsettledBytes = 0
-    /// All partitions together hold as many bytes as they may.
-    public var isAtByteBound: Bool { unsettledBytes >= limits.bytes }
+    /// All partitions together hold as many bytes as they may, and some are read still: ask for the pressure on each.
+    public var isReadAtByteBound: Bool { isAtByteBound && readCount > 0 }
     /// Settles that came after a revocation or twice; for a counter.
     public private(set) var staleCount: UInt64 = 0
 
@@ -78,6 +78,9 @@ public struct OffsetLedger: ~Copyable {
     /// committed offsets never read, and what retention took while the broker did not tell the committed offset.
     public var skippedOffsets: UInt64 { windows.reduce(0) { $0 &+ $1.skipped } }
 
+    private var isAtByteBound: Bool { unsettledBytes >= limits.bytes }
+    /// Partitions that are assigned and not paused.
+    private var readCount = 0
     private var windows: [OffsetWindow] = []
     /// Topic → partition → index into `windows`, -1 for never assigned.
     private var places: [[Int32]] = []
@@ -92,6 +95,7 @@ public struct OffsetLedger: ~Copyable {
         guard let index = makeIndex(partition) else { return false }
         forget(index)
         windows[index].open()
+        readCount += 1
         return true
     }
 
@@ -171,12 +175,14 @@ public struct OffsetLedger: ~Copyable {
         guard let since = windows[index].pausedAtNanos else {
             guard isFull(index) else { return .unchanged }
             windows[index].pausedAtNanos = nowNanos
+            readCount -= 1
             return .pause
         }
         // `&-` because a caller's clock read may be a turn old.
         let waited = nowNanos >= since ? nowNanos &- since : 0
         if waited < limits.minimumPauseNanos || !hasRoom(index) { return .unchanged }
         windows[index].pausedAtNanos = nil
+        readCount += 1
         return .resume
     }
 
@@ -246,6 +252,7 @@ public struct OffsetLedger: ~Copyable {
     private mutating func forget(_ index: Int) {
         unsettledCount -= windows[index].unsettledCount
         unsettledBytes -= windows[index].unsettledBytes
+        if windows[index].isRead { readCount -= 1 }
     }
 
     private func index(of partition: TopicPartition) -> Int? {

@@ -21,6 +21,8 @@ struct OffsetWindow {
     private(set) var skipped: UInt64 = 0
     /// When the owner was told to pause; nil while it may read.
     var pausedAtNanos: UInt64?
+    /// Assigned and not paused.
+    var isRead: Bool { isAssigned && pausedAtNanos == nil }
 
     private var ring: [Entry] = []
     /// Sequence numbers of the oldest entry and of the one to come; the place in the ring is the low bits.

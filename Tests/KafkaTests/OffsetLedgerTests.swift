@@ -135,6 +135,33 @@ struct OffsetLedgerTests {
         #expect(ledger.pressure(on: two, nowNanos: 0) == .pause, "the bound itself holds for all")
     }
 
+    @Test func whatIsReadAtTheBoundOnBytesIsTold() throws {
+        let ledger = Ledger(OffsetLedger.Limits(records: 1 << 40, bytes: 100, minimumPauseNanos: 100))
+        let three = TopicPartition(topic: 0, partition: 3)
+        for partition in [one, two, three] { ledger.assign(partition) }
+        let most = try slot(ledger.receive(one, offset: 0, bytes: 85, nowNanos: 0))
+        #expect(ledger.pressure(on: one, nowNanos: 0) == .pause)
+        _ = try slot(ledger.receive(two, offset: 0, bytes: 5, nowNanos: 0))
+        #expect(ledger.pressure(on: two, nowNanos: 0) == .pause, "it holds most of those that are read")
+        #expect(!ledger.isReadAtByteBound)
+        _ = try slot(ledger.receive(two, offset: 1, bytes: 10, nowNanos: 0))
+        #expect(ledger.isReadAtByteBound, "the third is read, though nothing changes for the second")
+        #expect(ledger.pressure(on: three, nowNanos: 0) == .pause)
+        #expect(!ledger.isReadAtByteBound)
+        ledger.revoke(three)
+        ledger.assign(three)
+        #expect(ledger.isReadAtByteBound, "it begins anew")
+        ledger.assign(three)
+        ledger.revoke(three)
+        #expect(!ledger.isReadAtByteBound)
+        _ = ledger.settle(most)
+        #expect(ledger.pressure(on: one, nowNanos: 200) == .resume)
+        _ = try slot(ledger.receive(one, offset: 1, bytes: 85, nowNanos: 200))
+        #expect(ledger.isReadAtByteBound)
+        ledger.revoke(one)
+        #expect(!ledger.isReadAtByteBound)
+    }
+
     @Test func stuckBytesOfOnePartitionDoNotStopTheOthers() throws {
         let ledger = Ledger(OffsetLedger.Limits(records: 1 << 40, bytes: 100, minimumPauseNanos: 100))
         ledger.assign(one)
@@ -396,6 +423,7 @@ private final class Ledger {
     func pressure(on partition: TopicPartition, nowNanos: UInt64) -> OffsetLedger.Pressure {
         inner.pressure(on: partition, nowNanos: nowNanos)
     }
+    var isReadAtByteBound: Bool { inner.isReadAtByteBound }
     func unsettled(in partition: TopicPartition) -> Int { inner.unsettled(in: partition) }
     func next(_ partition: TopicPartition) -> Int64? { inner.next(partition) }
     func windowUsed(_ partition: TopicPartition) -> Double { inner.windowUsed(partition) }

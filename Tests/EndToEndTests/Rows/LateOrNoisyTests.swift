@@ -160,12 +160,23 @@ extension Rows {
                 try await stage.redis(
                     [Gateway.lease("gw-bytes")]
                         + (0..<crowd.count).map { Gateway.presence(crowd.uid($0), "phone", gateway: "gw-bytes") })
-                try await stage.writeEvents(
-                    (0..<crowd.count).map {
-                        .message("bytes-\($0)", to: [crowd.uid($0)], #","unknown":"\#(text)""#)
-                    })
-                try await until("reading has rested for a while") {
-                    try await stage.metric("carillon_backpressure_seconds_total") >= 3
+                func messages(_ numbers: Range<Int>, conv: (Int) -> String) -> [Line] {
+                    numbers.map {
+                        .message("bytes-\($0)", to: [crowd.uid($0)], conv: conv($0), #","unknown":"\#(text)""#)
+                    }
+                }
+                // One conversation is one partition: it alone fills the share from which the largest rests.
+                try await stage.writeEvents(messages(0..<120) { _ in "c-bytes" })
+                try await until("that partition rests") {
+                    try await stage.metric("carillon_kafka_paused_partitions") == 1
+                }
+                try await stage.writeEvents(messages(120..<crowd.count) { "c-bytes-\($0)" })
+                try await until("all rest") {
+                    try await stage.metric("carillon_kafka_paused_partitions") == settings.partitions
+                }
+                let rested = try await stage.metric("carillon_backpressure_seconds_total")
+                try await until("they have rested for a while") {
+                    try await stage.metric("carillon_backpressure_seconds_total") >= rested + 3
                 }
                 let pending = await (try stage.worker).status().shards.reduce(0) { $0 + $1.pendingRecords }
                 #expect((pending - 64) * text.utf8.count <= windowBytes, "one batch of records may come on top")

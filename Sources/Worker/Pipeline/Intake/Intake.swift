@@ -256,26 +256,28 @@ final class Intake {
         if case .advanced(let partition, _) = settlement { relieve(partition) }
     }
 
-    /// A partition whose window is full is read no further until half of it is settled.
+    /// A partition whose window is full is read no further until half of it is settled; at the bound on bytes, which all
+    /// share, none is: else each would bring a batch more before it is paused.
     private func relieve(_ partition: TopicPartition) {
-        let pressure = withLedger(of: partition) { $0.pressure(on: partition, nowNanos: shard.nowNanos) }
-        switch pressure {
-        case .unchanged: return
-        case .pause:
-            fullPartitions.insert(partition)
-            pauseOthersIfFull(isParked: isParked(partition))
-        case .resume: fullPartitions.remove(partition)
+        let isParked = isParked(partition)
+        var hasChanged = applyPressure(on: partition, isParked: isParked)
+        if withLedger(isParked: isParked, { $0.isReadAtByteBound }) {
+            for other in consumer.assignment where self.isParked(other) == isParked {
+                if applyPressure(on: other, isParked: isParked) { hasChanged = true }
+            }
         }
-        applyPauses()
+        if hasChanged { applyPauses() }
     }
 
-    /// At the bound on bytes, which all share, none is read: else each would bring a batch more before it is paused.
-    private func pauseOthersIfFull(isParked: Bool) {
-        guard withLedger(isParked: isParked, { $0.isAtByteBound }) else { return }
-        for partition in consumer.assignment where self.isParked(partition) == isParked {
-            let pressure = withLedger(isParked: isParked) { $0.pressure(on: partition, nowNanos: shard.nowNanos) }
-            if pressure == .pause { fullPartitions.insert(partition) }
+    /// Whether what is full has changed by it.
+    @discardableResult
+    private func applyPressure(on partition: TopicPartition, isParked: Bool) -> Bool {
+        switch withLedger(isParked: isParked, { $0.pressure(on: partition, nowNanos: shard.nowNanos) }) {
+        case .unchanged: return false
+        case .pause: fullPartitions.insert(partition)
+        case .resume: fullPartitions.remove(partition)
         }
+        return true
     }
 
     // MARK: Rebalances
@@ -454,7 +456,10 @@ extension Intake: KafkaConsumerDelegate {
         switch event {
         case .assigned(let partitions):
             isAssigned = true
-            for partition in partitions { withLedger(of: partition) { $0.assign(partition) } }
+            for partition in partitions {
+                withLedger(of: partition) { $0.assign(partition) }
+                applyPressure(on: partition, isParked: isParked(partition))
+            }
             applyPauses()
             owner?.intakeDidAssign(self)
             shard.log.info(
