@@ -1,4 +1,5 @@
 import CRdkafka
+import Glibc
 import Telemetry
 
 /// Asks the broker what the group has committed, without blocking: each question on a thread of its own, which ends with the
@@ -26,6 +27,8 @@ final class CommittedQuery: @unchecked Sendable {
     private let answers = Guarded([Answer]())
     /// How long one question may take; set before the first, on the owner's thread.
     var patienceMs: Int32 = 5000
+    /// A refusal comes no sooner: a coordinator that has moved refuses at once, and would be asked again and again.
+    private static let refusalMs: Int64 = 1000
 
     init(_ handle: ClientHandle) { self.handle = handle }
 
@@ -36,8 +39,10 @@ final class CommittedQuery: @unchecked Sendable {
         let question = Partitions(copy)
         let patienceMs = patienceMs
         return runDetached { [self] in
+            let askedMs = monotonicMs()
             let code = rd_kafka_committed(handle.raw, question.raw, patienceMs)
             let isAnswered = code == RD_KAFKA_RESP_ERR_NO_ERROR
+            if !isAnswered { usleep(UInt32(clamping: max(0, askedMs + Self.refusalMs - monotonicMs()) * 1000)) }
             answers.withLock { $0.append(Answer(partitions: isAnswered ? question : nil, round: round)) }
             handle.wake.signal()
         }

@@ -12,8 +12,11 @@ extension KafkaConsumer {
     }
 
     /// The same whatever is under way: before an end.
+    ///
+    /// Not while an assignment is pending: the library gives no order to begin while a commit is open, and it is to give that
+    /// one within `begin`.
     public func commitNow() {
-        if !isAssignmentLost { commit(assignment) }
+        if pendingAssignment == nil, !isAssignmentLost { commit(assignment) }
     }
 
     /// A commit has no outcome yet.

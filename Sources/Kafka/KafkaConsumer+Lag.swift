@@ -20,7 +20,7 @@ extension KafkaConsumer {
     /// end, which count as records.
     public func lag(ofTopic topic: Int) -> GroupLag? {
         takeEnds()
-        return isAssigned ? lags.lag(ofTopic: topic) : nil
+        return isAssigned && pendingAssignment == nil ? lags.lag(ofTopic: topic) : nil
     }
 
     private func takeEnds() {

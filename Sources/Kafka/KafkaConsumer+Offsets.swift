@@ -50,8 +50,10 @@ extension KafkaConsumer {
         return max(high, next)
     }
 
-    /// The ends of all assigned partitions now; nil while one of them is unknown. Empty without an assignment.
+    /// The ends of all assigned partitions now; nil while one of them is unknown, and while an assignment is pending. Empty
+    /// without an assignment.
     public func knownEnds() -> [TopicPartition: Int64]? {
+        if pendingAssignment != nil { return nil }
         var ends: [TopicPartition: Int64] = [:]
         for partition in assignment {
             guard let end = highWatermark(partition) else { return nil }

@@ -40,24 +40,46 @@ extension KafkaConsumer {
 
     /// Where to begin is asked first: `begin` follows.
     private func take(_ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?) {
-        // A new assignment cannot follow an unfinished one or an unfinished revocation, but if it did, the old one is over.
         completeRevocation()
-        completeAssignment()
-        pendingAssignment = partitions(in: list)
+        if isCooperative { completeAssignment() } else { dropOvertaken() }
+        pendingAssignment = PendingAssignment(
+            partitions(in: list), nowMs: monotonicMs(), patienceMs: assignmentPatienceMs)
         assignmentRound &+= 1
-        questionTries = 0
         if isClosing { completeAssignment() } else { askCommitted() }
     }
 
-    /// What the group has committed of the pending assignment. A broker that does not answer this does not tell the library
-    /// either where to begin.
+    /// An assignment of an eager group is all there is. 2.0.2 may tell one without a revocation before it: where the topics
+    /// change while an assignment is pending, it joins anew by itself (`rd_kafka_cgrp_revoke_all_rejoin`).
+    private func dropOvertaken() {
+        pendingAssignment = nil
+        if assignment.isEmpty { return }
+        let partitions = Array(assignment)
+        _ = delegate?.kafka(self, willRevoke: partitions, lost: true)
+        goOnFetching(paused)
+        forget(partitions, lost: true)
+    }
+
+    /// What the group has committed of the pending assignment.
     private func askCommitted() {
-        guard let partitions = pendingAssignment else { return }
-        questionTries += 1
-        let isAsked =
-            questionTries <= Self.questionTriesMax
-            && withNativeList(partitions) { committedQuery.ask($0, round: assignmentRound) } ?? false
+        guard let partitions = pendingAssignment?.partitions else { return }
+        let isAsked = withNativeList(partitions) { committedQuery.ask($0, round: assignmentRound) } ?? false
         if !isAsked { completeAssignment() }
+    }
+
+    /// Begins the pending assignment where the broker has told what is committed of it. After a while without an answer the
+    /// library is left to ask, so that the group can share out anew.
+    func takeCommitted() {
+        committedQuery.takeAnswers { list, round in
+            // Asked for an assignment that is over, or begun without it.
+            guard let deadlineMs = pendingAssignment?.deadlineMs, round == assignmentRound else { return }
+            if let list {
+                begin(list)
+            } else if monotonicMs() >= deadlineMs {
+                completeAssignment()
+            } else {
+                askCommitted()
+            }
+        }
     }
 
     /// Begins the pending assignment without an answer, if there is one: the library asks for the offsets itself.
@@ -71,9 +93,10 @@ extension KafkaConsumer {
     ///
     /// - Parameter answer: the pending partitions with what is committed of them; the library asks for what is missing there.
     private func begin(_ answer: UnsafePointer<rd_kafka_topic_partition_list_t>?) {
-        guard let partitions = pendingAssignment else { return }
+        guard let partitions = pendingAssignment?.partitions else { return }
         pendingAssignment = nil
         if let answer, let starts = rd_kafka_topic_partition_list_copy(answer) {
+            keep(Set(partitions), in: starts)
             setOldest(in: starts)
             assign(starts)
             rd_kafka_topic_partition_list_destroy(starts)
@@ -90,6 +113,14 @@ extension KafkaConsumer {
         watchLag()
         report(.assigned(partitions))
         if let answer { noteCommitted(answer) }
+    }
+
+    /// Some may have gone since they were asked for.
+    private func keep(_ partitions: Set<TopicPartition>, in list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>)
+    {
+        for gone in self.partitions(in: list) where !partitions.contains(gone) {
+            rd_kafka_topic_partition_list_del(list, topics[gone.topic], gone.partition)
+        }
     }
 
     /// Without a committed offset the policy says where to begin: here, or nowhere, which is an error that the library tells.
@@ -113,7 +144,7 @@ extension KafkaConsumer {
     private func noteCommitted(_ answer: UnsafePointer<rd_kafka_topic_partition_list_t>) {
         var committed: [PartitionOffset] = []
         forEach(in: UnsafeMutablePointer(mutating: answer)) { item, partition in
-            guard item.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
+            guard item.err == RD_KAFKA_RESP_ERR_NO_ERROR, readings[partition] != nil else { return }
             let offset = item.offset >= 0 ? item.offset : nil
             readings.noteCommitted(partition, offset)
             lags.noteCommittedBefore(partition, offset)
@@ -123,11 +154,12 @@ extension KafkaConsumer {
         if !committed.isEmpty { delegate?.kafka(self, didLearnCommitted: committed) }
     }
 
-    private func giveUp(_ going: [TopicPartition]) {
+    private func giveUp(_ told: [TopicPartition]) {
         let lost = isAssignmentLost
-        // What was not begun is not told.
-        let partitions = going.filter(assignment.contains)
-        pendingAssignment = nil
+        // An eager group takes back all there is. What was not begun is not told.
+        let isCooperative = isCooperative
+        let partitions = isCooperative ? told.filter(assignment.contains) : Array(assignment)
+        dropPending(isCooperative ? Set(told) : nil)
         let answer = delegate?.kafka(self, willRevoke: partitions, lost: lost) ?? .complete
         if lost || answer == .complete || partitions.isEmpty {
             // A drain that went on meanwhile is overtaken.
@@ -136,6 +168,16 @@ extension KafkaConsumer {
         } else {
             pendingRevocation = partitions
         }
+    }
+
+    /// Nil: all of it. A cooperative group never gives the rest a second time.
+    private func dropPending(_ partitions: Set<TopicPartition>?) {
+        guard let partitions else {
+            pendingAssignment = nil
+            return
+        }
+        pendingAssignment?.partitions.removeAll(where: partitions.contains)
+        if pendingAssignment?.partitions.isEmpty ?? false { pendingAssignment = nil }
     }
 
     private func release(_ partitions: [TopicPartition], lost: Bool) {
@@ -154,6 +196,10 @@ extension KafkaConsumer {
         }
         // An eager group gives everything back, and tells anew what is whose.
         if !isCooperative { isAssigned = false }
+        forget(partitions, lost: lost)
+    }
+
+    private func forget(_ partitions: [TopicPartition], lost: Bool) {
         assignment.subtract(partitions)
         paused.subtract(partitions)
         for partition in partitions {
@@ -162,15 +208,6 @@ extension KafkaConsumer {
             commits.forget(partition)
         }
         report(.revoked(partitions, lost: lost))
-    }
-
-    /// Begins the pending assignment where the broker has told what is committed of it.
-    func takeCommitted() {
-        committedQuery.takeAnswers { list, round in
-            // Asked for an assignment that is over, or begun without it.
-            guard pendingAssignment != nil, round == assignmentRound else { return }
-            if let list { begin(list) } else { askCommitted() }
-        }
     }
 
     private func settled(in item: rd_kafka_topic_partition_t) -> SettledOffsets? {

@@ -14,12 +14,11 @@ public final class KafkaConsumer {
     public internal(set) var assignment: Set<TopicPartition> = []
     /// What `pause` holds; a subset of `assignment`.
     public internal(set) var paused: Set<TopicPartition> = []
-    /// Given by the group, and what it has committed of them is not told yet: they are begun, and belong to `assignment`, with
-    /// the answer. Nil: no assignment waits.
-    var pendingAssignment: [TopicPartition]?
-    /// How often that was asked.
-    var questionTries = 0
-    static let questionTriesMax = 3
+    /// Begun, and part of `assignment`, once it is told what the group has committed of it. Nil: no assignment waits.
+    var pendingAssignment: PendingAssignment?
+    /// How long an assignment may be pending. The partitions that a cooperative group leaves here rest as long, and the group
+    /// cannot share out anew meanwhile.
+    var assignmentPatienceMs: Int64 = 10_000
     /// A partition of which the group has committed nothing is read from its oldest record.
     let startsAtOldest: Bool
     var commits = CommitTable()

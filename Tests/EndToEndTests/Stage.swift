@@ -70,8 +70,9 @@ actor Stage {
 
     // MARK: - Workers
 
-    /// The shortest that the mock takes: for worlds whose members come and go.
-    static let shortSessionMs = 6000
+    /// For worlds whose members come and go. The mock shares out a second before such a time is over, among the members that
+    /// are back by then, and once more for each that is not. One takes a heartbeat and five seconds for what is on streams.
+    static let shortSessionMs = 9000
 
     @discardableResult
     func startWorker(group: String? = nil, waits: Bool = true) async throws -> WorkerProcess {

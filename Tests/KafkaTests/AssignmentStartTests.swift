@@ -1,6 +1,7 @@
 import Glibc
 import Support
 import Synchronization
+import Telemetry
 import Testing
 
 @testable import Kafka
@@ -57,14 +58,49 @@ struct AssignmentStartTests {
         #expect(outcome.hasAsked && outcome.isLost && outcome.isRead)
     }
 
+    /// librdkafka joins anew by itself then: an eager group tells of a new assignment without a revocation before it, a
+    /// cooperative one takes back a part of what it has just given, and never gives the rest again.
+    @Test(arguments: ["range,roundrobin"] + (KafkaConfiguration.allowsCooperative ? ["cooperative-sticky"] : []))
+    func aTopicThatGoesWhileItIsAskedWhereToBeginTakesNothingElseWithIt(strategy: String) async throws {
+        struct Outcome: Sendable { var hasAsked: Bool, isGone: Bool, isRead: Bool, topics: Set<Int> }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            let topics = ["events", "more"]
+            for topic in topics { try broker.createTopic(topic, partitions: 2) }
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", [(nil, "a", 0), (nil, "b", 1)])
+            let member = try Member(
+                broker.bootstrap, group: "g", topics: topics,
+                options: [
+                    "partition.assignment.strategy": strategy, "topic.metadata.refresh.interval.ms": "300",
+                ])
+            Self.loads(broker)
+            let hasAsked = pump([member]) { member.consumer.pendingAssignment != nil }
+            // 3: UNKNOWN_TOPIC_OR_PART.
+            broker.setError(topic: "more", 3)
+            let isGone = pump([member], seconds: 4) { member.failures.contains { $0.code == 3 } }
+            broker.clearErrors(api: .offsetFetch)
+            let isRead = pump([member], seconds: 40) { member.seen.count == 2 && member.consumer.assignment.count == 2 }
+            return Outcome(
+                hasAsked: hasAsked, isGone: isGone, isRead: isRead,
+                topics: Set(member.consumer.assignment.map(\.topic)))
+        }
+        #expect(outcome.hasAsked && outcome.isGone && outcome.isRead, "\(outcome)")
+        #expect(outcome.topics == [0])
+    }
+
     @Test func aMemberThatEndsWhileItAsksWhereToBeginLeavesTheGroup() async throws {
         struct Outcome: Sendable { var hasAsked: Bool, isClosed: Bool, isTakenOver: Bool }
+        let hasLeft = Guarded(false)
         let outcome = try await offPool { () throws -> Outcome in
             let broker = try MockBroker()
             try broker.createTopic("events", partitions: 2)
             let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
             try write(producer, "events", [(nil, "a", 0), (nil, "b", 1)])
-            let one = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            let configuration = KafkaConfiguration(
+                brokers: broker.bootstrap, group: "g", options: ["session.timeout.ms": "6000", "debug": "consumer"],
+                log: { line in if line.text.contains("Leaving group") { hasLeft.withLock { $0 = true } } })
+            let one = Member(try KafkaConsumer(configuration, topics: ["events"]))
             Self.loads(broker)
             let hasAsked = pump([one]) { one.consumer.pendingAssignment != nil }
             one.consumer.beginClose()
@@ -75,6 +111,7 @@ struct AssignmentStartTests {
             return Outcome(hasAsked: hasAsked, isClosed: isClosed, isTakenOver: isTakenOver)
         }
         #expect(outcome.hasAsked && outcome.isClosed && outcome.isTakenOver)
+        #expect(hasLeft.withLock { $0 })
     }
 
     /// Brings the two orders together: the library's thread rests within its first order to begin until the owner has given

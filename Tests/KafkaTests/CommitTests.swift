@@ -133,13 +133,25 @@ struct CommitTests {
         #expect(end > 10_000 && end < 13_000, "half of the text: \(end)")
     }
 
+    @Test func aRefusedQuestionForTheGroupsOffsetsIsAskedAgain() async throws {
+        let outcome = try await offPool { () throws -> [Int] in
+            let broker = try Self.cluster()
+            broker.pushErrors(api: .offsetFetch, [30, 30, 30])
+            let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            _ = pump([member]) { member.seen.count == 10 }
+            return [member.seen.count, member.committedAtStart.count]
+        }
+        #expect(outcome == [10, 1])
+    }
+
     @Test func recordsComeAlthoughTheGroupsOffsetsAreNotTold() async throws {
         struct Untold: Sendable { var seen: Int, known: Int }
         let outcome = try await offPool { () throws -> Untold in
             let broker = try Self.cluster()
-            // Ours are refused (30: GROUP_AUTHORIZATION_FAILED), and the library's own question is answered.
-            broker.pushErrors(api: .offsetFetch, [30, 30, 30])
+            // Ours is refused (30: GROUP_AUTHORIZATION_FAILED), and the library's own question is answered.
+            broker.pushErrors(api: .offsetFetch, [30])
             let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            member.consumer.assignmentPatienceMs = 0
             _ = pump([member]) { member.seen.count == 10 }
             return Untold(seen: member.seen.count, known: member.committedAtStart.count)
         }

@@ -47,6 +47,17 @@ final class WorkerRun: Sendable {
     /// Its exit code once it has ended; nil while it runs, and after a signal.
     var exitCode: Int32? { process.exitCode }
 
+    /// Waits until it has the `partitions` of the input topics and all its consumers have their shares. Before that the group
+    /// may be about to share out anew, and the mock takes no commits meanwhile.
+    func awaitShares(partitions: Double = 8) async throws {
+        let port = port
+        try await until("all its consumers have their shares") {
+            let isReady = try await offPool { try HTTPClient.get(port: port, "/readyz").status == 200 }
+            guard isReady else { return false }
+            return try await self.metrics().sum("carillon_kafka_assigned_partitions") == partitions
+        }
+    }
+
     func metrics() async throws -> MetricsText {
         let port = port
         return MetricsText(try await offPool { try HTTPClient.get(port: port, "/metrics").text })
