@@ -80,9 +80,7 @@ struct ChunkedGroupTests {
             let fields = (0..<Self.members).map { "\(Self.uid($0)) 0" }.joined(separator: " ")
             try await stage.redis(["HSET g:{im:large} \(fields)"])
             let first = try await WorkerRun(stage)
-            try await until("all are bound") {
-                try await first.metrics().sum("carillon_events_settled_total") >= Double(Self.members)
-            }
+            try await first.awaitState()
             try await stage.writeEvents([Self.message(0)])
             try await until("the group is under way") { await stage.world.simulator.counters.accepted > 200 }
             await first.kill()

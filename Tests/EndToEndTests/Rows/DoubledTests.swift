@@ -58,9 +58,10 @@ extension Rows {
                     + uids.map { .state("settings", $0, #""push_when_desktop_online":false,"hold_s":8"#) }
                 try await stage.writeState(state)
                 let first = try await WorkerRun(stage)
+                try await first.awaitState()
                 // APNs takes a single push on a connection before its first answer.
                 try await stage.writeEvents([.message("before", to: ["before"])])
-                _ = try await stage.look(until: "all is known, and a push was answered") {
+                _ = try await stage.look(until: "a push was answered") {
                     $0.outcomes(of: "before") == ["before/phone accepted ok 1"]
                 }
                 await stage.answerPushes(.putOff(seconds: 10, afterMs: 6000))
@@ -86,10 +87,7 @@ extension Rows {
                 let crowd = Crowd(name: "full", count: 300)
                 try await stage.writeState(crowd.binds)
                 let first = try await WorkerRun(stage)
-                try await first.awaitShares()
-                try await until("all is bound") {
-                    try await first.metrics().sum("carillon_events_settled_total") >= Double(crowd.count)
-                }
+                try await first.awaitState()
                 try await stage.redis(["CONFIG SET maxmemory 1"])
                 try await stage.writeEvents(crowd.messages)
                 let pushed = try await stage.look(until: "everyone has a result") { seen in
@@ -130,10 +128,7 @@ extension Rows {
                 try await stage.writeState(
                     crowd.binds + [.bind(waiting, as: token(waiting, "phone", TokenPrefix.slow))])
                 let first = try await WorkerRun(stage)
-                try await first.awaitShares()
-                try await until("all is bound") {
-                    try await first.metrics().sum("carillon_events_settled_total") >= Double(crowd.count + 1)
-                }
+                try await first.awaitState()
                 // APNs takes a single push on a connection before its first answer.
                 try await stage.writeEvents([.message("before", to: [crowd.uid(0)])])
                 _ = try await stage.look(until: "a push was answered") { !$0.outcomes(of: "before").isEmpty }

@@ -94,9 +94,7 @@ extension Rows {
         private static func worker(_ stage: Stage, after changes: [Line]) async throws -> WorkerRun {
             try await stage.writeState(changes)
             let worker = try await WorkerRun(stage)
-            try await until("the changes are settled") {
-                try await worker.metrics().sum("carillon_events_settled_total") >= Double(changes.count)
-            }
+            try await worker.awaitState()
             return worker
         }
 
@@ -262,8 +260,10 @@ extension Rows {
                     })
                 var overlaps = 0
                 for user in users {
-                    let times = seen.accepted(token(user, "phone")).map(\.atMs).sorted()
-                    #expect(times.count == 10)
+                    let pushes = seen.accepted(token(user, "phone"))
+                    // Beside them a number alone may go, where the group shares out anew meanwhile.
+                    #expect(pushes.count { $0.json["aps"]?["alert"] != nil } == 10)
+                    let times = pushes.map(\.atMs).sorted()
                     // Each is answered so long after it came, at the earliest; the clock may jump a little.
                     overlaps += zip(times, times.dropFirst()).count { $1 - $0 < answerMs - 50 }
                 }

@@ -132,9 +132,7 @@ extension Rows {
                 try await stage.writeState(
                     users.flatMap { [.bind($0), .bind($0, "pad", as: token($0, "pad", TokenPrefix.slow))] })
                 let first = try await WorkerRun(stage)
-                try await until("all is bound") {
-                    try await first.metrics().sum("carillon_events_settled_total") >= Double(2 * users.count)
-                }
+                try await first.awaitState()
                 // From the first acceptance on the broker takes no records.
                 try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
                 stage.world.broker.pushErrors(api: .produce, Array(repeating: Self.notEnoughReplicas, count: 100_000))
@@ -176,9 +174,7 @@ extension Rows {
                 try await stage.writeState(
                     [.bind("mute-first")] + users.map { .bind($0, as: token($0, "phone", TokenPrefix.slow)) })
                 let first = try await WorkerRun(stage)
-                try await until("all is bound") {
-                    try await first.metrics().sum("carillon_events_settled_total") >= Double(users.count + 1)
-                }
+                try await first.awaitState()
                 try await stage.writeEvents((["mute-first"] + users).map { .message("\($0)-1", to: [$0]) })
                 stage.world.broker.pushErrors(api: .produce, Array(repeating: Self.notEnoughReplicas, count: 100_000))
                 try await until("the worker has all answers") {
@@ -212,11 +208,10 @@ extension Rows {
                 try await stage.writeState(
                     [.bind("over-first")] + users.map { .bind($0, as: token($0, "phone", TokenPrefix.slow)) })
                 let first = try await WorkerRun(stage)
+                try await first.awaitState()
                 // From the first answer on all streams are open, so that the others are answered together.
                 try await stage.writeEvents([.message("over-first-1", to: ["over-first"])])
-                try await until("all is bound, and the first one pushed") {
-                    try await first.metrics().sum("carillon_events_settled_total") >= Double(users.count + 2)
-                }
+                _ = try await stage.look(until: "the first one is pushed") { !$0.outcomes(of: "over-first-1").isEmpty }
                 try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
                 stage.world.broker.pushErrors(api: .produce, Array(repeating: Self.notEnoughReplicas, count: 100_000))
                 try await until("the worker has all answers") {
@@ -255,9 +250,7 @@ extension Rows {
             try await Stage.bare(settings) { stage in
                 try await stage.writeState([.bind("told", as: dead)])
                 let first = try await WorkerRun(stage)
-                try await until("it is bound") {
-                    try await first.metrics().sum("carillon_events_settled_total") >= 1
-                }
+                try await first.awaitState()
                 try await stage.writeEvents([.message("told-1", to: ["told"])])
                 stage.world.broker.pushErrors(api: .produce, Array(repeating: Self.notEnoughReplicas, count: 100_000))
                 try await until("the token is refused") {

@@ -58,9 +58,20 @@ final class WorkerRun: Sendable {
         }
     }
 
-    func metrics() async throws -> MetricsText {
+    /// Waits for `awaitShares`, and until all user state that was written before its start is applied and committed. How many
+    /// records it has settled does not tell: one that is read again, since the group shared out anew, counts twice.
+    func awaitState() async throws {
+        try await awaitShares()
+        try await until("all user state is applied") {
+            try await self.metricsText().contains(#"carillon_kafka_lag_records{topic="im.user-state"} 0\#n"#)
+        }
+    }
+
+    func metrics() async throws -> MetricsText { MetricsText(try await metricsText()) }
+
+    private func metricsText() async throws -> String {
         let port = port
-        return MetricsText(try await offPool { try HTTPClient.get(port: port, "/metrics").text })
+        return try await offPool { try HTTPClient.get(port: port, "/metrics").text }
     }
 
     func kill() async {
