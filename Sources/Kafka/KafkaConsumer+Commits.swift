@@ -6,17 +6,16 @@ import Glibc
 extension KafkaConsumer {
     /// Commits what changed since the last commit; for the owner's timer, once a second.
     ///
-    /// Nothing happens while the last one has no outcome yet, or nothing changed. The outcome comes as `committed`.
+    /// Nothing happens while the last one has no outcome yet, or nothing changed. The outcome comes as `committed`. Nothing
+    /// happens either while an assignment is pending: the library begins no partition while a commit is open, and `begin` needs
+    /// it to begin at once.
     public func commitChanges() {
-        if commits.isIdle(nowMs: monotonicMs()) { commitNow() }
+        if pendingAssignment == nil, commits.isIdle(nowMs: monotonicMs()) { commitNow() }
     }
 
     /// The same whatever is under way: before an end.
-    ///
-    /// Not while an assignment is pending: the library gives no order to begin while a commit is open, and it is to give that
-    /// one within `begin`.
     public func commitNow() {
-        if pendingAssignment == nil, !isAssignmentLost { commit(assignment) }
+        if !isAssignmentLost { commit(assignment) }
     }
 
     /// A commit has no outcome yet.

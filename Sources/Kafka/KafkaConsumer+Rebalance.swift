@@ -56,6 +56,8 @@ extension KafkaConsumer {
         let partitions = Array(assignment)
         _ = delegate?.kafka(self, willRevoke: partitions, lost: true)
         goOnFetching(paused)
+        // The library still reads them; it is to have stopped before the next ones are begun.
+        assignNothing()
         forget(partitions, lost: true)
     }
 
@@ -158,8 +160,10 @@ extension KafkaConsumer {
         let lost = isAssignmentLost
         // An eager group takes back all there is. What was not begun is not told.
         let isCooperative = isCooperative
-        let partitions = isCooperative ? told.filter(assignment.contains) : Array(assignment)
+        var partitions = isCooperative ? told.filter(assignment.contains) : Array(assignment)
         dropPending(isCooperative ? Set(told) : nil)
+        // A cooperative group may take back more while a drain goes on: they go together.
+        if isCooperative { partitions += pendingRevocation.filter { !partitions.contains($0) } }
         let answer = delegate?.kafka(self, willRevoke: partitions, lost: lost) ?? .complete
         if lost || answer == .complete || partitions.isEmpty {
             // A drain that went on meanwhile is overtaken.
@@ -191,12 +195,21 @@ extension KafkaConsumer {
                 if let error = rd_kafka_incremental_unassign(raw, list) { fail(error) }
             }
         } else {
-            let code = rd_kafka_assign(raw, nil)
-            if code != RD_KAFKA_RESP_ERR_NO_ERROR { record(KafkaError(code), partition: nil) }
+            assignNothing()
+            // An eager group gives everything back, and tells anew what is whose.
+            isAssigned = false
         }
-        // An eager group gives everything back, and tells anew what is whose.
-        if !isCooperative { isAssigned = false }
         forget(partitions, lost: lost)
+        if pendingAssignment != nil {
+            // An answer from before would meet the commit and the stop of these. The next one follows them.
+            assignmentRound &+= 1
+            askCommitted()
+        }
+    }
+
+    private func assignNothing() {
+        let code = rd_kafka_assign(raw, nil)
+        if code != RD_KAFKA_RESP_ERR_NO_ERROR { record(KafkaError(code), partition: nil) }
     }
 
     private func forget(_ partitions: [TopicPartition], lost: Bool) {

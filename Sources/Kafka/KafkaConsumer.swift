@@ -14,10 +14,10 @@ public final class KafkaConsumer {
     public internal(set) var assignment: Set<TopicPartition> = []
     /// What `pause` holds; a subset of `assignment`.
     public internal(set) var paused: Set<TopicPartition> = []
-    /// Begun, and part of `assignment`, once it is told what the group has committed of it. Nil: no assignment waits.
+    /// Waits for its committed offsets; `begin` adds it to `assignment`. Nil: none waits.
     var pendingAssignment: PendingAssignment?
-    /// How long an assignment may be pending. The partitions that a cooperative group leaves here rest as long, and the group
-    /// cannot share out anew meanwhile.
+    /// For how long the committed offsets are asked for; the last question may take its own time longer. Meanwhile the other
+    /// partitions of a cooperative group rest, and the group cannot share out anew.
     var assignmentPatienceMs: Int64 = 10_000
     /// A partition of which the group has committed nothing is read from its oldest record.
     let startsAtOldest: Bool

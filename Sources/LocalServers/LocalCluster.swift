@@ -26,7 +26,7 @@ public actor LocalCluster {
     public nonisolated let simulatorPort: UInt16
     private let simulatorLoop: Loop
     public nonisolated let credentials: DemoCredentials
-    private let settings: Settings
+    public nonisolated let settings: Settings
     private var writer: KafkaProducer
     private let simulatorConfiguration: SimulatorConfiguration
     private var workers: [WorkerProcess] = []

@@ -70,8 +70,9 @@ actor Stage {
 
     // MARK: - Workers
 
-    /// For worlds whose members come and go. The mock shares out a second before such a time is over, among the members that
-    /// are back by then, and once more for each that is not. One takes a heartbeat and five seconds for what is on streams.
+    /// For worlds whose members come and go. When a member joins or leaves, the mock waits one second less than this for the
+    /// others to join again; whoever comes later makes it share out once more. A worker needs up to six seconds: one until its
+    /// heartbeat tells it, and five for the pushes that are on streams.
     static let shortSessionMs = 9000
 
     @discardableResult

@@ -53,6 +53,35 @@ struct GroupTests {
         #expect(outcome.missing == 0)
     }
 
+    @Test(.enabled(if: KafkaConfiguration.allowsCooperative, "librdkafka 2.10.1 or newer: make test-newer-kafka"))
+    func aCooperativeGroupThatTakesBackMoreDuringADrainGetsAllOfIt() async throws {
+        struct Outcome: Sendable { var isTold: Bool, isShared: Bool, left: [TopicPartition] }
+        let outcome = try await offPool { () throws -> Outcome in
+            let broker = try MockBroker()
+            let topics = ["events", "more"]
+            for topic in topics { try broker.createTopic(topic, partitions: 2) }
+            let options = [
+                "partition.assignment.strategy": "cooperative-sticky", "topic.metadata.refresh.interval.ms": "300",
+            ]
+            let one = try Member(broker.bootstrap, group: "g", topics: topics, options: options)
+            _ = pump([one]) { one.consumer.assignment.count == 4 }
+            one.revocationAnswer = .deferred
+            let two = try Member(broker.bootstrap, group: "g", topics: topics, options: options)
+            _ = pump([one, two]) { !one.consumer.pendingRevocation.isEmpty }
+            // 3: UNKNOWN_TOPIC_OR_PART.
+            broker.setError(topic: "more", 3)
+            let isTold = pump([one, two]) { one.willRevoke >= 2 }
+            one.revocationAnswer = .complete
+            one.consumer.completeRevocation()
+            let isShared = pump([one, two]) {
+                one.consumer.assignment.count == 1 && two.consumer.assignment.count == 1
+                    && one.consumer.assignment != two.consumer.assignment
+            }
+            return Outcome(isTold: isTold, isShared: isShared, left: Array(one.consumer.assignment))
+        }
+        #expect(outcome.isTold && outcome.isShared, "\(outcome)")
+    }
+
     /// The protocols in which a member keeps what it may keep: two members share, one leaves, and every record is seen.
     @Test(
         .enabled(if: KafkaConfiguration.allowsCooperative, "librdkafka 2.10.1 or newer: make test-newer-kafka"),

@@ -10,6 +10,8 @@ final class WorkerRun: Sendable {
     let port: UInt16
     private let process: ServerProcess
     private let logFile: String
+    /// Of both input topics.
+    private let partitions: Double
 
     /// Starts `carillon run` in a stage's world, and returns when it has started.
     ///
@@ -35,6 +37,7 @@ final class WorkerRun: Sendable {
         }
         guard let port else { throw SetupFault("the worker has no port") }
         self.port = port
+        partitions = Double(2 * world.settings.partitions)
         self.process = process
         self.logFile = logFile
     }
@@ -47,23 +50,18 @@ final class WorkerRun: Sendable {
     /// Its exit code once it has ended; nil while it runs, and after a signal.
     var exitCode: Int32? { process.exitCode }
 
-    /// Waits until it has the `partitions` of the input topics and all its consumers have their shares. Before that the group
-    /// may be about to share out anew, and the mock takes no commits meanwhile.
-    func awaitShares(partitions: Double = 8) async throws {
-        let port = port
-        try await until("all its consumers have their shares") {
-            let isReady = try await offPool { try HTTPClient.get(port: port, "/readyz").status == 200 }
-            guard isReady else { return false }
-            return try await self.metrics().sum("carillon_kafka_assigned_partitions") == partitions
-        }
-    }
-
-    /// Waits for `awaitShares`, and until all user state that was written before its start is applied and committed. How many
-    /// records it has settled does not tell: one that is read again, since the group shared out anew, counts twice.
+    /// Waits until its consumers have all partitions, and all user state that was written before its start is applied and
+    /// committed.
+    ///
+    /// The number of settled records does not tell that: after a rebalance some are read again, and count twice. While one of
+    /// its consumers has no partitions yet, a rebalance is to come, and the mock takes no commits during one.
     func awaitState() async throws {
-        try await awaitShares()
-        try await until("all user state is applied") {
-            try await self.metricsText().contains(#"carillon_kafka_lag_records{topic="im.user-state"} 0\#n"#)
+        let (port, partitions) = (port, partitions)
+        try await until("it has all partitions and has applied all user state") {
+            let isReady = try await offPool { try HTTPClient.get(port: port, "/readyz").status == 200 }
+            let text = try await self.metricsText()
+            return isReady && MetricsText(text).sum("carillon_kafka_assigned_partitions") == partitions
+                && text.contains(#"carillon_kafka_lag_records{topic="im.user-state"} 0\#n"#)
         }
     }
 
