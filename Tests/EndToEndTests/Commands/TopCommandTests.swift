@@ -18,8 +18,11 @@ struct TopCommandTests {
                 try ServerProcess(CommandRun.binary.path, words, readyLine: #""state":"ready""#)
             }
             try await stage.play(events: (0..<20).map { .message("t\($0)", to: ["t1"]) })
+            // One look alone sees the records, and its line may come in two parts.
+            var told = ""
             try await until("the rates are told") {
-                top.takeOutput().split(separator: "\n").contains { line in
+                told += top.takeOutput()
+                return told.split(separator: "\n").contains { line in
                     guard let rates = (try? JSONTree(parsing: Array(line.utf8)))?["per_s"] else { return false }
                     return (rates["consumed"]?.double ?? 0) > 0
                 }
