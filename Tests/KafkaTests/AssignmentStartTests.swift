@@ -84,8 +84,6 @@ struct AssignmentStartTests {
             let isGone = pump([member], seconds: 4) { member.failures.contains { $0.code == 3 } }
             broker.clearErrors(api: .offsetFetch)
             let isRead = pump([member], seconds: 40) { member.seen.count == 2 && member.consumer.assignment.count == 2 }
-            // A question for the ends that is open when the broker goes keeps the client for good (2.0.2).
-            _ = pump([member]) { member.consumer.lag(ofTopic: 0) != nil }
             let topicsLeft = Set(member.consumer.assignment.map(\.topic))
             let isClosed = member.consumer.close(timeoutMs: 15_000)
             return Outcome(
