@@ -47,7 +47,7 @@ test-address: packages ## the tests under the address sanitizer
 test-thread: packages ## the tests under the thread sanitizer
 	swift build --build-tests --sanitize=thread --scratch-path .build/thread
 	clang -O1 -Wall -Werror -shared -fPIC -o .build/thread/c11threads.so Tests/Sanitizers/c11threads.c
-	LD_PRELOAD=$(CURDIR)/.build/thread/c11threads.so \
+	LD_PRELOAD=$(CURDIR)/.build/thread/c11threads.so TSAN_OPTIONS=suppressions=$(CURDIR)/Tests/Sanitizers/thread.supp \
 		swift test --skip-build --disable-xctest --sanitize=thread --scratch-path .build/thread $(ARGS)
 
 # Each target for so many seconds; what it learns is kept in .build/fuzz/corpus, what fails in .build/fuzz/found. SwiftPM
