@@ -43,7 +43,7 @@ extension KafkaConsumer {
         completeRevocation()
         if isCooperative { completeAssignment() } else { dropOvertaken() }
         pendingAssignment = PendingAssignment(
-            partitions(in: list), nowMs: monotonicMs(), patienceMs: assignmentPatienceMs)
+            partitions: partitions(in: list), deadlineMs: monotonicMs() + assignmentPatienceMs)
         assignmentRound &+= 1
         if isClosing { completeAssignment() } else { askCommitted() }
     }
@@ -97,11 +97,12 @@ extension KafkaConsumer {
     private func begin(_ answer: UnsafePointer<rd_kafka_topic_partition_list_t>?) {
         guard let partitions = pendingAssignment?.partitions else { return }
         pendingAssignment = nil
-        if let answer, let starts = rd_kafka_topic_partition_list_copy(answer) {
+        let starts = answer.flatMap { rd_kafka_topic_partition_list_copy($0) }
+        defer { if let starts { rd_kafka_topic_partition_list_destroy(starts) } }
+        if let starts {
             keep(Set(partitions), in: starts)
             setOldest(in: starts)
             assign(starts)
-            rd_kafka_topic_partition_list_destroy(starts)
         } else {
             withNativeList(partitions) { assign($0) }
         }
@@ -114,7 +115,7 @@ extension KafkaConsumer {
         endsAskedMs = nil
         watchLag()
         report(.assigned(partitions))
-        if let answer { noteCommitted(answer) }
+        if let starts { noteCommitted(starts) }
     }
 
     /// Some may have gone since they were asked for.
@@ -143,10 +144,10 @@ extension KafkaConsumer {
         }
     }
 
-    private func noteCommitted(_ answer: UnsafePointer<rd_kafka_topic_partition_list_t>) {
+    private func noteCommitted(_ starts: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
         var committed: [PartitionOffset] = []
-        forEach(in: UnsafeMutablePointer(mutating: answer)) { item, partition in
-            guard item.err == RD_KAFKA_RESP_ERR_NO_ERROR, readings[partition] != nil else { return }
+        forEach(in: starts) { item, partition in
+            guard item.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
             let offset = item.offset >= 0 ? item.offset : nil
             readings.noteCommitted(partition, offset)
             lags.noteCommittedBefore(partition, offset)
@@ -158,12 +159,13 @@ extension KafkaConsumer {
 
     private func giveUp(_ told: [TopicPartition]) {
         let lost = isAssignmentLost
-        // An eager group takes back all there is. What was not begun is not told.
-        let isCooperative = isCooperative
-        var partitions = isCooperative ? told.filter(assignment.contains) : Array(assignment)
-        dropPending(isCooperative ? Set(told) : nil)
-        // A cooperative group may take back more while a drain goes on: they go together.
-        if isCooperative { partitions += pendingRevocation.filter { !partitions.contains($0) } }
+        // An eager group takes back all there is. A cooperative one may take back more during a drain: they go together.
+        let going =
+            isCooperative
+            ? Set(told).union(pendingRevocation) : assignment.union(pendingAssignment?.partitions ?? [])
+        dropPending(going)
+        // What was not begun is not told.
+        let partitions = Array(going.intersection(assignment))
         let answer = delegate?.kafka(self, willRevoke: partitions, lost: lost) ?? .complete
         if lost || answer == .complete || partitions.isEmpty {
             // A drain that went on meanwhile is overtaken.
@@ -174,12 +176,8 @@ extension KafkaConsumer {
         }
     }
 
-    /// Nil: all of it. A cooperative group never gives the rest a second time.
-    private func dropPending(_ partitions: Set<TopicPartition>?) {
-        guard let partitions else {
-            pendingAssignment = nil
-            return
-        }
+    /// The rest stays: a cooperative group does not give it a second time.
+    private func dropPending(_ partitions: Set<TopicPartition>) {
         pendingAssignment?.partitions.removeAll(where: partitions.contains)
         if pendingAssignment?.partitions.isEmpty ?? false { pendingAssignment = nil }
     }

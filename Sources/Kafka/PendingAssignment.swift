@@ -3,9 +3,4 @@ struct PendingAssignment {
     var partitions: [TopicPartition]
     /// Until when the broker is asked, on the monotonic clock; after that the library asks by itself.
     let deadlineMs: Int64
-
-    init(_ partitions: [TopicPartition], nowMs: Int64, patienceMs: Int64) {
-        self.partitions = partitions
-        deadlineMs = nowMs + patienceMs
-    }
 }
