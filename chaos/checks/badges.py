@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from chaos.evidence import Push, Read
+from chaos.evidence import Push
 from chaos.facts import Event, Facts, Report
 from chaos.findings import Finding
 
@@ -141,23 +141,8 @@ def counts(facts: Facts, event: Event, uid: str) -> tuple[bool, bool]:
     # Expired: before it was counted, or after. No record: another check's matter.
     if not records or any(record.value["verdict"] == "expired" for record in records):
         return False, True
-    return _by_presence(facts, event, uid, records)
-
-
-def _by_presence(facts: Facts, event: Event, uid: str, records: list[Read]) -> tuple[bool, bool]:
-    """No increment while a phone of the user is in the foreground; a missing ack counts it after all."""
-    phone = next((device for device in facts.evidence.run.devices if device.uid == uid and device.state == "fg"), None)
-    if phone is None:
-        return True, True
-    own = [record for record in records if record.value.get("device", "") == phone.device]
-    last = max(record.at_ms for record in records)
-    moved = facts.broke_between(event.at_ms, last) or any(
-        start <= last and event.at_ms <= end for start, end in facts.evidence.run.lease_gaps
-    )
-    if not own or moved:
-        return False, True
-    online = any(record.value["verdict"] == "online" for record in own)
-    return not online, not online
+    # No device of the harness has a conversation open.
+    return True, True
 
 
 def is_heard(facts: Facts, event: Event, uid: str) -> bool:

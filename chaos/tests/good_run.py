@@ -138,7 +138,7 @@ def good_run() -> Evidence:
         "cid": 0,
         "dan": 5,
         "eve": 1,
-        "fay": 0,
+        "fay": 1,
         "gus": 1,
         "hal": 0,
         "ida": 0,

@@ -137,17 +137,18 @@ private func denyForQuietHours(
     return passes ? nil : .dnd
 }
 
-/// Step 10: counted is what was let through, or held by quiet hours only, while no phone or tablet is looked at.
+/// Step 10: a message counts if it was let through, or held by quiet hours only, unless the user has its conversation open on
+/// a phone or tablet in the foreground.
 private func counts(
     _ message: borrowing Message, isHeard: Bool, for recipient: borrowing Recipient, now: Int64,
     trace: inout some DecisionTrace
 ) -> Bool {
     let wanted = message.countsForBadge
-    let inForeground = recipient.hasMobileInForeground(at: now)
-    let counted = wanted && isHeard && !inForeground
+    let isOpen = recipient.hasOpenOnMobile(message.conversation.id, at: now)
+    let counted = wanted && isHeard && !isOpen
     trace.record(
         .badge,
-        input: "wanted \(wanted), neither vetoed nor muted \(isHeard), phone or tablet in foreground \(inForeground)",
+        input: "wanted \(wanted), neither vetoed nor muted \(isHeard), open on a phone or tablet \(isOpen)",
         outcome: counted ? "counted unless read or revoked" : "not counted")
     return counted
 }
@@ -171,7 +172,7 @@ private func facts(
     facts.keep(.mentionsAll, if: mention.all)
     facts.keep(.countable, if: message.countsForBadge)
     facts.keep(.counted, if: counted)
-    facts.keep(.inForeground, if: recipient.hasMobileInForeground(at: now))
+    facts.keep(.conversationOpen, if: recipient.hasOpenOnMobile(message.conversation.id, at: now))
     facts.keep(chain)
     return facts
 }

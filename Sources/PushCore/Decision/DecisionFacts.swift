@@ -27,7 +27,8 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
     /// Step 10: the message wants to be counted.
     public static let countable = DecisionFacts(rawValue: 1 << 11)
     public static let counted = DecisionFacts(rawValue: 1 << 12)
-    public static let inForeground = DecisionFacts(rawValue: 1 << 13)
+    /// A phone or tablet in the foreground has the conversation open.
+    public static let conversationOpen = DecisionFacts(rawValue: 1 << 13)
     /// Steps 6-10 were taken; absent of a Live Activity, and of what expired before them.
     public static let decided = DecisionFacts(rawValue: 1 << 14)
 
@@ -86,8 +87,8 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
                 contains(.settingsUnread) ? "not looked at" : "let through",
                 contains(.settingsUnread) ? "" : contains(.quiet) ? "active window\(forced)" : "no active window"))
         let why =
-            contains(.inForeground)
-            ? "a phone or tablet in foreground" : contains(.countable) ? "" : "not to be counted"
+            contains(.conversationOpen)
+            ? "the conversation is open on a phone or tablet" : contains(.countable) ? "" : "not to be counted"
         steps.append(step(.badge, nil, contains(.counted) ? "counted" : "not counted", why))
         return steps
     }

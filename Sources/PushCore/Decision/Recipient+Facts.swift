@@ -26,11 +26,20 @@ extension Message {
 }
 
 extension Recipient {
-    /// The user looks at a phone or tablet, so the client counts for itself; a desktop does not matter here.
+    /// A phone or tablet of the user is in the foreground.
     public func hasMobileInForeground(at now: Int64) -> Bool {
+        presence.indices.contains { isMobileInForeground($0, at: now) }
+    }
+
+    /// A phone or tablet in the foreground has this conversation open: the user sees the message as it arrives.
+    public func hasOpenOnMobile(_ conversation: String, at now: Int64) -> Bool {
         presence.indices.contains { index in
-            !presence[index].platform.isDesktop && presence[index].liveness(at: now) == .foreground
+            conversation.isSame(as: presence[index].activeConversation) && isMobileInForeground(index, at: now)
         }
+    }
+
+    private func isMobileInForeground(_ index: Int, at now: Int64) -> Bool {
+        !presence[index].platform.isDesktop && presence[index].liveness(at: now) == .foreground
     }
 
     /// A desktop that a message can reach now by its connection.

@@ -69,6 +69,43 @@ extension OneWorld {
             #expect(seen.outcomes(of: "b3-2") == ["b3/phone accepted ok 2"], "level 1 lets a mention through")
         }
 
+        @Test func aMessageReadInTheForegroundLaterCountsUntilThen() async throws {
+            let stage = try Stage.here
+            try await stage.redis([Gateway.lease("gw-b4")])
+            try await stage.play(state: [.bind("b4"), .ack("b4", "phone", ["b4-2"])])
+            let asleep = try await stage.play(events: [.message("b4-1", to: ["b4"], seq: 1)])
+            #expect(asleep.outcomes(of: "b4-1") == ["b4/phone accepted ok 1"])
+            try await stage.redis([Gateway.presence("b4", "phone", gateway: "gw-b4", activeConversation: "elsewhere")])
+            let awake = try await stage.play(events: [.message("b4-2", to: ["b4"], seq: 2)])
+            #expect(awake.outcomes(of: "b4-2") == ["b4/phone online acked"])
+            try await stage.redis([Gateway.off("b4", "phone")])
+            let again = try await stage.play(events: [.message("b4-3", to: ["b4"], seq: 3)])
+            #expect(again.outcomes(of: "b4-3") == ["b4/phone accepted ok 3"])
+            let read = try await stage.play(
+                state: [.read("b4", #""up_to_seq":2"#)], events: [.message("b4-4", to: ["b4"], seq: 4)])
+            #expect(read.outcomes(of: "b4-4") == ["b4/phone accepted ok 2"])
+        }
+
+        @Test func aSleepingTabletBesideAPhoneInTheForegroundGetsTheNumber() async throws {
+            let stage = try Stage.here
+            try await stage.redis([Gateway.lease("gw-b5"), Gateway.presence("b5", "phone", gateway: "gw-b5")])
+            try await stage.play(state: [.bind("b5", "pad"), .ack("b5", "phone", ["b5-1"])])
+            let seen = try await stage.play(events: [.message("b5-1", to: ["b5"])])
+            #expect(seen.outcomes(of: "b5-1") == ["b5/pad accepted ok 1", "b5/phone online acked"])
+        }
+
+        @Test func aMessageOfTheOpenConversationCountsNowhere() async throws {
+            let stage = try Stage.here
+            try await stage.redis([
+                Gateway.lease("gw-b6"), Gateway.presence("b6", "phone", gateway: "gw-b6", activeConversation: "c-b6"),
+            ])
+            let open = try await stage.play(
+                state: [.bind("b6", "pad"), .ack("b6", "phone", ["b6-2"])], events: [.message("b6-1", to: ["b6"])])
+            #expect(open.outcomes(of: "b6-1") == ["b6/pad accepted ok", "b6/phone online ok"])
+            let other = try await stage.play(events: [.message("b6-2", to: ["b6"], conv: "other-b6")])
+            #expect(other.outcomes(of: "b6-2").first == "b6/pad accepted ok 1")
+        }
+
         /// A zone whose hour is not the last of its day, so that the window of a whole day but a minute is active.
         private static var farFromMidnight: String { (nowMs / 3_600_000) % 24 >= 12 ? "+6" : "-6" }
     }

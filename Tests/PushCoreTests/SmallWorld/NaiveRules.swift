@@ -75,20 +75,16 @@ struct NaiveRules {
         if world.staleness == .expired { return false }
         if world.badge == .unwanted || world.badge == .recallDecreases { return false }
         if isVetoed { return false }
-        if looksAt(world.phone) || looksAt(world.pad) { return false }
+        if world.phone == .conversationOpen || world.pad == .conversationOpen { return false }
         if !isMuted || isForced { return true }
         // Muted and not forced: only a strict chain's window can have let it through.
         return isInWindow && world.isChain && comesThroughWindow
     }
 
-    func looksAt(_ presence: SmallWorld.Presence) -> Bool {
-        presence == .foreground || presence == .conversationOpen
-    }
-
     // MARK: - Step 11: the way to each device
 
     func isLive(_ presence: SmallWorld.Presence) -> Bool {
-        looksAt(presence) || presence == .justLeft
+        presence == .foreground || presence == .conversationOpen || presence == .justLeft
     }
 
     var isAllowed: Bool { verdict == "allow" || verdict == "forced" }

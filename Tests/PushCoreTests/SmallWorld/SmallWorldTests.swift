@@ -103,12 +103,13 @@ import Testing
                 }
             }
         }
-        check.expectNone(atLeast: 8 * 4 * 8 * 2 * 3 * 3 * 2 * 5)
+        check.expectNone(atLeast: 8 * 4 * 8 * 2 * 4 * 3 * 2 * 5)
     }
 
     private func forEachPadAndKind(_ world: inout SmallWorld, _ check: inout Check) {
         for (pad, padToken) in [
             (SmallWorld.Presence.none, SmallWorld.Token.none), (.off, .alert), (.foreground, .voip),
+            (.conversationOpen, .none),
         ] {
             world.pad = pad
             world.padToken = padToken
