@@ -1,14 +1,14 @@
 import Digits
 
-/// The `apns-id` of one push, which is also the `pid` of its payload: a UUID held as sixteen bytes.
+/// The `apns-id` of one push, which is also the `pid` of its payload: a UUID as sixteen bytes.
 ///
-/// Two words, so that a push carries it without an allocation. What leaves is always Apple's canonical form, 36
-/// lower-case characters as 8-4-4-4-12. The same push keeps its id over every attempt and every process.
+/// Two words, so that a push carries it without an allocation. The text is always Apple's canonical form, 36 lower-case
+/// characters as 8-4-4-4-12. A push keeps its id over every attempt and every process.
 public struct PushID: Sendable, Hashable {
     public let high: UInt64
     public let low: UInt64
 
-    /// Bytes of the text form.
+    /// Length of the text form in bytes.
     public static var textCount: Int { 36 }
 
     public init(high: UInt64, low: UInt64) {
@@ -16,14 +16,14 @@ public struct PushID: Sendable, Hashable {
         self.low = low
     }
 
-    /// A UUID of its own for each call (RFC 9562, version 4).
+    /// A new random UUID (RFC 9562, version 4).
     public static func random() -> PushID {
         PushID(
             high: .random(in: 0 ... .max) & 0xffff_ffff_ffff_0fff | 0x4000,
             low: .random(in: 0 ... .max) & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000)
     }
 
-    /// Reads the text form, in either case; nil for what is no UUID.
+    /// Reads the text form in either case; nil for anything except a UUID.
     public init?(ascii: some Sequence<UInt8>) {
         var words: (UInt64, UInt64) = (0, 0)
         var position = 0
@@ -47,7 +47,7 @@ public struct PushID: Sendable, Hashable {
         self.init(high: words.0, low: words.1)
     }
 
-    /// Ids are digests or random: half of their bits are enough for a hash table.
+    /// Ids are digests or random, so half of their bits are enough for a hash table.
     public func hash(into hasher: inout Hasher) { hasher.combine(low) }
 
     /// The text form.
@@ -59,7 +59,7 @@ public struct PushID: Sendable, Hashable {
         return text
     }
 
-    /// Writes the text form to where there is room for its 36 bytes.
+    /// Writes the text form. The target must have room for 36 bytes.
     public func write(to target: UnsafeMutableRawPointer) {
         let dash = UInt8(ascii: "-")
         let second = Hex.digits(UInt32(truncatingIfNeeded: high)).littleEndian

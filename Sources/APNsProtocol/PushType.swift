@@ -1,11 +1,11 @@
-/// `apns-push-type`, with the topic suffix and the payload size that Apple ties to it.
+/// `apns-push-type`, with its topic suffix and payload limit.
 ///
 /// Sources: "Sending notification requests to APNs", "Generating a remote notification".
 public enum PushType: String, Sendable, CaseIterable {
     case alert, background, voip, complication, fileprovider, location, liveactivity, pushtotalk, widgets, controls
     case mdm
 
-    /// What follows the bundle id in `apns-topic`. Empty for `mdm` too, whose topic is no bundle id at all.
+    /// The suffix after the bundle id in `apns-topic`. Also empty for `mdm`, where the topic is not a bundle id.
     public var topicSuffix: StaticString {
         switch self {
         case .alert, .background, .mdm: ""
@@ -20,21 +20,21 @@ public enum PushType: String, Sendable, CaseIterable {
         }
     }
 
-    /// The topic of pushes of this type to an app.
+    /// The topic for pushes of this type to an app.
     public func topic(bundleID: String) -> String { bundleID + "\(topicSuffix)" }
 
-    /// Largest payload in bytes; APNs answers 413 above it.
+    /// Largest payload in bytes. APNs answers 413 above it.
     public var payloadMax: Int { self == .voip ? 5120 : 4096 }
 
-    /// Location and Live Activity pushes exist with token authentication only.
+    /// Location and Live Activity pushes require token authentication.
     public var needsToken: Bool { self == .location || self == .liveactivity }
 }
 
 /// `apns-priority`.
 public enum PushPriority: UInt8, Sendable {
-    /// At once.
+    /// Immediate delivery.
     case immediate = 10
-    /// With regard to the device's power; the only one a background push may have.
+    /// Delivery that saves power. Required for a background push.
     case considerate = 5
     /// Never wakes the device.
     case passive = 1

@@ -3,7 +3,7 @@ import Kafka
 import LocalServers
 import Processes
 
-/// `carillon bench`: end-to-end load on embedded parts.
+/// `carillon bench`: end-to-end load on embedded servers.
 public struct BenchCommand: Command, Sendable {
     public static let spec = CommandSpec(
         name: "bench",
@@ -104,7 +104,7 @@ public struct BenchCommand: Command, Sendable {
         }
     }
 
-    /// Plays to its end or to the first signal, then closes; the children end with it.
+    /// Runs to the end or to the first signal, then closes. The child processes end with it.
     private func ended(
         by signals: EndSignals, _ play: @escaping @Sendable () async throws -> ExitCode,
         thenClosing close: () async -> Void

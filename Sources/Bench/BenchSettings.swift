@@ -1,40 +1,40 @@
 import Console
 import Glibc
 
-/// How a bench is run.
+/// The options of a bench.
 struct BenchSettings {
     /// Messages of the throughput phase, and requests of `h2load`.
     var events: Int
     var users: Int
-    /// Messages per second of the latency phase, and for how long.
+    /// Messages per second of the latency phase; `seconds` is its length.
     var rate: Int
     var seconds: Int
     var inFlight: Int
     var shards: Int
     var results: String
     var rounds: Int
-    /// Pushes held by the worker in the memory phase; 0 leaves it out.
+    /// Pushes that the worker holds in the memory phase; 0 skips the phase.
     var held: Int
     var usesRedisTCP: Bool
-    /// This program's worker has a Redis Cluster of three masters, the one that it is compared with a single server.
+    /// This program's worker uses a Redis Cluster of three masters, the other program's worker a single server.
     var usesCluster: Bool
     var printsJSON: Bool
-    /// Decision and rendering alone.
+    /// Only decision and rendering.
     var isDecideOnly: Bool
     /// Members of the groups that the throughput phase writes to; nil: its messages are 1:1.
     var group: Int?
-    /// They muted their groups: nothing is sent.
+    /// Every member muted the group, so nothing is sent.
     var isMuted: Bool
-    /// APNs is away: each push is made and handed to the APNs client, and stays there.
+    /// APNs is away. Each push is made and handed to the APNs client, and stays there.
     var isUnsent: Bool
 
     /// Records of the throughput phase.
     var records: Int { group.map { max(1, events / $0) } ?? events }
-    /// Recipients of them.
+    /// Recipients of these records.
     var recipients: Int { group.map { records * $0 } ?? events }
     var pushes: Int { sendsNothing ? 0 : recipients }
     var sendsNothing: Bool { isMuted || isUnsent }
-    /// What the costs of a group's member are made of, where nothing is sent.
+    /// The parts of a group member's cost, if nothing is sent.
     var scope: String? {
         if isMuted {
             return "denied members: read, decided, one record in push.results, the mark with its trace; nothing is sent"
@@ -42,22 +42,22 @@ struct BenchSettings {
         guard isUnsent else { return nil }
         return "before sending: read, decided, claimed with the badge, rendered, handed to the APNs client"
     }
-    /// How many members the giant group has beside which one-to-one messages are measured (`--beside`); nil: they are not.
+    /// Members of the giant group that drains while 1:1 messages are measured (`--beside`); nil without that phase.
     var beside: Int?
-    /// With `--beside`: CPU per push is measured with each of these numbers of workers, one number after the other.
+    /// With `--beside`: CPU per push is measured with each of these numbers of workers in turn.
     var workers: [Int]
     var keeps: Bool
-    /// Where the time of a push goes, stage by stage.
+    /// Shows the time of a push by stage.
     var showsStages: Bool
-    /// Where the report goes as a page.
+    /// File of the HTML report.
     var htmlPath: String?
-    /// Path of the carillon executable that this one is compared with.
+    /// Path of the carillon executable to compare with.
     var against: String?
-    /// The APNs client alone, beside h2load.
+    /// Only the APNs client, compared with h2load.
     var isAPNsOnly: Bool
-    /// What that client is put through instead.
+    /// The disturbance that the client is exposed to instead.
     var disturbance: Disturbance?
-    /// This process is the client of that: the endpoint, and where its credentials lie.
+    /// This process is the client of `--apns`: the endpoint and the folder of its credentials.
     var apnsClient: String?
     var credentials: String?
     var connections: Int
@@ -108,7 +108,7 @@ struct BenchSettings {
             let usualRounds = 1
         #else
             let usual = arguments.has("unsent") ? 50_000 : arguments.string("disturb") == nil ? 200_000 : 2_000_000
-            // A round alone says little where others share the machine: their load changes within seconds.
+            // One round is not enough on a shared machine, because the other load changes within seconds.
             let usualRounds = 5
         #endif
         events = try arguments.int("events", default: usual, in: 100...2_000_000)
@@ -162,7 +162,7 @@ struct BenchSettings {
         guard !isUnsent || (rate == 0 && held == 0 && !isMuted) else {
             throw Arguments.UsageError(message: "--unsent goes with --rate 0 --held 0, and not with --muted")
         }
-        // One push at a time is in a device's turn: the next one would wait, not be made.
+        // A device sends one push at a time. A second push would wait and not be made.
         guard !isUnsent || events <= users else {
             throw Arguments.UsageError(message: "--unsent wants no more --events than there are --users")
         }
@@ -192,7 +192,7 @@ struct BenchSettings {
         }
     }
 
-    /// `1,2,4`; nil: one.
+    /// Parses `1,2,4`; nil means one.
     private static func workers(_ text: String?) throws(Arguments.UsageError) -> [Int] {
         guard let text else { return [1] }
         let counts = text.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) ?? 0 }
@@ -202,7 +202,7 @@ struct BenchSettings {
         return counts
     }
 
-    /// A path as it can be started: a name alone is a file here, not one on PATH.
+    /// Makes a path that can be started: a bare name is a file in the current folder, not a command on PATH.
     private static func executable(_ path: String?) throws(Arguments.UsageError) -> String? {
         guard let path else { return nil }
         let place = path.contains("/") ? path : "./" + path

@@ -6,14 +6,15 @@ import Payload
 import PushCore
 import Worker
 
-/// `carillon bench --decide`: what decision and rendering cost alone, on one thread, without any server.
+/// `carillon bench --decide`: the cost of decision and rendering alone, on one thread, without any server.
 ///
-/// The events are those of the throughput phase, read beforehand: 1:1, where each receiver's payload is encoded for him
-/// alone, and to groups, whose members share it by language. CPU is the thread's own; medians of the rounds.
+/// The events are those of the throughput phase, parsed beforehand. A 1:1 event has a payload encoded for its only
+/// receiver; members of a group share the payload by language. CPU is the thread's own; the figures are medians of the
+/// rounds.
 struct DecideBench {
     let settings: BenchSettings
 
-    /// Microseconds of CPU per recipient, each stage with those before it.
+    /// Microseconds of CPU per recipient. Each stage includes the stages before it.
     struct Stages {
         var decide: Double
         var payload: Double
@@ -30,19 +31,19 @@ struct DecideBench {
         return .done
     }
 
-    /// Events, receivers and rules, as the worker would hold them.
+    /// Events, receivers and rules in the form in which the worker keeps them.
     private struct Parts {
         var policy: AppPolicy
         var templates: Templates
         let zones = SystemZones()
         var recipients: [Recipient] = []
-        /// Each with its one receiver.
+        /// Each event with its one receiver.
         var direct: [(event: Event, recipients: Range<Int>)] = []
-        /// Each with all members.
+        /// Each event with all members.
         var group: [(event: Event, recipients: Range<Int>)] = []
         let nowMs = Loop.wallMs()
 
-        /// Few enough to stay in the processor's caches, as the worker's work in hand does.
+        /// Few enough to fit the processor's caches, like the events that a worker processes at one time.
         private static let eventsMax = 1_000
 
         init(_ settings: BenchSettings) throws {
@@ -82,7 +83,7 @@ struct DecideBench {
             headers: micros(parts, events, .headers))
     }
 
-    /// Turns over the events until `--events` recipients were served.
+    /// Repeats the events until `--events` recipients were processed.
     private func micros(_ parts: Parts, _ events: [(event: Event, recipients: Range<Int>)], _ stage: Stage) -> Double {
         var served = 0
         var bytes = 0

@@ -1,12 +1,12 @@
 internal import Digits
 
-/// The options of one call, checked against the command's spec.
+/// The options of one call, checked against the command's specification.
 public struct Arguments {
     private var values: [String: [String]] = [:]
-    /// One of the spec's verbs, where it has any.
+    /// One of the specification's verbs, if it has any.
     public private(set) var verb: String?
 
-    /// Wrong usage: exit 64, with the usage line and the cure.
+    /// Wrong usage: exit code 64, with the usage line and the cure.
     public struct UsageError: Error {
         public var message: String
 
@@ -15,7 +15,7 @@ public struct Arguments {
         }
     }
 
-    /// Reads `--name value`, `--name=value` and `--switch`; everything else is refused by name.
+    /// Reads `--name value`, `--name=value` and `--switch`. Refuses everything else by name.
     public init(_ words: [String], spec: CommandSpec) throws(UsageError) {
         var rest = words[...]
         if !spec.verbs.isEmpty {
@@ -58,7 +58,7 @@ public struct Arguments {
 
     public func strings(_ name: String) -> [String] { values[name] ?? [] }
 
-    /// A whole number within `range`, or `fallback` where the option is absent.
+    /// An integer within `range`, or `fallback` if the option is absent.
     public func int(_ name: String, default fallback: Int, in range: ClosedRange<Int> = 0...Int.max) throws(UsageError)
         -> Int
     {

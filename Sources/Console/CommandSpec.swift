@@ -1,10 +1,10 @@
-/// What a command says of itself: its options, and from them its help and the check of what was typed.
+/// A command's options and texts. Its help and the check of arguments derive from them.
 public struct CommandSpec: Sendable {
     public var name: String
     public var summary: String
     /// Paragraphs for `--help`, below the usage line.
     public var details: String = ""
-    /// Words of which one must follow the command's name; empty: none may.
+    /// Words of which one must follow the command's name; empty if none may follow.
     public var verbs: [String] = []
     public var options: [Option]
 
@@ -18,7 +18,7 @@ public struct CommandSpec: Sendable {
 
     public struct Option: Sendable {
         public var name: String
-        /// What stands for the value in the help; nil: a switch.
+        /// The value's placeholder in the help; nil for a switch.
         public var value: String?
         public var help: String
         public var isRequired = false

@@ -1,6 +1,6 @@
-/// Completion of commands, verbs, options and files, made from what commands say of themselves.
+/// Completion of commands, verbs, options and files, generated from the commands' specifications.
 public enum CompletionScript {
-    /// What a shell may offer for an option's value.
+    /// The kinds of suggestions for an option's value.
     private enum Offer {
         case file, folder, nothing
     }
@@ -18,7 +18,7 @@ public enum CompletionScript {
 
     // MARK: - bash
 
-    /// Needs nothing of the package bash-completion.
+    /// Does not need the package bash-completion.
     public static func bash(_ specs: [CommandSpec]) -> String {
         var text = """
             # bash completion of carillon; made by `carillon completion bash`.
@@ -82,7 +82,7 @@ public enum CompletionScript {
             """
     }
 
-    /// Options whose value is of that kind.
+    /// Options with a value of that kind.
     private static func names(_ spec: CommandSpec, _ kind: Offer) -> String {
         spec.options.filter { $0.value != nil && offer($0) == kind }.map { "--\($0.name)" }.joined(separator: " ")
     }

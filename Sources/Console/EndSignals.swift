@@ -2,13 +2,13 @@ public import EventLoop
 import Glibc
 import Processes
 
-/// SIGTERM and SIGINT: the first asks for an orderly end, the second ends the process at once. SIGHUP asks for a reload, and
-/// never ends it.
+/// SIGTERM and SIGINT: the first requests an orderly end, the second ends the process at once. SIGHUP requests a reload
+/// and never ends the process.
 public final class EndSignals: Sendable {
     private let loop: Loop
     private let watcher: SignalActor
 
-    /// Catches the signals from now on, so that none is lost before somebody waits for it.
+    /// Catches the signals from now on, so that none is lost before a handler is set.
     public init() throws(LoopFault) {
         loop = try Loop(name: "signals")
         loop.start()
@@ -17,19 +17,19 @@ public final class EndSignals: Sendable {
         loop.post { watcher.assumeIsolated { $0.watch() } }
     }
 
-    /// Calls `action` at the first signal, or at once where one came already.
+    /// Calls `action` at the first signal, or at once if one has arrived already.
     public func onFirst(_ action: @escaping @Sendable () -> Void) {
         let watcher = watcher
         loop.post { watcher.assumeIsolated { $0.setAction(action) } }
     }
 
-    /// Calls `action` at each SIGHUP from now on; several that come together may be one call.
+    /// Calls `action` at each SIGHUP from now on. Several signals in a short time may cause one call.
     public func onHangUp(_ action: @escaping @Sendable () -> Void) {
         let watcher = watcher
         loop.post { watcher.assumeIsolated { $0.watchHangUp(action) } }
     }
 
-    /// Ends the process at once; its children end with it (`Spawn`).
+    /// Ends the process at once. Its children end with it (`Spawn`).
     public static func endAtOnce() -> Never {
         TemporaryFolder.removeLiving()
         _exit(1)

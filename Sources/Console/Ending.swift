@@ -1,4 +1,4 @@
-/// The first reason to end, awaited once.
+/// Waits for the first of several reasons to end.
 public final class Ending: Sendable {
     private let stream: AsyncStream<ExitCode>
     private let continuation: AsyncStream<ExitCode>.Continuation

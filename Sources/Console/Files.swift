@@ -1,10 +1,10 @@
 import Glibc
 
-/// Whole files, as commands read them.
+/// Reads and writes whole files for commands.
 public enum Files {
     public static func exists(_ path: String) -> Bool { access(path, R_OK) == 0 }
 
-    /// The path from the root, without links; nil: there is no such file.
+    /// The absolute path without links; nil if there is no such file.
     public static func whole(_ path: String) -> String? {
         guard let found = realpath(path, nil) else { return nil }
         defer { free(found) }
@@ -26,7 +26,7 @@ public enum Files {
         }
     }
 
-    /// - Parameter bytes: in place of what may stand there.
+    /// - Parameter bytes: replaces the present content.
     public static func write(_ bytes: [UInt8], to path: String) throws(FileFault) {
         let fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
         guard fd >= 0 else { throw FileFault("\(path): \(String(cString: strerror(errno)))") }
@@ -40,13 +40,13 @@ public enum Files {
         }
     }
 
-    /// The lines of a file that are not empty.
+    /// The non-empty lines of a file.
     public static func lines(_ path: String) throws(FileFault) -> [[UInt8]] {
         try read(path).split(separator: UInt8(ascii: "\n")).map { Array($0) }
     }
 }
 
-/// A file that cannot be read, by name and reason.
+/// A file that cannot be read or written, with name and reason.
 public struct FileFault: Error, CustomStringConvertible {
     public let description: String
 

@@ -1,9 +1,9 @@
 import Glibc
 internal import Zstd
 
-/// Reads a file line by line, whatever its size, plain or as `zstd` compressed it; `-` is standard input. One thread's.
+/// Reads a file of any size line by line, plain or zstd-compressed. `-` is standard input. For one thread only.
 public final class LineReader {
-    /// Bytes of the longest line that is read.
+    /// Maximum length of a line in bytes.
     public static let bytesMax = 16 << 20
     private static let readSize = 1 << 16
 
@@ -12,24 +12,24 @@ public final class LineReader {
     private let fd: Int32
     /// Lines read, blank ones included.
     public private(set) var number = 0
-    /// Text that was read and not yet given: from `start`; there is no line end before `scanned`.
+    /// Text that was read but not returned yet, from `start`. There is no line end before `scanned`.
     private var text: [UInt8] = []
     private var start = 0
     private var scanned = 0
     private var isAtEnd = false
-    /// Nil: the file is plain.
+    /// Nil for a plain file.
     private var decompressor: ZstdDecompressor?
     private var isOpened = false
     private var packed: [UInt8] = []
     private var packedPosition = 0
     private var packedBytes = 0
 
-    /// The text says which file, where in it, and why.
+    /// The text names the file, the position and the reason.
     public struct Fault: Error {
         public var message: String
     }
 
-    /// - Parameter bytesMax: of a line.
+    /// - Parameter bytesMax: maximum length of a line.
     public init(path: String, bytesMax: Int = LineReader.bytesMax) throws(Fault) {
         self.path = path
         self.bytesMax = bytesMax
@@ -39,7 +39,7 @@ public final class LineReader {
 
     deinit { if fd >= 0 { close(fd) } }
 
-    /// The next line that is not blank, without its end; nil at the end of the file.
+    /// The next line that is not blank, without its line end; nil at the end of the file.
     public func next() throws(Fault) -> [UInt8]? {
         while let line = try nextOfAll() {
             let isBlank = line.allSatisfy { $0 == 0x20 || $0 == 0x09 }
@@ -76,7 +76,7 @@ public final class LineReader {
         return line
     }
 
-    /// Adds some bytes of text, or says that there are no more.
+    /// Adds more text, or notes the end of the file.
     private func fill() throws(Fault) {
         if !isOpened { try lookAtStart() }
         guard let decompressor else {
@@ -102,7 +102,7 @@ public final class LineReader {
         }
     }
 
-    /// Whether the file begins as zstd's frames do.
+    /// Checks whether the file begins with a zstd frame.
     private func lookAtStart() throws(Fault) {
         isOpened = true
         var first: [UInt8] = []

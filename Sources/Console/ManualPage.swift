@@ -1,6 +1,6 @@
-/// Manual pages (man(7)) made from what commands say of themselves.
+/// Manual pages (man(7)), generated from the commands' specifications.
 public enum ManualPage {
-    /// `carillon.1`: all commands in their order.
+    /// `carillon.1`: all commands in order.
     public static func overview(_ specs: [CommandSpec], version: String) -> String {
         var text = head("CARILLON", version)
         text += ".SH NAME\ncarillon \\- pushes an IM platform's messages to Apple devices\n"
@@ -50,9 +50,9 @@ public enum ManualPage {
     private static let exitMark = "exit codes:"
 
     private static func head(_ title: String, _ version: String) -> String {
-        // Without a date: the same table makes the same page.
+        // No date, so that the same table gives the same page.
         ".TH \"\(escaped(title))\" 1 \"\" \"carillon \(escaped(version))\" \"Carillon\"\n"
-            // Ragged, without hyphens: options are copied from here.
+            // Ragged and without hyphenation, because readers copy options from here.
             + ".ad l\n.nh\n"
     }
 
@@ -60,25 +60,25 @@ public enum ManualPage {
         "\\fB\\-\\-\(escaped(option.name))\\fR" + (option.value.map { " \\fI\(escaped($0))\\fR" } ?? "")
     }
 
-    /// Lines between blank ones.
+    /// Groups of lines between blank lines.
     private static func paragraphs(_ text: String) -> [[String]] {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         return lines.split(separator: "").map(Array.init)
     }
 
-    /// What is indented has a form of its own, which is kept.
+    /// Indented text keeps its form.
     private static func paragraph(_ lines: [String]) -> String {
         let text = lines.map { escapedLine($0) + "\n" }.joined()
         return lines.contains { $0.hasPrefix(" ") } ? ".nf\n\(text).fi\n" : text
     }
 
-    /// A line of text: a dot or an apostrophe at its beginning would be a request.
+    /// A line of text. A dot or an apostrophe at its beginning would be a request.
     private static func escapedLine(_ text: String) -> String {
         let escaped = escaped(text)
         return escaped.hasPrefix(".") || escaped.hasPrefix("'") ? "\\&" + escaped : escaped
     }
 
-    /// A plain `-` would be a hyphen, which cannot be copied as an option's.
+    /// A plain `-` would become a hyphen, which cannot be copied as part of an option.
     private static func escaped(_ text: String) -> String {
         var out = ""
         for character in text {

@@ -1,14 +1,14 @@
 import EventLoop
 
-/// How far a long command is, on standard error: a bar that is redrawn, only where a person looks at it.
+/// The progress of a long command on standard error: a redrawn bar, only on a terminal.
 public struct ProgressBar {
     private let label: String
-    /// Nil: the end is not known, so there is a count only.
+    /// Nil if the end is unknown; the bar then shows a count only.
     private let total: Int?
     private let startedNanos: UInt64
     private var drawnNanos: UInt64 = 0
     public private(set) var done = 0
-    /// A few words behind the numbers; empty: none.
+    /// A short text after the numbers; may be empty.
     public var note = ""
 
     private static let width = 28
@@ -22,7 +22,7 @@ public struct ProgressBar {
 
     public var seconds: Double { Double(Loop.monotonicNanos() - startedNanos) / 1e9 }
 
-    /// Records a second since the start.
+    /// Records per second since the start.
     public var rate: Double { seconds > 0 ? Double(done) / seconds : 0 }
 
     public mutating func advance(to done: Int) {
@@ -35,7 +35,7 @@ public struct ProgressBar {
         Terminal.err("\(text)")
     }
 
-    /// Leaves the line for whatever is printed next.
+    /// Clears the line for the next output.
     public func clear() {
         if Terminal.isInteractive { Terminal.clearLine() }
     }
@@ -52,7 +52,7 @@ public struct ProgressBar {
             + "\(Self.clock(left)) left\(end)"
     }
 
-    /// A rate without needless digits.
+    /// A rate without unnecessary digits.
     public static func number(_ value: Double) -> String {
         if value >= 100 { return String(Int(min(value, 1e15).rounded())) }
         let tenths = Int((value * 10).rounded())

@@ -1,26 +1,26 @@
 import EventLoop
 import Glibc
 
-/// A terminal that is drawn anew in place, and gives back what stood on it when it ends.
+/// A terminal screen that is redrawn in place and restores the previous content at the end.
 ///
-/// One at a time, for one thread.
+/// At most one at a time, for one thread.
 public final class Screen {
     private var original = termios()
     private let readsKeys: Bool
     private var isOpen = true
 
-    /// Nil: standard output is no terminal that could be drawn on.
+    /// - Returns: nil if standard output is not a terminal for drawing.
     public init?() {
         guard isatty(STDOUT_FILENO) == 1, getenv("TERM").map({ strcmp($0, "dumb") != 0 }) ?? false else { return nil }
         var settings = termios()
         readsKeys = isatty(STDIN_FILENO) == 1 && tcgetattr(STDIN_FILENO, &settings) == 0
         if readsKeys {
             original = settings
-            // Keys come one by one and are not echoed; ctrl-C stays a signal.
+            // Keys arrive one by one without echo. Ctrl-C remains a signal.
             settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
             tcsetattr(STDIN_FILENO, TCSANOW, &settings)
         }
-        // A screen of its own, without a cursor.
+        // Alternate screen, without a cursor.
         Terminal.out("\u{1B}[?1049h\u{1B}[?25l")
     }
 
@@ -33,17 +33,17 @@ public final class Screen {
         if readsKeys { tcsetattr(STDIN_FILENO, TCSANOW, &original) }
     }
 
-    /// Columns and rows at this moment.
+    /// Present columns and rows.
     public var size: (width: Int, height: Int) { Self.size ?? (80, 24) }
 
-    /// Nil: standard output is no terminal, or does not tell.
+    /// Nil if standard output is not a terminal, or does not report a size.
     public static var size: (width: Int, height: Int)? {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
-    /// Draws lines over what stands there, as many as there is room for.
+    /// Draws lines over the present content, as many as fit.
     public func draw(_ lines: [TerminalText]) {
         let height = size.height
         var shown = lines
@@ -55,7 +55,8 @@ public final class Screen {
         Terminal.out(text + "\u{1B}[J")
     }
 
-    /// Waits for a key until `nanos` of the monotonic clock, or until `isStopped` holds; nil: none came.
+    /// Waits for a key until `nanos` of the monotonic clock, or until `isStopped` returns true. Returns nil if none
+    /// came.
     public func key(until nanos: UInt64, isStopped: () -> Bool) -> UInt8? {
         while !isStopped() {
             let now = Loop.monotonicNanos()
@@ -69,7 +70,7 @@ public final class Screen {
             guard poll(&item, 1, ms) > 0 else { continue }
             var key: UInt8 = 0
             if read(STDIN_FILENO, &key, 1) == 1 { return key }
-            // The terminal is gone: nobody looks any more.
+            // The terminal is gone, so nobody is looking.
             return UInt8(ascii: "q")
         }
         return nil

@@ -1,16 +1,17 @@
 import Glibc
 
-/// Tells systemd how the service is (sd_notify(3)): one datagram per word, to the socket that it named. Any thread.
+/// Reports the service's state to systemd (sd_notify(3)): one datagram per message, to the socket that systemd named.
+/// Any thread.
 ///
 /// Without systemd there is no socket, and nothing is sent.
 public final class ServiceManager: Sendable {
-    /// Half the time that systemd waits for a sign of life; nil: it waits for none.
+    /// Half of systemd's watchdog time; nil without a watchdog.
     public let aliveInterval: Duration?
     private let path: [UInt8]?
 
     /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`, as systemd sets them for this process.
     public init(environment: [String: String]) {
-        // `@` stands for the zero byte of an abstract name (unix(7)).
+        // `@` represents the zero byte of an abstract name (unix(7)).
         path = environment["NOTIFY_SOCKET"].flatMap { name in
             guard let first = name.utf8.first else { return nil }
             return (first == UInt8(ascii: "@") ? [0] : [first]) + Array(name.utf8.dropFirst())
@@ -20,16 +21,16 @@ public final class ServiceManager: Sendable {
         aliveInterval = isOurs && micros > 1 ? .microseconds(micros / 2) : nil
     }
 
-    /// The service works: `systemctl start` returns now.
+    /// The service works. `systemctl start` returns now.
     public func ready() { send("READY=1\nSTATUS=running") }
 
-    /// The service is on its way out.
+    /// The service is about to end.
     public func stopping() { send("STOPPING=1\nSTATUS=draining") }
 
-    /// A sign of life.
+    /// A watchdog message.
     public func alive() { send("WATCHDOG=1") }
 
-    /// A full socket or a manager that is away costs the word, never a wait.
+    /// A full socket or an absent manager loses the message but never blocks.
     private func send(_ words: String) {
         guard let path else { return }
         var address = sockaddr_un()
@@ -40,7 +41,7 @@ public final class ServiceManager: Sendable {
         let fd = socket(AF_UNIX, kind, 0)
         guard fd >= 0 else { return }
         defer { close(fd) }
-        // An abstract name ends with its last byte, a path with a zero: the length says where.
+        // An abstract name ends with its last byte, a path with a zero byte. The length covers both.
         let length = socklen_t(MemoryLayout.offset(of: \sockaddr_un.sun_path).map { $0 + path.count } ?? 0)
         let bytes = Array(words.utf8)
         _ = withUnsafePointer(to: &address) { pointer in

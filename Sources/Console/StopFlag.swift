@@ -2,18 +2,18 @@ import EventLoop
 import Glibc
 import Synchronization
 
-/// Whether the user asked for an end, for loops that block their thread and look between two steps.
+/// Set when the user requests an end. For loops that block their thread and check between two steps.
 public final class StopFlag: Sendable {
     private let flag = Atomic<Bool>(false)
 
-    /// Set by the first SIGINT or SIGTERM; a second one ends the process.
+    /// The first SIGINT or SIGTERM sets it. A second one ends the process.
     public init(_ signals: EndSignals?) {
         signals?.onFirst { [self] in flag.store(true, ordering: .releasing) }
     }
 
     public var isSet: Bool { flag.load(ordering: .acquiring) }
 
-    /// Waits for something that is looked at again and again.
+    /// Pauses between two polls.
     public static func pause(milliseconds: UInt32) { usleep(min(milliseconds, 900) * 1000) }
 
     /// Sleeps until `nanos` of the monotonic clock, or until the flag is set.

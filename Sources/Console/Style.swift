@@ -1,6 +1,6 @@
 import Glibc
 
-/// Colours for people: only where standard output is a terminal and NO_COLOR is not set (no-color.org).
+/// Colours for people, only if standard output is a terminal and NO_COLOR is not set (no-color.org).
 public enum Style {
     private static let isOn = isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == nil
 
@@ -10,12 +10,12 @@ public enum Style {
     public static func green(_ text: TerminalText) -> TerminalText { wrap(text, "32") }
     public static func yellow(_ text: TerminalText) -> TerminalText { wrap(text, "33") }
 
-    /// Blanks up to a width, which counts characters; of a text without colours.
+    /// Pads with spaces to a width in characters. The text must have no colours.
     public static func padded(_ text: TerminalText, to width: Int) -> TerminalText {
         text + blanks(width - text.text.count)
     }
 
-    /// So many blanks; none where there is no room.
+    /// `count` spaces; none for a negative count.
     public static func blanks(_ count: Int) -> TerminalText {
         TerminalText(stringLiteral: String(repeating: " ", count: max(0, count)))
     }

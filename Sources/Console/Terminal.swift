@@ -1,25 +1,25 @@
 import Glibc
 
-/// What commands print: whole texts, to standard output or standard error.
+/// Prints whole texts to standard output or standard error.
 public enum Terminal {
     public static func out(_ text: TerminalText) { write(text.text, to: STDOUT_FILENO) }
 
     public static func err(_ text: TerminalText) { write(text.text, to: STDERR_FILENO) }
 
-    /// For programs (`--json`): as it is.
+    /// For programs (`--json`): unchanged.
     public static func out(json: String) { write(json, to: STDOUT_FILENO) }
 
-    /// Says the same to a program (`--json`) or to people.
+    /// Prints the same content for a program (`--json`) or for people.
     public static func out(
         asJSON isJSON: Bool, json: @autoclosure () -> String, text: @autoclosure () -> TerminalText
     ) {
         if isJSON { out(json: json()) } else { out(text()) }
     }
 
-    /// For programs, where standard output is taken.
+    /// For programs, if standard output is used for other data.
     public static func err(json: String) { write(json, to: STDERR_FILENO) }
 
-    /// Empties the line that a person watches.
+    /// Clears the progress line.
     public static func clearLine() { write("\r\u{1B}[K", to: STDERR_FILENO) }
 
     public static let isInteractive = isatty(STDERR_FILENO) == 1

@@ -1,11 +1,11 @@
 import Telemetry
 
-/// What commands print for people: the program's own words, and values that are escaped when they are put between them, so
-/// that no text from outside steers the terminal, forges a line or turns one around (`Unprintable`).
+/// Text for people: the program's own words, and interpolated values, which are escaped. So no text from outside
+/// controls the terminal, forges a line or reverses its direction (`Unprintable`).
 ///
-/// The compiler holds to it: `Terminal` takes nothing else, and a `String` gets in by interpolation only.
+/// The compiler enforces this: `Terminal` accepts only this type, and a `String` can enter only by interpolation.
 public struct TerminalText: Sendable, Equatable, ExpressibleByStringInterpolation {
-    /// As it is written to the terminal, colours included.
+    /// The text as written to the terminal, with colours.
     public private(set) var text: String
 
     public init(stringLiteral text: String) {
@@ -16,13 +16,13 @@ public struct TerminalText: Sendable, Equatable, ExpressibleByStringInterpolatio
         text = stringInterpolation.text
     }
 
-    /// Text of several lines: line feeds stay, all else is escaped.
+    /// Text of several lines. Line feeds remain; everything else is escaped.
     public init(lines: String) {
         text = lines.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
             .map { Unprintable.escaped(String(decoding: $0, as: UTF8.self)) }.joined(separator: "\n")
     }
 
-    /// The terminal's own sequence around a text.
+    /// Encloses a text in terminal sequences.
     init(_ text: TerminalText, between begin: String, and end: String) {
         self.text = begin + text.text + end
     }

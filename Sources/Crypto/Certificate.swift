@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// One X.509 certificate while it is being made.
+/// An X.509 certificate under construction.
 struct Certificate: ~Copyable {
     private let raw: OpaquePointer
 
@@ -12,7 +12,7 @@ struct Certificate: ~Copyable {
 
     deinit { X509_free(raw) }
 
-    /// Makes it version 3 with a random serial number; times are seconds from now.
+    /// Sets version 3, a random serial number and the given properties. Times are seconds from now.
     func describe(subject: String, key: PrivateKey, validFrom: Int, validUntil: Int) throws(CryptoFault) {
         var serial = try RandomBytes.make(8)
         serial[0] &= 0x7F  // a serial number is positive (RFC 5280 section 4.1.2.2)
@@ -39,7 +39,7 @@ struct Certificate: ~Copyable {
         guard X509_add_ext(raw, made, -1) == 1 else { throw .library("cannot add \(value)") }
     }
 
-    /// Names the issuer and signs with SHA-256.
+    /// Sets the issuer and signs with SHA-256.
     func sign(issuer: borrowing Certificate, key: PrivateKey) throws(CryptoFault) {
         let handle = raw
         guard X509_set_issuer_name(raw, X509_get_subject_name(issuer.raw)) == 1,

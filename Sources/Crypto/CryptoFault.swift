@@ -1,10 +1,10 @@
-/// Why a key, a certificate or a signature could not be made or read, in words for the operator.
+/// The reason why a key, a certificate or a signature could not be created or read, for the operator.
 public struct CryptoFault: Error, Equatable, CustomStringConvertible {
-    /// What kind of fault it is; equality and decisions go by this.
+    /// The kind of fault. Equality and decisions use it.
     public enum Code: Sendable {
-        /// The text is no PEM private or public key.
+        /// The text is not a PEM private or public key.
         case notPEM
-        /// The key is sound but not on the P-256 curve, so it cannot sign ES256.
+        /// The key is valid but not on the P-256 curve, so it cannot sign ES256.
         case wrongCurve
         /// OpenSSL refused an operation that should always work (out of memory, broken provider).
         case library
@@ -12,7 +12,7 @@ public struct CryptoFault: Error, Equatable, CustomStringConvertible {
 
     /// The kind.
     public let code: Code
-    /// What happened and what to do about it. Holds no key material.
+    /// The fault and its cure. Contains no key material.
     public let description: String
 
     init(_ code: Code, _ description: String) {

@@ -2,9 +2,9 @@ import COpenSSL
 
 /// ECDSA over P-256 with the nonce of RFC 6979: the same key and message always give the same signature.
 ///
-/// Every process of a team then makes the identical provider token for the same time slot without a word between them,
-/// so that APNs sees one token where it would see one per process. OpenSSL has this from 3.2 on; Debian 12 has 3.0, so
-/// the few steps are made here from its big numbers and its curve.
+/// So every process of a team makes the same provider token in the same time slot without communication, and APNs sees
+/// one token instead of one per process. OpenSSL supports this from 3.2 on, but Debian 12 has 3.0. So this type
+/// implements the few steps with OpenSSL's big numbers and curve.
 struct DeterministicSigner {
     private let key: OpaquePointer
 
@@ -12,11 +12,11 @@ struct DeterministicSigner {
         self.key = key
     }
 
-    /// R‖S over a SHA-256 digest.
+    /// Returns R‖S over a SHA-256 digest.
     func sign(digest: [UInt8]) throws(CryptoFault) -> [UInt8] {
         let numbers = try Numbers(key)
         var nonces = NonceSequence(secret: try numbers.octets(numbers.secret), digest: try numbers.reduced(digest))
-        // Each candidate but one in 2^32 is good; the bound only keeps a broken library from turning in circles.
+        // All candidates except one in 2^32 are valid. The bound only prevents an endless loop with a broken library.
         for _ in 0..<64 {
             guard let nonce = BN_bin2bn(nonces.next(), 32, nil) else { throw .library("no memory to sign") }
             defer { BN_clear_free(nonce) }
@@ -27,7 +27,7 @@ struct DeterministicSigner {
         throw .library("no usable nonce")
     }
 
-    /// The curve, its order and the secret scalar, freed together.
+    /// The curve, its order and the secret scalar, which are freed together.
     private final class Numbers {
         let group: OpaquePointer
         let order: OpaquePointer
@@ -72,7 +72,7 @@ struct DeterministicSigner {
             return try octets(number)
         }
 
-        /// `s = k⁻¹ (e + r d) mod n`, `r` the abscissa of `k G`; nil where either is zero.
+        /// `s = k⁻¹ (e + r d) mod n`, with `r` the x-coordinate of `k G`; nil if either is zero.
         func signature(nonce: OpaquePointer, digest: [UInt8]) throws(CryptoFault) -> [UInt8]? {
             guard let point = EC_POINT_new(group), let r = BN_new(), let s = BN_new(), let inverse = BN_new(),
                 let e = BN_bin2bn(digest, Int32(digest.count), nil)
@@ -93,7 +93,7 @@ struct DeterministicSigner {
         }
     }
 
-    /// The candidates of RFC 6979 section 3.2 for SHA-256 and a 256-bit order.
+    /// The nonce candidates of RFC 6979 section 3.2 for SHA-256 and a 256-bit order.
     private struct NonceSequence {
         private var key = [UInt8](repeating: 0, count: 32)
         private var value = [UInt8](repeating: 1, count: 32)

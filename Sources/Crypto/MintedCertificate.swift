@@ -1,32 +1,32 @@
 import COpenSSL
 
-/// A certificate authority and one server certificate made in memory, for the simulator, the demo and tests.
+/// A certificate authority and one server certificate, created in memory for the simulator, the demo and tests.
 ///
-/// Nothing of it is ever checked in: a fresh pair is minted at each start, and the client is given `authorityPEM` as its
-/// only trusted root, so verification stays fully on.
+/// Nothing of it is checked in: each start creates a new pair, and the client uses `authorityPEM` as its only trusted
+/// root. So verification remains fully on.
 public struct MintedCertificate: Sendable {
-    /// The authority's certificate: what a client puts into its `ca_file`.
+    /// The authority's certificate, for a client's `ca_file`.
     public let authorityPEM: [UInt8]
     /// The server's certificate followed by the authority's.
     public let chainPEM: [UInt8]
     /// The server's private key, PKCS#8. A secret.
     public let privateKeyPEM: [UInt8]
 
-    /// A pair that was minted before and kept.
+    /// A pair that was created earlier and kept.
     public init(authorityPEM: [UInt8], chainPEM: [UInt8], privateKeyPEM: [UInt8]) {
         self.authorityPEM = authorityPEM
         self.chainPEM = chainPEM
         self.privateKeyPEM = privateKeyPEM
     }
 
-    /// Mints a pair.
+    /// Creates a pair.
     ///
     /// - Parameters:
-    ///   - hosts: names and IP addresses that the certificate is good for. A value with other characters than those of
-    ///     host names and addresses throws: it would be read as a list of extensions.
-    ///   - validFrom: start of validity in seconds from now (an hour ago by default, for clocks that differ).
-    ///   - validUntil: end of validity in seconds from now. A past value makes an expired certificate for tests.
-    ///   - isForPeers: good for a client as well, as servers show it that speak among themselves.
+    /// - hosts: names and IP addresses in the certificate. A value with characters outside those of
+    /// host names and addresses throws, because OpenSSL would read it as a list of extensions.
+    /// - validFrom: start of validity in seconds from now (an hour ago by default, because clocks differ).
+    /// - validUntil: end of validity in seconds from now. A past value gives an expired certificate for tests.
+    /// - isForPeers: also valid for clients, for servers that connect to each other.
     public init(
         hosts: [String] = ["localhost", "127.0.0.1", "::1"], validFrom: Int = -3600, validUntil: Int = 30 * 86_400,
         isForPeers: Bool = false

@@ -1,13 +1,13 @@
 import COpenSSL
 
 extension CryptoFault {
-    /// A fault of OpenSSL itself, with the library's last reason; empties the thread's error queue, since a stale
-    /// entry would be blamed on the next TLS call of this thread.
+    /// A fault of OpenSSL with the library's last reason. Clears the thread's error queue, because a stale entry would
+    /// be attributed to the thread's next TLS call.
     static func library(_ what: String) -> CryptoFault {
         CryptoFault(.library, "\(what): \(lastReason())")
     }
 
-    /// Takes the oldest reason of this thread's queue and empties the queue.
+    /// Takes the oldest reason of this thread's queue and clears the queue.
     static func lastReason() -> String {
         let code = ERR_get_error()
         ERR_clear_error()

@@ -2,7 +2,7 @@ import COpenSSL
 
 /// The C library under this module.
 public enum OpenSSLLibrary {
-    /// Of the OpenSSL that runs.
+    /// The version of the loaded OpenSSL.
     public static var version: String {
         OpenSSL_version(OPENSSL_VERSION_STRING).map { String(cString: $0) } ?? "unknown"
     }

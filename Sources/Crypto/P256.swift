@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// What the key types share: the curve check, key generation and the two spellings of a signature.
+/// The shared parts of the key types: curve check, key generation and the two encodings of a signature.
 enum P256 {
     /// Bytes of R and of S.
     static let scalarLength = 32
@@ -45,15 +45,15 @@ enum P256 {
         return raw
     }
 
-    /// Fixed-width R‖S to DER; nil when the length is wrong.
+    /// Fixed-width R‖S to DER; nil for a wrong length.
     static func derSignature(raw: some Collection<UInt8>) -> [UInt8]? {
         guard raw.count == scalarLength * 2 else { return nil }
         let body = integer(raw.prefix(scalarLength)) + integer(raw.suffix(scalarLength))
-        // At most 2 × 35 bytes, so the short length form always holds.
+        // At most 2 × 35 bytes, so the short length form always suffices.
         return [0x30, UInt8(body.count)] + body
     }
 
-    /// One DER INTEGER: no needless leading zeros, and one zero before a set top bit.
+    /// One DER INTEGER: no unnecessary leading zeros, and one zero before a set top bit.
     private static func integer(_ scalar: some Collection<UInt8>) -> [UInt8] {
         var digits = Array(scalar.drop(while: { $0 == 0 }))
         if digits.first.map({ $0 & 0x80 != 0 }) ?? true { digits.insert(0, at: 0) }

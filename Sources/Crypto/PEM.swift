@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// Collects what OpenSSL writes to a memory BIO.
+/// Collects OpenSSL's output from a memory BIO.
 enum PEM {
     static func text(_ write: (OpaquePointer) -> Int32) throws(CryptoFault) -> [UInt8] {
         guard let bio = BIO_new(BIO_s_mem()) else { throw .library("no memory for PEM text") }

@@ -1,27 +1,27 @@
 import COpenSSL
 
-/// A P-256 private key: Apple's `.p8` provider key, or one minted for a test.
+/// A P-256 private key: Apple's `.p8` provider key, or one created for a test.
 ///
-/// `@unchecked Sendable`: the OpenSSL key is made once and never changed, and OpenSSL allows any number of threads to
-/// sign with an unchanging key.
+/// `@unchecked Sendable`: the OpenSSL key never changes after creation, and OpenSSL allows any number of threads to
+/// sign with it.
 public final class PrivateKey: @unchecked Sendable {
     private let key: OpaquePointer
 
-    /// Reads an unencrypted PEM key (PKCS#8 as in `.p8`, or SEC 1); throws for anything that cannot sign ES256.
+    /// Reads an unencrypted PEM key (PKCS#8 as in `.p8`, or SEC 1). Throws for any key that cannot sign ES256.
     public convenience init(pem: [UInt8]) throws(CryptoFault) {
-        // Typed throws do not pass through the array's call.
+        // Typed throws do not pass through the array's method.
         self.init(
             owning: try pem.withUnsafeBytes { pem in Result { () throws(CryptoFault) in try Self.read(pem) } }.get())
     }
 
-    /// As ``init(pem:)-([UInt8])``, from memory that lives during the call and that the caller may wipe.
+    /// Like ``init(pem:)-([UInt8])``, from memory that is valid during the call and that the caller may wipe.
     public convenience init(pem: UnsafeRawBufferPointer) throws(CryptoFault) {
         self.init(owning: try Self.read(pem))
     }
 
     private static func read(_ pem: UnsafeRawBufferPointer) throws(CryptoFault) -> OpaquePointer {
-        // The BIO reads the caller's bytes in place. An empty passphrase is offered so that an encrypted key fails here
-        // instead of asking on the terminal.
+        // The BIO reads the caller's bytes in place. An empty passphrase makes an encrypted key fail here, instead of
+        // asking on the terminal.
         var key: OpaquePointer?
         if let bio = BIO_new_mem_buf(pem.baseAddress, Int32(clamping: pem.count)) {
             key = "".withCString { PEM_read_bio_PrivateKey(bio, nil, nil, UnsafeMutableRawPointer(mutating: $0)) }
@@ -50,14 +50,14 @@ public final class PrivateKey: @unchecked Sendable {
         PrivateKey(owning: try P256.generate())
     }
 
-    /// Signs with ECDSA over P-256 and SHA-256; the result is R‖S, 64 bytes, as a JWT wants it (RFC 7518 section 3.4).
+    /// Signs with ECDSA over P-256 and SHA-256. Returns R‖S, 64 bytes, as a JWT needs it (RFC 7518 section 3.4).
     ///
-    /// Any thread; about 30 µs. Two calls give different bytes, both valid: OpenSSL draws a fresh nonce.
+    /// Any thread; about 30 µs. Two calls give different bytes, both valid, because OpenSSL uses a new nonce.
     public func signES256(_ message: [UInt8]) throws(CryptoFault) -> [UInt8] {
         try P256.rawSignature(der: try signES256DER(message)[...])
     }
 
-    /// As ``signES256(_:)``, in DER.
+    /// Like ``signES256(_:)``, in DER.
     public func signES256DER(_ message: [UInt8]) throws(CryptoFault) -> [UInt8] {
         guard let context = EVP_MD_CTX_new() else { throw .library("no memory to sign") }
         defer { EVP_MD_CTX_free(context) }
@@ -69,9 +69,9 @@ public final class PrivateKey: @unchecked Sendable {
         return Array(der[..<length])
     }
 
-    /// As `signES256`, but the same key and message always give the same bytes (RFC 6979).
+    /// Like `signES256`, but the same key and message always give the same bytes (RFC 6979).
     ///
-    /// For provider tokens, which every process is to make alike. Any thread; some 300 µs.
+    /// For provider tokens, which every process must create alike. Any thread; about 300 µs.
     public func signES256Deterministically(_ message: [UInt8]) throws(CryptoFault) -> [UInt8] {
         try DeterministicSigner(key: key).sign(digest: SHA256.hash(message))
     }
@@ -81,7 +81,7 @@ public final class PrivateKey: @unchecked Sendable {
         try PublicKey(pem: publicPEM())
     }
 
-    /// PKCS#8 PEM, the form of Apple's `.p8` files. A secret: write it only to a file of its owner.
+    /// PKCS#8 PEM, the form of Apple's `.p8` files. A secret: write it only to a file that its owner alone can read.
     public func pem() throws(CryptoFault) -> [UInt8] {
         try PEM.text { PEM_write_bio_PKCS8PrivateKey($0, self.key, nil, nil, 0, nil, nil) }
     }
@@ -91,7 +91,7 @@ public final class PrivateKey: @unchecked Sendable {
         try PEM.text { PEM_write_bio_PUBKEY($0, self.key) }
     }
 
-    /// Lends the handle to the minting code of this module.
+    /// Gives this module's certificate code access to the handle.
     func withHandle<R, F>(_ body: (OpaquePointer) throws(F) -> R) throws(F) -> R {
         try body(key)
     }

@@ -1,14 +1,14 @@
 import COpenSSL
 
-/// A P-256 public key that checks ES256 signatures.
+/// A P-256 public key that verifies ES256 signatures.
 ///
-/// `@unchecked Sendable`: made once, never changed; OpenSSL allows concurrent use of an unchanging key.
+/// `@unchecked Sendable`: it never changes after creation, and OpenSSL allows concurrent use of such a key.
 public final class PublicKey: @unchecked Sendable {
     private let key: OpaquePointer
 
-    /// Reads a SubjectPublicKeyInfo PEM; throws for anything that is not a P-256 key.
+    /// Reads a SubjectPublicKeyInfo PEM. Throws for anything except a P-256 key.
     public init(pem: [UInt8]) throws(CryptoFault) {
-        // The BIO reads the array's own bytes, so it lives within the scope that pins them.
+        // The BIO reads the array's own bytes, so it must not outlive this scope.
         let read = pem.withUnsafeBytes { pem -> OpaquePointer? in
             guard let bio = BIO_new_mem_buf(pem.baseAddress, Int32(clamping: pem.count)) else { return nil }
             defer { BIO_free(bio) }
@@ -24,15 +24,16 @@ public final class PublicKey: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(key) }
 
-    /// Whether `signature` (R‖S, 64 bytes) is this key's over `message`. Any thread; never traps on foreign bytes.
+    /// Returns whether `signature` (R‖S, 64 bytes) is this key's signature of `message`. Any thread. Never traps on
+    /// invalid bytes.
     public func verifyES256(_ signature: some Collection<UInt8>, of message: some Collection<UInt8>) -> Bool {
         guard let der = P256.derSignature(raw: signature) else { return false }
         return verifyES256(der: der, of: message)
     }
 
-    /// As ``verifyES256(_:of:)`` for a signature in DER, `SEQUENCE { r, s }` (RFC 3279 section 2.2.3).
+    /// Like ``verifyES256(_:of:)`` for a signature in DER, `SEQUENCE { r, s }` (RFC 3279 section 2.2.3).
     public func verifyES256(der: [UInt8], of message: some Collection<UInt8>) -> Bool {
-        // 72 bytes at most over P-256; OpenSSL itself refuses what is no DER.
+        // At most 72 bytes over P-256. OpenSSL refuses invalid DER.
         guard der.count <= 80, let context = EVP_MD_CTX_new() else { return false }
         let message = Array(message)
         defer {

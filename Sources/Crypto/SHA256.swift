@@ -11,7 +11,7 @@ public enum SHA256 {
         bytes.withUnsafeBytes { hash($0) }
     }
 
-    /// The 32-byte digest of memory that lives during the call.
+    /// The 32-byte digest of memory that is valid during the call.
     public static func hash(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: digestLength) { digest, count in
             carillon_sha256(bytes.baseAddress, bytes.count, digest.baseAddress)

@@ -8,7 +8,7 @@ import Simulator
 import Telemetry
 import Worker
 
-/// `carillon demo`: the whole path on this machine, and what happened to each event.
+/// `carillon demo`: runs everything on this machine, and shows the result of each event.
 public struct DemoCommand: Command, Sendable {
     public static let spec = CommandSpec(
         name: "demo",
@@ -42,7 +42,7 @@ public struct DemoCommand: Command, Sendable {
     private let usesCluster: Bool
     private let printsJSON: Bool
 
-    /// Where the package and the repository have it.
+    /// Its location in the package and in the repository.
     private static let worlds = ["Config/demo", "/usr/share/carillon/demo"]
     private static let templates = ["Config/templates.yaml", "/etc/carillon/templates.yaml"]
 
@@ -55,12 +55,12 @@ public struct DemoCommand: Command, Sendable {
         printsJSON = arguments.has("json")
     }
 
-    /// What is played, and the apps that it wants.
+    /// The records to send, and the apps that they need.
     private struct Play {
         var worldFile: [UInt8]
         var state: [[UInt8]]
         var events: [[UInt8]]
-        /// Nil: a folder's world, whose app is that of the settings.
+        /// Nil for a folder's world, which uses the app of the settings.
         var own: OwnWorld?
     }
 
@@ -109,10 +109,10 @@ public struct DemoCommand: Command, Sendable {
     private func settings(_ play: Play) -> LocalCluster.Settings {
         var settings = LocalCluster.Settings()
         settings.scenario = DemoRun.deadTokens(nowMs: Loop.wallMs())
-        // Whole, so that the kept configuration holds wherever it is used from.
+        // An absolute path, so that the kept configuration works from any folder.
         settings.templates = Self.templates.first { Files.exists($0) }.flatMap { Files.whole($0) }
         settings.usesRedisCluster = usesCluster
-        // The embedded broker waits so long for a consumer that missed the group's beginning.
+        // The embedded broker waits this long for a consumer that missed the start of the group.
         settings.sessionMs = 6_000
         guard let apps = play.own?.apps, let first = apps.first else { return settings }
         settings.app = first.id
@@ -122,7 +122,7 @@ public struct DemoCommand: Command, Sendable {
         return settings
     }
 
-    /// The run, or the first signal, whichever comes first.
+    /// Waits for the run or the first signal, whichever comes first.
     private func perform(_ run: DemoRun, _ played: Play, until ending: Ending) async -> ExitCode {
         let playing = Task {
             do {
@@ -137,7 +137,7 @@ public struct DemoCommand: Command, Sendable {
         return code
     }
 
-    /// True when the demo is over; false never comes back where it is kept.
+    /// Returns true at the end of the demo. With `--keep` it does not return by itself.
     private func play(_ run: DemoRun, _ played: Play) async throws -> Bool {
         let worker = try await run.cluster.startWorker()
         try await run.cluster.awaitGroup(of: [worker])

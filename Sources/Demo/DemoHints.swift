@@ -2,28 +2,28 @@ import Console
 import JSON
 import Recording
 
-/// What can be tried at a demo that is kept, as commands that are ready to copy.
+/// Commands to try with a kept demo, ready to copy.
 struct DemoHints {
-    /// This program, as it was called.
+    /// The path by which this program was called.
     var program: String
     /// The kept configuration.
     var configuration: String
-    /// Of the operator's pages.
+    /// Port of the operator's pages.
     var port: UInt16
-    /// A user whose device got a push.
+    /// A user with a device that got a push.
     var subject: Subject
-    /// A file with an event that nobody has finished yet.
+    /// A file with an event that has not been sent yet.
     var eventFile: String
 
     struct Subject: Equatable {
         var app: String
         var uid: String
         var msgID: String
-        /// Nil: the file binds none of this user's.
+        /// Nil if the file binds no token of this user.
         var token: String?
     }
 
-    /// The first push that was accepted, and its event with ids of its own; nil: no push was.
+    /// The first accepted push, and its event with new ids; nil if no push was accepted.
     static func choose(_ outcomes: [EventOutcome], state: [[UInt8]], nowMs: Int64) -> (
         subject: Subject, event: [UInt8]
     )? {
@@ -47,7 +47,7 @@ struct DemoHints {
         }?["token"]?["token"]?.string
     }
 
-    /// Each with what it shows.
+    /// Each command with its purpose.
     var commands: [(what: String, command: String)] {
         let config = "--config \(Self.quoted(configuration))"
         let own = "\(Self.quoted(program))"
@@ -85,7 +85,7 @@ struct DemoHints {
         return text + "\nhttp://127.0.0.1:\(port)/ and all of this stay until ctrl-C\n"
     }
 
-    /// A word for a POSIX shell.
+    /// Quotes a word for a POSIX shell.
     static func quoted(_ text: String) -> String {
         let plain = text.utf8.allSatisfy { byte in
             switch byte {

@@ -1,7 +1,7 @@
 import Console
 import JSON
 
-/// How the demo tells of an event: a line for what happened, a line for each device, and why.
+/// The demo's text for an event: one line for the event, and one line for each device with verdict and reason.
 enum DemoReport {
     static func text(_ outcome: EventOutcome) -> TerminalText {
         var text: TerminalText = "\(pad(name(outcome.event, "event_id"), 7)) \(headline(outcome.event))\n"
@@ -86,7 +86,7 @@ enum DemoReport {
         return "\(text.trimmingTrailingBlanks)\n"
     }
 
-    /// What the device shows of a push.
+    /// The text that the device shows for a push.
     private static func shown(_ payload: JSONTree, _ result: JSONTree) -> String {
         let aps = payload["aps"]
         var words: [String] = []
@@ -100,7 +100,7 @@ enum DemoReport {
         return words.joined(separator: "  ")
     }
 
-    /// A delivery that no result speaks of: a message without an alert.
+    /// A delivery without a result record: a message without an alert.
     private static func delivery(_ target: JSONTree, _ outcome: EventOutcome) -> TerminalText {
         let uid = name(target, "uid")
         let device = name(target, "device")
@@ -110,7 +110,7 @@ enum DemoReport {
 
     private static func name(_ tree: JSONTree, _ key: String) -> String { tree[key]?.string ?? "?" }
 
-    /// Columns count characters; wide ones (汉字) take two cells.
+    /// Columns count characters. Wide characters (汉字) take two cells.
     private static func pad(_ text: String, _ width: Int) -> String {
         let cells = text.unicodeScalars.reduce(0) { $0 + ($1.value >= 0x1100 ? 2 : 1) }
         return text + String(repeating: " ", count: max(0, width - cells))

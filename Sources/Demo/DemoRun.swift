@@ -7,16 +7,16 @@ import Recording
 public import Simulator
 public import Worker
 
-/// Plays a recorded world once and gathers what became of every event.
+/// Runs a recorded world once and collects the result of every event.
 public struct DemoRun: Sendable {
     public let cluster: LocalCluster
     private let worldFile: [UInt8]
     private let state: [[UInt8]]
     private let events: [[UInt8]]
-    /// Records that are still in work after a minute are waited for no longer, rather than a fault.
+    /// Accepts that some records are unsettled after a minute, instead of reporting a fault.
     private let isPatient: Bool
 
-    /// The answer for tokens that begin with `dead`, as Apple gives it to an uninstalled app.
+    /// The answer for tokens that begin with `dead`, as Apple gives it for an uninstalled app.
     public static func deadTokens(nowMs: Int64) -> Scenario {
         let json = """
             {"rules": [{"match": {"token": "dead"},
@@ -37,7 +37,7 @@ public struct DemoRun: Sendable {
 
     /// Fills Redis and both topics, and waits until every record is settled.
     ///
-    /// - Parameter progress: settled records of all that were sent, a few times a second.
+    /// - Parameter progress: settled and sent records, a few times per second.
     public func play(
         worker: WorkerProcess, progress: @Sendable (_ settled: Int, _ of: Int) -> Void
     ) async throws -> [EventOutcome] {
@@ -53,8 +53,8 @@ public struct DemoRun: Sendable {
         try await cluster.produce(state.map { Self.record(shift.apply(to: $0), key: "uid") }, to: topics.userState)
         try await settle(worker, state.count, of: state.count + events.count, progress)
         let shifted = events.map { shift.apply(to: $0) }
-        // Kafka promises no order between conversations, but a story has one: each line waits for the one before to be
-        // taken up.
+        // Kafka guarantees no order between conversations, but a story needs one. So each line waits until the previous
+        // one was read.
         for (index, line) in shifted.enumerated() {
             try await cluster.produce([Self.record(line, key: nil)], to: topics.events)
             try await takeUp(worker, state.count + index + 1)
@@ -83,7 +83,7 @@ public struct DemoRun: Sendable {
         throw SetupFault("the worker did not settle every record within a minute")
     }
 
-    /// Waits until the worker has read so many records; most are settled a moment later, some wait for an ack.
+    /// Waits until the worker has read `count` records. Most settle soon after; some wait for an ack.
     private func takeUp(_ worker: WorkerProcess, _ count: Int) async throws {
         for _ in 0..<6000 {
             if await cluster.progress(of: [worker], isSettled: false) >= count { return }
@@ -121,13 +121,13 @@ public struct DemoRun: Sendable {
     }
 }
 
-/// What became of one event.
+/// The result of one event.
 public struct EventOutcome: Sendable {
     public var event: JSONTree
-    /// Why it went to the dead-letter topic; nil: it did not.
+    /// The reason of its dead letter; nil if there is none.
     public var deadLetter: String?
     public var results: [Device] = []
-    /// Devices that were sent to by the long connection.
+    /// Devices that got it by long connection.
     public var deliveries: [JSONTree] = []
     public var wantsSMS = false
 
@@ -135,7 +135,7 @@ public struct EventOutcome: Sendable {
         self.event = event
     }
 
-    /// One record of `push.results`, and the push it tells of.
+    /// One record of `push.results`, and its push.
     public struct Device: Sendable {
         public var result: JSONTree
         public var payload: JSONTree?

@@ -4,24 +4,24 @@ import JSON
 public import Processes
 import Recording
 
-/// One's own records from a file, with what has to stand around them so that they can be played here.
+/// A user's own records from a file, with the surroundings that they need to run here.
 ///
-/// The lines are events and user state in any mixture, plain or as `record` writes them. Who is named and binds no device in
-/// the file gets a made-up one; a group's members are the users that the file names of its app, 200 at most.
+/// The lines are events and user state in any mixture, plain or as `record` writes them. A named user who binds no
+/// device in the file gets a generated one. The members of a group are the users of its app in the file, at most 200.
 public struct OwnWorld: Sendable {
     /// In the order of their first lines; at least one.
     public let apps: [App]
-    /// Records of user state, those of made-up devices first.
+    /// Records of user state, those of generated devices first.
     public let state: [[UInt8]]
     public let events: [[UInt8]]
-    /// Users with a made-up device.
+    /// Users with a generated device.
     public let madeUp: Int
-    /// As ``WorldFile`` reads it.
+    /// In the form that ``WorldFile`` reads.
     let worldFile: [UInt8]
 
     public struct App: Equatable, Sendable {
         public var id: String
-        /// Its bundle ids.
+        /// The app's bundle ids.
         public var topics: [String]
     }
 
@@ -33,7 +33,7 @@ public struct OwnWorld: Sendable {
         "bind", "unbind", "settings", "mute", "read", "badge_report", "ack", "open_report", "arrived_report",
     ]
 
-    /// - Parameter lines: of the file, none of them empty.
+    /// - Parameter lines: the non-empty lines of the file.
     public init(_ lines: [[UInt8]]) throws(SetupFault) {
         guard lines.count <= Self.linesMax else {
             throw SetupFault("more than \(Self.linesMax) lines: carillon replay plays long files")
@@ -72,7 +72,7 @@ public struct OwnWorld: Sendable {
         worldFile = Self.worldFile(apps, survey)
     }
 
-    /// What the lines name; texts that the contract does not allow are left to the worker to refuse.
+    /// The names in the lines. The worker refuses texts that the contract does not allow.
     private struct Survey {
         var apps: [String] = []
         var topics: [String: [String]] = [:]
@@ -87,7 +87,7 @@ public struct OwnWorld: Sendable {
         mutating func look(_ tree: JSONTree, kind: String, line: Int) throws(SetupFault) {
             guard let app = tree["app"]?.string else { return }
             if !apps.contains(app) {
-                // It stands in the configuration of this world.
+                // The app's id is written into this world's configuration.
                 guard OwnWorld.isPlain(app, bytesMax: 64) else {
                     throw SetupFault("line \(line): an app's id of letters, digits, - _ and . is wanted")
                 }
@@ -119,7 +119,7 @@ public struct OwnWorld: Sendable {
         }
     }
 
-    /// A word that means nothing else in YAML.
+    /// Returns whether the text has no special meaning in YAML.
     private static func isPlain(_ text: String, bytesMax: Int) -> Bool {
         let bytes = Array(text.utf8)
         guard let first = bytes.first, bytes.count <= bytesMax, isLetter(first) else { return false }
@@ -128,7 +128,7 @@ public struct OwnWorld: Sendable {
 
     private static func isLetter(_ byte: UInt8) -> Bool { (65...90).contains(byte) || (97...122).contains(byte) }
 
-    /// A made-up phone; its token is always the same and never one of those that the simulator calls dead.
+    /// Binds a generated phone. Its token is always the same, and never one that the simulator rejects.
     private static func bind(_ uid: String, of app: App, sentMs: Int64, number: Int) -> [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()

@@ -2,9 +2,9 @@ import Digits
 import JSON
 import Processes
 
-/// Who is connected where and who is in which group, as gateways and the IM backend would have written it.
+/// Presence and group members, as gateways and the IM backend would write them.
 ///
-/// A group's entry may name another app. Times are relative to the moment of writing: `"-5s"`, `"-15m"`.
+/// A group's entry may name another app. Times are relative to the time of writing: `"-5s"`, `"-15m"`.
 struct WorldFile: Sendable {
     private let tree: JSONTree
     private let app: String
@@ -15,7 +15,7 @@ struct WorldFile: Sendable {
         self.app = app
     }
 
-    /// The Redis commands of contract section 4 that make this world, one a line.
+    /// The Redis commands of contract section 4 for this world, one per line.
     func commands(nowMs: Int64) throws -> [String] {
         var commands: [String] = []
         for gateway in tree["gateways"]?.array ?? [] {
@@ -46,10 +46,10 @@ struct WorldFile: Sendable {
         return commands
     }
 
-    /// Redis takes inline commands of up to 64 KiB: so many members fit, whatever they are called.
+    /// Redis accepts inline commands of up to 64 KiB. This many members fit, whatever their names.
     private static let membersMax = 64
 
-    /// A word of an inline command, whatever it holds.
+    /// Quotes a word of an inline command.
     private static func quoted(_ text: String) -> String {
         "\""
             + text.utf8.map { byte in

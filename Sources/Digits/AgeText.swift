@@ -1,6 +1,6 @@
-/// Spans of time for people: two digits and a unit are enough.
+/// Durations for people, with two digits and a unit.
 public enum AgeText {
-    /// `850 ms`, `12 s`, `4 min`, `3 h`, `9 d`; a negative span is `0 ms`.
+    /// `850 ms`, `12 s`, `4 min`, `3 h`, `9 d`. A negative duration is `0 ms`.
     public static func short(_ ms: Int64) -> String {
         let ms = max(0, ms)
         switch ms {

@@ -2,7 +2,7 @@
 public enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-    /// Characters of so many bytes, padding included.
+    /// Characters for `byteCount` bytes, padding included.
     public static func count(_ byteCount: Int) -> Int { (byteCount + 2) / 3 * 4 }
 
     /// The ASCII text of `bytes`.
@@ -14,7 +14,7 @@ public enum Base64 {
         return text
     }
 
-    /// Fills `text`, whose size is the `count` of the bytes; nothing is copied elsewhere, as secrets want it.
+    /// Fills `text`, which must have `count` bytes. Makes no other copy, so it is suitable for secrets.
     public static func write(_ bytes: UnsafeRawBufferPointer, to text: UnsafeMutableRawBufferPointer) {
         precondition(text.count == count(bytes.count), "the text's size is another")
         var filled = 0

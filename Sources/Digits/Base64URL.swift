@@ -10,9 +10,10 @@ public enum Base64URL {
         return text
     }
 
-    /// The bytes of unpadded text; nil for a foreign character, padding, an impossible length or stray last bits.
+    /// The bytes of unpadded text; nil for an invalid character, padding, an impossible length or non-zero trailing
+    /// bits.
     public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
-        // Four characters carry three bytes; a rest of one character carries none.
+        // Four characters encode three bytes. One remaining character encodes none.
         guard text.count % 4 != 1 else { return nil }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count * 3 / 4)
@@ -27,7 +28,7 @@ public enum Base64URL {
                 bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(held)))
             }
         }
-        // One spelling per value: bits that no byte uses must be zero (RFC 4648 section 3.5).
+        // Each value has one spelling: unused bits must be zero (RFC 4648 section 3.5).
         guard bits & (1 << UInt32(held) - 1) == 0 else { return nil }
         return bytes
     }

@@ -1,4 +1,4 @@
-/// Numbers as protocols of text have them, read and written in place without a String.
+/// Decimal numbers in text protocols, read and written in place without a String.
 public enum Decimal {
     /// How many digits the number has.
     public static func count(_ number: UInt64) -> Int {
@@ -11,7 +11,7 @@ public enum Decimal {
         return count &+ (rest >= 1000 ? 3 : rest >= 100 ? 2 : rest >= 10 ? 1 : 0)
     }
 
-    /// Writes the digits, at most twenty, where there is room for them, and says how many.
+    /// Writes the digits, at most twenty. The target must have room. Returns their number.
     @discardableResult
     public static func write(_ number: UInt64, to target: UnsafeMutableRawPointer) -> Int {
         // Most numbers here are lengths.
@@ -29,7 +29,7 @@ public enum Decimal {
         let count = count(number)
         var at = count
         var rest = number
-        // Two digits at a time, the last ones first.
+        // Two digits at a time, the last digits first.
         while at >= 2 {
             let above = rest / 100
             let pair = UInt16(truncatingIfNeeded: rest &- above &* 100)
@@ -43,7 +43,7 @@ public enum Decimal {
         return count
     }
 
-    /// Digits and nothing else; nil also for what does not fit.
+    /// Accepts digits only. Returns nil for anything else and on overflow.
     public static func unsigned(_ digits: UnsafeRawBufferPointer) -> UInt64? {
         let count = digits.count
         guard count > 0, count <= 20 else { return nil }
@@ -70,21 +70,21 @@ public enum Decimal {
         return last < 10 && !isTooMuch && !isOver ? sum : nil
     }
 
-    /// The number that eight digits are, the first in the lowest byte; nil where one of them is none.
+    /// The number of eight digits, the first in the lowest byte; nil if one is not a digit.
     private static func number(eight digits: UInt64) -> UInt64? {
         let highs: UInt64 = 0xf0f0_f0f0_f0f0_f0f0
-        // A digit is 0x30 to 0x39: six more leave its upper half what it is.
+        // A digit is 0x30 to 0x39: adding six does not change its upper half.
         guard digits & highs == 0x3030_3030_3030_3030,
             (digits &+ 0x0606_0606_0606_0606) & highs == 0x3030_3030_3030_3030
         else { return nil }
-        // Neighbours are joined: digits to pairs, pairs to fours, fours to eight.
+        // Joins neighbours: digits to pairs, pairs to fours, fours to eight.
         var word = digits & ~highs
         word = (word &* 10 &+ word &>> 8) & 0x00ff_00ff_00ff_00ff
         word = (word &* 100 &+ word &>> 16) & 0x0000_ffff_0000_ffff
         return (word &* 10_000 &+ word &>> 32) & 0xffff_ffff
     }
 
-    /// Digits, perhaps after a minus; nil also for what does not fit.
+    /// Accepts digits with an optional minus sign. Returns nil for anything else and on overflow.
     public static func signed(_ text: UnsafeRawBufferPointer) -> Int64? {
         guard text.count <= 20 else { return nil }
         let isNegative = text.first == UInt8(ascii: "-")

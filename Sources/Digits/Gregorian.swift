@@ -1,7 +1,7 @@
 /// Dates of the proleptic Gregorian calendar as days since 1970-01-01.
 ///
-/// Years are counted from March, so that the leap day ends them, in eras of 400 years, which are of one length. For years
-/// whose seconds fit into 64 bits.
+/// Years begin in March, so that the leap day is the last day. Eras of 400 years all have the same length. For years
+/// with seconds that fit into 64 bits.
 public enum Gregorian {
     private static let daysOfEra: Int64 = 146_097
     /// From 0000-03-01 to 1970-01-01.
@@ -11,7 +11,7 @@ public enum Gregorian {
         year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
     }
 
-    /// How many days a month (1-12) of a year has.
+    /// The number of days in a month (1-12).
     public static func days(inMonth month: Int64, of year: Int64) -> Int64 {
         switch month {
         case 2: isLeap(year) ? 29 : 28
@@ -20,7 +20,7 @@ public enum Gregorian {
         }
     }
 
-    /// Days from 1970-01-01 to a date; a day past the month's end is one of the next month.
+    /// Days from 1970-01-01 to a date. A day after the month's end is in the next month.
     public static func daysSince1970(year: Int64, month: Int64, day: Int64) -> Int64 {
         let shifted = month > 2 ? year : year - 1
         let era = shifted.flooringDivision(by: 400)
@@ -30,7 +30,7 @@ public enum Gregorian {
         return era * daysOfEra + dayOfEra - daysTo1970
     }
 
-    /// The date that is so many days after 1970-01-01.
+    /// The date `days` days after 1970-01-01.
     public static func date(daysSince1970 days: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = days + daysTo1970
         let era = shifted.flooringDivision(by: daysOfEra)

@@ -1,11 +1,11 @@
-/// Lower-case hexadecimal text of bytes and numbers, and its reading in either case.
+/// Lower-case hexadecimal text of bytes and numbers. Reads either case.
 public enum Hex {
     /// Two lower-case digits per byte.
     public static func string(_ bytes: some Collection<UInt8>) -> String {
         String(decoding: digits(bytes), as: UTF8.self)
     }
 
-    /// The same as ASCII bytes, for building wire text without a `String`.
+    /// The same as ASCII bytes, without a `String`.
     public static func digits(_ bytes: some Collection<UInt8>) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(bytes.count * 2)
@@ -16,20 +16,20 @@ public enum Hex {
         return text
     }
 
-    /// Eight lower-case digits in the order of memory, the highest first.
+    /// Eight lower-case digits in memory order, the highest digit first.
     @inlinable @inline(__always)
     public static func digits(_ value: UInt32) -> UInt64 {
-        // Each step halves the distance between neighbours, until every nibble has a byte of its own.
+        // Each step halves the distance between neighbours, until every nibble has its own byte.
         var spread = UInt64(value)
         spread = (spread << 16 | spread) & 0x0000_FFFF_0000_FFFF
         spread = (spread << 8 | spread) & 0x00FF_00FF_00FF_00FF
         spread = (spread << 4 | spread) & 0x0F0F_0F0F_0F0F_0F0F
         let letters = (spread &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
-        // '0' is 0x30; from ten on 'a' - 10 is 0x27 further.
+        // '0' is 0x30. For values from ten, 'a' - 10 is 0x27 higher.
         return (spread &+ 0x3030_3030_3030_3030 &+ letters &* 0x27).bigEndian
     }
 
-    /// The bytes that an even number of hexadecimal digits (either case) names; nil for anything else.
+    /// The bytes of an even number of hexadecimal digits (either case); nil for anything else.
     public static func bytes(_ text: some Collection<UInt8>) -> [UInt8]? {
         guard text.count.isMultiple(of: 2) else { return nil }
         var result: [UInt8] = []
@@ -47,7 +47,7 @@ public enum Hex {
         return result
     }
 
-    /// What a digit of either case stands for; nil for any other byte.
+    /// The value of a digit of either case; nil for any other byte.
     @inlinable @inline(__always)
     public static func value(of digit: UInt8) -> UInt8? {
         switch digit {

@@ -1,17 +1,17 @@
-/// The word that somebody may have meant who wrote one that is not known.
+/// Suggests the known word that the user probably meant.
 public enum NearestWord {
-    /// The nearest of `words`, where it is near enough to be meant: some three letters off, fewer in a short word.
+    /// The nearest of `words`, if it is near enough: up to three letters different, fewer in a short word.
     public static func to(_ word: String, among words: some Sequence<String>) -> String? {
         let near = words.map { (word: $0, distance: distance(word, $0)) }.min { $0.distance < $1.distance }
         guard let near, near.distance <= max(1, min(3, near.word.count / 3)) else { return nil }
         return near.word
     }
 
-    /// How many letters must be changed, put in, left out, or swapped with their neighbour. Of the first 64 characters: no
-    /// word is slow to refuse.
+    /// The number of letters to change, insert, delete or swap with a neighbour. Compares the first 64 characters, so
+    /// that no word takes long.
     private static func distance(_ one: String, _ other: String) -> Int {
         let one = Array(one.prefix(64)), other = Array(other.prefix(64))
-        // Of the letters before the last two, before the last, and up to it.
+        // The rows for the letters before the last two, before the last, and up to it.
         var (beforeLast, last, row) = ([Int](), [Int](), Array(0...other.count))
         for i in one.indices {
             (beforeLast, last) = (last, row)

@@ -1,9 +1,10 @@
 internal import Glibc
 
-/// A text as a key by its bytes: equal where the bytes are, as in Redis and as the contract compares identifiers (section 0).
+/// A text as a key by its bytes. Two keys are equal if their bytes are, as in Redis and for the contract's identifiers
+/// (section 0).
 ///
-/// `String` takes for equal what normalises to the same, and hashes the normal form; both sort runs of combining marks,
-/// which takes the square of a run's length.
+/// `String` compares and hashes normalised forms. Normalisation sorts runs of combining marks, which takes quadratic
+/// time.
 public struct UTF8Key: Hashable, Sendable {
     public let text: String
 
@@ -15,15 +16,15 @@ public struct UTF8Key: Hashable, Sendable {
 
     public func hash(into hasher: inout Hasher) {
         text.utf8.span.withUnsafeBytes { hasher.combine(bytes: $0) }
-        // As String does: two texts in a row are not those that are cut elsewhere.
+        // As String does, so that two texts in a row differ from the same bytes split elsewhere.
         hasher.combine(0xFF as UInt8)
     }
 }
 
 extension String {
-    /// Whether both are the same bytes of UTF-8.
+    /// Returns whether both have the same UTF-8 bytes.
     public func isSame(as other: String) -> Bool {
-        // Most that differ do so in length, which a String knows.
+        // Most different texts differ in length, which a String knows.
         guard utf8.count == other.utf8.count else { return false }
         return utf8.span.withUnsafeBytes { one in
             other.utf8.span.withUnsafeBytes { other in
@@ -33,11 +34,11 @@ extension String {
         }
     }
 
-    /// Whether there is another text, and both are the same bytes.
+    /// Returns whether the other text exists and has the same bytes.
     public func isSame(as other: String?) -> Bool { other.map { isSame(as: $0) } ?? false }
 }
 
 extension Sequence<String> {
-    /// Whether one of them has the same bytes.
+    /// Returns whether one of the elements has the same bytes.
     public func containsSame(_ text: String) -> Bool { contains { $0.isSame(as: text) } }
 }

@@ -1,10 +1,10 @@
 import Digits
 
-/// Figures for people: as many digits as are read at a glance.
+/// Figures for people, with few digits.
 public enum FigureText {
     public static func percent(_ share: Double) -> String { "\(Int((min(share, 1e6) * 100).rounded())) %" }
 
-    /// Three digits are enough: 0.25, 4.3, 812, 12.4k, 3.1M.
+    /// Three digits: 0.25, 4.3, 812, 12.4k, 3.1M.
     public static func number(_ value: Double) -> String {
         let size = abs(value)
         switch size {
@@ -24,7 +24,7 @@ public enum FigureText {
         return "\(whole / Int(unit)).\(String(repeating: "0", count: count - rest.count))\(rest)"
     }
 
-    /// A unit that fits, and two digits of it: 0.40 ms, 12 ms, 1.3 s, 75 s, 2 min.
+    /// A suitable unit and two digits: 0.40 ms, 12 ms, 1.3 s, 75 s, 2 min.
     public static func duration(_ seconds: Double) -> String {
         let ms = min(max(0, seconds), 1e12) * 1000
         if ms < 10 { return "\(number(ms)) ms" }

@@ -1,5 +1,5 @@
-/// Names of the metrics that `carillon top` and the operator's page read; one that a worker does not have is absent from the
-/// picture.
+/// Names of the metrics that `carillon top` and the operator's page read. A metric that a worker lacks is left out of
+/// the view.
 public enum FleetMetrics {
     public static let consumed = "carillon_events_consumed_total"
     public static let settled = "carillon_events_settled_total"
@@ -33,7 +33,7 @@ public enum FleetMetrics {
     public static let brake = "carillon_token_removal_brake"
     public static let redisSeconds = "carillon_redis_command_seconds"
     public static let redisErrors = "carillon_redis_errors_total"
-    /// Only of a Redis Cluster.
+    /// Only with a Redis Cluster.
     public static let redisRedirects = "carillon_redis_redirects_total"
     public static let redisDepth = "carillon_redis_pipeline_depth"
     public static let redisKeys = "carillon_redis_keys"
@@ -55,6 +55,6 @@ public enum FleetMetrics {
             lostLogLines, started,
         ] + histograms
 
-    /// As they stand in the lines of `/metrics`.
+    /// The names in the lines of `/metrics`.
     public static let names = Set(all + histograms.flatMap { ["\($0)_bucket", "\($0)_count"] })
 }

@@ -1,4 +1,4 @@
-/// What counters grew by, of all workers that answered twice and did not begin anew between.
+/// The growth of counters, over all workers that answered twice and did not restart in between.
 struct FleetRates {
     private struct Pair {
         var before: MetricsPage
@@ -12,17 +12,17 @@ struct FleetRates {
         pairs = looks.compactMap { look in
             guard let earlier = before[look.address], let now = look.metrics, let then = earlier.metrics,
                 look.atNanos > earlier.atNanos,
-                // Another process counts from 0.
+                // A new process counts from 0.
                 now.sum(FleetMetrics.started) == then.sum(FleetMetrics.started)
             else { return nil }
             return Pair(before: then, now: now, seconds: Double(look.atNanos - earlier.atNanos) / 1e9)
         }
     }
 
-    /// Nil: there is no look before.
+    /// Nil without an earlier look.
     var longestSeconds: Double? { pairs.map(\.seconds).max() }
 
-    /// A second; nil: there is no look before, or no such counter.
+    /// Per second; nil without an earlier look or without such a counter.
     func rate(_ name: String) -> Double? {
         let known = pairs.filter { $0.now.sum(name) != nil }
         guard !known.isEmpty else { return nil }
@@ -32,7 +32,7 @@ struct FleetRates {
         }
     }
 
-    /// By the values of some labels (an absent one is empty), the fastest first.
+    /// Grouped by the values of some labels (an absent one is empty), fastest first.
     func rates(_ name: String, by labels: [String]) -> [(labels: [String], rate: Double)] {
         var sums: [[String]: Double] = [:]
         for pair in pairs {
@@ -48,9 +48,9 @@ struct FleetRates {
         }
     }
 
-    /// Of what a histogram measured meanwhile, all of its series together that `isWanted` takes; nil: nothing.
+    /// Quantiles of a histogram's growth, over all of its series that `isWanted` accepts; nil without growth.
     ///
-    /// As Prometheus' `histogram_quantile`: even within a bucket; beyond the last bound, the bound.
+    /// As Prometheus' `histogram_quantile`: linear within a bucket; beyond the last bound, that bound.
     func spread(
         _ name: String, where isWanted: (MetricsPage.Series) -> Bool = { _ in true }
     ) -> FleetView.Spread? {

@@ -1,9 +1,9 @@
-/// The picture of one moment: sums and rates over all workers that answer.
+/// The state at one moment: sums and rates over all workers that answer.
 ///
-/// Rates are of the time since the look before, and nil where there is none: at the first look, and of a worker that has
-/// begun anew.
+/// Rates cover the time since the previous look. They are nil without one: at the first look, and after a worker's
+/// restart.
 public struct FleetView: Sendable {
-    /// How a worker answered.
+    /// A worker's answer.
     public struct Worker: Equatable, Sendable {
         public enum State: Equatable, Sendable {
             case ready, notReady, draining, away
@@ -11,32 +11,32 @@ public struct FleetView: Sendable {
 
         public var address: String
         public var state: State
-        /// Why it is not ready, or does not answer.
+        /// Reasons why it is not ready or does not answer.
         public var reasons: [String]
         public var notes: [String]
     }
 
-    /// Time that a bound held work back, of all time that the shards had: 0...1.
+    /// The part of the shards' time, 0...1, in which a bound delayed work.
     public struct Limit: Equatable, Sendable {
         public var cause: String
         public var share: Double
     }
 
     public struct Lag: Equatable, Sendable {
-        /// Nil: the worker tells it of all topics together.
+        /// Nil if the worker reports it for all topics together.
         public var topic: String?
         public var records: Double?
         public var seconds: Double?
     }
 
     public struct Outcome: Equatable, Sendable {
-        /// The verdict of records that could not be read; `reason` is the rule that they broke.
+        /// The verdict of unreadable records. `reason` is the rule that they broke.
         public static let deadLetter = "dead letter"
 
         public var app: String
         public var verdict: String
         public var reason: String
-        /// A second; nil: none of the interval, `total` tells of the time since the workers' start.
+        /// Per second; nil if nothing happened in the interval, and `total` then counts since the workers' start.
         public var rate: Double?
         public var total: Double
     }
@@ -50,43 +50,43 @@ public struct FleetView: Sendable {
         public var inFlight = 0.0
         public var limit = 0.0
         public var queued = 0.0
-        /// 0 closed, 1 asking, 2 open; the worst of its scopes and workers.
+        /// 0 closed, 1 half-open, 2 open; the worst of its scopes and workers.
         public var breaker = 0.0
         /// APNs refuses the credential.
         public var isPaused = false
-        /// A changed credential is not in use, but the one before.
+        /// A changed credential was refused, and the previous one is in use.
         public var isReplacementRefused = false
-        /// Until its certificate ends, in days; nil: it is a key, or not told.
+        /// Days until its certificate expires; nil for a key, or if not reported.
         public var daysLeft: Double?
 
-        /// To an environment to which nothing is to be sent there need not be a connection.
+        /// An environment without pushes needs no connection.
         public var isUnconnected: Bool { connections == 0 && queued + inFlight > 0 }
 
-        /// Somebody should look at it.
+        /// It needs an operator's attention.
         public var isTroubled: Bool {
             isUnconnected || breaker > 0 || isPaused || isReplacementRefused || (daysLeft ?? .infinity) < 14
         }
     }
 
-    /// One of Redis' servers, as all shards of all workers see it.
+    /// One Redis server, as all shards of all workers see it.
     public struct RedisNode: Equatable, Sendable {
         public var place: String
-        /// Shards that are connected to it, and all that want to be.
+        /// Shards that are connected to it, and all shards that want to be.
         public var connected = 0
         public var shards = 0
         public var waiting: Int64 = 0
-        /// Why some shard is not connected.
+        /// The reason why a shard is not connected.
         public var why: String?
-        /// A second; nil: it is no cluster's node, or there is no look before.
+        /// Per second; nil if it is not a cluster's node, or without an earlier look.
         public var errorRate: Double?
-        /// The same of commands that it sent on or put off.
+        /// The rate of commands that it redirected or deferred.
         public var redirectRate: Double?
 
-        /// Somebody should look at it.
+        /// It needs an operator's attention.
         public var isTroubled: Bool { connected < shards }
     }
 
-    /// Quantiles of a histogram within the last interval, in seconds; nil: nothing was measured.
+    /// Quantiles of a histogram in the last interval, in seconds; nil without measurements.
     public struct Spread: Equatable, Sendable {
         public var p50: Double
         public var p99: Double
@@ -94,7 +94,7 @@ public struct FleetView: Sendable {
 
     public var workers: [Worker] = []
     public var shards = 0
-    /// Nil: no look before.
+    /// Nil without an earlier look.
     public var intervalSeconds: Double?
 
     public var consumedRate: Double?
@@ -102,29 +102,29 @@ public struct FleetView: Sendable {
     public var deliveryRate: Double?
     public var ackTimeoutRate: Double?
     public var deadLetterRate: Double?
-    /// By verdict.
+    /// Rates by verdict.
     public var verdictRates: [(verdict: String, rate: Double)] = []
-    /// By result: accepted, rejected, refused, ambiguous.
+    /// Rates by result: accepted, rejected, refused, ambiguous.
     public var attemptRates: [(result: String, rate: Double)] = []
     public var limits: [Limit] = []
     public var outcomes: [Outcome] = []
     public var endToEnd: Spread?
-    /// The same of each lane that something was measured in, by its name.
+    /// Quantiles by lane, for lanes with measurements.
     public var lanes: [(lane: String, spread: Spread)] = []
     public var pushLatency: Spread?
     public var redisLatency: Spread?
     public var redisErrorRate: Double?
-    /// Processors in use: 1 is one of them, whole.
+    /// Processors in use: 1 is one whole processor.
     public var cpu: Double?
 
     public var pendingEvents: Double?
     public var pendingRecipients: Double?
     public var waitingForDevice: Double?
-    /// Records put off that have not come back.
+    /// Parked records that have not returned.
     public var parked: Double?
     public var lags: [Lag] = []
     public var oldestSeconds: Double?
-    /// Those that are behind, the slowest first.
+    /// Partitions that lag, slowest first.
     public var slowest: [StatusFacts.Partition] = []
     public var assigned: Double?
     public var paused: Double?
@@ -134,7 +134,7 @@ public struct FleetView: Sendable {
     public var brakes: [String] = []
     public var redisReady = 0
     public var redisFaults: [String] = []
-    /// Those in trouble first.
+    /// Servers with problems first.
     public var redisNodes: [RedisNode] = []
     public var redisDepth: Double?
     public var redisKeys: Double?
@@ -149,7 +149,7 @@ public struct FleetView: Sendable {
     public static let partitionsMax = 20
     public static let redisNodesMax = 100
 
-    /// - Parameter previous: what the same workers answered before, by address.
+    /// - Parameter previous: the earlier answers of the same workers, by address.
     public init(_ looks: [WorkerLook], after previous: [WorkerLook], wallSeconds: Double) {
         let before = Dictionary(previous.map { ($0.address, $0) }, uniquingKeysWith: { $1 })
         let rates = FleetRates(looks, before)
@@ -271,7 +271,7 @@ public struct FleetView: Sendable {
         var byName: [String: Bool] = [:]
         for series in pages.flatMap({ $0.series(FleetMetrics.brokerUp) }) {
             let name = series["broker"] ?? "?"
-            // Away is what one worker sees, even if another still reaches it.
+            // A broker is down if one worker cannot reach it, even if another can.
             byName[name] = (byName[name] ?? true) && series.value > 0
         }
         brokers = byName.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
@@ -296,7 +296,7 @@ public struct FleetView: Sendable {
         each(FleetMetrics.queued) { $0.queued += $1.value }
         each(FleetMetrics.breaker) { $0.breaker = Swift.max($0.breaker, $1.value) }
         each(FleetMetrics.credentialPaused) { $0.isPaused = $0.isPaused || $1.value > 0 }
-        // These are told by app and credential, whatever the environment.
+        // These metrics have labels for app and credential, but not for the environment.
         func eachOfCredential(_ name: String, _ change: (inout Client, Double) -> Void) {
             for series in pages.flatMap({ $0.series(name) }) {
                 for (key, var client) in byKey
@@ -316,8 +316,8 @@ public struct FleetView: Sendable {
         clients = byKey.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.value)
     }
 
-    /// What ended otherwise than by an ordinary push, the most frequent first: within the interval, or where nothing did,
-    /// since the workers' start. Dead letters are among them, as a verdict of no app.
+    /// Outcomes other than ordinary pushes, the most frequent first: in the interval, or if there were none, since the
+    /// workers' start. Dead letters are included, as a verdict without an app.
     private mutating func addOutcomes(_ pages: [MetricsPage], _ rates: FleetRates) {
         let labels = ["app", "verdict", "reason"]
         func asOutcome(_ rule: String) -> [String] { ["", Outcome.deadLetter, rule] }
@@ -355,7 +355,7 @@ public struct FleetView: Sendable {
         return Array(sorted.prefix(partitionsMax))
     }
 
-    /// Nil: there is nothing to put together.
+    /// Nil for an empty list.
     private static func reduce(_ values: [Double?], _ combine: (Double, Double) -> Double) -> Double? {
         let known = values.compactMap { $0 }
         guard let first = known.first else { return nil }

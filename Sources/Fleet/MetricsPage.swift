@@ -1,8 +1,8 @@
 import Digits
 
-/// A page of Prometheus text (exposition format 0.0.4): the series that are asked for, by their names.
+/// A page of Prometheus text (exposition format 0.0.4): the series with the requested names.
 ///
-/// Whoever answers there may be no worker, so what is kept is bounded.
+/// The peer may not be a worker, so the kept data is bounded.
 public struct MetricsPage: Sendable {
     public struct Series: Equatable, Sendable {
         public var labels: [(name: String, value: String)]
@@ -20,7 +20,7 @@ public struct MetricsPage: Sendable {
     private static let labelsMax = 16
     private static let textMax = 256
 
-    /// - Parameter names: of histograms the parts `_bucket`, `_sum` and `_count` have names of their own.
+    /// - Parameter names: a histogram's parts `_bucket`, `_sum` and `_count` have separate names.
     public init(_ bytes: [UInt8], names: Set<String> = FleetMetrics.names) {
         var count = 0
         for line in bytes.split(separator: UInt8(ascii: "\n")) where line.first != UInt8(ascii: "#") {
@@ -32,7 +32,7 @@ public struct MetricsPage: Sendable {
 
     public func series(_ name: String) -> [Series] { byName[name] ?? [] }
 
-    /// The sum of the series that `isWanted` takes; nil: there is none.
+    /// The sum of the series that `isWanted` accepts; nil if there is none.
     public func sum(_ name: String, where isWanted: (Series) -> Bool = { _ in true }) -> Double? {
         let wanted = series(name).filter(isWanted)
         return wanted.isEmpty ? nil : wanted.reduce(0) { $0 + $1.value }
@@ -58,7 +58,7 @@ public struct MetricsPage: Sendable {
             }
             rest = rest.dropFirst()
         }
-        // A time may follow.
+        // A timestamp may follow.
         guard let text = rest.split(separator: UInt8(ascii: " ")).first, text.count <= 40,
             let value = Double(String(decoding: text, as: UTF8.self)), value.isFinite
         else { return nil }

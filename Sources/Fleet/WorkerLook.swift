@@ -1,16 +1,16 @@
 public import JSON
 
-/// What one worker answered at one moment.
+/// One worker's answer at one moment.
 public struct WorkerLook: Sendable {
-    /// Of the worker's operator pages, `host:port`.
+    /// Address of the worker's operator pages, `host:port`.
     public var address: String
-    /// Of the monotonic clock.
+    /// Monotonic clock.
     public var atNanos: UInt64
     public var answer: Answer
 
     public enum Answer: Sendable {
         case facts(MetricsPage, StatusFacts)
-        /// Why there is none.
+        /// The reason for a missing answer.
         case away(String)
     }
 
@@ -24,18 +24,18 @@ public struct WorkerLook: Sendable {
     public var status: StatusFacts? { if case .facts(_, let status) = answer { status } else { nil } }
 }
 
-/// `/statusz`, as far as `top` shows it; what a worker does not tell is absent.
+/// The parts of `/statusz` that `top` shows. Values that a worker does not report are absent.
 public struct StatusFacts: Equatable, Sendable {
     public var isReady = false
     public var isDraining = false
-    /// What keeps it from its work.
+    /// Reasons why it is not ready.
     public var missing: [String] = []
-    /// What somebody should look at.
+    /// Conditions that need attention.
     public var notes: [String] = []
     public var shards = 0
-    /// Shards that have a connection to Redis.
+    /// Shards with a connection to Redis.
     public var redisReady = 0
-    /// Why a shard has none, or Redis takes no writes.
+    /// Reasons why a shard has no connection, or why Redis accepts no writes.
     public var redisFaults: [String] = []
     /// Redis' servers as each shard sees them.
     public var redisNodes: [RedisNode] = []
@@ -49,16 +49,16 @@ public struct StatusFacts: Equatable, Sendable {
         public var partition: Int64
         /// Records read and not settled.
         public var unsettled: Int64
-        /// Age of the oldest of them; nil: there is none.
+        /// Age of the oldest of them; nil if there is none.
         public var oldestSeconds: Double?
-        /// Nil: not known.
+        /// Nil if unknown.
         public var lag: Int64?
         public var isPaused: Bool
     }
 
     public struct RedisNode: Equatable, Sendable {
         public var place: String
-        /// Of a cluster's node: the label of its numbers.
+        /// The label of a cluster node in metrics.
         public var node: String?
         public var isReady: Bool
         /// Commands that wait for its reply.
@@ -66,7 +66,7 @@ public struct StatusFacts: Equatable, Sendable {
         public var why: String?
     }
 
-    /// So many of a shard are read.
+    /// Maximum number of a shard's partitions that are read.
     private static let partitionsMax = 200
 
     private static let listMax = 100
@@ -108,7 +108,7 @@ public struct StatusFacts: Equatable, Sendable {
         Array((list?.array ?? []).compactMap(\.string).prefix(listMax))
     }
 
-    /// Each text once.
+    /// Adds each text once.
     private func add(_ text: String?, to list: inout [String]) {
         guard let text, list.count < Self.listMax, !list.contains(text) else { return }
         list.append(text)

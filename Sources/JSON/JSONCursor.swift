@@ -1,6 +1,6 @@
-/// One value of the document that a ``JSONParser`` is reading: two words, copied freely, valid only inside `parse`.
+/// One value of the document that a ``JSONParser`` is reading: two words, cheap to copy, valid only inside `parse`.
 ///
-/// Reading as another kind than the value's gives nil, never a conversion: `1.0` is no integer.
+/// Reading a value as another kind gives nil, never a conversion: `1.0` is not an integer.
 @frozen
 public struct JSONCursor {
     @usableFromInline let view: UnsafePointer<JSONView>
@@ -53,7 +53,7 @@ public struct JSONCursor {
         }
     }
 
-    /// An integer as it was written without point and exponent, within Int64.
+    /// An integer written without point and exponent, within Int64.
     @inlinable public var int: Int64? {
         guard rawKind == Kind.integer.rawValue else { return nil }
         return Int64(bitPattern: view.pointee.tape[index &+ 1])
@@ -83,20 +83,20 @@ public struct JSONCursor {
         return String(decoding: utf8, as: UTF8.self)
     }
 
-    /// Whether this is the string `text`.
+    /// Returns whether this is the string `text`.
     @inlinable public func isString(_ text: StaticString) -> Bool {
         guard let utf8, utf8.count == text.utf8CodeUnitCount else { return false }
         return text.withUTF8Buffer { $0.elementsEqual(utf8) }
     }
 
-    /// Where the value begins in the parsed bytes, from 0.
+    /// The position of the value in the parsed bytes, from 0.
     public var offset: Int { view.pointee.offset(at: index) }
 
-    /// A number as it was written.
+    /// The text of a number, unchanged.
     public var numberText: String? {
         switch kind {
         case .integer:
-            // Its digits can be written in one way only, but for a minus before a zero.
+            // These digits have one spelling only, except for a minus before a zero.
             if let int, int != 0 { return String(int) }
         case .unsigned, .fraction: break
         default: return nil
@@ -108,12 +108,12 @@ public struct JSONCursor {
         return String(decoding: rest[start..<end], as: UTF8.self)
     }
 
-    /// Bytes of the whole text that this is a part of.
+    /// Size of the whole text in bytes.
     public var documentCount: Int { view.pointee.source.count }
 
-    /// An object's or array's bytes as they were written; nil for other kinds.
+    /// The original bytes of an object or array; nil for other kinds.
     ///
-    /// What passes through untouched is copied from here.
+    /// Values that pass through unchanged are copied from here.
     public var sourceBytes: UnsafeRawBufferPointer? {
         guard isObject || isArray else { return nil }
         let source = view.pointee.source
@@ -123,7 +123,8 @@ public struct JSONCursor {
         return UnsafeRawBufferPointer(rebasing: source[start...last])
     }
 
-    /// The value of an object's key; of a repeated key the last. Walks the object: for one or two keys of a small one.
+    /// The value of an object's key; of a repeated key the last. A linear search: for one or two keys of a small
+    /// object.
     public subscript(key: String) -> JSONCursor? {
         var found: JSONCursor?
         var members = members
@@ -133,19 +134,19 @@ public struct JSONCursor {
         return found
     }
 
-    /// The members of an object in order, repeated keys included; none for other kinds.
+    /// The members of an object in order, repeated keys included; empty for other kinds.
     @inlinable public var members: Members {
         guard isObject else { return Members(view: view, index: 0, end: 0) }
         return Members(view: view, index: index &+ 1, end: next &- 1)
     }
 
-    /// The elements of an array in order; none for other kinds.
+    /// The elements of an array in order; empty for other kinds.
     @inlinable public var elements: Elements {
         guard isArray else { return Elements(view: view, index: 0, end: 0) }
         return Elements(view: view, index: index &+ 1, end: next &- 1)
     }
 
-    /// How many elements an array has or members an object has; simdjson counts to 16,777,215 and stays there.
+    /// The number of elements or members. simdjson counts up to 16,777,215.
     @inlinable public var count: Int {
         guard isObject || isArray else { return 0 }
         return Int(truncatingIfNeeded: (word &>> 32) & 0xFF_FFFF)

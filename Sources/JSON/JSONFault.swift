@@ -1,4 +1,4 @@
-/// Why bytes are not the JSON that is wanted.
+/// The reason why bytes are not the expected JSON.
 public struct JSONFault: Error, Equatable, Sendable, CustomStringConvertible {
     public enum Code: Sendable {
         case empty, tooLong, tooDeep, outOfMemory, notUTF8, badString, unclosedString, badNumber, badStructure

@@ -1,16 +1,16 @@
-/// The keys that are looked for in one kind of object, found by hash instead of one comparison per key.
+/// The keys to look for in one kind of object, found by hash instead of one comparison per key.
 ///
-/// Cases are numbered from 0 without a gap.
+/// The cases are numbered from 0 without gaps.
 public protocol JSONKey: RawRepresentable, CaseIterable, Sendable where RawValue == Int {
     var name: StaticString { get }
 }
 
-/// A hash table from the names of `Key` to their numbers, with the places that were found last: made once, used by one
+/// A hash table from the names of `Key` to their numbers, with the positions found last. Created once, used by one
 /// thread, for one object at a time.
 public final class JSONKeyTable<Key: JSONKey> {
     @usableFromInline let slots: UnsafeMutablePointer<Slot>
     @usableFromInline let mask: Int
-    /// Tape indices by key, 0 where absent. Kept here, so that passing fields around copies none of them.
+    /// Tape indices by key, 0 if absent. Kept here, so that passing fields on copies nothing.
     @usableFromInline let found: UnsafeMutablePointer<UInt32>
     @usableFromInline let count: Int
     @usableFromInline var generation: UInt32 = 0
@@ -20,7 +20,7 @@ public final class JSONKeyTable<Key: JSONKey> {
         @usableFromInline var name: UnsafePointer<UInt8>?
         @usableFromInline var length: Int
         @usableFromInline var key: Int
-        /// The name's first eight bytes: most names are no longer.
+        /// The first eight bytes of the name. Most names are no longer.
         @usableFromInline var head: UInt64
     }
 
@@ -50,8 +50,8 @@ public final class JSONKeyTable<Key: JSONKey> {
         found.deallocate()
     }
 
-    /// Notes where the value of each known key stands. The last of a repeated key counts, null is as absent
-    /// (contract section 0). Anything but an object has no fields. What is returned ends with the next call.
+    /// Records the position of each known key's value. The last of a repeated key counts, and null counts as absent
+    /// (contract section 0). Only an object has fields. The result is valid until the next call.
     @inlinable
     public func fields(of object: JSONCursor) -> JSONFields<Key> {
         found.update(repeating: 0, count: count)
@@ -85,9 +85,9 @@ public final class JSONKeyTable<Key: JSONKey> {
         return Int(truncatingIfNeeded: (mixed &* 0x9E37_79B9_7F4A_7C15) &>> 40)
     }
 
-    /// The first eight bytes of a name that the parser holds, the first in the lowest place, zeros behind a shorter one.
+    /// The first eight bytes of a name in the parser's buffer, the first byte lowest, zero-padded.
     ///
-    /// Eight may always be read there: simdjson keeps 64 bytes of padding behind its strings.
+    /// Eight bytes can always be read there, because simdjson keeps 64 bytes of padding after its strings.
     @inlinable
     static func head(_ start: UnsafePointer<UInt8>, _ length: Int) -> UInt64 {
         let word = UInt64(littleEndian: UnsafeRawPointer(start).loadUnaligned(as: UInt64.self))
@@ -105,11 +105,12 @@ public final class JSONKeyTable<Key: JSONKey> {
     }
 }
 
-/// Where the known values of one object stand, until its table is used for another.
+/// The positions of one object's known values, until its table is used for another object.
 @frozen
 public struct JSONFields<Key: JSONKey> {
     public let object: JSONCursor
-    // Unowned: tables live as long as the reader that asks them, and counting references would cost more than reading.
+    // Unowned: tables live as long as the reader that uses them, and reference counting would cost more than the
+    // lookup.
     @usableFromInline unowned(unsafe) let table: JSONKeyTable<Key>
     @usableFromInline let generation: UInt32
 
@@ -120,7 +121,7 @@ public struct JSONFields<Key: JSONKey> {
         generation = table.generation
     }
 
-    /// The key's value; nil where it is absent or null.
+    /// The key's value; nil if absent or null.
     @inlinable
     public subscript(key: Key) -> JSONCursor? {
         assert(generation == table.generation, "the table was used for another object meanwhile")

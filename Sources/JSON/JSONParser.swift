@@ -1,17 +1,17 @@
 import CSimdjson
 
-/// Reads JSON documents one after another with buffers that are kept: one per thread.
+/// Reads JSON documents one after another with reused buffers: one per thread.
 ///
-/// simdjson checks the whole document (structure, UTF-8, escapes, depth) and leaves a tape that ``JSONCursor`` walks
-/// without crossing into C. Buffers grow to the longest document seen, about 16 times `maxBytes` at most, and stay.
+/// simdjson checks the whole document (structure, UTF-8, escapes, depth) and produces a tape, which ``JSONCursor``
+/// walks without C calls. Buffers grow to the longest document, at most about 16 times `maxBytes`, and remain.
 public final class JSONParser {
     public let maxBytes: Int
     private let handle: OpaquePointer?
     private let view: UnsafeMutablePointer<JSONView>
 
     /// - Parameters:
-    ///   - maxBytes: longer input is refused before it is read.
-    ///   - maxDepth: how many objects and arrays may be open at once; an empty one within the deepest is let pass.
+    /// - maxBytes: longer input is refused before it is read.
+    /// - maxDepth: the largest number of nested objects and arrays. An empty one inside the deepest is accepted.
     public init(maxBytes: Int = 1 << 20, maxDepth: Int = 32) {
         self.maxBytes = maxBytes
         handle = csimdjson_create(maxBytes, maxDepth)
@@ -23,10 +23,10 @@ public final class JSONParser {
         csimdjson_destroy(handle)
     }
 
-    /// Parses `bytes` and gives `body` the root.
+    /// Parses `bytes` and calls `body` with the root.
     ///
-    /// No cursor may leave `body`; `bytes` must stay as they are meanwhile, since numbers are quoted from them.
-    /// `body` must not parse with this parser.
+    /// No cursor may leave `body`. `bytes` must not change during the call, because the text of numbers is read from
+    /// them. `body` must not parse with this parser.
     @inlinable
     public func parse<Result, Failure: Error>(
         _ bytes: UnsafeRawBufferPointer, _ body: (JSONCursor) throws(Failure) -> Result
@@ -82,11 +82,11 @@ public final class JSONParser {
     }
 }
 
-/// The buffers of the document being read: a trivial value, written by the parser, read by cursors.
+/// The buffers of the current document: a trivial value, written by the parser, read by cursors.
 @usableFromInline
 struct JSONView {
     @usableFromInline let parser: OpaquePointer
-    /// simdjson's tape: type in the top 8 bits of a word, 56 bits of what the type needs.
+    /// simdjson's tape: the type in the top 8 bits of a word, 56 bits of data.
     @usableFromInline let tape: UnsafePointer<UInt64>
     /// Unescaped strings, each after its length in 4 bytes.
     @usableFromInline let strings: UnsafeRawPointer

@@ -1,8 +1,8 @@
 internal import Digits
 
-/// A JSON document as a value of its own, for reading that need not be fast: scenarios, ledgers, tests.
+/// A JSON document as an independent value, for reading that need not be fast: scenarios, ledgers, tests.
 ///
-/// Numbers keep their text, objects the order of their keys; of a repeated key the last value counts.
+/// Numbers keep their text, objects the order of their keys. Of a repeated key the last value counts.
 public indirect enum JSONTree: Sendable, Equatable {
     case null
     case bool(Bool)
@@ -41,7 +41,7 @@ public indirect enum JSONTree: Sendable, Equatable {
         }
     }
 
-    /// Copies a value out of the document being read. Recursion is bounded by the parser's depth.
+    /// Copies a value from the current document. The parser's depth limit bounds the recursion.
     public init(_ cursor: JSONCursor) {
         switch cursor.kind {
         case .null: self = .null
@@ -107,9 +107,9 @@ public indirect enum JSONTree: Sendable, Equatable {
 extension JSONCursor.Members {
     private static var searchedMax: Int { 16 }
 
-    /// Names with their values, of a repeated name the last value at the place of the first.
+    /// Names with their values. Of a repeated name, the last value in the place of the first.
     public func lastOfEachKey() -> [(name: String, value: JSONCursor)] {
-        // Few members are searched one by one; the many of a hostile object would take the square of their number.
+        // Few members are searched linearly. For many, a table avoids quadratic time on hostile objects.
         var result: [(name: String, value: JSONCursor)] = []
         result.reserveCapacity(Swift.min(4, (end &- index) / 2))
         var places: [UTF8Key: Int] = [:]

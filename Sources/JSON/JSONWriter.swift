@@ -1,10 +1,10 @@
 internal import Digits
 
-/// Writes JSON text straight into bytes: commas, escapes and numbers, without building strings on the way.
+/// Writes JSON text directly as bytes: commas, escapes and numbers, without intermediate strings.
 ///
-/// The caller keeps the order of begin and end calls; what is written may be taken or cleared between documents. Not
-/// shared between threads. The bytes stand in memory of their own: an array asks at each append whether it is shared,
-/// and a push's payload and record are some hundred of them.
+/// The caller must pair begin and end calls. The bytes may be taken or cleared between documents. Not shared between
+/// threads. The bytes are in the writer's own memory: an array would check for sharing at each of a push's several
+/// hundred appends.
 public struct JSONWriter: ~Copyable {
     private var base: UnsafeMutableRawPointer
     private var capacity: Int
@@ -19,22 +19,22 @@ public struct JSONWriter: ~Copyable {
 
     deinit { base.deallocate() }
 
-    /// A copy of what is written.
+    /// A copy of the bytes.
     public var bytes: [UInt8] { withBytes { [UInt8]($0) } }
 
-    /// What is written, for the time of `body`.
+    /// Gives access to the bytes during `body`.
     public func withBytes<Result: ~Copyable, Fault: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Fault) -> Result
     ) throws(Fault) -> Result {
         try body(UnsafeRawBufferPointer(start: base, count: count))
     }
 
-    /// A copy of a part of what is written; the part must lie within it.
+    /// A copy of a part of the bytes. The range must be inside them.
     public func bytes(in range: Range<Int>) -> [UInt8] {
         withBytes { [UInt8](UnsafeRawBufferPointer(rebasing: $0[range])) }
     }
 
-    /// Puts other bytes in the place of a part of what is written; the part must lie within it.
+    /// Replaces a part of the bytes. The range must be inside them.
     public mutating func replace(_ range: Range<Int>, with other: [UInt8]) {
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "JSONWriter: a range that was not written")
         makeRoom(other.count)
@@ -45,7 +45,7 @@ public struct JSONWriter: ~Copyable {
         count = range.lowerBound &+ other.count &+ tail
     }
 
-    /// Starts a new document in the same storage.
+    /// Starts a new document in the same memory.
     public mutating func clear() {
         count = 0
         needsComma = false
@@ -56,7 +56,7 @@ public struct JSONWriter: ~Copyable {
     public mutating func beginArray() { open(UInt8(ascii: "[")) }
     public mutating func endArray() { close(UInt8(ascii: "]")) }
 
-    /// A key known to need no escape.
+    /// A key that needs no escape.
     public mutating func key(_ name: StaticString) {
         makeRoom(name.utf8CodeUnitCount &+ 4)
         comma()
@@ -78,15 +78,15 @@ public struct JSONWriter: ~Copyable {
         text.utf8.span.withUnsafeBufferPointer { string($0) }
     }
 
-    /// A string that is put together of two.
+    /// A string made of two parts.
     public mutating func string(_ first: String, _ second: String) {
         first.utf8.span.withUnsafeBufferPointer { string($0) }
-        // Its closing quote makes way.
+        // Removes the closing quote.
         count &-= 1
         second.utf8.span.withUnsafeBufferPointer { text(UnsafeRawBufferPointer($0)) }
     }
 
-    /// A string of UTF-8 bytes; broken UTF-8 would be written as it is.
+    /// A string of UTF-8 bytes. Invalid UTF-8 would be written unchanged.
     public mutating func string(_ utf8: UnsafeBufferPointer<UInt8>) {
         makeRoom(2)
         comma()
@@ -97,7 +97,7 @@ public struct JSONWriter: ~Copyable {
     /// The rest of an open string, and its closing quote.
     private mutating func text(_ text: UnsafeRawBufferPointer) {
         makeRoom(text.count &+ 1 &+ 8)
-        // Nearly always nothing is escaped: the text is copied, and looked at where it then stands.
+        // Text almost never needs an escape, so it is copied first and checked in its new place.
         let start = count
         put(text)
         if let first = firstEscaped(from: start) {
@@ -118,14 +118,14 @@ public struct JSONWriter: ~Copyable {
 
     public mutating func int(_ value: Int) { int(Int64(value)) }
 
-    /// The shortest text that reads back the same; null for what JSON has no word for.
+    /// The shortest text that reads back as the same number; null for values without JSON form.
     public mutating func double(_ value: Double) { value.isFinite ? number(value.description) : null() }
 
     public mutating func bool(_ value: Bool) { word(value ? "true" : "false") }
 
     public mutating func null() { word("null") }
 
-    /// A value that is JSON already, copied as it is.
+    /// A value that is JSON already, copied unchanged.
     public mutating func raw(_ json: UnsafeRawBufferPointer) {
         makeRoom(json.count &+ 1)
         comma()
@@ -135,19 +135,19 @@ public struct JSONWriter: ~Copyable {
 
     public mutating func raw(_ json: [UInt8]) { json.withUnsafeBytes { raw($0) } }
 
-    /// A number as its sender wrote it.
+    /// The text of a number, as its sender wrote it.
     public mutating func number(_ text: String) {
         text.utf8.span.withUnsafeBufferPointer { raw(UnsafeRawBufferPointer($0)) }
     }
 
-    // Whole members, for keys known to need no escape.
+    // Whole members, for keys that need no escape.
 
     public mutating func member(_ name: StaticString, _ value: String) {
         key(name)
         string(value)
     }
 
-    /// Nothing where the value is absent.
+    /// Writes nothing if the value is absent.
     public mutating func member(_ name: StaticString, ifPresent value: String?) {
         guard let value else { return }
         member(name, value)
@@ -181,10 +181,10 @@ public struct JSONWriter: ~Copyable {
 
     // MARK: Bytes
 
-    /// The first byte written from `start` on that RFC 8259 section 7 wants escaped: quote, backslash, control.
+    /// The first byte from `start` that RFC 8259 section 7 requires to be escaped: quote, backslash, control.
     ///
-    /// Eight at a time, the last of them perhaps behind the text, where there is room. Of each byte the top bit is set where
-    /// it is one of them; as a false alarm perhaps also of bytes above one, so the lowest is the one.
+    /// Checks eight bytes at a time; the last group may extend beyond the text, where memory is available. The top bit
+    /// of each matching byte is set. Bytes above a match may be false positives, so the lowest one counts.
     private func firstEscaped(from start: Int) -> Int? {
         let ones: UInt64 = 0x0101_0101_0101_0101
         var at = start
@@ -204,7 +204,7 @@ public struct JSONWriter: ~Copyable {
         return nil
     }
 
-    /// Text with something to escape in it; leaves room for the closing quote.
+    /// Writes text that needs escapes. Leaves room for the closing quote.
     private mutating func escape(_ text: UnsafeRawBufferPointer) {
         makeRoom(text.count)
         for byte in text {
@@ -246,13 +246,13 @@ public struct JSONWriter: ~Copyable {
         if needsComma { put(UInt8(ascii: ",")) }
     }
 
-    /// Where `makeRoom` made room.
+    /// The caller has made room.
     private mutating func put(_ byte: UInt8) {
         base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
         count &+= 1
     }
 
-    /// Where `makeRoom` made room.
+    /// The caller has made room.
     private mutating func put(_ bytes: UnsafeRawBufferPointer) {
         guard let start = bytes.baseAddress else { return }
         (base + count).copyMemory(from: start, byteCount: bytes.count)

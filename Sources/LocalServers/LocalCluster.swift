@@ -6,20 +6,20 @@ public import Simulator
 public import Telemetry
 public import Worker
 
-/// Everything Carillon talks to, real and on this machine: redis-server, a Kafka-protocol broker, the APNs simulator.
-/// And, in the same process, a worker between them.
+/// All peers of Carillon on this machine: redis-server, a Kafka-protocol broker, the APNs simulator; and workers in the
+/// same process.
 ///
-/// Everything listens on free ports of 127.0.0.1 and keeps its files in a temporary folder that goes with the world.
-/// For the demo and end-to-end tests; `close` ends it in order.
+/// All servers listen on free ports of 127.0.0.1 and keep their files in a temporary folder, which is removed at the
+/// end. For the demo and end-to-end tests. `close` ends it in order.
 public actor LocalCluster {
     public nonisolated let folder: TemporaryFolder
-    /// The one server; of a cluster the first node, which sends commands on to the one that has the key.
+    /// The single server; in a cluster the first node, with commands redirected to the key's node.
     public nonisolated let redis: RedisServer
-    /// Nil: there is no cluster.
+    /// Nil without a cluster.
     public nonisolated let redisCluster: RedisCluster?
-    /// All that keep the keys: the one server, or a cluster's nodes, or a master with its replica.
+    /// All servers with keys: the single server, a cluster's nodes, or a master with its replica.
     public nonisolated var redisServers: [RedisServer] { redisCluster?.nodes ?? sentinels?.servers ?? [redis] }
-    /// Nil: no Sentinels watch the server.
+    /// Nil without Sentinels.
     public nonisolated let sentinels: SentinelGroup?
     public nonisolated let broker: MockBroker
     public nonisolated let simulator: SimulatorService
@@ -31,62 +31,63 @@ public actor LocalCluster {
     private let simulatorConfiguration: SimulatorConfiguration
     private var workers: [WorkerProcess] = []
 
-    /// What a world is made with.
+    /// The settings of a local cluster.
     public struct Settings: Sendable {
         public var app = "im"
         public var topic = "com.example.im"
-        /// Further bundle ids of the app: its configuration then has a list.
+        /// Further bundle ids of the app; its configuration then has a list.
         public var moreTopics: [String] = []
-        /// Of the topics that workers read.
+        /// Partitions of the input topics.
         public var partitions = 4
         public var brokers = 1
         public var shards = 2
-        /// A templates file; nil: the built-in text.
+        /// A templates file; nil for the built-in texts.
         public var templates: String?
-        /// Names of credential sets, all of the same key; empty: one set without a name.
+        /// Names of credential sets with the same key; empty for one set without a name.
         public var credentialNames: [String] = []
-        /// YAML lines added to the app's entry, each with its own indentation of four spaces.
+        /// YAML lines for the app's entry, each indented by four spaces.
         public var appLines = ""
-        /// Further apps beside `app`.
+        /// Further apps in addition to `app`.
         public var tenants: [Tenant] = []
-        /// After how long without a heartbeat the group gives a member's partitions away. The mock waits as long for those
-        /// who do not come back when a group changes, so worlds whose members come and go want less; the others want more
-        /// than a busy machine may starve a thread for.
+        /// Time without a heartbeat after which the group reassigns a member's partitions. The mock broker also waits
+        /// this long for missing members when a group changes. So worlds with changing members need a small value;
+        /// other worlds need more than a busy machine may delay a thread.
         public var sessionMs = 15_000
-        /// How long the mock holds back the answer to a fetch that finds nothing, whatever is written meanwhile: idle clients
-        /// ask as often as this says.
+        /// Time for which the mock broker delays the answer to an empty fetch, even if records arrive. Idle clients
+        /// poll at this rate.
         public var fetchWaitMs = 10
-        /// More of librdkafka's own properties for the workers.
+        /// More of librdkafka's properties for the workers.
         public var kafkaOptions: [String: String] = [:]
-        /// YAML lines added at the top level.
+        /// YAML lines at the top level.
         public var lines = ""
         public var scenario = Scenario()
         public var ledger = LedgerMode.memory
         public var logLevel = Log.Level.warning
-        /// For so long a worker finishes what it has in hand; never below `limits.answer_s`.
+        /// Seconds in which a worker finishes its open work; never below `limits.answer_s`.
         public var drainSeconds = 10
-        /// Where workers go for Redis; empty: to its server.
+        /// The workers' Redis URL; empty for the world's server.
         public var redisURL = ""
-        /// YAML lines added to the section `redis`, each with its own indentation of two spaces.
+        /// YAML lines for the section `redis`, each indented by two spaces.
         public var redisLines = ""
-        /// Added to redis-server's command line.
+        /// Additional arguments for redis-server.
         public var redisArguments: [String] = []
-        /// The worker reaches Redis by its unix socket in place of TCP.
+        /// The worker connects to Redis by its unix socket instead of TCP.
         public var usesRedisSocket = false
         /// A server with a replica, and three Sentinels, which the worker asks for the master.
         public var usesSentinels = false
-        /// Lines added to the Sentinels' own configuration.
+        /// Lines for the Sentinels' configuration.
         public var sentinelLines: [String] = []
         /// Further members of `redis.sentinel`, such as `, user: carillon`.
         public var sentinelMembers = ""
-        /// After how long without an answer a node of the Redis Cluster counts as failed.
+        /// Time without an answer after which a node of the Redis Cluster counts as failed.
         public var redisClusterTimeoutMs = 2_000
         /// Each master of the Redis Cluster has a replica.
         public var redisClusterHasReplicas = true
-        /// A Redis Cluster in place of one server. The environment variable `CARILLON_TEST_REDIS=cluster` asks for it where a world
-        /// says nothing.
+        /// A Redis Cluster instead of a single server. The environment variable `CARILLON_TEST_REDIS=cluster` makes
+        /// this the default.
         public var usesRedisCluster = getenv("CARILLON_TEST_REDIS").map { String(cString: $0) } == "cluster"
-        /// Name of the simulator's thread, which tells its CPU from other threads' of this process; at most 15 bytes.
+        /// Name of the simulator's thread, which separates its CPU time from that of other threads of this process; at
+        /// most 15 bytes.
         public var simulatorThread = "simulator"
 
         public init() {}
@@ -96,11 +97,11 @@ public actor LocalCluster {
     public struct Tenant: Sendable {
         public var id: String
         public var topic: String
-        /// YAML lines added to its entry, each with its own indentation of four spaces.
+        /// YAML lines for its entry, each indented by four spaces.
         public var lines = ""
-        /// Its own provider key, which the simulator does not know; nil: that of the world.
+        /// Its own provider key, which the simulator does not know; nil for the world's key.
         public var keyPEM: [UInt8]?
-        /// In place of the simulator.
+        /// Replaces the simulator's endpoint.
         public var endpoint: String?
 
         public init(id: String, topic: String) {
@@ -109,7 +110,7 @@ public actor LocalCluster {
         }
     }
 
-    /// Starts the three servers. Nothing is written to them yet, and no worker runs.
+    /// Starts the three servers. They contain no data yet, and no worker runs.
     public init(_ settings: Settings = Settings()) async throws {
         self.settings = settings
         folder = try TemporaryFolder()
@@ -127,7 +128,7 @@ public actor LocalCluster {
             try redisCluster?.nodes.first ?? sentinels?.servers.first ?? RedisServer(arguments: settings.redisArguments)
         broker = try MockBroker(brokers: settings.brokers)
         for topic in Configuration.Topics().all {
-            // What workers write nobody reads for long; the broker keeps 5 MiB of each partition.
+            // Topics that only workers write stay unread for long, and the broker keeps 5 MiB of each partition.
             let isRead = topic.key == "events" || topic.key == "user_state"
             try broker.createTopic(topic.name, partitions: isRead ? settings.partitions : min(settings.partitions, 16))
         }
@@ -150,14 +151,14 @@ public actor LocalCluster {
         writer = try KafkaProducer(Self.client(broker))
     }
 
-    /// How this world's topics are reached.
+    /// Client settings for this world's broker.
     public nonisolated var kafka: KafkaConfiguration { Self.client(broker) }
 
     private static func client(_ broker: MockBroker) -> KafkaConfiguration {
         KafkaConfiguration(brokers: broker.bootstrap, group: "local", clientID: "local")
     }
 
-    /// A configuration file of a worker in this world.
+    /// A configuration file for a worker in this world.
     public nonisolated var configurationText: String {
         let options = settings.kafkaOptions.sorted { $0.key < $1.key }.map { "    \($0.key): \($0.value)\n" }.joined()
         let templates = settings.templates.map { "    templates: \($0)\n" } ?? ""
@@ -231,17 +232,17 @@ public actor LocalCluster {
         return names.isEmpty ? lines : names.map { "      \($0):\n" + lines }.joined()
     }
 
-    /// Writes the configuration to a file of the folder and gives its path.
+    /// Writes the configuration to a file of the folder and returns its path.
     public nonisolated func writeConfiguration() throws -> String {
         try folder.write(Array(configurationText.utf8), to: "carillon.yaml")
     }
 
     // MARK: - Workers
 
-    /// Starts one more worker in this process.
+    /// Starts another worker in this process.
     @discardableResult
     ///
-    /// - Parameter group: another consumer group than the world's workers share.
+    /// - Parameter group: a consumer group other than the world's.
     public func startWorker(log: Log? = nil, group: String? = nil) async throws -> WorkerProcess {
         let text = configurationText
         switch Configuration.read(Array(text.utf8), source: "carillon.yaml") {
@@ -259,8 +260,8 @@ public actor LocalCluster {
 
     /// Waits until every shard of these workers has its share of all partitions, and Redis and APNs answer.
     ///
-    /// A worker is ready with its first partition; the group may still be on the move then, and what is read while it
-    /// moves is read twice.
+    /// A worker is ready with its first partition. The group may still be rebalancing then, and records read during a
+    /// rebalance are read twice.
     public func awaitGroup(of workers: [WorkerProcess]) async throws {
         var missing = "nothing was looked at"
         for _ in 0..<1800 {
@@ -277,15 +278,15 @@ public actor LocalCluster {
         throw SetupFault("the group did not form within a minute and a half; \(missing)")
     }
 
-    /// What workers read: the events and the user state.
+    /// The input topics of workers: events and user state.
     public static let readTopics = [Configuration.Topics().events, Configuration.Topics().userState]
 
-    /// How far the workers are in the events and the user state, as records of all partitions together. Exact whatever
-    /// partitions move meanwhile: it goes by offsets, and what nobody has at the moment is missing.
+    /// The workers' progress in events and user state, in records of all partitions together. Exact even while
+    /// partitions move, because it uses offsets. Partitions without an owner are missing.
     ///
     /// - Parameters:
-    ///   - isSettled: true: below which all is settled; false: what was read.
-    ///   - topics: which of the two topics count; both unless told.
+    /// - isSettled: true counts settled records, false counts read records.
+    /// - topics: the topics that count; by default both.
     public func progress(of workers: [WorkerProcess], isSettled: Bool, topics: [String] = readTopics) async -> Int {
         var offsets: [String: Int64] = [:]
         for worker in workers {
@@ -298,7 +299,7 @@ public actor LocalCluster {
         return Int(offsets.values.reduce(0, +))
     }
 
-    /// Drains every worker; true when nothing was left.
+    /// Drains every worker. Returns true if nothing was left.
     @discardableResult
     public func stopWorkers() async -> Bool {
         var isDrained = true
@@ -309,10 +310,11 @@ public actor LocalCluster {
         return isDrained
     }
 
-    /// Whoever throws does not close it: what lives on the simulator's loop must not be released while that runs.
+    /// The deinitialiser runs without `close` after a throw. Objects on the simulator's loop must not be released while
+    /// it runs.
     deinit { simulatorLoop.stop() }
 
-    /// Ends all of it: workers first, then the servers.
+    /// Ends everything: workers first, then the servers.
     public func close() async {
         await stopWorkers()
         await simulator.stop()
@@ -324,7 +326,7 @@ public actor LocalCluster {
 
     // MARK: - Simulator away
 
-    /// The simulator refuses every connection until `bringSimulatorUp`; gives its ledger so far, which ends here.
+    /// The simulator refuses every connection until `bringSimulatorUp`. Returns its ledger so far, which ends here.
     public func takeSimulatorDown() async -> [LedgerEntry] {
         let entries = await simulator.takeEntries()
         await simulator.stop()
@@ -338,7 +340,7 @@ public actor LocalCluster {
 
     // MARK: - Topics
 
-    /// Writes records and waits until the broker has them.
+    /// Writes records and waits until the broker has confirmed them.
     public func produce(_ records: [Record], to topic: String) throws {
         guard let handle = writer.topic(topic) else { throw SetupFault("no topic \(topic)") }
         for record in records {
@@ -352,10 +354,10 @@ public actor LocalCluster {
         guard writer.flush(timeoutMs: 30_000, { _ in }) else { throw SetupFault("the broker took too long") }
     }
 
-    /// Reads a topic from its oldest record on.
+    /// Reads a topic from its oldest record.
     public nonisolated func reader(of topic: String) throws -> KafkaTopicReader {
         var client = kafka
-        // Half a second, the library's own patience, would pass at the end of each partition.
+        // The library's default would add half a second at the end of each partition.
         client.options["fetch.wait.max.ms"] = "10"
         return try KafkaTopicReader(client, topic: topic, from: .earliest)
     }
@@ -383,7 +385,7 @@ public actor LocalCluster {
             self.headers = headers
         }
 
-        /// A copy of what a reader was handed.
+        /// A copy of a reader's record.
         public init(_ record: borrowing KafkaRecord) {
             var headers: [String: String] = [:]
             record.forEachHeader { name, value in

@@ -1,8 +1,8 @@
 import Glibc
 
-/// The thread that starts one child and stays until that child has ended.
+/// The thread that starts one child process and stays until that child has ended.
 ///
-/// `@unchecked Sendable`: `child` and `code` are written before the semaphore is raised and read after it was taken.
+/// `@unchecked Sendable`: `child` and `code` are written before the semaphore is signalled and read after the wait.
 final class ChildKeeper: @unchecked Sendable {
     private let words: [String]
     private let output: Int32
@@ -10,7 +10,7 @@ final class ChildKeeper: @unchecked Sendable {
     private var code: Int32 = 0
     private let isStarted: UnsafeMutablePointer<sem_t>
 
-    /// - Parameter output: where standard output and error go.
+    /// - Parameter output: the descriptor for standard output and error.
     init(words: [String], output: Int32) {
         self.words = words
         self.output = output
@@ -23,7 +23,7 @@ final class ChildKeeper: @unchecked Sendable {
         isStarted.deallocate()
     }
 
-    /// Starts the thread and by it the child; gives the child's process id.
+    /// Starts the thread, which starts the child. Returns the child's process id.
     func start() throws(SetupFault) -> pid_t {
         var thread = pthread_t()
         let context = Unmanaged.passRetained(self)
@@ -48,7 +48,7 @@ final class ChildKeeper: @unchecked Sendable {
         let (pid, code) = (child, code)
         sem_post(isStarted)
         guard code == 0 else { return }
-        // Leaves the child to be reaped by its owner; where that came first there is nothing to wait for.
+        // Leaves the child to be reaped by its owner. If the owner was first, there is nothing to wait for.
         var facts = siginfo_t()
         while waitid(P_PID, id_t(pid), &facts, WEXITED | WNOWAIT) != 0, errno == EINTR {}
     }
@@ -59,14 +59,16 @@ final class ChildKeeper: @unchecked Sendable {
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, output, 1)
         posix_spawn_file_actions_adddup2(&actions, output, 2)
-        // Dispatch's threads block signals and a child inherits that: it would never see SIGTERM.
+        // Dispatch's threads block signals, and a child inherits the mask. Without this reset it would never see
+        // SIGTERM.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
         var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
-        // A group of its own: ctrl-C at the terminal is for the parent, which ends its children in order.
+        // Its own process group, so that ctrl-C at the terminal reaches only the parent, which ends its children in
+        // order.
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
         arguments.append(nil)

@@ -1,21 +1,21 @@
 import Glibc
 
-/// A program that ran to its end: what it wrote and what it cost.
+/// A program that has ended: its output and its cost.
 public struct FinishedProcess: Sendable {
-    /// The exit code; nil where a signal ended it.
+    /// The exit code; nil after a signal.
     public var exitCode: Int32?
     /// Standard output and error together.
     public var output: String
-    /// Processor time of all its threads, as the kernel accounts it at the end.
+    /// CPU time of all its threads, as the kernel reports it at the end.
     public var userSeconds: Double
     public var systemSeconds: Double
 
     public var cpuSeconds: Double { userSeconds + systemSeconds }
 
-    /// True where a program of that name can be started.
+    /// Returns whether a program of that name can be started.
     public static func isOnPath(_ program: String) -> Bool { Spawn.pathOf(program) != nil }
 
-    /// Runs a program and blocks until its end; a cancelled task, or `timeoutSeconds`, ends it early.
+    /// Runs a program and blocks until its end. A cancelled task, or `timeoutSeconds`, ends it early.
     public static func run(
         _ program: String, _ arguments: [String], timeoutSeconds: Int = 120
     ) throws(SetupFault) -> FinishedProcess {

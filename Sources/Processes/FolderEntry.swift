@@ -6,12 +6,13 @@ public struct FolderEntry: Sendable {
     /// False for a link to a folder.
     public var isFolder: Bool
 
-    /// A folder's entries without `.` and `..`, in the system's order; nil where it cannot be opened.
+    /// A folder's entries without `.` and `..`, in the system's order; nil if it cannot be opened.
     public static func all(in path: String) -> [FolderEntry]? {
         guard let folder = opendir(path) else { return nil }
         defer { closedir(folder) }
         var found: [FolderEntry] = []
-        // An entry is as long as its name, not as long as `dirent` says: copying all of `d_name` reads past the buffer.
+        // An entry is as long as its name, not as long as `dirent` declares. Copying all of `d_name` would read past
+        // the buffer.
         let nameOffset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
         while let entry = readdir(folder) {
             let start = UnsafeRawPointer(entry) + nameOffset

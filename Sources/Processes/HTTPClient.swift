@@ -1,6 +1,6 @@
-/// A blocking HTTP/1.1 request to 127.0.0.1, for a look at the operator's pages.
+/// A blocking HTTP/1.1 request to 127.0.0.1, for the operator's pages.
 public enum HTTPClient {
-    /// What the server answered.
+    /// The server's answer.
     public struct Answer: Sendable {
         public let status: Int
         /// Header names in lower case.
@@ -9,12 +9,12 @@ public enum HTTPClient {
         public var text: String { String(decoding: body, as: UTF8.self) }
     }
 
-    /// Asks for a path on a connection of its own; throws where the answer is no HTTP.
+    /// Requests a path on a new connection. Throws if the answer is not HTTP.
     public static func get(port: UInt16, _ path: String) throws(SetupFault) -> Answer {
         try request(port: port, "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     }
 
-    /// Sends a request as it stands and reads until the server closes.
+    /// Sends the request text unchanged and reads until the server closes.
     public static func request(port: UInt16, _ text: String) throws(SetupFault) -> Answer {
         let bytes = try Ports.exchange(port: port, send: Array(text.utf8))
         let end = Array("\r\n\r\n".utf8)

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Processor time that the whole machine spent, to see who else had of it while something was measured.
+/// CPU time of the whole machine, to see how much other processes used during a measurement.
 public struct MachineUsage: Sendable, Equatable {
-    /// Of all processors together, whoever ran on them, and what the host took; in nanoseconds.
+    /// Sum over all processors in nanoseconds, including time that the host took.
     public var busyNanos: UInt64
     /// Wall time times processors.
     public var wallNanos: UInt64
@@ -24,7 +24,7 @@ public struct MachineUsage: Sendable, Equatable {
         self.init(busyNanos: (all &- ticks[3] &- ticks[4]) &* perTick, wallNanos: all &* perTick)
     }
 
-    /// As it is now; nil where the kernel does not tell.
+    /// The present values; nil if the kernel does not report them.
     public static func now() -> MachineUsage? {
         let fd = open("/proc/stat", O_RDONLY | O_CLOEXEC)
         guard fd >= 0 else { return nil }
@@ -36,7 +36,7 @@ public struct MachineUsage: Sendable, Equatable {
             stat: String(decoding: block[..<count], as: UTF8.self), ticksPerSecond: sysconf(Int32(_SC_CLK_TCK)))
     }
 
-    /// The part of the machine, in percent, that went to others than those who used `ownNanos` since `earlier`.
+    /// The part of the machine, in percent, used by others than the processes that used `ownNanos` since `earlier`.
     public func othersPercent(since earlier: MachineUsage, ownNanos: UInt64) -> Double {
         let wall = Double(wallNanos &- earlier.wallNanos)
         guard wallNanos > earlier.wallNanos else { return 0 }

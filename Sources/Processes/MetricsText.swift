@@ -1,4 +1,4 @@
-/// Numbers out of a page of Prometheus text.
+/// Values from a page of Prometheus text.
 public struct MetricsText: Sendable {
     private let lines: [Substring]
 
@@ -6,8 +6,8 @@ public struct MetricsText: Sendable {
         lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
     }
 
-    /// The value below which the share `q` (0...1) of a histogram lies, over all series of that name whose labels hold every
-    /// given `key="value"`, interpolated between two of its bounds; nil where it is empty.
+    /// The `q` quantile (0...1) of a histogram, over all series of that name with every given label `key="value"`,
+    /// interpolated between two bounds; nil if it is empty.
     public func quantile(_ q: Double, of name: String, _ labels: String...) -> Double? {
         var counts: [Double: Double] = [:]
         for line in lines where line.hasPrefix(name + "_bucket{") && labels.allSatisfy({ line.contains($0) }) {
@@ -29,7 +29,7 @@ public struct MetricsText: Sendable {
         return lower
     }
 
-    /// The sum of all series of a name whose labels hold every given `key="value"`; 0 where there is none.
+    /// The sum of all series of a name with every given label `key="value"`; 0 if there is none.
     public func sum(_ name: String, _ labels: String...) -> Double {
         lines.reduce(0) { sum, line in
             guard line.hasPrefix(name), let end = line.lastIndex(of: " ") else { return sum }

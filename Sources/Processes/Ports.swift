@@ -1,17 +1,17 @@
 import Glibc
 
-/// Blocking sockets of 127.0.0.1, for a test's own side of a conversation.
+/// Blocking sockets of 127.0.0.1, for the test's side of a conversation.
 public enum Ports {
-    /// A TCP port that nobody uses at this moment.
+    /// A free TCP port.
     ///
-    /// Another process may take it before its use: prefer a listener on port 0, and retry what cannot have one.
+    /// Another process may take it before it is used. Prefer a listener on port 0, and retry otherwise.
     public static func free() throws(SetupFault) -> UInt16 {
         let socket = try silentListener(backlog: nil)
         close(socket.fd)
         return socket.port
     }
 
-    /// A bound socket; with a backlog it listens, yet never accepts.
+    /// A bound socket. With a backlog it listens, but never accepts.
     public static func silentListener(backlog: Int32?) throws(SetupFault) -> (fd: Int32, port: UInt16) {
         let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard fd >= 0 else { throw SetupFault("cannot make a socket") }
@@ -50,7 +50,7 @@ public enum Ports {
         return fd
     }
 
-    /// Sends all bytes, then reads until the peer closes, or until `isDone` says that enough came.
+    /// Sends all bytes, then reads until the peer closes or `isDone` returns true.
     public static func exchange(
         port: UInt16, send bytes: [UInt8], isDone: ([UInt8]) -> Bool = { _ in false }
     ) throws(SetupFault) -> [UInt8] {

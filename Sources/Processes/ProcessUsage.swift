@@ -1,14 +1,14 @@
 import Glibc
 import Telemetry
 
-/// What a process has used so far, thread by thread, as `/proc` tells it.
+/// Resources that a process has used so far, by thread, from `/proc`.
 public struct ProcessUsage: Sendable, Equatable {
     public struct Thread: Sendable, Equatable {
         public var id: Int32
         public var name: String
         /// Time on a processor, in nanoseconds.
         public var cpuNanos: UInt64
-        /// Time in which it could have run and others had the processor; 0 where the kernel does not say.
+        /// Time in which it was runnable but not running; 0 if the kernel does not report it.
         public var delayNanos: UInt64
 
         public init(id: Int32, name: String, cpuNanos: UInt64, delayNanos: UInt64 = 0) {
@@ -25,9 +25,9 @@ public struct ProcessUsage: Sendable, Equatable {
         self.threads = threads
     }
 
-    /// Reads a process's threads; no threads where there is no such process.
+    /// Reads a process's threads; empty if there is no such process.
     ///
-    /// Nanoseconds come from `schedstat`; a kernel without it leaves the hundredths of a second of `stat`.
+    /// Nanoseconds come from `schedstat`. A kernel without it gives only the hundredths of a second of `stat`.
     public init(pid: Int32) {
         threads = []
         for entry in FolderEntry.all(in: "/proc/\(pid)/task") ?? [] {
@@ -40,7 +40,7 @@ public struct ProcessUsage: Sendable, Equatable {
 
     /// The texts of one thread's `stat` and `schedstat`.
     static func thread(_ id: Int32, stat: String, schedstat: String?) -> Thread? {
-        // The name stands in parentheses and may itself hold some.
+        // The name is in parentheses and may contain parentheses.
         guard let open = stat.firstIndex(of: "("), let close = stat.lastIndex(of: ")"), open < close else { return nil }
         let name = String(stat[stat.index(after: open)..<close])
         let told = schedstat?.split(whereSeparator: \.isWhitespace) ?? []
@@ -59,7 +59,7 @@ public struct ProcessUsage: Sendable, Equatable {
 
     public var delayNanos: UInt64 { threads.reduce(0) { $0 &+ $1.delayNanos } }
 
-    /// Time used since `earlier`, summed by the threads' names; threads that ended meanwhile are missing.
+    /// Time used since `earlier`, summed by thread name. Threads that have ended are missing.
     public func sinceByName(_ earlier: ProcessUsage) -> [(name: String, nanos: UInt64)] {
         var before: [Int32: UInt64] = [:]
         for thread in earlier.threads { before[thread.id] = thread.cpuNanos }
@@ -71,7 +71,7 @@ public struct ProcessUsage: Sendable, Equatable {
         return sums.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { (name: $0.key, nanos: $0.value) }
     }
 
-    /// `VmRSS` and `VmHWM` of a process, in bytes; nil where there is no such process.
+    /// `VmRSS` and `VmHWM` of a process in bytes; nil if there is no such process.
     public static func memory(pid: Int32) -> (now: Int, peak: Int)? {
         guard let text = text("/proc/\(pid)/status") else { return nil }
         guard let now = kilobytes("VmRSS", in: text), let peak = kilobytes("VmHWM", in: text) else { return nil }

@@ -1,10 +1,10 @@
-/// A Redis Cluster of its own: three masters with a third of the slots each, and a replica of each; all on 127.0.0.1.
+/// A Redis Cluster of three masters with a third of the slots each, and a replica of each; all on 127.0.0.1.
 ///
 /// It serves all slots when the initialiser returns, and ends with the last reference.
 public final class RedisCluster: Sendable {
-    /// The masters as they began, and then their replicas in the same order.
+    /// The initial masters, and then their replicas in the same order.
     public let nodes: [RedisServer]
-    /// Of each node, where it speaks TLS; empty: none does.
+    /// TLS port of each node; empty without TLS.
     public let tlsPorts: [UInt16]
     private let ids: [String]
 
@@ -14,8 +14,9 @@ public final class RedisCluster: Sendable {
 
     /// - Parameters:
     ///   - arguments: added to each node's command line.
-    ///   - nodeTimeoutMs: after how long without an answer a node counts as failed.
-    ///   - tlsArguments: with certificate and key, each node speaks TLS too, and names that port to whoever does.
+    /// - nodeTimeoutMs: time without an answer after which a node counts as failed.
+    /// - tlsArguments: with certificate and key. Each node then also speaks TLS, and announces the TLS port to TLS
+    ///   clients.
     public init(
         arguments: [String] = [], nodeTimeoutMs: Int = 2_000, hasReplicas: Bool = true, tlsArguments: [String] = []
     ) async throws(SetupFault) {
@@ -60,13 +61,13 @@ public final class RedisCluster: Sendable {
         for index in Self.masterCount..<nodes.count { try await awaitReplica(index) }
     }
 
-    /// As `redis.url` in a configuration: some of the nodes, which tell of the others.
+    /// As `redis.url` in a configuration: some of the nodes, which report the others.
     public var urls: String { "[" + nodes.prefix(2).map(\.url).joined(separator: ", ") + "]" }
 
     /// Ends all nodes.
     public func stop() { for node in nodes { node.stop() } }
 
-    /// Sends an inline command to whoever has its key.
+    /// Sends an inline command to the node that has its key.
     public func command(_ line: String) throws(SetupFault) -> String {
         for node in nodes where node.isRunning { return try node.command(line) }
         throw SetupFault("no node of the cluster is there")
@@ -80,7 +81,7 @@ public final class RedisCluster: Sendable {
         return slot
     }
 
-    /// The place in `nodes` of the one that serves a slot.
+    /// The index in `nodes` of the owner of a slot.
     public func owner(of slot: Int) throws(SetupFault) -> Int {
         for (index, node) in nodes.enumerated() where node.isRunning {
             for line in try node.command("CLUSTER NODES").split(whereSeparator: \.isNewline)
@@ -96,14 +97,14 @@ public final class RedisCluster: Sendable {
 
     // MARK: Moving a slot
 
-    /// Begins to move a slot: its keys go one by one from now on (CLUSTER SETSLOT IMPORTING, MIGRATING).
+    /// Begins to move a slot: its keys move one by one from now on (CLUSTER SETSLOT IMPORTING, MIGRATING).
     public func beginMove(of slot: Int, to target: Int) throws(SetupFault) {
         let source = try owner(of: slot)
         _ = try nodes[target].command("CLUSTER SETSLOT \(slot) IMPORTING \(ids[source])")
         _ = try nodes[source].command("CLUSTER SETSLOT \(slot) MIGRATING \(ids[target])")
     }
 
-    /// Moves up to `count` keys of the slot (MIGRATE). Returns how many were left to be moved before.
+    /// Moves up to `count` keys of the slot (MIGRATE). Returns the number of keys that were left before the call.
     @discardableResult
     public func moveKeys(of slot: Int, to target: Int, count: Int = 100) throws(SetupFault) -> Int {
         let source = nodes[try owner(of: slot)]
@@ -116,7 +117,7 @@ public final class RedisCluster: Sendable {
         return keys.count
     }
 
-    /// Ends the move: the slot is the target's. Its new owner hears first, then the old one, then the other masters.
+    /// Ends the move. The new owner learns it first, then the old one, then the other masters.
     public func endMove(of slot: Int, to target: Int) throws(SetupFault) {
         let source = try owner(of: slot)
         for index in [target, source] + (0..<nodes.count).filter({ $0 != target && $0 != source })
@@ -127,9 +128,9 @@ public final class RedisCluster: Sendable {
 
     // MARK: Failing over
 
-    /// A replica takes over its master's slots, which is there and helps (CLUSTER FAILOVER).
+    /// A replica takes over the slots of its running master (CLUSTER FAILOVER).
     public func failOver(to replica: Int) async throws(SetupFault) {
-        // A busy machine may miss the five seconds that a server gives its takeover; it then stays what it is.
+        // A busy machine may miss the server's five-second limit for a takeover. The takeover then has no effect.
         for _ in 0..<5 {
             let answer = try nodes[replica].command("CLUSTER FAILOVER")
             guard answer.hasPrefix("+OK") else { throw SetupFault("CLUSTER FAILOVER: \(answer)") }
@@ -145,7 +146,7 @@ public final class RedisCluster: Sendable {
         }
     }
 
-    /// Waits until a replica has all that its master has.
+    /// Waits until a replica has all data of its master.
     public func awaitReplica(_ index: Int) async throws(SetupFault) {
         try await Self.wait("node \(index) did not become a replica") { () throws(SetupFault) in
             try nodes[index].command("INFO replication").contains("master_link_status:up")

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A redis-server of its own, on a free port of 127.0.0.1 and a unix socket, without persistence.
+/// A redis-server on a free port of 127.0.0.1 and a unix socket, without persistence.
 ///
 /// It is ready when the initialiser returns, and ends with the last reference.
 public final class RedisServer: Sendable {
@@ -10,13 +10,13 @@ public final class RedisServer: Sendable {
     private let folder: TemporaryFolder
     private let process: ServerProcess
 
-    /// Starts a server; `arguments` are added to its command line, `["--requirepass", "x"]`.
+    /// Starts a server. `arguments` are added to its command line, for example `["--requirepass", "x"]`.
     public init(arguments: [String] = []) throws(SetupFault) {
         let folder = try TemporaryFolder()
         let socketPath = folder.file("redis.sock")
         var lastFault = SetupFault("redis-server did not start")
         for _ in 0..<5 {
-            // A port found free may be taken before the server binds it; then the next one.
+            // Another process may take a free port before the server binds it. Then the next one is tried.
             let port = try Ports.free()
             do throws(SetupFault) {
                 process = try ServerProcess(
@@ -32,7 +32,7 @@ public final class RedisServer: Sendable {
             self.port = port
             self.socketPath = socketPath
             self.folder = folder
-            // An answer, be it that a password is wanted, shows that it serves.
+            // Any answer, even a request for a password, shows that it serves.
             let answer = try Ports.exchange(port: port, send: Array("PING\r\n".utf8)) { $0.last == UInt8(ascii: "\n") }
             guard !answer.isEmpty else { throw SetupFault("redis-server does not answer PING") }
             return
@@ -48,7 +48,7 @@ public final class RedisServer: Sendable {
 
     public var isRunning: Bool { process.isRunning }
 
-    /// Ends the server and waits for its end; it may be called twice.
+    /// Ends the server and waits for its end. May be called twice.
     public func stop() { process.stop() }
 
     /// Ends the server as a crash would.
@@ -57,14 +57,14 @@ public final class RedisServer: Sendable {
         process.stop()
     }
 
-    /// Freezes the server: connections stay, nothing is answered.
+    /// Freezes the server: connections stay open, nothing is answered.
     public func freeze() { process.send(SIGSTOP) }
 
-    /// Lets a frozen server go on.
+    /// Resumes a frozen server.
     public func thaw() { process.send(SIGCONT) }
 
-    /// Sends inline commands, one per line, over a connection of its own and gives the raw replies. Where one node of a
-    /// cluster says that another one of this machine has the key, that one is asked.
+    /// Sends inline commands, one per line, over a new connection and returns the raw replies. Follows a cluster's
+    /// redirect to another node of this machine.
     public func command(_ line: String) throws(SetupFault) -> String {
         var port = port
         for _ in 0..<5 {

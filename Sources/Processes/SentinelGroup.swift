@@ -1,12 +1,12 @@
 /// A redis-server with a replica, and three Sentinels that watch them; all on 127.0.0.1.
 ///
-/// All know each other when the initialiser returns; it ends with the last reference.
+/// All know each other when the initialiser returns. It ends with the last reference.
 public final class SentinelGroup: Sendable {
-    /// The master as it began, and its replica.
+    /// The initial master, and its replica.
     public let servers: [RedisServer]
     public let sentinels: [ServerProcess]
     public let ports: [UInt16]
-    /// Of the Sentinels, where they speak TLS; empty: they do not.
+    /// The Sentinels' TLS ports; empty without TLS.
     public let tlsPorts: [UInt16]
     private let folder: TemporaryFolder
 
@@ -15,9 +15,10 @@ public final class SentinelGroup: Sendable {
 
     /// - Parameters:
     ///   - arguments: added to both servers' command lines.
-    ///   - downAfterMs: after how long without an answer a server counts as failed.
+    /// - downAfterMs: time without an answer after which a server counts as failed.
     ///   - lines: added to the Sentinels' configuration.
-    ///   - tlsArguments: with certificate and key, servers and Sentinels speak TLS too, and only so with each other.
+    /// - tlsArguments: with certificate and key. Servers and Sentinels then also speak TLS, and use only TLS among
+    ///   themselves.
     public init(
         arguments: [String] = [], downAfterMs: Int = 1_000, sentinelLines: [String] = [], tlsArguments: [String] = []
     ) async throws(SetupFault) {
@@ -73,7 +74,7 @@ public final class SentinelGroup: Sendable {
     /// As `redis.sentinel.nodes` in a configuration.
     public var nodes: String { "[" + ports.map { "127.0.0.1:\($0)" }.joined(separator: ", ") + "]" }
 
-    /// The port of the master, as a Sentinel that runs tells it.
+    /// The master's port, as a running Sentinel reports it.
     public var masterPort: UInt16? {
         get throws(SetupFault) {
             for index in 0..<3 where sentinels[index].isRunning {
@@ -84,7 +85,7 @@ public final class SentinelGroup: Sendable {
         }
     }
 
-    /// Waits until the Sentinels name another master than this one, and it is one.
+    /// Waits until the Sentinels name a master other than this one, and that server is a master.
     public func awaitMaster(otherThan server: RedisServer) async throws(SetupFault) {
         try await Self.wait("the Sentinels named no other master") { () throws(SetupFault) in
             guard let port = try self.masterPort, port != server.port,
@@ -100,7 +101,8 @@ public final class SentinelGroup: Sendable {
         }
     }
 
-    /// Sends an inline command to a Sentinel, which knows no QUIT: the answer to a PING behind it is its end.
+    /// Sends an inline command to a Sentinel. A Sentinel has no QUIT, so the answer to a PING after the command marks
+    /// the end.
     public func ask(_ index: Int, _ line: String) throws(SetupFault) -> String {
         let end = Array("+PONG\r\n".utf8)
         let bytes = try Ports.exchange(port: ports[index], send: Array((line + "\r\nPING\r\n").utf8)) { answer in

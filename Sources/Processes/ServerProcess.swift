@@ -6,14 +6,14 @@ public final class ServerProcess: Sendable {
     public let pid: Int32
     private let output: Int32
     private let isEnded = Guarded(false)
-    /// The end of what it wrote.
+    /// The end of its output.
     private let log: Guarded<String>
 
     private static let logBytesMax = 16_384
-    /// The longest silence of a program that is not ready yet.
+    /// Maximum time without output before it is ready.
     private static let readyWithinMs: Int32 = 90_000
 
-    /// Starts a program found on PATH and returns when its standard output or error holds `readyLine`.
+    /// Starts a program from PATH and returns when its output contains `readyLine`.
     public init(_ program: String, _ arguments: [String], readyLine: String) throws(SetupFault) {
         let child = try Spawn.start(program, arguments)
         pid = child.pid
@@ -30,7 +30,8 @@ public final class ServerProcess: Sendable {
         close(output)
     }
 
-    /// Asks the process to end, makes it end after `graceMs`, and waits for it. True: it ended by itself with code 0.
+    /// Asks the process to end, kills it after `graceMs`, and waits for it. Returns true if it ended by itself with
+    /// code 0.
     @discardableResult
     public func stop(graceMs: Int32 = 5000) -> Bool {
         isEnded.withLock { isEnded in
@@ -38,13 +39,14 @@ public final class ServerProcess: Sendable {
             isEnded = true
             kill(pid, SIGCONT)
             kill(pid, SIGTERM)
-            // The pipe's end tells the process's end; a limit keeps a stubborn one from hanging its parent.
+            // The pipe's end shows the process's end. A time limit protects the parent from a process that does not
+            // end.
             var poller = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
             var block = [UInt8](repeating: 0, count: 4096)
             while poll(&poller, 1, graceMs) > 0 {
                 let count = Glibc.read(output, &block, block.count)
                 guard count > 0 else { break }
-                // Its last words, for `takeOutput`.
+                // Its last output, for `takeOutput`.
                 log.withLock { log in
                     log += String(decoding: block[..<count], as: UTF8.self)
                     if log.utf8.count > 2 * Self.logBytesMax { log = String(log.suffix(Self.logBytesMax)) }
@@ -64,7 +66,7 @@ public final class ServerProcess: Sendable {
         }
     }
 
-    /// The newest output, up to some 16 KB; takes what the pipe holds, so that a talkative child is never stopped by it.
+    /// The newest output, up to about 16 KB. Empties the pipe, so that a child with much output never blocks.
     public func takeOutput() -> String {
         log.withLock { log in
             var poller = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
@@ -79,18 +81,18 @@ public final class ServerProcess: Sendable {
         }
     }
 
-    /// The process is there and has not been told to end.
+    /// The process exists and was not asked to end.
     public var isRunning: Bool {
         isEnded.withLock { isEnded in
             guard !isEnded else { return false }
             var facts = siginfo_t()
-            // Asks without reaping: `stop` waits for the process later.
+            // Checks without reaping, because `stop` waits for the process later.
             let code = waitid(P_PID, id_t(pid), &facts, WEXITED | WNOHANG | WNOWAIT)
             return code == 0 && facts.si_signo == 0
         }
     }
 
-    /// The code that the process exited with; nil while it runs, after a signal, and once `stop` has waited for it.
+    /// The process's exit code; nil while it runs, after a signal, and after `stop` has waited for it.
     public var exitCode: Int32? {
         isEnded.withLock { isEnded -> Int32? in
             guard !isEnded else { return nil }
@@ -101,7 +103,7 @@ public final class ServerProcess: Sendable {
         }
     }
 
-    /// Reads until the line is there, the output's end, or thirty seconds' silence.
+    /// Reads until the line appears, the output ends, or the time limit passes without output.
     private static func read(_ fd: Int32, until line: String) -> (text: String, isReady: Bool) {
         var seen = ""
         var block = [UInt8](repeating: 0, count: 4096)

@@ -1,4 +1,4 @@
-/// Something that tests, the demo or the bench need on this machine did not start, or did not do what it should.
+/// A server or tool for tests, demo or bench did not start, or failed in use.
 public struct SetupFault: Error, CustomStringConvertible {
     public let description: String
     public init(_ description: String) { self.description = description }

@@ -1,21 +1,21 @@
 import Glibc
 
-/// Starts programs whose standard output and error come back together over one pipe.
+/// Starts programs with standard output and error on one common pipe.
 ///
-/// A child never outlives this process, however that ends: the kernel kills it with the thread that started it
-/// (prctl(2), PR_SET_PDEATHSIG, asked for by util-linux' setpriv). So each child has a thread that lives as long as it.
+/// A child never outlives this process, however this process ends: the kernel kills the child with the thread that
+/// started it (prctl(2), PR_SET_PDEATHSIG, set by util-linux' setpriv). So each child has a thread that lives as long.
 enum Spawn {
     struct Child {
         let pid: Int32
         let output: Int32
     }
 
-    /// The caller owns both: the process, to be waited for, and the descriptor, to be closed.
+    /// The caller owns both: the process, which it must wait for, and the descriptor, which it must close.
     static func start(_ program: String, _ arguments: [String]) throws(SetupFault) -> Child {
         guard let path = pathOf(program) else { throw SetupFault("cannot start \(program): not found on PATH") }
         var pipes: [Int32] = [-1, -1]
         guard pipe(&pipes) == 0 else { throw SetupFault("cannot make a pipe") }
-        // Other children must not inherit either end, or this one's end would go unseen.
+        // Other children must not inherit either end, or the end of this pipe would not be noticed.
         for end in pipes { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         defer { close(pipes[1]) }
         let keeper = ChildKeeper(words: ["setpriv", "--pdeathsig", "KILL", "--", path] + arguments, output: pipes[1])
@@ -27,7 +27,7 @@ enum Spawn {
         }
     }
 
-    /// The program's place, as a shell would find it; nil where it cannot be started.
+    /// The program's path, found like in a shell; nil if it cannot be started.
     static func pathOf(_ program: String) -> String? {
         if program.contains("/") { return access(program, X_OK) == 0 ? program : nil }
         let folders = getenv("PATH").map { String(cString: $0) } ?? ""

@@ -1,10 +1,10 @@
 import Glibc
 import Telemetry
 
-/// A new folder under the system's temporary one, removed with all that is in it when the last reference goes.
+/// A new folder in the system's temporary folder. It is removed with its content when the last reference goes.
 public final class TemporaryFolder: Sendable {
     public let path: String
-    /// Those whose last reference has not gone; at the process's end they go all the same.
+    /// Folders with references. They are also removed at the process's end.
     private static let living: Guarded<Set<String>> = {
         atexit { TemporaryFolder.removeLiving() }
         return Guarded([])
@@ -22,7 +22,7 @@ public final class TemporaryFolder: Sendable {
         Self.living.withLock { [path] in _ = $0.remove(path) }
     }
 
-    /// Removes all that are left: for an end of the process at which no reference will go.
+    /// Removes all remaining folders, for an end of the process at which references do not go.
     public static func removeLiving() {
         for path in living.withLock({ $0 }) { removeTree(path) }
     }
@@ -38,7 +38,7 @@ public final class TemporaryFolder: Sendable {
     /// The path of a file in the folder.
     public func file(_ name: String) -> String { path + "/" + name }
 
-    /// Writes a file into the folder and gives its path.
+    /// Writes a file into the folder and returns its path.
     @discardableResult
     public func write(_ bytes: [UInt8], to name: String) throws(SetupFault) -> String {
         let place = file(name)

@@ -2,13 +2,14 @@ public import Crypto
 import Glibc
 import Telemetry
 
-/// What tests, demo and bench need in place of Apple's account: a provider key, and a certificate authority with its server.
+/// Credentials for tests, demo and bench in place of an Apple account: a provider key, and a certificate authority with
+/// a server certificate.
 ///
-/// Kept in a folder, so that a worker started later, or a simulator started again, fits: `AuthKey_CARILLON01.p8`,
-/// `ca.pem` (the client's `ca_file`), `server.pem`, `server-key.pem`, and `hosts` (what the certificate is good for).
-/// Keys are readable by their owner only. Nothing of it is worth anything outside of this machine.
+/// They are kept in a folder, so that a worker or simulator started later uses the same set: `AuthKey_CARILLON01.p8`,
+/// `ca.pem` (the client's `ca_file`), `server.pem`, `server-key.pem`, and `hosts` (the names in the certificate). Only
+/// the owner can read the keys. They have no use outside this machine.
 public struct DemoCredentials: Sendable {
-    /// Key and team identifiers as a configuration names them.
+    /// Key and team identifiers for a configuration.
     public static let keyID = "CARILLON01"
     public static let teamID = "CARILLONTM"
 
@@ -16,15 +17,15 @@ public struct DemoCredentials: Sendable {
     public let keyFile: String
     /// Path of the authority's certificate.
     public let authorityFile: String
-    /// What the simulator serves.
+    /// The simulator's server certificate.
     public let certificate: MintedCertificate
-    /// What signs tokens.
+    /// The key that signs provider tokens.
     public let key: PrivateKey
-    /// What the simulator checks tokens with.
+    /// The key by which the simulator verifies provider tokens.
     public let providerKey: ProviderKey
 
-    /// Uses what lies in `folder`, or mints a new set where anything is missing, unreadable or older than twenty days,
-    /// or where the certificate kept there is not good for all `hosts`.
+    /// Uses the set in `folder`. Creates a new set if a file is missing, unreadable or older than twenty days, or if
+    /// the certificate does not cover all `hosts`.
     ///
     /// - Parameter hosts: names and addresses of the simulator.
     public init(
@@ -56,7 +57,7 @@ public struct DemoCredentials: Sendable {
     private static func kept(
         folder: String, keyFile: String, authorityFile: String, hosts: [String]
     ) -> (key: PrivateKey, certificate: MintedCertificate)? {
-        // Certificates hold thirty days.
+        // Certificates are valid for thirty days.
         guard isCertified(hosts, folder: folder), let age = age(folder + "/server.pem"), age < 20 * 86_400,
             let keyPEM = read(keyFile), let key = try? PrivateKey(pem: keyPEM),
             let authority = read(authorityFile), let chain = read(folder + "/server.pem"),
@@ -65,7 +66,7 @@ public struct DemoCredentials: Sendable {
         return (key, MintedCertificate(authorityPEM: authority, chainPEM: chain, privateKeyPEM: serverKey))
     }
 
-    /// The names are kept beside the certificate, so that it need not be read for them.
+    /// The names are kept in a separate file, so that the certificate need not be parsed.
     private static func isCertified(_ hosts: [String], folder: String) -> Bool {
         guard let bytes = read(folder + "/hosts") else { return false }
         let known = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
@@ -79,12 +80,12 @@ public struct DemoCredentials: Sendable {
     }
 
     private static func read(_ path: String) -> [UInt8]? {
-        // No file of the set comes near this size.
+        // Every file of the set is much smaller.
         guard case .bytes(let bytes) = SmallFile.read(path, limit: 65_536), !bytes.isEmpty else { return nil }
         return bytes
     }
 
-    /// Writes beside the target and renames, so that no reader sees half a file.
+    /// Writes a temporary file and renames it, so that no reader sees half a file.
     private static func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws(SimulatorFault) {
         let draft = path + ".new"
         unlink(draft)

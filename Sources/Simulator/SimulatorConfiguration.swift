@@ -1,44 +1,44 @@
 public import Crypto
 
-/// How a simulator listens, whom it knows and how its connections behave.
+/// Address, known apps and keys, and connection properties of a simulator.
 public struct SimulatorConfiguration: Sendable {
     /// Numeric address to listen on.
     public var host = "127.0.0.1"
-    /// Port to listen on; 0 lets the system choose.
+    /// Port to listen on; 0 for a free port.
     public var port: UInt16 = 0
-    /// Certificate and key of the TLS server, with ALPN `h2`; nil speaks HTTP/2 without TLS (for measurements only).
+    /// Certificate and key of the TLS server, with ALPN `h2`. Nil means HTTP/2 without TLS (for measurements only).
     public var certificate: MintedCertificate?
-    /// Bundle identifiers that exist; empty allows any.
+    /// Existing bundle identifiers; empty accepts any.
     public var topics: [String] = []
-    /// Provider keys that exist; empty asks for no token, as with a client certificate.
+    /// Existing provider keys; empty requires no token, as with a client certificate.
     public var keys: [ProviderKey] = []
-    /// Streams allowed before the first accepted push, where tokens are asked for.
+    /// Streams allowed before the first accepted push, if tokens are required.
     ///
     /// "APNs allows only one stream for each connection until you post a request with a valid authentication token."
     public var streamsAtStart: UInt32 = 1
-    /// Streams allowed afterwards.
+    /// Streams allowed after the first accepted push.
     public var streamsMax: UInt32 = 1000
-    /// Answers as the development server does: an acceptance has `apns-unique-id`, by which the Push Notifications Console
-    /// finds it ("available only in the Development environment": "Handling notification responses from APNs").
+    /// Answers as the development server does: an acceptance has `apns-unique-id`, by which the Push Notifications
+    /// Console finds it ("available only in the Development environment": "Handling notification responses from APNs").
     public var isDevelopment = false
-    /// Shrinks the limit to one stream after a rejection, until the next accepted push (openradar 27870881).
+    /// Limits the connection to one stream after a rejection, until the next accepted push (openradar 27870881).
     public var shrinksOnRejection = false
-    /// Window for all request bodies of a connection together; APNs leaves it at 65 535.
+    /// Flow-control window for all request bodies of a connection. APNs keeps it at 65 535.
     public var connectionWindowBytes: Int32 = 65_535
-    /// Rules beside ordinary answers.
+    /// Rules for deviations from ordinary answers.
     public var scenario = Scenario()
-    /// What is written down of each request.
+    /// How requests are recorded.
     public var ledger = LedgerMode.off
 
-    /// The defaults above.
+    /// Creates the defaults above.
     public init() {}
 }
 
-/// What a simulator writes down of each request; counters are kept always.
+/// How a simulator records requests. Counters are always kept.
 public enum LedgerMode: Sendable, Equatable {
-    /// Nothing: for measurements.
+    /// No records, for measurements.
     case off
-    /// Entries in memory, to be read back by a test. Unbounded.
+    /// Entries in memory, for tests. Unbounded.
     case memory
     /// NDJSON lines appended to a file (contract section 10).
     case file(String)

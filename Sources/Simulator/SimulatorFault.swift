@@ -1,4 +1,5 @@
-/// Why a simulator cannot start or go on: an address in use, a folder that cannot be written, a bad certificate.
+/// The reason why a simulator cannot start or continue: an address in use, a folder that cannot be written, an invalid
+/// certificate.
 public struct SimulatorFault: Error, Equatable, CustomStringConvertible {
     public let description: String
 

@@ -10,12 +10,12 @@ public actor SimulatorService {
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// A service that does not listen yet.
+    /// Creates a service that does not listen yet.
     public init(loop: Loop) {
         self.loop = loop
     }
 
-    /// Binds, listens, and returns the port.
+    /// Binds and listens. Returns the port.
     @discardableResult
     public func start(_ configuration: SimulatorConfiguration) throws(SimulatorFault) -> UInt16 {
         let made = try APNsSimulator(loop: loop, configuration: configuration)
@@ -24,28 +24,28 @@ public actor SimulatorService {
         return made.port
     }
 
-    /// Closes the listener and every connection; the ledger's file is complete afterwards.
+    /// Closes the listener and every connection. The ledger's file is then complete.
     public func stop() {
         simulator?.close()
         simulator = nil
     }
 
-    /// What was seen since `start`.
+    /// Counters since `start`.
     public var counters: SimulatorCounters { simulator?.counters ?? SimulatorCounters() }
 
-    /// The ledger so far, where the mode keeps it in memory.
+    /// The ledger entries, if the mode keeps them in memory.
     public var entries: [LedgerEntry] { simulator?.entries ?? [] }
 
-    /// Hands the ledger so far over and forgets it.
+    /// Returns the ledger entries and removes them.
     public func takeEntries() -> [LedgerEntry] { simulator?.takeEntries() ?? [] }
 
-    /// Why nothing is answered any more; nil while all is well.
+    /// The reason why the simulator stopped answering; nil in normal operation.
     public var ledgerFault: SimulatorFault? { simulator?.ledgerFault }
 
     /// Replaces the rules.
     public func setScenario(_ scenario: Scenario) { simulator?.setScenario(scenario) }
 
-    /// Closes every connection without a word.
+    /// Closes every connection without notice.
     public func closeConnections() { simulator?.closeConnections() }
 
     /// Sends GOAWAY on every connection.

@@ -1,9 +1,9 @@
-/// Rising bounds in memory of their own: several values per push are sorted into them, and two arrays would each be
-/// retained and released for every one.
+/// Rising bounds in their own memory. Several values per push are sorted into them; two arrays would be retained and
+/// released each time.
 struct BoundTable: ~Copyable, @unchecked Sendable {
-    // Unchecked: what the pointers lead to never changes after init.
+    // Unchecked: the memory behind the pointers never changes after init.
     private let bounds: UnsafeMutablePointer<UInt64>
-    /// For each bit width of a value, the first bound that may hold it: the search starts next to its end.
+    /// For each bit width of a value, the first bound that may contain it, so the search starts near its end.
     private let first: UnsafeMutablePointer<Int>
     private let count: Int
 
@@ -23,7 +23,7 @@ struct BoundTable: ~Copyable, @unchecked Sendable {
         first.deallocate()
     }
 
-    /// The first bound that is not below the value; the number of bounds where all are.
+    /// The index of the first bound that is not below the value; the number of bounds if all are below.
     @inline(__always)
     func index(of raw: UInt64) -> Int {
         var index = first[64 &- raw.leadingZeroBitCount]

@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// A fixed row of counting words, written by one thread and read by any.
+/// A fixed row of counters, written by one thread and read by any.
 ///
-/// An `[Atomic]` cannot exist (atomics do not move), so the words live in memory of their own.
+/// An `[Atomic]` is impossible because atomics do not move, so the words are in their own memory.
 struct CellArray: ~Copyable, @unchecked Sendable {
-    // Unchecked: the pointer never changes after init, and every access to what it points at is atomic.
+    // Unchecked: the pointer never changes after init, and every access to its memory is atomic.
     private let base: UnsafeMutablePointer<Atomic<UInt64>>
     let count: Int
 
@@ -19,7 +19,7 @@ struct CellArray: ~Copyable, @unchecked Sendable {
         base.deallocate()
     }
 
-    /// Adds one; the owner's thread only. An index out of range is our own bug and counts nothing.
+    /// Adds one. For the owner's thread only. An index out of range is our own bug and counts nothing.
     @inline(__always)
     func increment(_ index: Int) {
         guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }

@@ -1,9 +1,9 @@
-/// Log-linear buckets: each octave is cut into 2^precisionBits equal parts.
+/// Log-linear buckets: each octave is divided into 2^precisionBits equal parts.
 ///
-/// The relative error of a reported value is at most 2^-precisionBits (0.8 % at 7 bits), whatever its size, and
-/// finding the bucket is one count of leading zeros and two shifts.
+/// The relative error of a reported value is at most 2^-precisionBits (0.8 % at 7 bits), whatever its size. Finding the
+/// bucket takes one count of leading zeros and two shifts.
 struct FineBuckets: Sendable {
-    /// Larger values are counted in the last bucket: 2^42 ns is 73 minutes.
+    /// Larger values count in the last bucket: 2^42 ns is 73 minutes.
     static let valueBits = 42
 
     let precisionBits: Int
@@ -23,10 +23,10 @@ struct FineBuckets: Sendable {
         return (shift << precisionBits) &+ Int(truncatingIfNeeded: value &>> UInt64(truncatingIfNeeded: shift))
     }
 
-    /// The middle of the values that share bucket `index`.
+    /// The middle of the values in bucket `index`.
     func middle(of index: Int) -> Double {
         let parts = 1 << precisionBits
-        // The first two octaves hold one value per bucket.
+        // The first two octaves have one value per bucket.
         guard index >= 2 * parts else { return Double(index) }
         let shift = (index >> precisionBits) - 1
         let lower = UInt64(index - (shift << precisionBits)) << UInt64(shift)

@@ -1,12 +1,12 @@
 internal import Synchronization
 
-/// A number that rises and falls, written by one thread and read by whoever scrapes.
+/// A value that rises and falls, written by one thread and read by any scrape.
 public final class Gauge: Sendable {
-    /// How the cells of one series become one number.
+    /// How the cells of one series combine to one value.
     public enum Combine: Sendable {
         /// Amounts that add up over shards: queue lengths, connections.
         case sum
-        /// Ages and ratios, where the worst shard is the news.
+        /// Ages and ratios, where the worst shard matters.
         case max
     }
 
@@ -15,22 +15,22 @@ public final class Gauge: Sendable {
     /// A gauge outside any registry, for tests and for series beyond a registry's cap.
     public init() {}
 
-    /// Replaces the value; only the thread that owns this cell may call it.
+    /// Sets the value. Only the thread that owns this cell may call it.
     @inline(__always)
     public func set(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
 
-    /// Replaces the value; only the thread that owns this cell may call it.
+    /// Sets the value. Only the thread that owns this cell may call it.
     @inline(__always)
     public func set(_ value: Int) { set(Double(value)) }
 
-    /// The cell has no part in its series, which is left out where that holds for all; only the thread that owns this cell
-    /// may call it.
+    /// Excludes the cell from its series; the series disappears if all its cells are excluded. Only the thread that
+    /// owns this cell may call it.
     public func setUnknown() { set(Double.nan) }
 
-    /// Adds to the value; only the thread that owns this cell may call it.
+    /// Adds to the value. Only the thread that owns this cell may call it.
     @inline(__always)
     public func add(_ amount: Double) { set(value + amount) }
 
-    /// The value now; any thread.
+    /// The present value. Any thread.
     public var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
 }

@@ -2,8 +2,9 @@ internal import Glibc
 
 /// A value behind a pthread lock.
 ///
-/// In place of `Synchronization.Mutex`, which is slow when contended and whose contended path the thread sanitizer cannot
-/// see: it would report races that are none. Never on the hot path. `@unchecked Sendable`: the value is touched only between lock and unlock.
+/// Replaces `Synchronization.Mutex`, which is slow under contention, and which causes false race reports because the
+/// thread sanitizer cannot see its contended path. Never on the hot path. `@unchecked Sendable`: the value is accessed
+/// only between lock and unlock.
 public final class Guarded<Value>: @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private var value: Value
@@ -20,7 +21,7 @@ public final class Guarded<Value>: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Runs a closure with the value; nothing else has it meanwhile.
+    /// Runs a closure with exclusive access to the value.
     public func withLock<Result>(_ body: (inout Value) throws -> Result) rethrows -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }

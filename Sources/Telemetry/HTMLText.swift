@@ -1,9 +1,8 @@
 /// Outside text on a page for people.
 public enum HTMLText {
-    /// The text as a page shows it, in elements and in quoted attributes; what people should not meet (`Unprintable`) by its
-    /// number.
+    /// The text for elements and quoted attributes. Unprintable characters (`Unprintable`) become their numbers.
     public static func escaped(_ text: String) -> String {
-        // By scalars: with a mark behind it a bracket is another character, but the same to a browser.
+        // By scalars: a bracket with a combining mark is a different character, but not for a browser.
         Unprintable.escaped(text).unicodeScalars.reduce(into: "") { out, scalar in
             switch scalar {
             case "<": out += "&lt;"

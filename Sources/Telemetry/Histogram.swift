@@ -1,12 +1,12 @@
 internal import Synchronization
 
-/// Counts of values by size, written by one thread and read by whoever scrapes.
+/// Counts of values by size, written by one thread and read by any scrape.
 ///
-/// Values are whole numbers of a small unit (nanoseconds, bytes); `scale` turns them into the exposed unit (seconds).
-/// Exposition uses the few `bounds` given at creation. A benchmark report also wants percentiles that are not bent by
-/// those bounds, so `precisionBits` adds fine log-linear buckets beside them.
+/// Values are integers in a small unit (nanoseconds, bytes); `scale` converts them to the exposed unit (seconds).
+/// Exposition uses the few `bounds` of the initialiser. Benchmark reports need exact percentiles too, so
+/// `precisionBits` adds fine log-linear buckets.
 public final class Histogram: Sendable {
-    /// Upper limits in the exposed unit, rising; values equal to a bound belong to it, as Prometheus' `le` says.
+    /// Rising upper bounds in the exposed unit. A value equal to a bound belongs to it, as for Prometheus' `le`.
     public let bounds: [Double]
     /// Exposed unit per raw unit: 1e-9 for nanoseconds shown as seconds.
     public let scale: Double
@@ -17,14 +17,14 @@ public final class Histogram: Sendable {
     private let fineCounts: CellArray
     private let rawSum = Atomic<UInt64>(0)
 
-    /// Bounds for calls that take from 100 µs to 30 s, in seconds.
+    /// Bounds for calls that take between 100 µs and 30 s, in seconds.
     public static var latencyBounds: [Double] {
         [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
     }
 
     /// A histogram outside any registry, for tests and reports.
     ///
-    /// Bounds must rise, be finite and not negative: they come from code, so a breach stops the program.
+    /// Bounds must rise, be finite and not negative. They come from code, so a violation stops the program.
     public init(bounds: [Double], scale: Double = 1e-9, precisionBits: Int? = nil) {
         precondition(scale > 0 && scale.isFinite, "Histogram: scale must be positive")
         precondition(bounds.allSatisfy { $0.isFinite && $0 >= 0 && $0 / scale < 9e18 }, "Histogram: bad bound")
@@ -38,29 +38,29 @@ public final class Histogram: Sendable {
         fineCounts = CellArray(count: fine?.count ?? 0)
     }
 
-    /// Counts one value in raw units; only the thread that owns this cell may call it.
+    /// Counts one value in raw units. Only the thread that owns this cell may call it.
     public func observe(_ raw: UInt64) {
         counts.increment(limits.index(of: raw))
         rawSum.store(rawSum.load(ordering: .relaxed) &+ raw, ordering: .relaxed)
         if let fine { fineCounts.increment(fine.index(of: raw)) }
     }
 
-    /// How many values were counted; any thread.
+    /// The number of counted values. Any thread.
     public var count: UInt64 { (0..<counts.count).reduce(0) { $0 &+ counts.load($1) } }
 
-    /// The sum of all values, in the exposed unit; any thread.
+    /// The sum of all values in the exposed unit. Any thread.
     public var sum: Double { Double(rawSum.load(ordering: .relaxed)) * scale }
 
     /// Counts per bound and, last, of all larger values; not cumulative.
     var bucketCounts: [UInt64] { (0..<counts.count).map { counts.load($0) } }
 
-    /// The value below which the share `q` (0...1) of all values lies, in the exposed unit; nil when empty.
+    /// The `q` quantile (0...1) of all values in the exposed unit; nil if empty.
     public func quantile(_ q: Double) -> Double? { Self.quantile(q, of: [self]) }
 
-    /// The quantile of several cells taken together, as of the shards of one process; nil when all are empty.
+    /// The quantile of several cells together, for example of a process's shards; nil if all are empty.
     ///
-    /// The cells must have been made alike. With fine buckets the answer is within 2^-precisionBits of the truth;
-    /// without, it is interpolated between two bounds and never above the last one.
+    /// The cells must have equal bounds. With fine buckets the result is within 2^-precisionBits of the true value.
+    /// Without them it is interpolated between two bounds, and never above the last one.
     public static func quantile(_ q: Double, of cells: [Histogram]) -> Double? {
         guard let first = cells.first else { return nil }
         precondition(
@@ -81,7 +81,7 @@ public final class Histogram: Sendable {
         return lower + (bounds[place.index] - lower) * place.depth
     }
 
-    /// The bucket that holds the wanted rank, and how deep in it the rank lies (0...1).
+    /// The bucket with the wanted rank, and the rank's position in it (0...1).
     private static func place(of share: Double, in counts: [UInt64]) -> (index: Int, depth: Double)? {
         let total = counts.reduce(0, &+)
         guard total > 0 else { return nil }

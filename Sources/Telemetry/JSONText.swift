@@ -1,16 +1,16 @@
-/// Writes JSON strings that cannot break out of a log line or steer the terminal that shows it.
+/// Writes JSON strings that can neither break out of a log line nor control a terminal.
 enum JSONText {
-    /// Appends `text` in quotes, at most `limit` bytes of it; returns whether it was cut.
+    /// Appends `text` in quotes, at most `limit` bytes of it. Returns whether it was cut.
     ///
-    /// RFC 8259 section 7 asks for escapes of the quote, the backslash and U+0000–U+001F; what else is `Unprintable` is
-    /// escaped as well.
+    /// RFC 8259 section 7 requires escapes for the quote, the backslash and U+0000–U+001F. Other `Unprintable`
+    /// characters are escaped too.
     @discardableResult
     static func appendString(_ text: String, to out: inout [UInt8], limit: Int) -> Bool {
         out.append(UInt8(ascii: "\""))
         let end = out.count + limit
         var cut = false
         for scalar in text.unicodeScalars {
-            // Twelve bytes are the longest form of one scalar.
+            // The longest form of one scalar has twelve bytes.
             if out.count + 12 > end {
                 cut = true
                 break

@@ -2,11 +2,11 @@ internal import Glibc
 
 /// JSON lines for people and collectors: `{"at":…,"level":…,"msg":…,key:value…}`.
 ///
-/// Any thread, and it never blocks: a line that the descriptor does not take at once is dropped and counted in
-/// `dropped`. Messages and keys are constants of the program, values are escaped, lines end at 4096 bytes (what a pipe
-/// takes whole): what does not fit is left out and `"cut":true` says so. Values are built only if the level is on.
+/// Any thread. Never blocks: a line that the descriptor does not accept at once is dropped and counted in `dropped`.
+/// Messages and keys are constants of the program, values are escaped, and lines end at 4096 bytes (the size that a
+/// pipe accepts whole). A longer line is cut and marked with `"cut":true`. Values are computed only if the level is on.
 public struct Log: Sendable {
-    /// How much an entry matters.
+    /// The importance of an entry.
     public enum Level: UInt8, Sendable, Comparable, CaseIterable {
         case debug, info, warning, error
 
@@ -22,7 +22,7 @@ public struct Log: Sendable {
             }
         }
 
-        /// The level of that name, if there is one.
+        /// The level of that name; nil if there is none.
         public init?(name: String) {
             guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
             self = level
@@ -35,13 +35,13 @@ public struct Log: Sendable {
     private let sink: LogSink
     private let bound: [UInt8]
 
-    /// Writes to `fd` (default: standard error), which stays the caller's and must stay open.
+    /// Writes to `fd` (default: standard error). The caller owns the descriptor and must keep it open.
     public init(level: Level, fd: Int32 = 2) {
         sink = LogSink(fd: fd, level: level)
         bound = []
     }
 
-    /// Writes nowhere: for tests.
+    /// A log without output, for tests.
     public static var off: Log { Log(sink: LogSink(fd: -1, level: .error), bound: []) }
 
     private init(sink: LogSink, bound: [UInt8]) {
@@ -49,20 +49,20 @@ public struct Log: Sendable {
         self.bound = bound
     }
 
-    /// The same log with values that stand in each of its lines.
+    /// The same log with additional values in each line.
     public func with(_ fields: KeyValuePairs<StaticString, LogValue>) -> Log {
         var bytes = bound
         for (key, value) in fields { _ = Self.append(key, value, to: &bytes) }
         return Log(sink: sink, bound: bytes.count <= Self.lineMax / 2 ? bytes : bound)
     }
 
-    /// The lowest level that is written; setting it changes all logs that share this one's descriptor.
+    /// The lowest level that is written. Setting it affects all logs that share this descriptor.
     public var level: Level {
         get { sink.level }
         nonmutating set { sink.level = newValue }
     }
 
-    /// Lines that were lost because the descriptor did not take them.
+    /// The number of lines lost because the descriptor did not accept them.
     public var dropped: UInt64 { sink.dropped }
 
     public func debug(
@@ -103,7 +103,7 @@ public struct Log: Sendable {
         for (key, value) in fields {
             let before = line.count
             if Self.append(key, value, to: &line) { cut = true }
-            // Room is kept for `,"cut":true}` and the line feed.
+            // Leaves room for `,"cut":true}` and the line feed.
             if line.count > Self.lineMax - 16 {
                 line.removeSubrange(before...)
                 cut = true
@@ -113,7 +113,7 @@ public struct Log: Sendable {
         sink.write(line)
     }
 
-    /// Appends `,"key":value`; returns whether the value was cut.
+    /// Appends `,"key":value`. Returns whether the value was cut.
     private static func append(_ key: StaticString, _ value: LogValue, to line: inout [UInt8]) -> Bool {
         line.append(UInt8(ascii: ","))
         JSONText.appendString(key.description, to: &line, limit: 128)
@@ -125,7 +125,7 @@ public struct Log: Sendable {
             let text = String(decoding: bytes.prefix(valueMax), as: UTF8.self)
             return JSONText.appendString(text, to: &line, limit: valueMax) || cut
         case .int(let number): line.append(contentsOf: String(number).utf8)
-        // JSON has no word for NaN and the infinities.
+        // JSON has no form for NaN and infinities.
         case .double(let number): line.append(contentsOf: (number.isFinite ? number.description : "null").utf8)
         case .bool(let flag): line.append(contentsOf: (flag ? "true" : "false").utf8)
         }

@@ -1,7 +1,7 @@
-/// Decides which of many alike log lines are written: one per cause and interval, the rest counted.
+/// Limits repeated log lines: one per cause and interval is written, the others are counted.
 ///
 /// Pure: no clock, no log. The keys are causes from a closed or bounded set, never text from outside. At most `keysMax`
-/// of them are told apart; while all places are taken, further causes share one place.
+/// of them are distinguished; when all places are taken, further causes share one place.
 public struct LogLimiter<Key: Hashable> {
     private struct Place {
         var writtenNanos: UInt64
@@ -11,7 +11,7 @@ public struct LogLimiter<Key: Hashable> {
     private let intervalNanos: UInt64
     private let keysMax: Int
     private var places: [Key: Place] = [:]
-    /// Of the causes that found no place.
+    /// The place for causes without their own.
     private var shared: Place?
 
     public init(intervalNanos: UInt64 = 10_000_000_000, keysMax: Int = 64) {
@@ -19,8 +19,9 @@ public struct LogLimiter<Key: Hashable> {
         self.keysMax = max(1, keysMax)
     }
 
-    /// Nil: do not write this line, it is counted. Otherwise how many lines were not written since the last one of this
-    /// cause; where a new cause takes the place of forgotten ones, what these had not reported yet.
+    /// - Returns: nil if this line must not be written, but counted. Otherwise the number of lines suppressed since the
+    ///   last one of this cause. If a new cause takes the place of expired ones, the number includes their unreported
+    ///   lines.
     public mutating func admit(_ key: Key, nowNanos: UInt64) -> UInt64? {
         guard places[key] == nil else { return Self.admit(&places[key], suppressed: 0, nowNanos, intervalNanos) }
         var suppressed: UInt64 = 0
@@ -38,7 +39,7 @@ public struct LogLimiter<Key: Hashable> {
             place = Place(writtenNanos: nowNanos, suppressed: 0)
             return suppressed
         }
-        // A clock read of an earlier turn counts as no time at all.
+        // A clock value from an earlier turn counts as no time at all.
         guard nowNanos >= known.writtenNanos, nowNanos - known.writtenNanos >= intervalNanos else {
             place?.suppressed &+= 1 &+ suppressed
             return nil
@@ -47,7 +48,7 @@ public struct LogLimiter<Key: Hashable> {
         return known.suppressed &+ suppressed
     }
 
-    /// Makes room: causes whose interval is over. Returns the lines that they had not reported.
+    /// Removes causes with an expired interval. Returns their unreported lines.
     private mutating func forget(nowNanos: UInt64) -> UInt64 {
         var suppressed: UInt64 = 0
         for (key, place) in places where nowNanos >= place.writtenNanos &+ intervalNanos {

@@ -1,25 +1,25 @@
 internal import Glibc
 internal import Synchronization
 
-/// The descriptor behind a log: takes whole lines or drops them, and never waits.
+/// The descriptor of a log. It accepts whole lines or drops them, and never waits.
 ///
-/// Standard error is shared with other processes, so its flags must not be changed: setting O_NONBLOCK there would
-/// reach them too. A pipe or terminal is therefore opened anew through `/proc/self/fd`, which gives flags of our own;
-/// a socket is written with MSG_DONTWAIT; a regular file does not wait for a reader.
+/// Other processes share standard error, so O_NONBLOCK must not be set on it. A pipe or terminal is therefore opened
+/// again through `/proc/self/fd`, with separate flags. A socket is written with MSG_DONTWAIT. A regular file does not
+/// wait for a reader.
 final class LogSink: Sendable {
     private enum Way: Sendable {
         case nowhere
-        /// Never waits by itself: a file, or our own non-blocking opening of a pipe.
+        /// Never blocks: a file, or our own non-blocking opening of a pipe.
         case plain(Int32, owned: Bool)
         case socket(Int32)
-        /// A pipe that could not be opened anew: ask first. A write of up to PIPE_BUF bytes fits where poll says so.
+        /// A pipe that could not be opened again. Poll it first: it then accepts up to PIPE_BUF bytes.
         case asked(Int32)
     }
 
     private let way: Way
     private let levelCell: Atomic<UInt8>
     private let droppedCell = Atomic<UInt64>(0)
-    /// A line went out in part; the next one starts with a line feed, so that only one line is lost.
+    /// A line was written in part. The next one starts with a line feed, so that only one line is lost.
     private let torn = Atomic<Bool>(false)
 
     init(fd: Int32, level: Log.Level) {
@@ -51,7 +51,7 @@ final class LogSink: Sendable {
         if sent > 0 || bytes.count > line.count { torn.store(true, ordering: .relaxed) }
     }
 
-    /// How many bytes went out; -1 for none.
+    /// The number of bytes written; -1 for none.
     private func attempt(_ bytes: [UInt8]) -> Int {
         for _ in 0..<3 {
             let sent: Int

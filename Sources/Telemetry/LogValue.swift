@@ -1,7 +1,7 @@
-/// A value beside a log message. Never put a secret, a device token or a message's text into one.
+/// A value of a log line. Never use a secret, a device token or a message's text.
 public enum LogValue: Sendable {
     case string(String)
-    /// Bytes of a remote side: broken UTF-8 is repaired, everything is escaped.
+    /// Bytes from a peer. Invalid UTF-8 is repaired, and special characters are escaped.
     case bytes([UInt8])
     case int(Int)
     case double(Double)

@@ -33,7 +33,7 @@ enum MetricText {
         return out
     }
 
-    /// Go's ParseFloat syntax, with whole numbers written as such.
+    /// Go's ParseFloat syntax, with integers written as such.
     static func number(_ value: Double) -> String {
         if value.isNaN { return "NaN" }
         if value.isInfinite { return value > 0 ? "+Inf" : "-Inf" }

@@ -1,12 +1,12 @@
 extension MetricsRegistry {
     /// All series as Prometheus text 0.0.4, families and series in a stable order.
     ///
-    /// Any thread. Cells are read without stopping their writers, so two numbers of one scrape may be some
-    /// nanoseconds apart; a histogram's `_count` always equals its `+Inf` bucket.
+    /// Any thread. Cells are read while their threads write, so two numbers of one scrape may be some nanoseconds
+    /// apart. A histogram's `_count` always equals its `+Inf` bucket.
     ///
-    /// - Parameter names: the families that are wanted, beside those of the process; nil: all.
+    /// - Parameter names: the wanted families, in addition to those of the process; nil for all.
     public func exposition(of names: Set<String>? = nil) -> [UInt8] {
-        // Copied out first: a reading may ask this registry something, and the lock is not recursive.
+        // Copied out first: a reading may use this registry, and the lock is not recursive.
         var families = state.withLock { $0.families }
         if let names { families = families.filter { names.contains($0.key) } }
         var text = ""
@@ -22,9 +22,9 @@ extension MetricsRegistry {
         return Array(text.utf8)
     }
 
-    /// What all counters of a family that are labelled so have counted; 0 where there is none. Any thread.
+    /// The sum of all counters of a family with the given label; 0 if there is none. Any thread.
     ///
-    /// - Parameter label: name and value of a label that they carry; nil: any.
+    /// - Parameter label: name and value of a label; nil for any.
     public func total(_ name: String, label: (name: String, value: String)? = nil) -> Double {
         let wanted = label.map { MetricText.labels([$0]) }
         let series = state.withLock { $0.families[name]?.series } ?? [:]
@@ -57,7 +57,7 @@ extension MetricsRegistry {
             case .histogram: continue
             }
         }
-        // Nil: of a gauge that is unknown.
+        // Nil for a gauge with an unknown value.
         if let total { line(name, labels, MetricText.number(total), to: &text) }
     }
 

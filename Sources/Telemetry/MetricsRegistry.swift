@@ -1,14 +1,14 @@
-/// All metrics of the process: hands out cells and writes them as Prometheus text.
+/// All metrics of the process: creates cells and writes them as Prometheus text.
 ///
 /// Any thread may ask for cells and scrape; both take a lock, so keep the cells and never ask on a hot path. Each call
 /// makes a new cell, and cells of one name and the same labels are added up on scrape: one cell per writing thread.
 /// Beyond `seriesMax` lines a request gets a working cell that is not exposed, and
 /// `carillon_metrics_series_refused_total` says how many requests that were.
 public final class MetricsRegistry: Sendable {
-    /// The Content-Type that goes with `exposition()`.
+    /// The Content-Type for `exposition()`.
     public static var contentType: String { "text/plain; version=0.0.4; charset=utf-8" }
 
-    /// How a number behaves over time, for the TYPE line.
+    /// The type of a metric, for the TYPE line.
     public enum Kind: String, Sendable {
         case counter, gauge, histogram
     }
@@ -23,7 +23,7 @@ public final class MetricsRegistry: Sendable {
     struct Family {
         let kind: Kind
         let help: String
-        /// By the label text as it is written, so that a scrape needs no further sorting key.
+        /// By label text as written, so that a scrape needs no other sort key.
         var series: [String: [Cell]] = [:]
     }
 
@@ -37,7 +37,7 @@ public final class MetricsRegistry: Sendable {
     public let seriesMax: Int
     let state = Guarded(State())
 
-    /// An empty registry; `seriesMax` bounds what a scrape may cost (default: the budget of one pod).
+    /// An empty registry. `seriesMax` bounds the cost of a scrape (default: the budget of one pod).
     public init(seriesMax: Int = 3000) {
         self.seriesMax = seriesMax
         reading("carillon_metrics_series", help: "Exposed time series.", kind: .gauge) { [weak self] in
@@ -60,7 +60,7 @@ public final class MetricsRegistry: Sendable {
         return cell
     }
 
-    /// A new gauge cell; `combine` says how the cells of one series become one number.
+    /// A new gauge cell. `combine` says how the cells of one series combine to one value.
     public func gauge(
         _ name: String, help: String, labels: [(String, String)] = [], combine: Gauge.Combine = .sum
     ) -> Gauge {
@@ -79,7 +79,7 @@ public final class MetricsRegistry: Sendable {
         return cell
     }
 
-    /// A number that is read at each scrape, on the scraping thread: `read` must be quick and must not block.
+    /// A value that is read at each scrape, on the scraping thread. `read` must be quick and must not block.
     public func reading(
         _ name: String, help: String, kind: Kind, labels: [(String, String)] = [],
         _ read: @escaping @Sendable () -> Double
@@ -88,16 +88,16 @@ public final class MetricsRegistry: Sendable {
         add(.reading(read), name, help, kind, labels, lines: 1)
     }
 
-    /// How many lines a scrape has now, comments not counted.
+    /// The number of lines of a scrape, comments not counted.
     public var seriesCount: Int { state.withLock { $0.seriesCount } }
 
-    /// How many requests came after the cap was reached.
+    /// The number of requests after the limit was reached.
     public var seriesRefused: UInt64 { state.withLock { $0.refused } }
 
     private func add(
         _ cell: Cell, _ name: String, _ help: String, _ kind: Kind, _ labels: [(String, String)], lines: Int
     ) {
-        // Names come from our code, never from outside: a bad one is a bug to be found by the first test.
+        // Names come from our code, never from outside. The first test finds a bad one.
         precondition(MetricText.isMetricName(name), "MetricsRegistry: bad metric name \(name)")
         let key = MetricText.labels(labels)
         state.withLock { state in

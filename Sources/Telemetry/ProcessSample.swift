@@ -1,10 +1,10 @@
 internal import Glibc
 
-/// What the kernel says about this process at one instant.
+/// The kernel's figures for this process at one moment.
 public struct ProcessSample: Sendable {
     /// User and system time of all threads.
     public var cpuSeconds: Double
-    /// Memory that is in RAM now.
+    /// Resident memory.
     public var residentBytes: UInt64
     /// Address space.
     public var virtualBytes: UInt64
@@ -16,10 +16,11 @@ public struct ProcessSample: Sendable {
     /// Unix time of the process' start.
     public var startSeconds: Double
 
-    /// Reads `/proc/self`; nil where there is none. Costs some ten microseconds: for scrapes and reports.
+    /// Reads `/proc/self`; nil if it does not exist. Takes about ten microseconds: for scrapes and reports.
     public static func read() -> ProcessSample? {
         guard let stat = file("/proc/self/stat"), let close = stat.lastIndex(of: UInt8(ascii: ")")) else { return nil }
-        // proc(5): the second field is the program's name, which may hold blanks and parentheses; count after it.
+        // proc(5): the second field is the program's name, which may contain spaces and parentheses. Count the fields
+        // after it.
         let fields = stat[(close + 1)...].split(separator: UInt8(ascii: " ")).map { number($0) }
         guard fields.count > 21 else { return nil }
         let ticks = max(1, sysconf(Int32(_SC_CLK_TCK)))
@@ -64,7 +65,7 @@ public struct ProcessSample: Sendable {
     private static func descriptors() -> Int {
         guard let directory = opendir("/proc/self/fd") else { return 0 }
         defer { closedir(directory) }
-        // ".", ".." and the descriptor of this very directory are listed too.
+        // ".", ".." and the descriptor of this directory itself are listed too.
         var count = -3
         while readdir(directory) != nil { count += 1 }
         return max(0, count)

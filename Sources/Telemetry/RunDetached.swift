@@ -1,6 +1,6 @@
 import Glibc
 
-/// Runs `body` once on a detached thread; false where no thread can be made, and nothing runs then.
+/// Runs `body` once on a detached thread. Returns false if no thread can be created; nothing runs then.
 public func runDetached(_ body: @escaping @Sendable () -> Void) -> Bool {
     final class Box: Sendable {
         let body: @Sendable () -> Void

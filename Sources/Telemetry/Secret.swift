@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// A password or key that prints as `***` and is wiped when its last copy goes.
+/// A password or key that prints as `***` and is wiped with its last copy.
 ///
-/// Printing, interpolation, `dump` and mirrors show dots; the bytes come out only through `withBytes` and `text`, so
-/// each use can be found by name. What is copied out of there is the caller's to guard.
+/// Printing, interpolation, `dump` and mirrors show asterisks. Only `withBytes` and `text` give the bytes, so each use
+/// can be found by name. The caller must protect any copy.
 public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     private let storage: Storage
 
@@ -11,21 +11,21 @@ public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugS
 
     public init(bytes: [UInt8]) { storage = Storage(bytes) }
 
-    /// A copy of memory that lives during the call.
+    /// Copies memory that is valid during the call.
     public init(copying bytes: UnsafeRawBufferPointer) { storage = Storage(bytes) }
 
-    /// Calls back with room of so many bytes to be filled.
+    /// Calls back with room for `byteCount` bytes to fill.
     public init(byteCount: Int, filling: (UnsafeMutableRawBufferPointer) -> Void) {
         storage = Storage(byteCount: byteCount)
         filling(storage.bytes)
     }
 
-    /// The bytes, for the time of the call.
+    /// Gives access to the bytes during the call.
     public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try body(UnsafeRawBufferPointer(storage.bytes))
     }
 
-    /// A copy that ends with a zero, for C, wiped when the call returns.
+    /// A zero-terminated copy for C, wiped when the call returns.
     public func withCString<Result>(_ body: (UnsafePointer<CChar>) throws -> Result) rethrows -> Result {
         let copy = UnsafeMutablePointer<CChar>.allocate(capacity: storage.bytes.count + 1)
         copy.initialize(repeating: 0, count: storage.bytes.count + 1)
@@ -39,7 +39,7 @@ public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugS
         return try body(copy)
     }
 
-    /// A copy as text. It cannot be wiped: prefer `withBytes`.
+    /// A copy as text. It cannot be wiped, so prefer `withBytes`.
     public var text: String { withBytes { String(decoding: $0, as: UTF8.self) } }
 
     public var isEmpty: Bool { storage.bytes.isEmpty }
@@ -47,7 +47,7 @@ public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugS
     public var debugDescription: String { "***" }
     public var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// Equal bytes; looks at all of them wherever they differ first, so that time tells nothing but the length.
+    /// Compares all bytes, so that the time depends only on the length.
     public static func == (left: Secret, right: Secret) -> Bool {
         guard left.storage.bytes.count == right.storage.bytes.count else { return false }
         var difference: UInt8 = 0
@@ -56,7 +56,7 @@ public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugS
     }
 
     private final class Storage: @unchecked Sendable {
-        // Unchecked: written once in init, wiped in deinit when nobody else holds it, only read in between.
+        // Unchecked: written once in init, wiped in deinit without other references, only read in between.
         let bytes: UnsafeMutableRawBufferPointer
 
         init(_ source: some Collection<UInt8>) {

@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// Reads files whole, as long as they are small. Blocks: for starting, reloading and scraping, never per record.
+/// Reads small files whole. Blocks: for start, reload and scrapes, never per record.
 public enum SmallFile {
     public enum Content: Equatable, Sendable {
         case bytes([UInt8])
-        /// Why it could not be read, for people.
+        /// The reason why it could not be read, for people.
         case unreadable(String)
     }
 
-    /// - Parameter limit: the largest size in bytes; more is `unreadable`, never a part.
+    /// - Parameter limit: the largest size in bytes. A larger file is `unreadable`, never cut.
     public static func read(_ path: String, limit: Int = 1 << 20) -> Content {
         switch load(path, limit: limit, { .success(Array($0)) }) {
         case .success(let bytes): .bytes(bytes)
@@ -16,7 +16,7 @@ public enum SmallFile {
         }
     }
 
-    /// Why a secret's file gave none, for people.
+    /// The reason why a file contains no secret, for people.
     public struct SecretFault: Error, Equatable, Sendable {
         public let why: String
 
@@ -25,7 +25,7 @@ public enum SmallFile {
         public static let empty = SecretFault(why: "empty")
     }
 
-    /// A password or token that stands alone in a file; the newline that editors add is not part of it.
+    /// A password or token alone in a file. A final newline, as editors add it, is not part of it.
     public static func readSecret(_ path: String) -> Result<Secret, SecretFault> {
         load(path, limit: 1 << 16) { bytes in
             var count = bytes.count
@@ -37,12 +37,12 @@ public enum SmallFile {
         }
     }
 
-    /// A key's file as it stands.
+    /// The content of a key file.
     public static func readKey(_ path: String, limit: Int) -> Result<Secret, SecretFault> {
         load(path, limit: limit) { .success(Secret(copying: $0)) }
     }
 
-    /// Reads into one block, of which what was filled is wiped before it is given back: no copy stays in freed memory.
+    /// Reads into one block and wipes it before it is freed, so that no copy remains in memory.
     private static func load<Value>(
         _ path: String, limit: Int, _ body: (UnsafeRawBufferPointer) -> Result<Value, SecretFault>
     ) -> Result<Value, SecretFault> {

@@ -1,10 +1,10 @@
-/// The characters that no outside text may bring before people's eyes: those that steer a terminal, end a line, or turn the
-/// text around them.
+/// Characters of outside text that must not reach people: they control a terminal, end a line, or reverse the text
+/// around them.
 ///
-/// One rule for log lines and for what commands print.
+/// One rule for log lines and for command output.
 public enum Unprintable {
-    /// Controls (C0, DEL, and C1, which begin terminal sequences too), line and paragraph separators, the marks that set or
-    /// override a direction (Unicode TR9), and the byte order mark.
+    /// Controls (C0, DEL, and C1, which can also begin terminal sequences), line and paragraph separators, marks that
+    /// set or override a direction (Unicode TR9), and the byte order mark.
     public static func contains(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x00...0x1F, 0x7F...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF: true
@@ -12,7 +12,7 @@ public enum Unprintable {
         }
     }
 
-    /// `\u001b`: what stands in place of such a character.
+    /// `\u001b`: the replacement of such a character.
     static func appendEscape(_ scalar: Unicode.Scalar, to out: inout [UInt8]) {
         out.append(contentsOf: [0x5C, UInt8(ascii: "u")])
         for shift in [12, 8, 4, 0] as [UInt32] {

@@ -4,13 +4,13 @@ import Fleet
 import Glibc
 import JSON
 
-/// Asks a worker's operator pages; blocks its thread, within a time limit for each answer.
+/// Requests a worker's operator pages. Blocks its thread, with a time limit for each answer.
 struct OperatorClient: Sendable {
-    /// `host:port`, as it was typed.
+    /// `host:port`, as typed.
     let address: String
     private let host: String
     private let port: String
-    /// What `Authorization: Bearer` carries; nil: nothing.
+    /// The value for `Authorization: Bearer`; nil for none.
     private let token: String?
     private let patienceMs: Int64
 
@@ -20,7 +20,7 @@ struct OperatorClient: Sendable {
         var message: String
     }
 
-    /// - Parameter address: `host:port`, `:port`, `port`, with or without `http://`; nil: it is none of them.
+    /// - Parameter address: `host:port`, `:port` or `port`, with or without `http://`. Returns nil for any other form.
     init?(_ address: String, token: String? = nil, patienceMs: Int64 = 2_000) {
         var text = address[...]
         if text.hasPrefix("http://") { text = text.dropFirst(7) }
@@ -31,7 +31,7 @@ struct OperatorClient: Sendable {
         guard let number = UInt16(port), number > 0, text.utf8.count <= 300, !host.contains("/") else { return nil }
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         if host.isEmpty { host = "127.0.0.1" }
-        // It stands in a header.
+        // The host becomes part of a header.
         guard host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
         self.host = host
         self.port = String(number)
@@ -40,7 +40,7 @@ struct OperatorClient: Sendable {
         self.patienceMs = patienceMs
     }
 
-    /// Both pages, or why there are none.
+    /// Both pages, or the reason why they are missing.
     func look() -> WorkerLook {
         var answer: WorkerLook.Answer
         do throws(Fault) {
@@ -85,7 +85,7 @@ struct OperatorClient: Sendable {
         return bytes.indices.dropLast(3).first { bytes[$0] == mark[0] && bytes[$0...].starts(with: mark) }
     }
 
-    /// The first address that takes the connection.
+    /// Connects to the first address that accepts.
     private func connect(_ deadline: UInt64) throws(Fault) -> Int32 {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -120,7 +120,7 @@ struct OperatorClient: Sendable {
         }
     }
 
-    /// All that comes until the peer closes.
+    /// Reads until the peer closes.
     private func receive(_ fd: Int32, _ deadline: UInt64) throws(Fault) -> [UInt8] {
         var answer: [UInt8] = []
         var block = [UInt8](repeating: 0, count: 1 << 16)

@@ -4,7 +4,7 @@ import EventLoop
 import Fleet
 import Telemetry
 
-/// `carillon top`: what workers do now, in the terminal.
+/// `carillon top`: shows the present state of workers in the terminal.
 public struct TopCommand: Command, Sendable {
     public static let spec = CommandSpec(
         name: "top", summary: "what workers do now, in the terminal: rates, lag, connections, what limits them",
@@ -105,7 +105,8 @@ public struct TopCommand: Command, Sendable {
         return .done
     }
 
-    /// Until q or a signal. Workers are asked beside it: one that is silent for a while holds up neither keys nor a new size.
+    /// Runs until q or a signal. Workers are asked on another thread, so a silent worker delays neither keys nor a new
+    /// size.
     private func draw(on screen: Screen, _ stop: StopFlag) {
         let answers = Guarded<[WorkerLook]?>(nil)
         var last: [WorkerLook] = []
@@ -155,7 +156,7 @@ public struct TopCommand: Command, Sendable {
         FleetView(looks, after: last, wallSeconds: Double(Loop.wallMs()) / 1000)
     }
 
-    /// All workers at once: one that does not answer holds up no other.
+    /// Asks all workers at once, so that one without an answer delays no other.
     private func look() -> [WorkerLook] {
         let looks = Guarded<[Int: WorkerLook]>([:])
         let asked = DispatchGroup()

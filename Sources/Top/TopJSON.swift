@@ -1,7 +1,7 @@
 import Fleet
 import JSON
 
-/// The picture for programs: one object; what is not known is left out.
+/// The view for programs: one object. Unknown values are left out.
 enum TopJSON {
     static func line(_ view: FleetView, atMs: Int64) -> String {
         var writer = JSONWriter(reservingCapacity: 2_048)
@@ -175,6 +175,6 @@ enum TopJSON {
         writer.double(rounded(value))
     }
 
-    /// Microseconds and millionths are enough.
+    /// Six decimals are enough.
     private static func rounded(_ value: Double) -> Double { abs(value) < 1e9 ? (value * 1e6).rounded() / 1e6 : value }
 }

@@ -1,18 +1,18 @@
 import Console
 import Telemetry
 
-/// Rows of a label and items, broken between items where a line is full.
+/// Rows of a label and items, wrapped between items.
 struct TopLayout {
     enum Tone: Sendable {
         case plain, good, warning, bad, quiet
     }
 
-    /// A few words that stay on one line.
+    /// Words that stay on one line.
     struct Item: Sendable {
         let text: String
         let tone: Tone
 
-        /// What is outside text in it is escaped here, so that its width is that of what is shown.
+        /// Outside text is escaped here, so that its width is that of the shown text.
         init(_ text: String, _ tone: Tone = .plain) {
             self.text = Unprintable.escaped(text)
             self.tone = tone
@@ -26,7 +26,7 @@ struct TopLayout {
 
     private static let labelWidth = 12
     private static let gap = 3
-    /// Narrower than this nothing is wrapped well; it is shown as if it were this wide.
+    /// Minimum width for wrapping. A narrower terminal is treated as if it had this width.
     static let widthMin = 24
 
     /// Lines of at most `width` cells.
@@ -76,7 +76,7 @@ struct TopLayout {
 
     // MARK: - Cells
 
-    /// How many cells of the terminal it takes: 汉 two, a combining mark none.
+    /// The number of terminal cells: two for 汉, none for a combining mark.
     static func cells(_ text: String) -> Int { text.reduce(0) { $0 + cells($1) } }
 
     private static func cells(_ character: Character) -> Int {

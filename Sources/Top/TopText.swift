@@ -1,12 +1,12 @@
 import Console
 import Fleet
 
-/// The picture for people.
+/// The view for people.
 enum TopText {
     private typealias Item = TopLayout.Item
     private typealias Row = TopLayout.Row
 
-    /// Clients, workers and reasons of each list that are shown.
+    /// Maximum entries of each list: clients, workers, reasons.
     private static let shownMax = 12
 
     static func lines(_ view: FleetView, width: Int) -> [TerminalText] {
@@ -53,7 +53,7 @@ enum TopText {
         }
     }
 
-    /// A cause's words are the metric's label.
+    /// The label of the metric names the cause.
     private static func limits(_ view: FleetView) -> [TopLayout.Item] {
         guard view.intervalSeconds != nil else { return [Item("measuring", .quiet)] }
         if view.limits.isEmpty {
@@ -96,7 +96,7 @@ enum TopText {
     }
 
     private static func lags(_ view: FleetView) -> [TopLayout.Item] {
-        // Without a partition nobody asks where they end: 0 would be a claim.
+        // Without a partition the end offsets are unknown, so 0 would be wrong.
         if view.assigned == 0 { return [Item("not known: no partition is assigned", .warning)] }
         return view.lags.map { lag in
             var text = lag.topic.map { "\($0) " } ?? ""
@@ -128,7 +128,7 @@ enum TopText {
     }
 
     private static func clients(_ view: FleetView) -> [TopLayout.Row] {
-        // Those in trouble first: the list may be cut.
+        // Entries with problems first, because the list may be cut.
         let sorted = view.clients.filter(\.isTroubled) + view.clients.filter { !$0.isTroubled }
         let shown = sorted.prefix(shownMax).map { client in
             let name = [client.app, client.environment, client.credential].compactMap { $0 }.filter { !$0.isEmpty }
@@ -170,7 +170,7 @@ enum TopText {
         return items + view.redisFaults.prefix(shownMax).map { Item($0, .bad) }
     }
 
-    /// Each node of a cluster; of one server the row above tells all.
+    /// One row per cluster node. For a single server the row above is enough.
     private static func redisNodes(_ view: FleetView) -> [TopLayout.Row] {
         guard view.redisNodes.count > 1 else { return [] }
         let shown = view.redisNodes.prefix(shownMax).map { node in

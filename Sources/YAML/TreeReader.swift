@@ -1,13 +1,13 @@
 import CYaml
 
-/// Builds the tree from libyaml's events; owns the parser.
+/// Builds the tree from libyaml's events, and owns the parser.
 struct TreeReader: ~Copyable {
-    /// Keys are compared and hashed.
+    /// Keys are compared and hashed, so their length is limited.
     private static let keyBytesMax = 256
 
     private let source: String
     private let maxDepth: Int
-    /// On the heap: libyaml keeps pointers into it.
+    /// On the heap, because libyaml keeps pointers into it.
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private(set) var repeatedKeys: [(key: String, mark: YAMLNode.Mark)] = []
 
@@ -26,7 +26,7 @@ struct TreeReader: ~Copyable {
         parser.deallocate()
     }
 
-    /// What this tree needs of libyaml's events.
+    /// The libyaml events that a tree needs.
     private enum Step {
         case scalar(String, quoted: Bool)
         case beginSequence, endSequence, beginMapping, endMapping
@@ -47,7 +47,7 @@ struct TreeReader: ~Copyable {
         return root
     }
 
-    // Recursion is bounded by `maxDepth`.
+    // `maxDepth` bounds the recursion.
     private mutating func node(_ step: Step, _ place: yaml_mark_t, depth: Int) throws(YAMLFault) -> YAMLNode {
         guard depth <= maxDepth else { throw fault("nested deeper than \(maxDepth)", place) }
         switch step {
@@ -130,7 +130,7 @@ struct TreeReader: ~Copyable {
 
     private func parserFault() -> YAMLFault {
         let text = parser.pointee.problem.map { String(cString: $0) } ?? "broken YAML"
-        // The reader's faults (encoding) know no line, only how far it came.
+        // Encoding faults have no line, only a position.
         let place = parser.pointee.error == YAML_READER_ERROR ? parser.pointee.mark : parser.pointee.problem_mark
         return fault(text, place)
     }

@@ -1,17 +1,17 @@
 import CYaml
 
-/// One YAML document as a tree, with what is wrong in it though it could be read.
+/// One YAML document as a tree, with its repairable problems.
 ///
-/// The subset that configuration needs: scalars, sequences, mappings with plain keys. Anchors, aliases and tags are
-/// refused, so that a small file never becomes a large tree and one value has one place. Size and depth are bounded.
+/// The subset for configuration: scalars, sequences, mappings with plain keys. Anchors, aliases and tags are refused,
+/// so that a small file never becomes a large tree and each value has one position. Size and depth are bounded.
 public struct YAMLDocument: Sendable {
     public var root: YAMLNode
-    /// Keys that were written twice in one mapping, each at its second place.
+    /// Keys that are repeated in one mapping, each with its second position.
     public var repeatedKeys: [(key: String, mark: YAMLNode.Mark)]
 
     /// - Parameters:
-    ///   - source: the name that marks and faults carry, such as the file's path.
-    /// - Throws: what cannot be read at all, with its line.
+    /// - source: the name for marks and faults, such as the file's path.
+    /// - Throws: the first fault that makes the text unreadable, with its line.
     public init(
         parsing bytes: [UInt8], source: String, maxBytes: Int = 1 << 20, maxDepth: Int = 32
     ) throws(YAMLFault) {
@@ -26,7 +26,7 @@ public struct YAMLDocument: Sendable {
     }
 }
 
-/// Why bytes are no YAML document that is understood here.
+/// The reason why bytes are not an accepted YAML document.
 public struct YAMLFault: Error, Equatable, Sendable, CustomStringConvertible {
     public let text: String
     public let mark: YAMLNode.Mark

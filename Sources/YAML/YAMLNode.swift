@@ -1,16 +1,16 @@
-/// One value of a YAML document with the place where it begins.
+/// One value of a YAML document with its position.
 public struct YAMLNode: Sendable {
     public var value: Value
     public var mark: Mark
 
     public indirect enum Value: Sendable {
-        /// `quoted` tells `"true"` from `true`: only a plain one may stand for something else than text.
+        /// `quoted` distinguishes `"true"` from `true`: only a plain scalar may be something other than text.
         case scalar(String, quoted: Bool)
         case sequence([YAMLNode])
         case mapping([Entry])
     }
 
-    /// A key with its value. A key that was written twice is kept once, with its last value.
+    /// A key with its value. A repeated key is kept once, with its last value.
     public struct Entry: Sendable {
         public var key: String
         public var keyMark: Mark
@@ -23,7 +23,7 @@ public struct YAMLNode: Sendable {
         }
     }
 
-    /// Where something stands; line and column count from 1, line 0 where a source has no lines.
+    /// A position. Line and column count from 1; line 0 if the source has no lines.
     public struct Mark: Sendable, Equatable {
         public var source: String
         public var line: Int
@@ -41,7 +41,7 @@ public struct YAMLNode: Sendable {
         self.mark = mark
     }
 
-    /// YAML's null: nothing, `~` or `null`, unquoted.
+    /// YAML's null: empty, `~` or `null`, unquoted.
     public var isNull: Bool {
         guard case .scalar(let text, quoted: false) = value, text.utf8.count <= 4 else { return false }
         return text.isEmpty || text == "~" || text == "null" || text == "Null" || text == "NULL"

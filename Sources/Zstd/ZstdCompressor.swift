@@ -1,6 +1,6 @@
 import CZstd
 
-/// Compresses bytes as they come into one zstd frame (RFC 8878) with a checksum. One thread's.
+/// Compresses bytes in pieces into one zstd frame (RFC 8878) with a checksum. For one thread only.
 public final class ZstdCompressor {
     private let stream: OpaquePointer
 
@@ -14,10 +14,10 @@ public final class ZstdCompressor {
 
     deinit { ZSTD_freeCCtx(stream) }
 
-    /// Adds `bytes`; what is ready of the frame, perhaps nothing yet.
+    /// Adds `bytes`. Returns the finished part of the frame, which may be empty.
     public func compress(_ bytes: [UInt8]) throws(ZstdFault) -> [UInt8] { try run(bytes, ZSTD_e_continue) }
 
-    /// Ends the frame: what was left of it. The next call begins another one.
+    /// Ends the frame and returns its rest. The next call begins a new frame.
     public func finish() throws(ZstdFault) -> [UInt8] { try run([], ZSTD_e_end) }
 
     private func run(_ bytes: [UInt8], _ mode: ZSTD_EndDirective) throws(ZstdFault) -> [UInt8] {
@@ -37,7 +37,7 @@ public final class ZstdCompressor {
             }
             if ZSTD_isError(left) != 0 { throw ZstdFault(String(cString: ZSTD_getErrorName(left))) }
             out += block[..<made]
-            // What is left when the frame goes on is the library's own buffer.
+            // While the frame continues, the remaining data is in the library's own buffer.
             if mode == ZSTD_e_end ? left == 0 : taken == bytes.count { return out }
         }
     }

@@ -1,19 +1,18 @@
 import CZstd
 
-/// Reads zstd frames, one behind another, as their bytes come. One thread's.
+/// Reads consecutive zstd frames in pieces. For one thread only.
 ///
-/// Its memory is bounded by the window that a frame may ask for; what a frame grows to is the caller's to bound, since it
-/// comes in blocks.
+/// The largest allowed window bounds its memory. The caller bounds the total output, which comes in blocks.
 public final class ZstdDecompressor {
     /// The first bytes of every frame (RFC 8878 section 3.1.1).
     public static let magic: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
-    /// The largest window that is taken, as a power of two: 128 MB, what the `zstd` tool takes unless told otherwise.
+    /// The largest accepted window as a power of two: 128 MB, the default of the `zstd` tool.
     private static let windowLogMax: Int32 = 27
 
-    /// Whether the bytes end between two frames.
+    /// Whether the bytes so far end between two frames.
     public private(set) var isComplete = true
     private let stream: OpaquePointer
-    /// The last block was full, and its frame not at its end.
+    /// The last block was full, and its frame is not complete.
     private var wasFull = false
     private var block = [UInt8](repeating: 0, count: ZSTD_DStreamOutSize())
 
@@ -25,9 +24,9 @@ public final class ZstdDecompressor {
 
     deinit { ZSTD_freeDCtx(stream) }
 
-    /// The next block of at most 128 KB; empty: more input is wanted. Moves `position` over what was taken of `input`.
+    /// The next block of at most 128 KB; empty if more input is needed. Advances `position` past the consumed input.
     ///
-    /// A full block may have more behind it, so ask until it is empty.
+    /// After a full block there may be more output, so call until the result is empty.
     public func decompress(_ input: [UInt8], from position: inout Int) throws(ZstdFault) -> ArraySlice<UInt8> {
         guard position < input.count || wasFull else { return [] }
         var made = 0

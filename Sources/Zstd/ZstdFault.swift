@@ -1,4 +1,4 @@
-/// What libzstd found wrong, in its own words.
+/// A fault of libzstd, with the library's text.
 public struct ZstdFault: Error, CustomStringConvertible {
     public let description: String
 

@@ -33,7 +33,7 @@ struct Main {
     }
 
     static func main() async {
-        // A peer that went away is an error of the call that wrote to it, not the end of the process.
+        // Writing to a closed connection must fail the call, not end the process.
         signal(SIGPIPE, SIG_IGN)
         exit(await dispatch(Array(CommandLine.arguments.dropFirst())).rawValue)
     }

@@ -5,10 +5,12 @@ import JSON
 import Processes
 import Simulator
 
-/// `carillon bench --apns`: the APNs client alone beside h2load; simulator, client and h2load are processes of their own.
+/// `carillon bench --apns`: measures the APNs client alone against h2load. Simulator, client and h2load are processes
+/// of their own.
 ///
-/// Both send the same number of requests with the same headers, body, device tokens, connections and streams to the
-/// same simulator, in turns, so that a machine that changes its pace meets both. The medians are compared.
+/// Client and h2load send the same number of requests with the same headers, body, device tokens, connections and
+/// streams to the same simulator. They run in turns, so that a change of the machine's speed affects both. The medians
+/// are compared.
 struct APNsBench {
     let settings: BenchSettings
 
@@ -50,7 +52,7 @@ struct APNsBench {
         return .done
     }
 
-    /// This very program as the client of the simulator.
+    /// Runs this program as the simulator's client.
     private func pushes(_ port: UInt16, _ folder: TemporaryFolder) throws -> (micros: Double, perSecond: Double) {
         let process = try FinishedProcess.run(
             try BenchWorker.ownPath(),

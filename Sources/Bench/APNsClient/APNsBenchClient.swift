@@ -7,9 +7,9 @@ import JSON
 import Simulator
 import Telemetry
 
-/// The client's side of `bench --apns`: so many pushes through one APNs client, as fast as it goes, and nothing else.
+/// The client process of `bench --apns`: sends the given number of pushes through one APNs client, as fast as possible.
 ///
-/// In a process of its own, so that the kernel's account of the process is the client's cost.
+/// It is a process of its own, so that the kernel's figures for the process are the client's cost.
 struct APNsBenchClient {
     var endpoint: String
     var credentials: String
@@ -73,7 +73,7 @@ private actor APNsLoad {
     }
 }
 
-/// Loop-bound: sends the next push whenever one ends.
+/// Sends the next push whenever one ends. Loop-bound.
 private final class Feeder: APNsClientDelegate {
     var client: APNsClient?
     var onEnd: ((APNsBenchClient.Outcome) -> Void)?

@@ -7,14 +7,14 @@ import LocalServers
 import Processes
 import Worker
 
-/// One-to-one messages at an even pace, alone, and then beside one message to a giant group while it drains: how much longer
-/// they take, and what the group weighs.
+/// Measures one-to-one messages at an even pace, first alone, then while one message to a giant group drains: the added
+/// latency, and the memory that the group takes.
 struct BesideBench {
-    /// Receivers of the one-to-one messages, who are in no group.
+    /// Receivers of the one-to-one messages. None is a member of the group.
     static let others = 10_000
-    /// Of the one-to-one messages before the group's message comes.
+    /// Time for which one-to-one messages flow before the group's message arrives.
     private static let leadSeconds = 1.0
-    /// Messages for which connections are opened; so few that no percentile below the last thousandths is theirs.
+    /// Messages that open the connections. They are too few to affect any percentile up to 99.9.
     private static let warmUp = 2
 
     let bench: BenchServers
@@ -55,7 +55,7 @@ struct BesideBench {
 
     // MARK: A phase
 
-    /// New workers, so that what they tell of lanes is of this phase alone.
+    /// Starts new workers, so that their lane figures cover this phase only.
     private func play(series: String, _ count: Int, withGroup: Bool) async throws -> BesideReport.Phase {
         var workers: [BenchWorker] = []
         for _ in 0..<count { workers.append(try await bench.startWorker(timesStages: bench.settings.showsStages)) }
@@ -71,7 +71,7 @@ struct BesideBench {
         try await watch.awaitAccepted(written + (withGroup ? members : 0))
         let seconds = Double((watch.drainedNanos ?? Loop.monotonicNanos()) - start) / 1e9
         let end = try BesideMark(bench, workers)
-        // The status page is as old as its last sample.
+        // The status page is sampled once per interval; wait for the next sample.
         try await Task.sleep(for: .milliseconds(600), tolerance: .zero)
         var phase = BesideReport.Phase(pushes: try watch.accepted(), seconds: seconds)
         phase.idleShare = idleShare
@@ -85,7 +85,7 @@ struct BesideBench {
         return phase
     }
 
-    /// Of a processor, what all of them use while there is nothing to do: the Kafka clients ask a hundred times a second each
+    /// The part of a processor that all workers use while idle: each Kafka client polls a hundred times a second
     /// (`fetch.wait.max.ms` of this cluster).
     private func idleShare(_ workers: [BenchWorker]) async throws -> Double {
         let start = try BesideMark(bench, workers)
@@ -94,7 +94,8 @@ struct BesideBench {
         return Double(end.workerNanos &- start.workerNanos) / Double(end.nanos &- start.nanos)
     }
 
-    /// Until the workers read all partitions of events and user state, each some of them: a worker is ready with its first.
+    /// Waits until every worker reads some partitions of events and of user state. A worker is ready with its first
+    /// partition.
     private func awaitShares(_ workers: [BenchWorker]) async throws {
         for _ in 0..<1200 {
             let shares = try workers.map { Int(try $0.metrics().sum("carillon_kafka_assigned_partitions")) }
@@ -104,7 +105,7 @@ struct BesideBench {
         throw SetupFault("the workers did not share the partitions")
     }
 
-    /// Writes each message at its own time, until the phase is over; gives how many.
+    /// Writes each message at its own time until the phase ends.
     private func pace(
         _ series: String, _ withGroup: Bool, from start: UInt64, until watch: inout Watch
     ) async throws -> Int {
@@ -152,7 +153,7 @@ struct BesideBench {
         return (group, value)
     }
 
-    /// How far the workers are with a phase.
+    /// The workers' progress in a phase.
     private struct Watch {
         private let workers: [BenchWorker]
         private let members: Int
@@ -165,7 +166,7 @@ struct BesideBench {
             self.members = members
         }
 
-        /// Whether the group's pushes are through, as far as was looked.
+        /// Returns whether all pushes of the group were sent at the last look.
         mutating func isDrained(_ now: UInt64) throws -> Bool {
             guard drainedNanos == nil, now - lookedNanos >= Self.everyNanos else { return drainedNanos != nil }
             lookedNanos = now
@@ -179,7 +180,7 @@ struct BesideBench {
 
         func accepted() throws -> Int { try workers.reduce(0) { $0 + (try $1.metrics().accepted) } }
 
-        /// Waits until so many pushes were accepted; a minute without any change is a fault.
+        /// Waits until `wanted` pushes were accepted. A minute without any change is a fault.
         func awaitAccepted(_ wanted: Int) async throws {
             var last = -1
             var idle = 0

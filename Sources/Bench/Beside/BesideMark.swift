@@ -3,16 +3,16 @@ import Glibc
 import LocalServers
 import Processes
 
-/// What workers and servers have used up to one moment; a phase is the difference of two.
+/// Resources that workers and servers have used up to one moment. A phase is the difference of two marks.
 struct BesideMark {
     /// Monotonic clock.
     let nanos: UInt64
     let workers: [ProcessUsage]
     let redis: ProcessUsage
-    /// Of this process: simulator, broker, who writes the messages.
+    /// Usage of this process: simulator, broker and the producer of messages.
     let own: ProcessUsage
     let metrics: [MetricsText]
-    /// Of all workers' shards, as they tell it.
+    /// Time per stage, summed over all workers' shards.
     private(set) var stageSeconds: [StageClock.Stage: Double] = [:]
     private(set) var turns = 0.0
 
@@ -23,7 +23,7 @@ struct BesideMark {
             metrics: bench.settings.showsStages ? try workers.map { try $0.metrics() } : [])
     }
 
-    /// - Parameter metrics: of each worker; empty where they do not time their stages.
+    /// - Parameter metrics: the metrics of each worker; empty if stages are not timed.
     init(nanos: UInt64, workers: [ProcessUsage], redis: ProcessUsage, own: ProcessUsage, metrics: [MetricsText]) {
         self.nanos = nanos
         self.workers = workers

@@ -1,24 +1,24 @@
 import JSON
 
-/// What one-to-one messages pay for a giant group that drains beside them.
+/// The effect of a draining giant group on one-to-one messages.
 struct BesideReport {
     struct Phase {
         var pushes: Int
         var seconds: Double
-        /// From the group's message to its last push; nil: there was no group.
+        /// Time from the group's message to its last push; nil without a group.
         var drainSeconds: Double?
         var workerMicros = 0.0
-        /// Of a processor, what all workers used before there was anything to do.
+        /// The part of a processor that all workers used before the load began.
         var idleShare = 0.0
-        /// CPU per push without that: of it workers use the same whether they push or not.
+        /// CPU per push without the idle share, which workers use whether they push or not.
         var netMicros: Double { max(0, workerMicros - idleShare * seconds * 1e6 / Double(max(1, pushes))) }
-        /// The most that a worker's memory grew over what it had when it was ready.
+        /// The largest growth of a worker's memory since it was ready.
         var growth = 0
-        /// By lane: of several workers the worst.
+        /// Latency by lane, from the slowest worker.
         var lanes: [String: Latency] = [:]
-        /// Nil: not asked for.
+        /// Nil if not requested.
         var stages: BesideStages?
-        /// Each message was pushed once.
+        /// Each message was pushed exactly once.
         var isComplete = false
     }
 
@@ -33,7 +33,7 @@ struct BesideReport {
         var alone: Phase
         var beside: Phase
 
-        /// Of the lane of one-to-one messages; nil: none of them came through.
+        /// Ratio for the lane of one-to-one messages; nil if none was delivered.
         var ratio: Double? {
             guard let alone = alone.lanes["direct"], let beside = beside.lanes["direct"], alone.p99Ms > 0 else {
                 return nil
@@ -42,23 +42,23 @@ struct BesideReport {
         }
     }
 
-    /// What the 99th percentile may become.
+    /// The bar for the growth of the 99th percentile.
     static let ratioMax = 2.0
-    /// CPU per push with the number of workers that makes it dearest, in that of the cheapest.
+    /// The bar for CPU per push: most expensive number of workers divided by the cheapest.
     static let spreadMax = 1.1
-    /// What a group of half a million may weigh in a worker.
+    /// The bar for a worker's memory growth with a group of half a million.
     static let growthMax = 64 << 20
 
     var members: Int
     var rate: Int
     var rounds: [Round] = []
 
-    /// Of the first number of workers.
+    /// Ratio for the first number of workers.
     var ratio: Double? {
         BenchReport.median(rounds.filter { $0.workers == rounds.first?.workers }.compactMap(\.ratio))
     }
 
-    /// CPU per push beside the group, by the number of workers.
+    /// CPU per push during the group's drain, by number of workers.
     private var micros: [(workers: Int, micros: Double, net: Double)] {
         Set(rounds.map(\.workers)).sorted().map { workers in
             let found = rounds.filter { $0.workers == workers }.map(\.beside)
@@ -164,7 +164,7 @@ struct BesideReport {
 }
 
 extension BesideReport.Phase {
-    /// Lanes as a worker's status page tells of them.
+    /// Reads the lanes from a worker's status page.
     mutating func take(_ page: JSONTree?) {
         for member in page?.members ?? [] {
             let found = BesideReport.Latency(

@@ -2,16 +2,17 @@ import EventLoop
 import JSON
 import Processes
 
-/// Where one-to-one messages wait in a phase, and who had the processor.
+/// The waiting time of one-to-one messages by step in a phase, and the use of the processors.
 struct BesideStages {
-    /// Of one-to-one messages, in milliseconds; of several workers the worst.
+    /// Waiting time of one-to-one messages in milliseconds, from the slowest worker.
     struct Wait {
         var step: String
         var p50Ms: Double
         var p99Ms: Double
     }
 
-    /// Threads of one kind: their part of a processor, and the part of the time that they could have run and did not.
+    /// Threads of one kind: the part of a processor that they used, and the part of the time that they were runnable
+    /// but not running.
     struct Share {
         var name: String
         var busy: Double
@@ -20,12 +21,12 @@ struct BesideStages {
 
     var waits: [Wait] = []
     var shares: [Share] = []
-    /// Of the workers' shards per push, by the kernel's account.
+    /// CPU per push of the workers' shards, from the kernel's accounting.
     var stageMicros: [(stage: StageClock.Stage, micros: Double)] = []
     var otherThreadsMicros = 0.0
-    /// Of all shards.
+    /// Turns of all shards.
     var turnsPerSecond = 0.0
-    /// From the end of the kernel's wait to the next one.
+    /// Time from the end of one kernel wait to the next.
     var turnMicros = 0.0
 
     /// In the order of a push's path.

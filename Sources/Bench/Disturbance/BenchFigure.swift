@@ -1,11 +1,11 @@
-/// A figure of a bench, and the bar it has to reach where there is one.
+/// A measured figure, and its bar if it has one.
 struct BenchFigure: Sendable, Equatable {
     enum Bar: Sendable, Equatable {
         case below(Double)
         case atMost(Double)
         case atLeast(Double)
 
-        /// What is no number reaches no bar.
+        /// Not-a-number meets no bar.
         func isMet(by value: Double) -> Bool {
             switch self {
             case .below(let bar): value < bar
@@ -41,15 +41,16 @@ struct BenchFigure: Sendable, Equatable {
 
     var isMet: Bool { bar?.isMet(by: value) ?? true }
 
-    /// What a whole is short of another, in percent of that; not a number where there is nothing to compare with.
+    /// By how much `value` is below `whole`, in percent of `whole`. Not-a-number without a positive `whole`.
     static func below(_ value: Double, _ whole: Double) -> Double {
         whole > 0 ? (whole - value) / whole * 100 : .nan
     }
 
-    /// How much of another it is, in percent; not a number where there is nothing to compare with.
+    /// `value` in percent of `whole`. Not-a-number without a positive `whole`.
     static func share(_ value: Double, of whole: Double) -> Double { whole > 0 ? value / whole * 100 : .nan }
 
-    /// The middle one; of an even number the mean of the two. Not a number without any, or where one is none.
+    /// The median; of an even count, the mean of the two middle values. Not-a-number for an empty list, or if a value
+    /// is not-a-number.
     static func median(_ values: [Double]) -> Double {
         guard !values.isEmpty, !values.contains(where: \.isNaN) else { return .nan }
         let sorted = values.sorted()
@@ -57,7 +58,7 @@ struct BenchFigure: Sendable, Equatable {
         return sorted.count.isMultiple(of: 2) ? (sorted[half - 1] + sorted[half]) / 2 : sorted[half]
     }
 
-    /// How far the furthest lies from the mean, in percent of it; not a number without any.
+    /// The largest distance from the mean, in percent of the mean. Not-a-number for an empty list.
     static func swing(_ values: [Double]) -> Double {
         guard !values.isEmpty else { return .nan }
         let mean = values.reduce(0, +) / Double(values.count)

@@ -1,4 +1,4 @@
-/// What the APNs client is put through by `carillon bench --apns --disturb`; each has figures with bars.
+/// The disturbances of `carillon bench --apns --disturb`. Each has figures with bars.
 enum Disturbance: String, CaseIterable {
     case soak
     case goAway = "goaway"
@@ -8,25 +8,25 @@ enum Disturbance: String, CaseIterable {
 
     static let names = allCases.map(\.rawValue).joined(separator: ", ")
 
-    /// When one connection freezes, since the simulator's start.
+    /// Seconds from the simulator's start until one connection freezes.
     static let frozenAfterSeconds = 4
     static let goAwayEverySeconds = 5
-    /// One push in so many goes to a token that APNs never saw.
+    /// One push in this many goes to a token that APNs does not know.
     static let badEvery = 20
-    /// The round trip where the line is what bounds a connection, not the processors: a window of 64 KB carries some
-    /// hundred pushes in it.
+    /// The round trip of a distant simulator. The network, not the processors, then limits a connection: a 64 KB window
+    /// holds about a hundred pushes.
     static let tripMs = 40
 }
 
-/// What the simulator does to make a disturbance, as the text of a scenario.
+/// The scenario text that makes the simulator produce a disturbance.
 enum DisturbanceScenario {
     static let goAway = "{\"goaway_every_s\": \(Disturbance.goAwayEverySeconds)}"
     static let goAwayAfar = "{\"goaway_every_s\": \(Disturbance.goAwayEverySeconds), \"connection\": {\(trip)}}"
     static let afar = "{\"connection\": {\(trip)}}"
-    /// A rejection shrinks its connection to one stream until the next acceptance.
+    /// A rejection limits its connection to one stream until the next acceptance.
     static let badTokens = "{\"connection\": {\"shrink_on_rejection\": true}, \(rejections)}"
     static let badTokensAfar = "{\"connection\": {\(trip), \"shrink_on_rejection\": true}, \(rejections)}"
-    /// The same rejections, and nothing shrinks: what they cost by themselves.
+    /// The same rejections without the limit, to measure their own cost.
     static let badTokensUnshrunk = "{\(rejections)}"
     static let frozen = """
         {"rules": [{"match": {"after_s": \(Disturbance.frozenAfterSeconds), "count": 1}, "fault": {"kind": "freeze"}}]}
@@ -43,65 +43,65 @@ enum DisturbanceScenario {
 struct LoadPlan: Sendable {
     var endpoint: String
     var credentials: String
-    /// Of the simulator, for its processor time.
+    /// Process id of the simulator, for its CPU time.
     var simulator: Int32
-    /// Ends after so many pushes, or after so many seconds.
+    /// Ends after this many pushes, or after `seconds`.
     var pushes = Int.max
     var seconds = Double.infinity
-    /// From here on it is measured: what the limiter and the pool need to find their size.
+    /// Measuring starts after this time, which the limiter and the pool need to adapt.
     var warmSeconds = 2.0
-    /// An even pace; nil: as fast as it goes.
+    /// Pushes per second at an even pace; nil for full speed.
     var perSecond: Int?
-    /// One push in so many goes to a token that APNs never saw.
+    /// One push in this many goes to a token that APNs does not know.
     var badEvery: Int?
-    /// Only in every second stretch of so many seconds; nil: all the time.
+    /// Rejections come only in every second stretch of this many seconds; nil for all the time.
     var badStretches: Double?
-    /// Those are marked as tokens that were never confirmed.
+    /// Marks these pushes as sent to unconfirmed tokens.
     var marksBad = false
     var payload: [UInt8]
     var connections = 4
     var streams = 1_000
-    /// The client's memory is noted whenever so many pushes ended; 0: never.
+    /// Records the client's memory after every so many pushes; 0 for never.
     var memoryEvery = 0
 }
 
-/// What came of it.
+/// The result of a load.
 struct LoadOutcome: Sendable {
     var sent = 0
     var accepted = 0
     var rejected = 0
-    /// Neither: expired, unknown, …
+    /// Neither accepted nor rejected: expired, unknown and so on.
     var other = 0
-    /// Written more than once.
+    /// Pushes that were sent more than once.
     var resent = 0
-    /// From `send` to the outcome: the longest of those, and of all.
+    /// Longest time from `send` to the outcome, of the resent pushes and of all.
     var resentNanosMax: UInt64 = 0
     var nanosMax: UInt64 = 0
-    /// Outcomes, and the moments when connections were drained.
+    /// Outcomes over time, and the moments when connections were drained.
     var series = OutcomeSeries()
-    /// Ready connections, the most at once.
+    /// The largest number of ready connections at one time.
     var connections = 0
-    /// Resident bytes, one for each `memoryEvery`.
+    /// Resident bytes, one value per `memoryEvery` pushes.
     var memory: [Int] = []
     var seconds: Double = 0
-    /// Processor time per outcome after the warm-up, in microseconds: this process, and the simulator's.
+    /// CPU time per outcome after the warm-up in microseconds, of this process and of the simulator.
     var clientMicros = 0.0
     var simulatorMicros = 0.0
-    /// The part of the machine, in percent, that others had meanwhile.
+    /// The part of the machine that other processes used during the load, in percent.
     var othersPercent = 0.0
     var warmSeconds = 0.0
-    /// What the simulator itself counted.
+    /// Acceptances by the simulator's own count.
     var acceptedByServer = 0
 
     var ended: Int { accepted + rejected + other }
     /// Outcomes per second after the warm-up.
     var pace: Double { series.perSecond(from: warmSeconds) }
-    /// How far the lowest of the seconds that begin so long after a GOAWAY lies below the mean, in percent.
+    /// By how much the slowest second among those that begin `seconds` after a GOAWAY is below the mean, in percent.
     func deepest(after seconds: Double) -> Double {
         series.seconds(afterMarks: seconds).min().map { BenchFigure.below($0, pace) } ?? .nan
     }
 
-    /// How far the seconds that begin with a GOAWAY lie below the others, in percent.
+    /// By how much the seconds that begin with a GOAWAY are below the others, in percent.
     var dipAtMarks: Double {
         series.aroundMarks(from: warmSeconds).map { BenchFigure.below($0.with, $0.without) } ?? .nan
     }

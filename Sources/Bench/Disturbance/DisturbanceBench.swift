@@ -5,17 +5,19 @@ import JSON
 import Processes
 import Simulator
 
-/// `carillon bench --apns --disturb NAME`: the client in this process against a simulator in another, with a bar.
+/// `carillon bench --apns --disturb NAME`: the client in this process against a simulator in another process, with
+/// bars.
 struct DisturbanceBench {
     let settings: BenchSettings
     let disturbance: Disturbance
 
-    /// Of one measured stretch.
+    /// Length of one measured stretch.
     private static let stretchSeconds = 3.0
     private static let badSeconds = 6.5
-    /// Loads alternate so quickly that the machine's moods meet both.
+    /// Short stretches alternate, so that changes of the machine's speed affect both loads.
     private static let badStretch = 0.5
-    /// A round in which others had more of the machine than this is played again, so many times in all.
+    /// A round in which other processes used more of the machine than this is repeated, up to the given number of
+    /// times.
     private static let othersPercentMax = 15.0
     private static let replays = 2
 
@@ -42,7 +44,7 @@ struct DisturbanceBench {
             plan.pushes = settings.events
             plan.memoryEvery = max(1, settings.events / 20)
         }
-        // The first tenth is the warm-up.
+        // Drops the first tenth, which is the warm-up.
         let memory = outcome.memory.dropFirst(2).map { Double($0) / 1_048_576 }
         guard !memory.isEmpty else { throw SetupFault("the memory was never noted") }
         var figures = memory.enumerated().map {
@@ -69,7 +71,7 @@ struct DisturbanceBench {
         }
         return paces("near, clean", near.map { $0[0] }) + paces("near, GOAWAY every 5 s", near.map { $0[1] }) + [
             median("near, deepest second with a GOAWAY, below the mean", near) { $0[1].deepest(after: 0) },
-            // What the machine does by itself.
+            // The machine's own variation.
             median("near, deepest second half-way between two, below the mean", near) { $0[1].deepest(after: 2) },
             median("near, seconds with a GOAWAY below the others", near, bar: .below(5)) { $0[1].dipAtMarks },
             median("near, mean below clean", near, bar: .below(5)) { BenchFigure.below($0[1].pace, $0[0].pace) },
@@ -80,7 +82,7 @@ struct DisturbanceBench {
                 median("\(Disturbance.tripMs) ms away, mean below clean", far, bar: .below(5)) {
                     BenchFigure.below($0[1].pace, $0[0].pace)
                 },
-                // All were told at once: nothing leaves for three round trips, TCP, TLS and the first push.
+                // All connections are drained at once: nothing is sent for three round trips (TCP, TLS, first push).
                 median("\(Disturbance.tripMs) ms away, deepest second with a GOAWAY, below the mean", far) {
                     $0[1].deepest(after: 0)
                 },
@@ -132,7 +134,7 @@ struct DisturbanceBench {
         return figures + afar.figures + [complete(near.flatMap { $0 } + afar.outcomes)]
     }
 
-    /// Where the line bounds the pace, what is in flight takes long to change: one load after the other.
+    /// On a distant simulator pushes take long to complete, so the loads run one after the other.
     private func badTokensAfar(
         _ folder: TemporaryFolder
     ) async throws -> (figures: [BenchFigure], outcomes: [LoadOutcome]) {
@@ -193,7 +195,7 @@ struct DisturbanceBench {
         return [
             BenchFigure("body", Double(body.utf8.count), "bytes"),
             BenchFigure("first ten seconds", outcome.series.perSecond(from: 0, to: 10), "pushes/s"),
-            // 2000, of which one per cent less is told as reached.
+            // One per cent below the configured 2 000 counts as met.
             BenchFigure("last ten seconds", outcome.series.perSecond(from: 20), "pushes/s", bar: .atLeast(1_980)),
             BenchFigure("connections", Double(outcome.connections)),
             BenchFigure("connections allowed", Double(settings.connections)),
@@ -204,7 +206,7 @@ struct DisturbanceBench {
 
     // MARK: Figures
 
-    /// Both sides' counts: every push answered, and no acceptance that the simulator did not give.
+    /// Compares both sides' counts: every push has an answer, and every acceptance came from the simulator.
     private func complete(_ outcomes: [LoadOutcome]) -> BenchFigure {
         let (sent, told) = outcomes.reduce((0, 0)) { ($0.0 + $1.sent, $0.1 + $1.acceptedByServer) }
         let invented = outcomes.reduce(0) { $0 + max(0, $1.accepted - $1.acceptedByServer) }
@@ -214,7 +216,7 @@ struct DisturbanceBench {
             bar: .atMost(0))
     }
 
-    /// What one kind of load reached: its pace, and what a push cost on both sides.
+    /// The results of one kind of load: its pace, and the cost of a push on both sides.
     private func paces(_ name: String, _ outcomes: [LoadOutcome]) -> [BenchFigure] {
         [
             BenchFigure(name, BenchFigure.median(outcomes.map(\.pace)), "pushes/s"),
@@ -223,7 +225,7 @@ struct DisturbanceBench {
         ]
     }
 
-    /// The median over the rounds, each compared within itself: the machine drifts.
+    /// The median over the rounds. Each round is compared within itself, because the machine's speed drifts.
     private func median(
         _ name: String, _ rounds: [[LoadOutcome]], unit: String = "%", bar: BenchFigure.Bar? = nil,
         _ value: ([LoadOutcome]) -> Double
@@ -240,7 +242,8 @@ struct DisturbanceBench {
 
     // MARK: Parts
 
-    /// So many rounds; one during which others had much of the machine is played again, and told where that is no use.
+    /// Runs the rounds. A round in which other processes used much of the machine is repeated; after the last repeat a
+    /// warning is printed.
     private func rounds(
         _ count: Int, _ round: () async throws -> [LoadOutcome]
     ) async throws -> [[LoadOutcome]] {
@@ -263,7 +266,7 @@ struct DisturbanceBench {
         return played
     }
 
-    /// One run against a simulator of its own.
+    /// One run with its own simulator.
     private func play(
         _ folder: TemporaryFolder, _ scenario: String?, _ change: (inout LoadPlan) -> Void
     ) async throws -> LoadOutcome {

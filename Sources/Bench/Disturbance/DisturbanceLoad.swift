@@ -5,9 +5,9 @@ import Processes
 import Simulator
 import Telemetry
 
-/// Plays one plan through one client, with the limits that a client has by default, and watches its outcomes.
+/// Runs one plan through one client with the client's default limits, and records its outcomes.
 actor DisturbanceLoad {
-    /// Tokens of which no push was ever accepted begin so.
+    /// Prefix of tokens for which no push is ever accepted.
     static let badPrefix = "dead"
 
     private nonisolated let loop: Loop
@@ -44,13 +44,13 @@ actor DisturbanceLoad {
     }
 }
 
-/// Loop-bound: keeps the client full, or sends at an even pace. A push's tag is when it was sent.
+/// Keeps the client full, or sends at an even pace. A push's tag is the time when it was sent. Loop-bound.
 private final class DisturbanceFeeder: APNsClientDelegate {
     var onEnd: ((LoadOutcome) -> Void)?
     private let plan: LoadPlan
     private let headers: PushHeaders
     private let tokens: [DeviceToken]
-    /// As many as there will be bad pushes, or so many that nobody remembers the first when it comes again.
+    /// One per bad push, or so many that the client has forgotten the first when it is used again.
     private let badTokens: [DeviceToken]
     private static let badTokensMax = 100_000
     private var badSent = 0
@@ -59,7 +59,7 @@ private final class DisturbanceFeeder: APNsClientDelegate {
     private var timer: LoopTimer?
     private var outcome = LoadOutcome()
     private var started: UInt64 = 0
-    /// At the end of the warm-up: what was used, and how many pushes had ended.
+    /// The usage and the number of ended pushes at the end of the warm-up.
     private var warm: (usage: Usage, ended: Int)?
     private var ready = 0
 
@@ -103,7 +103,7 @@ private final class DisturbanceFeeder: APNsClientDelegate {
         guard let client else { return }
         let counts = client.connectionCounts
         outcome.connections = max(outcome.connections, counts.ready)
-        // Fewer than a moment ago: APNs took leave of some.
+        // Fewer connections than a moment ago: APNs drained some.
         if counts.ready < ready { outcome.series.mark(atNanos: Loop.monotonicNanos() &- started) }
         ready = counts.ready
         isBadTime = plan.badStretches.map { Int(elapsed / $0) % 2 == 1 } ?? true
@@ -113,7 +113,7 @@ private final class DisturbanceFeeder: APNsClientDelegate {
         if onEnd != nil { timer?.arm(afterNanos: Self.everyNanos) }
     }
 
-    /// Processor time of this process, of the simulator and of the machine.
+    /// CPU time of this process, of the simulator and of the machine.
     private struct Usage {
         let client: UInt64
         let simulator: UInt64
@@ -126,7 +126,7 @@ private final class DisturbanceFeeder: APNsClientDelegate {
         }
     }
 
-    /// As many as the pace asks for, or as keep the client full.
+    /// Sends as many pushes as the pace asks for, or as fill the client.
     private func feed() {
         let seconds = elapsed
         guard seconds < plan.seconds else { return }
@@ -150,10 +150,10 @@ private final class DisturbanceFeeder: APNsClientDelegate {
         return true
     }
 
-    /// Its place in the present stretch of the plan is looked at on ticks, not per push.
+    /// Updated on ticks, not per push.
     private var isBadTime = true
 
-    /// Another one for each number.
+    /// A different token for each number.
     private static func badToken(_ number: Int) -> DeviceToken? {
         let digits = String(number, radix: 16)
         return DeviceToken(DisturbanceLoad.badPrefix + String(repeating: "0", count: 60 - digits.count) + digits)

@@ -1,12 +1,12 @@
-/// When outcomes came, counted in hundredths of a second, and when something happened meanwhile. Pure.
+/// Counts outcomes in hundredths of a second, and records the times of events in between. Pure.
 struct OutcomeSeries: Sendable, Equatable {
-    /// Counts in a second.
+    /// Counters per second.
     static let resolution = 100
-    /// Marks closer than this to the one before are of the same event, in hundredths of a second.
+    /// Marks closer than this to the previous mark belong to the same event, in hundredths of a second.
     private static let sameEvent = 50
 
     private(set) var counts: [Int] = []
-    /// Which counts the events fell into.
+    /// Index of the counter at each event.
     private(set) var marks: [Int] = []
 
     init(counts: [Int] = [], marks: [Int] = []) {
@@ -14,21 +14,21 @@ struct OutcomeSeries: Sendable, Equatable {
         self.marks = marks
     }
 
-    /// An outcome, so long after the start.
+    /// Counts an outcome at a time since the start.
     mutating func count(atNanos nanos: UInt64) {
         let place = Int(nanos / 10_000_000)
         while counts.count <= place { counts.append(0) }
         counts[place] += 1
     }
 
-    /// An event, so long after the start; one that many connections tell of is one.
+    /// Records an event at a time since the start. Reports of one event by many connections count once.
     mutating func mark(atNanos nanos: UInt64) {
         let place = Int(nanos / 10_000_000)
         if let last = marks.last, place - last < Self.sameEvent { return }
         marks.append(place)
     }
 
-    /// Forgets what came later: a load's rest after its time says nothing of its pace.
+    /// Drops later counts: the rest of a load after its time does not show its pace.
     mutating func cut(atSeconds seconds: Double) {
         let end = Int(seconds * Double(Self.resolution))
         while counts.count < end { counts.append(0) }
@@ -36,13 +36,13 @@ struct OutcomeSeries: Sendable, Equatable {
         marks.removeAll { $0 >= end }
     }
 
-    /// Outcomes per second between two times in seconds; 0 where nothing lies between them.
+    /// Outcomes per second between two times in seconds; 0 for an empty range.
     func perSecond(from first: Double, to last: Double = .infinity) -> Double {
         let places = range(first, last)
         return places.isEmpty ? 0 : Double(sum(places) * Self.resolution) / Double(places.count)
     }
 
-    /// Outcomes per second in the second that begins with each event, and in all the rest; nil without one of the two.
+    /// Outcomes per second in the second after each event, and in the remaining time; nil if either is empty.
     func aroundMarks(from first: Double) -> (with: Double, without: Double)? {
         let places = range(first, .infinity)
         var (with, withPlaces, rest, restPlaces) = (0, 0, 0, 0)
@@ -60,7 +60,7 @@ struct OutcomeSeries: Sendable, Equatable {
         return (Double(with) * scale / Double(withPlaces), Double(rest) * scale / Double(restPlaces))
     }
 
-    /// Outcomes in the second that begins so long after each event, events without a whole one left out.
+    /// Outcomes in the second that begins `offset` seconds after each event. Incomplete seconds are skipped.
     func seconds(afterMarks offset: Double) -> [Double] {
         marks.compactMap { mark in
             let begin = Double(mark) / Double(Self.resolution) + offset
@@ -69,17 +69,17 @@ struct OutcomeSeries: Sendable, Equatable {
         }
     }
 
-    /// The pace in each whole stretch of `length` seconds, counted from the start, without the `skipping` seconds at its
-    /// begin that still belong to the one before.
+    /// The pace in each whole stretch of `length` seconds, without its first `skipping` seconds, which still contain
+    /// outcomes of the previous stretch.
     func stretches(length: Double, skipping: Double) -> [Double] {
         let count = Int(Double(counts.count) / Double(Self.resolution) / length + 1e-9)
         return (0..<count).map { perSecond(from: Double($0) * length + skipping, to: Double($0 + 1) * length) }
     }
 
-    /// Where loads alternate, an even stretch of the one and an odd one of the other: the pace of each odd stretch as a
-    /// part of the mean of its two neighbours, in percent. So a machine that drifts spoils no comparison.
+    /// For alternating loads (even stretches one load, odd stretches the other): the pace of each odd stretch in
+    /// percent of the mean of its two neighbours. A drift of the machine's speed thus cancels out.
     ///
-    /// - Parameter warmUp: so many stretches at the begin do not count.
+    /// - Parameter warmUp: the number of stretches to skip at the beginning.
     static func alternation(_ paces: [Double], warmUp: Int) -> [Double] {
         stride(from: 1, to: paces.count - 1, by: 2).filter { $0 > warmUp }.map { number in
             BenchFigure.share(paces[number], of: (paces[number - 1] + paces[number + 1]) / 2)

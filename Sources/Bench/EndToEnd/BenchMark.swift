@@ -3,12 +3,12 @@ import LocalServers
 import Processes
 import Simulator
 
-/// What a cluster's worker and servers have used up to one moment; a phase is the difference of two.
+/// Resources that one cluster's worker and servers have used up to one moment. A phase is the difference of two marks.
 struct BenchMark {
     /// Monotonic clock.
     let nanos: UInt64
     let worker: ProcessUsage
-    /// Of all servers together.
+    /// Usage of all redis-servers together.
     let redis: ProcessUsage
     /// Processor time of the simulator's thread.
     let simulator: UInt64

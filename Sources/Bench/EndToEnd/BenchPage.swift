@@ -1,7 +1,7 @@
 import EventLoop
 import Recording
 
-/// The report of a bench as a page that is whole in itself.
+/// A bench's report as one self-contained HTML page.
 struct BenchPage {
     private let report: BenchReport
 

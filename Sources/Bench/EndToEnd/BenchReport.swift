@@ -1,30 +1,31 @@
 import JSON
 
-/// All that a bench found, as text for people and as one JSON object.
+/// The results of a bench, as text for people and as one JSON object.
 struct BenchReport {
     var settings: BenchSettings
     var bindsPerSecond: Double = 0
     var throughput: [ThroughputPhase.Outcome] = []
-    /// One more than rounds: before the first and after each.
+    /// One more than rounds: before the first round and after each.
     var h2load: [H2LoadPhase.Outcome] = []
     var latency: LatencyPhase.Outcome?
     var memory: MemoryPhase.Outcome?
 
-    /// Worker's CPU per push in h2load's: the median of the rounds.
+    /// CPU per push of the worker divided by that of h2load: the median of the rounds.
     var ratio: Double? { Self.median(ratios) }
 
     private var ratios: [Double] {
         throughput.indices.compactMap { round in h2loadMicros(round).map { throughput[round].workerMicros / $0 } }
     }
 
-    /// h2load's CPU per request beside a round: before and after it, since the pace of machines drifts.
+    /// h2load's CPU per request for a round: the mean of the runs before and after it, because the machine's speed
+    /// drifts.
     func h2loadMicros(_ round: Int) -> Double? {
         guard h2load.indices.contains(round + 1) else { return nil }
         let mean = (h2load[round].micros + h2load[round + 1].micros) / 2
         return mean > 0 ? mean : nil
     }
 
-    /// Where the time goes; empty where it was not asked.
+    /// Time by stage; empty if not requested.
     var stages: StageTable { StageTable(throughput.compactMap(\.stages)) }
 
     /// Every message was pushed once.
@@ -73,7 +74,7 @@ struct BenchReport {
             """
     }
 
-    /// Of several rounds the median, and beside it what each found.
+    /// The median of several rounds, followed by each round's value.
     private var throughputText: String {
         let what = settings.sendsNothing ? "member" : "push"
         let rate = Self.median(throughput.map(\.perSecond)) ?? 0
@@ -109,7 +110,7 @@ struct BenchReport {
             + String(repeating: " ", count: max(0, 7 - number.count)) + number + each(rounds) + "\n"
     }
 
-    /// What stands beside a median; of a single round there is nothing more to say.
+    /// The text after a median: each round's value. Empty for a single round.
     private static func each(_ rounds: [Double]) -> String {
         rounds.count > 1 ? "    " + rounds.map(tenths).joined(separator: " ") : ""
     }
@@ -119,7 +120,7 @@ struct BenchReport {
         return "\(scaled)"
     }
 
-    /// With so many digits after the point; "-" for what is no number.
+    /// The number with so many digits after the point; "-" for not-a-number.
     static func fixed(_ value: Double, digits: Int) -> String {
         var scale = 1
         for _ in 0..<digits { scale *= 10 }

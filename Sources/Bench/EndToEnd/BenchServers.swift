@@ -7,25 +7,25 @@ import Simulator
 import Telemetry
 import Worker
 
-/// What the phases share: the servers, the users, and how records get into the topics.
+/// The parts that all phases share: servers, users, and the writers of records.
 struct BenchServers: Sendable {
     let cluster: LocalCluster
     let traffic: BenchTraffic
     let settings: BenchSettings
 
-    /// Of each topic that is read.
+    /// Partitions of each input topic.
     let partitions: Int
 
-    /// The executable whose `run` is measured; nil: this very program.
+    /// The executable that runs as the worker; nil for this program.
     let program: String?
     private let simulatorThread: String
 
     static let topic = "com.example.im"
 
     /// - Parameters:
-    ///   - program: a carillon executable that takes this program's place as the worker.
-    ///   - backlog: records that are in Kafka at once, unread; nil: all of them.
-    ///   - simulatorThread: differs where one process holds two clusters.
+    /// - program: a carillon executable that runs as the worker in place of this program.
+    /// - backlog: the number of unread records in Kafka at one time; nil for all.
+    /// - simulatorThread: must differ between two clusters in one process.
     init(
         _ settings: BenchSettings, program: String? = nil, backlog: Int? = nil, simulatorThread: String = "simulator"
     ) async throws {
@@ -35,13 +35,13 @@ struct BenchServers: Sendable {
         var own = LocalCluster.Settings()
         own.topic = Self.topic
         own.simulatorThread = simulatorThread
-        // The mock keeps 5 MiB per partition; a record takes some 600 bytes there.
+        // The mock broker keeps 5 MiB per partition. A record takes about 600 bytes there.
         let records = backlog.map { max($0, settings.users) } ?? settings.records
         let least = settings.group != nil ? 16 : backlog != nil ? 32 : 128
         own.partitions = max(least, 2 * records * 600 / (5 << 20))
         partitions = own.partitions
         own.shards = settings.shards
-        // Workers come and go with each phase: the mock waits so long for those who do not come back.
+        // Each phase starts new workers. The mock broker waits this long for the previous members.
         own.sessionMs = 6_000
         own.ledger = .off
         own.logLevel = .info
@@ -49,7 +49,7 @@ struct BenchServers: Sendable {
         own.usesRedisCluster = settings.usesCluster && program == nil
         own.redisClusterHasReplicas = false
         own.appLines = "    limits:\n      in_flight: \(settings.inFlight)\n"
-        // An older program may not know the key; of two that share all but the kind of Redis, neither has it.
+        // An older program may not know this key. Both sides leave it out when only the kind of Redis differs.
         if settings.group != nil, program == nil, !settings.usesCluster { own.redisLines = "  group_marks: together\n" }
         own.lines = "results: \(settings.results)\n"
         cluster = try await LocalCluster(own)
@@ -61,9 +61,9 @@ struct BenchServers: Sendable {
             program, configuration: try cluster.writeConfiguration(), timesStages: timesStages)
     }
 
-    /// The same worker with room for so many pushes that nobody answers, and patience.
+    /// Writes the configuration of a worker that can hold `count` unanswered pushes for a long time.
     ///
-    /// - Parameter apnsPort: another port of this machine than the simulator's.
+    /// - Parameter apnsPort: a local port in place of the simulator's.
     func writeConfiguration(holding count: Int, apnsPort: UInt16? = nil) throws -> String {
         var lines: [String] = []
         for line in cluster.configurationText.split(separator: "\n") {
@@ -80,7 +80,7 @@ struct BenchServers: Sendable {
         return try cluster.folder.write(Array(lines.joined(separator: "\n").utf8), to: "holding.yaml")
     }
 
-    /// Writes `count` records as fast as they go; each must be confirmed by the broker.
+    /// Writes `count` records as fast as possible. The broker must confirm each.
     func fill(_ topic: String, _ count: Int, _ record: (Int) -> (key: String, value: String)) throws {
         let writer = try KafkaTopicWriter(cluster.kafka, topic: topic)
         for number in 0..<count {
@@ -92,9 +92,9 @@ struct BenchServers: Sendable {
         }
     }
 
-    /// Event `number` of a series: 1:1 or to a group, as the settings say.
+    /// Event `number` of a series, 1:1 or to a group according to the settings.
     ///
-    /// - Parameter expireAtMs: of a group's; nil: a day later.
+    /// - Parameter expireAtMs: the expiry of a group's event; nil for a day later.
     func event(_ number: Int, series: String, atMs: Int64, expireAtMs: Int64? = nil) -> (key: String, value: String) {
         guard let group = settings.group else { return traffic.message(number, series: series, atMs: atMs) }
         return traffic.groupMessage(number, group: group, series: series, atMs: atMs, expireAtMs: expireAtMs)
@@ -110,7 +110,7 @@ struct BenchServers: Sendable {
         if let error { throw SetupFault("the broker takes no records: \(error)") }
     }
 
-    /// Binds every user's token by real records, and gives the records per second.
+    /// Binds every user's token by real records. Returns records per second.
     func bindUsers() async throws -> Double {
         let nowMs = Loop.wallMs() - 60_000
         try fill(Configuration.Topics().userState, traffic.users) { traffic.bind($0, atMs: nowMs) }
@@ -123,7 +123,7 @@ struct BenchServers: Sendable {
         return Double(traffic.users - first) / seconds
     }
 
-    /// Writes the members of the groups, as the IM backend would.
+    /// Writes the members of the groups as the IM backend does.
     func makeGroups() throws {
         guard let group = settings.group else { return }
         for command in traffic.groupCommands(size: group, level: settings.isMuted ? 5 : 0) {
@@ -132,7 +132,7 @@ struct BenchServers: Sendable {
         }
     }
 
-    /// Looks at the worker's numbers until they are as wanted; a minute without any change is a fault.
+    /// Polls the worker's metrics until they meet the condition. A minute without any change is a fault.
     @discardableResult
     func wait(
         for worker: BenchWorker, everyMs: Int = 200, until isReached: (MetricsText) -> Bool
@@ -154,7 +154,7 @@ struct BenchServers: Sendable {
         }
     }
 
-    /// Processor time of this cluster's simulator, which is a thread of this process.
+    /// CPU time of this cluster's simulator, which is a thread of this process.
     var simulatorNanos: UInt64 {
         ProcessUsage(pid: getpid()).threads.reduce(0) { $0 &+ ($1.name == simulatorThread ? $1.cpuNanos : 0) }
     }

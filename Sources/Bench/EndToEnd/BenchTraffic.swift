@@ -1,8 +1,9 @@
 import EventLoop
 
-/// The users and messages of a bench: everyone has one iPhone and is away; messages are 1:1, of some 400 bytes.
+/// The users and messages of a bench. Every user has one iPhone and is offline. Messages are 1:1 and about 400 bytes
+/// long.
 ///
-/// The same number always makes the same user, token and text.
+/// The same number always gives the same user, token and text.
 struct BenchTraffic: Sendable {
     let users: Int
     let app: String
@@ -24,7 +25,7 @@ struct BenchTraffic: Sendable {
 
     func uid(_ user: Int) -> String { "u\(user % users)" }
 
-    /// The token of a user's device: 64 digits, spread like real ones.
+    /// The token of a user's device: 64 evenly distributed hex digits.
     func token(_ user: Int) -> String {
         var random = SmallRandom(seed: UInt64(user % users) &+ 0x5EED)
         var text: [UInt8] = []
@@ -51,9 +52,9 @@ struct BenchTraffic: Sendable {
         return (uid, value)
     }
 
-    /// Message `number` of a series; a series' ids are its own.
+    /// Message `number` of a series. Every series has its own ids.
     ///
-    /// - Parameter receivers: who gets them by turns; nil: all users.
+    /// - Parameter receivers: the users who receive messages in turn; nil for all.
     func message(
         _ number: Int, series: String, atMs: Int64, receivers: Range<Int>? = nil
     ) -> (key: String, value: String) {
@@ -70,9 +71,10 @@ struct BenchTraffic: Sendable {
         return (conversation, value)
     }
 
-    /// Message `number` of a series to a group of `group` members, who are read from Redis; the sender is none of them.
+    /// Message `number` of a series to a group of `group` members. The worker reads the members from Redis; the sender
+    /// is not a member.
     ///
-    /// - Parameter expireAtMs: nil: a day later, which is the worker's own.
+    /// - Parameter expireAtMs: nil for a day later, which is the worker's default.
     func groupMessage(
         _ number: Int, group: Int, series: String, atMs: Int64, expireAtMs: Int64? = nil
     ) -> (key: String, value: String) {
@@ -88,10 +90,10 @@ struct BenchTraffic: Sendable {
         return (conversation, value)
     }
 
-    /// As many groups as the users make; each user is in one.
+    /// The number of groups that the users fill; each user is in one.
     func groups(of size: Int) -> Int { max(1, users / size) }
 
-    /// The Redis commands that make the groups, some hundred members each, all at one mute level.
+    /// The Redis commands that create the groups, a few hundred members each, all with one mute level.
     func groupCommands(size: Int, level: Int) -> [String] {
         (0..<groups(of: size)).flatMap { group in
             stride(from: 0, to: size, by: 200).map { first in
@@ -101,7 +103,7 @@ struct BenchTraffic: Sendable {
         }
     }
 
-    /// A payload as the worker renders them, for a client beside it.
+    /// A payload as the worker renders it, for comparison clients.
     static let samplePayload = """
         {"aps":{"alert":{"body":"Alice: \(texts[1])"},"badge":3,"mutable-content":1,"sound":"default",\
         "thread-id":"p2p-u10001-u20002"},"jump":"chat","room":17,"sessionid":"u10001","sessiontype":"p2p",\

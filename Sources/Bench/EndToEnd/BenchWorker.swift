@@ -2,13 +2,13 @@ import Glibc
 import JSON
 import Processes
 
-/// A `carillon run` in a process of its own, watched by its operator's pages.
+/// A `carillon run` in a process of its own, observed through its operator's pages.
 final class BenchWorker {
     let process: ServerProcess
     private let port: UInt16
 
-    /// Starts a worker and waits until it is ready: Kafka has given it partitions, Redis and APNs answer. The embedded broker
-    /// may let a group wait for a whole session and more.
+    /// Starts a worker and waits until it is ready: it has partitions, and Redis and APNs answer. The embedded broker
+    /// may make a group wait longer than one session timeout.
     static func start(
         _ program: String? = nil, configuration path: String, timesStages: Bool = false
     ) async throws -> BenchWorker {
@@ -20,9 +20,9 @@ final class BenchWorker {
         throw SetupFault("the worker did not become ready: \(try worker.page("/readyz").text)")
     }
 
-    /// Starts it and returns when its pages are there; it may not be connected to anything yet.
+    /// Starts it and returns when its pages answer. It may not be connected to anything yet.
     ///
-    /// - Parameter program: the path of a carillon executable; nil: this very program.
+    /// - Parameter program: the path of a carillon executable; nil for this program.
     init(_ program: String? = nil, configuration path: String, timesStages: Bool = false) throws {
         process = try ServerProcess(
             try program ?? Self.ownPath(), ["run", "--config", path] + (timesStages ? ["--stage-times"] : []),
@@ -50,20 +50,20 @@ final class BenchWorker {
     func status() throws -> JSONTree { try JSONTree(parsing: try page("/statusz").body) }
 
     private func page(_ path: String) throws(SetupFault) -> HTTPClient.Answer {
-        // Reading on keeps its pipe from filling up.
+        // Keeps reading, so that the pipe does not fill up.
         let output = process.takeOutput()
         guard process.isRunning else { throw SetupFault("the worker ended: \(output.suffix(1000))") }
         return try HTTPClient.get(port: port, path)
     }
 
-    /// Drains the worker; throws where it did not end in order.
+    /// Drains the worker. Throws if it does not end with exit code 0.
     func stop() throws(SetupFault) {
         guard process.stop(graceMs: 20_000) else {
             throw SetupFault("the worker did not end in order: \(process.takeOutput().suffix(1000))")
         }
     }
 
-    /// Ends it with what it has in hand.
+    /// Ends it at once, with unfinished work.
     func kill() { process.stop(graceMs: 0) }
 }
 
@@ -72,7 +72,7 @@ extension MetricsText {
     /// Verdicts of recipients and devices.
     var decided: Int { Int(sum("carillon_decisions_total")) }
     var settled: Int { Int(sum("carillon_events_settled_total")) }
-    /// Recipients in work of whom nothing is asked in Redis any more; 0 while it is.
+    /// Recipients that wait for no answer from Redis; 0 while any is asked for.
     var atRest: Int {
         sum("carillon_redis_pipeline_depth") == 0 ? Int(sum("carillon_pending_recipients")) : 0
     }

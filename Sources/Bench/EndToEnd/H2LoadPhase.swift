@@ -5,7 +5,8 @@ import LocalServers
 import Processes
 import Simulator
 
-/// nghttp2's own load generator does the same requests against the same simulator: the measure of a push.
+/// nghttp2's load generator sends the same requests to the same simulator. Its cost per request is the unit of
+/// comparison.
 struct H2LoadPhase {
     struct Outcome: Sendable {
         var requests = 0
@@ -16,7 +17,7 @@ struct H2LoadPhase {
 
     static var isPossible: Bool { FinishedProcess.isOnPath("h2load") }
 
-    /// What it sends, and where.
+    /// The requests, and their destination.
     struct Requests {
         var port: UInt16
         var users: Int
@@ -32,7 +33,7 @@ struct H2LoadPhase {
         var outcome = try run(
             Requests(
                 port: bench.cluster.simulatorPort, users: min(bench.settings.users, 50_000),
-                // The fewer messages of `--unsent` would be over before the clock tells them apart.
+                // The few messages of `--unsent` would be too short to measure.
                 count: bench.settings.isUnsent ? 4 * bench.settings.events : bench.settings.events,
                 credentials: bench.cluster.credentials, folder: bench.cluster.folder))
         outcome.simulatorMicros = Double(bench.simulatorNanos &- before) / 1000 / Double(outcome.requests)
@@ -49,8 +50,8 @@ struct H2LoadPhase {
             ] + headers(requests.credentials).flatMap { ["-H", $0] })
         guard process.exitCode == 0 else { throw SetupFault("h2load: \(process.output.suffix(600))") }
         let accepted = accepted(in: process.output)
-        // What it sends before it hears of the stream limit may be refused, a hundred on each connection (nghttp2's own
-        // guess); it does not try again.
+        // Requests sent before the stream limit arrives may be refused, up to a hundred per connection (nghttp2's
+        // initial assumption). h2load does not retry them.
         guard accepted >= requests.count - max(requests.count / 100, requests.connections * 100) else {
             let lines = process.output.split(separator: "\n")
             let told = lines.filter { $0.hasPrefix("requests:") || $0.hasPrefix("status codes:") }
@@ -70,7 +71,7 @@ struct H2LoadPhase {
         return try requests.folder.write(Array(text.utf8), to: "addresses.txt")
     }
 
-    /// What the worker's client sends too.
+    /// The same headers as the worker's client sends.
     private static func headers(_ credentials: DemoCredentials) throws -> [String] {
         let nowMs = Loop.wallMs()
         let head = Base64URL.encode(Array(#"{"alg":"ES256","kid":"\#(DemoCredentials.keyID)"}"#.utf8))

@@ -6,23 +6,23 @@ import LocalServers
 import Processes
 import Worker
 
-/// Messages come at an even pace: how long each takes from Kafka's timestamp to APNs' answer.
+/// Messages arrive at an even pace. Measures the time of each from Kafka's timestamp to APNs' answer.
 struct LatencyPhase {
     struct Outcome: Sendable {
         var pushes = 0
-        /// Messages per second that the producer kept up.
+        /// Messages per second that the producer reached.
         var perSecond: Double = 0
         var p50Ms: Double?
         var p99Ms: Double?
         var p999Ms: Double?
-        /// At this pace, where batches are small.
+        /// CPU per push at this pace, with small batches.
         var workerMicros: Double = 0
     }
 
     static func run(_ bench: BenchServers) async throws -> Outcome {
         let count = bench.settings.rate * bench.settings.seconds
         let worker = try await bench.startWorker()
-        // What stands in user state is applied before the first event is read: not at this pace.
+        // The worker applies the present user state before its first event, which would distort the latency.
         try pace(bench, 1, from: Loop.monotonicNanos())
         _ = try await bench.wait(for: worker) { $0.settled >= 1 }
         let before = worker.usage
@@ -31,7 +31,7 @@ struct LatencyPhase {
         let paced = Double(Loop.monotonicNanos() - start) / 1e9
         let metrics = try await bench.wait(for: worker) { $0.settled > count }
         let after = worker.usage
-        // The status page is as old as its last sample.
+        // The status page is sampled once per interval; wait for the next sample.
         try await Task.sleep(for: .milliseconds(600), tolerance: .zero)
         let times = try worker.status()["end_to_end_ms"]
         try worker.stop()
@@ -41,7 +41,7 @@ struct LatencyPhase {
             workerMicros: Double(after.cpuNanos &- before.cpuNanos) / 1000 / Double(max(1, metrics.accepted)))
     }
 
-    /// Writes each message at its own time, or as soon after it as this thread runs.
+    /// Writes each message at its own time, or as soon as possible after it.
     private static func pace(_ bench: BenchServers, _ count: Int, from start: UInt64) throws {
         var kafka = bench.cluster.kafka
         kafka.options["linger.ms"] = "0"

@@ -3,21 +3,21 @@ import LocalServers
 import Processes
 import Worker
 
-/// Nobody is at APNs' address: what the worker weighs with many pushes in hand, each made and with the APNs client.
+/// Nothing listens at APNs' address. Measures the worker's memory while it holds many pushes in its APNs client.
 ///
-/// After `Sender.holdNanos` (10 s) they are put off to `carillon.parked`: what counts is the moment with the most in hand.
+/// After `Sender.holdNanos` (10 s) pushes are parked in `carillon.parked`. The moment with the most held pushes counts.
 struct MemoryPhase {
     struct Outcome: Sendable, Equatable {
-        /// Messages whose pushes cannot go.
+        /// Messages with pushes that cannot be sent.
         var waiting = 0
-        /// The most of them that the worker had in hand at once.
+        /// The largest number of pushes held at one time.
         var held = 0
-        /// Its resident memory then.
+        /// Resident memory at that moment.
         var bytes = 0
-        /// With its partitions, before the first record.
+        /// Resident memory with partitions assigned, before the first record.
         var idleBytes = 0
 
-        /// What each one in hand added; nil: there was none.
+        /// Added memory per held push; nil if none was held.
         var bytesEach: Double? { held > 0 ? Double(bytes - idleBytes) / Double(held) : nil }
     }
 
@@ -32,7 +32,7 @@ struct MemoryPhase {
         try bench.fill(Configuration.Topics().events, wanted) {
             bench.traffic.message($0, series: "m-\(nowMs)", atMs: nowMs)
         }
-        // The gauge is renewed once a second. Fewer than there were: they are put off by now.
+        // The gauge is updated once a second. A falling number means that pushes were parked.
         for _ in 0..<600 where outcome.held < wanted {
             try await Task.sleep(for: .milliseconds(100), tolerance: .zero)
             let held = Int(try worker.metrics().sum("carillon_pending_recipients"))

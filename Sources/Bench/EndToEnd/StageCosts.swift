@@ -1,21 +1,22 @@
 import EventLoop
 import Processes
 
-/// Where a push's processor time goes: the worker's shards by stage, redis-server by what it was asked for.
+/// CPU time of a push by stage: the worker's shards, and redis-server's commands.
 ///
-/// The worker tells how long each stage took (`run --stage-times`), by a clock that counts on while others have the processor;
-/// so only the stages' shares are taken from it, and the time from the kernel's account of the threads. redis-server tells its time
-/// per command (`INFO commandstats`) by such a clock too: of it counts as much as the kernel let it run of the time in which it
-/// could have. Commands within a script stand there twice, as themselves and in the script's.
+/// The worker reports the time of each stage (`run --stage-times`) by a clock that continues while other threads run.
+/// So only the stages' proportions come from it; the total comes from the kernel's accounting of the threads.
+/// redis-server reports time per command (`INFO commandstats`) by such a clock too; it is scaled by the part of the
+/// time in which the kernel let it run. Commands inside a script are counted twice: as themselves and in the script's
+/// time.
 struct StageCosts: Sendable, Equatable {
     struct Part: Sendable, Equatable {
         var workerMicros = 0.0
         var redisMicros = 0.0
-        /// Sent by the worker.
+        /// Commands sent by the worker.
         var redisCommands = 0.0
     }
 
-    /// A command of redis-server, per push.
+    /// One command of redis-server, per push.
     struct Command: Sendable, Equatable {
         var name: String
         var calls: Double
@@ -24,21 +25,21 @@ struct StageCosts: Sendable, Equatable {
 
     /// Everything per push (or member).
     var parts: [StageClock.Stage: Part] = [:]
-    /// librdkafka's threads, and the process's others.
+    /// librdkafka's threads and the other threads of the process.
     var otherThreadsMicros = 0.0
-    /// redis-server's time outside of commands: reading and writing, the protocol.
+    /// redis-server's time outside commands: network and protocol.
     var redisProtocolMicros = 0.0
     var commands: [Command] = []
-    /// Pieces of memory; nil: nobody counts.
+    /// Number of allocations; nil if not counted.
     var allocations: Double?
 
     var redisCommands: Double { parts.values.reduce(0) { $0 + $1.redisCommands } }
 
-    /// What worker and redis-server have counted up to one moment.
+    /// The counters of worker and redis-server at one moment.
     struct Count {
         /// Nanoseconds.
         var stages: [StageClock.Stage: Double] = [:]
-        /// Commands of the worker by their kind.
+        /// Commands of the worker by operation.
         var operations: [String: Double] = [:]
         var commands: [String: (calls: Double, micros: Double)] = [:]
         var allocations: Double = 0
@@ -76,7 +77,7 @@ struct StageCosts: Sendable, Equatable {
 }
 
 extension StageCosts {
-    /// The difference of two counts, shared among `recipients`.
+    /// The difference of two counts, divided by `recipients`.
     init(from start: Count, to end: Count, recipients: Int, usage: Usage) {
         let all = Double(max(1, recipients))
         let stages = StageClock.Stage.work.map { ($0, max(0, (end.stages[$0] ?? 0) - (start.stages[$0] ?? 0))) }
@@ -85,7 +86,7 @@ extension StageCosts {
         otherThreadsMicros = usage.otherNanos / 1000 / all
         for (name, last) in end.commands {
             let first = start.commands[name] ?? (0, 0)
-            // What this bench asked for itself is no push's.
+            // The bench's own command belongs to no push.
             guard last.calls > first.calls, name != "info" else { continue }
             let micros = (last.micros - first.micros) * usage.redisShare / all
             commands.append(Command(name: name, calls: (last.calls - first.calls) / all, micros: micros))
@@ -99,31 +100,31 @@ extension StageCosts {
         if end.allocations > start.allocations { allocations = (end.allocations - start.allocations) / all }
     }
 
-    /// Processor time of the phase, nanoseconds.
+    /// CPU time of the phase in nanoseconds.
     struct Usage {
         var shardNanos = 0.0
         var otherNanos = 0.0
         var redisNanos = 0.0
-        /// While others had its processor.
+        /// Time for which redis-server was runnable but not running.
         var redisDelayNanos = 0.0
 
-        /// The part of its clock's time that redis-server had the processor.
+        /// The part of its runnable time in which redis-server had the processor.
         var redisShare: Double {
             redisNanos + redisDelayNanos > 0 ? redisNanos / (redisNanos + redisDelayNanos) : 1
         }
     }
 
-    /// Reads that no script does, so that all calls of them are the worker's own.
+    /// Reads that no script uses, so all their calls come from the worker.
     private static let reads = ["hgetall", "hscan", "hlen", "exists", "get", "mget", "hmget"]
     private static let owners = ["get", "mget"]
     private static let scripts = ["evalsha", "eval", "exec"]
-    /// Of claims without a script; what reads have left of `hmget` is theirs.
+    /// Commands of claims without a script; `hmget` calls that are not reads belong to them.
     private static let plainClaims = ["zadd", "zcard", "hmget"]
 
-    /// The time of commands that the worker sent, by the stage that wants them. Of one that scripts run too, as many are the
-    /// worker's as it counted, at the mean price.
+    /// Assigns the time of the worker's commands to the stages that send them. If scripts use a command too, the
+    /// worker's calls are taken from its own count, at the mean cost.
     private mutating func shareRedis(_ operations: [String: Double]) {
-        // Calls that no stage has taken yet.
+        // Calls that are not assigned to a stage yet.
         var unshared = Dictionary(commands.map { ($0.name, $0.calls) }, uniquingKeysWith: { $1 })
         func micros(_ name: String, calls: Double) -> Double {
             guard let found = commands.first(where: { $0.name == name }), found.calls > 0 else { return 0 }

@@ -1,9 +1,9 @@
 import EventLoop
 import JSON
 
-/// Where the time goes, over all rounds: the median of each.
+/// Time by stage over all rounds: the median of each.
 struct StageTable {
-    /// A line of the table; nil: nothing that could be there.
+    /// A line of the table; nil means not applicable.
     struct Row {
         var name: String
         var worker: Double?
@@ -53,7 +53,7 @@ struct StageTable {
             redis: rows.reduce(0) { $0 + ($1.redis ?? 0) }, commands: median { $0.redisCommands })
     }
 
-    /// The dearest commands of redis-server, those within scripts too.
+    /// The most expensive commands of redis-server, including those inside scripts.
     var commands: [StageCosts.Command] {
         let names = Set(rounds.flatMap { $0.commands.map(\.name) })
         let all = names.map { name in

@@ -5,24 +5,24 @@ import Processes
 import Simulator
 import Worker
 
-/// A backlog is there when the worker starts: how fast it goes, and what a push costs.
+/// The worker starts with a backlog. Measures its rate and its cost per push.
 struct ThroughputPhase {
     struct Outcome: Sendable {
         var pushes = 0
-        /// What costs are shared among: pushes, or members where none is pushed.
+        /// The divisor of the costs: pushes, or members if nothing is pushed.
         var recipients = 0
-        /// What the simulator accepted meanwhile; equal, or something is wrong.
+        /// Acceptances by the simulator in this phase. Must be equal.
         var acceptedByServer = 0
-        /// From the last look without a record read to the first with all settled.
+        /// From the last sample before the first record was read to the first with all settled.
         var seconds: Double = 0
         var workerNanos: UInt64 = 0
         var workerThreads: [(name: String, nanos: UInt64)] = []
         var redisNanos: UInt64 = 0
-        /// While others had redis-server's processor.
+        /// Time for which redis-server was runnable but not running.
         var redisDelayNanos: UInt64 = 0
         var simulatorNanos: UInt64 = 0
         var peakBytes = 0
-        /// Nil: not asked for.
+        /// Nil if not requested.
         var stages: StageCosts?
 
         var perSecond: Double { Double(recipients) / max(seconds, 1e-9) }
@@ -36,12 +36,13 @@ struct ThroughputPhase {
     static func run(_ bench: BenchServers, round: Int) async throws -> Outcome {
         let records = bench.settings.records
         let isUnsent = bench.settings.isUnsent
-        // Records that come before those that are measured.
+        // Records before the measured ones.
         let earlier = isUnsent ? records : 0
         if !isUnsent { try fill(bench, series: "t\(round)") }
         let worker = try BenchWorker(configuration: try configuration(bench), timesStages: bench.settings.showsStages)
         if isUnsent {
-            // The same once before: what is measured finds its memory in place, as in a worker that runs for long.
+            // A first pass without measuring: the measured pass finds its memory allocated, as in a worker that has run
+            // for long.
             try fill(bench, series: "w\(round)")
             try await bench.wait(for: worker) { $0.settled >= earlier }
         }
@@ -68,7 +69,7 @@ struct ThroughputPhase {
                 from: startCount, to: try Self.count(bench, worker), recipients: bench.settings.recipients,
                 usage: outcome.usage)
         }
-        // What is unsent has to expire first.
+        // The unsent pushes must expire first.
         try await bench.wait(for: worker) { $0.settled >= earlier + records }
         try worker.stop()
         return outcome
@@ -89,12 +90,12 @@ struct ThroughputPhase {
         }
     }
 
-    /// How long pushes wait for an APNs that is away: longer than it takes to make them all, and not much longer.
+    /// Lifetime of pushes while APNs is away: a little longer than it takes to make them all.
     private static func unsentLifeMs(_ bench: BenchServers) -> Int64 {
         max(10_000, Int64(bench.settings.recipients) / 20)
     }
 
-    /// Nobody listens at the APNs endpoint where nothing is to be sent.
+    /// Nothing listens at the APNs endpoint if nothing is to be sent.
     private static func configuration(_ bench: BenchServers) throws -> String {
         guard bench.settings.isUnsent else { return try bench.cluster.writeConfiguration() }
         return try bench.writeConfiguration(holding: bench.settings.recipients, apnsPort: try Ports.free())

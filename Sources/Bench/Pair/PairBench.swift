@@ -7,8 +7,8 @@ import Worker
 
 /// `carillon bench --against BINARY`: this program's worker and another's under the same load at the same time.
 ///
-/// Each has its own broker, redis-server and simulator. Both get the same records in the same steps, and neither gets
-/// further ahead of the other than `backlog` records, so their rates stay equal whatever they cost.
+/// Each side has its own broker, redis-server and simulator. Both sides get the same records in the same steps. Neither
+/// gets more than `backlog` records ahead of the other, so their rates stay equal whatever their cost.
 struct PairBench {
     /// The worker of this program first, the other's second.
     let sides: [BenchServers]
@@ -16,7 +16,7 @@ struct PairBench {
 
     /// A step of the load, in records.
     private let step: Int
-    /// How far the writing is ahead of the slower worker, in records.
+    /// How far the producer may be ahead of the slower worker, in records.
     private let backlog: Int
 
     /// Starts both sides' servers.
@@ -39,9 +39,9 @@ struct PairBench {
         for side in sides { await side.cluster.close() }
     }
 
-    /// Binds the users on each side by the side's own worker, then plays the rounds.
+    /// Binds the users on each side through its own worker, then runs the rounds.
     ///
-    /// - Parameter say: told what is done next.
+    /// - Parameter say: receives the progress text.
     func run(_ say: (TerminalText) -> Void) async throws -> PairReport {
         say("binding \(settings.users) users on each side …\n")
         for side in sides {
@@ -56,7 +56,8 @@ struct PairBench {
         return report
     }
 
-    /// Two new workers, the load, and the end of both. Odd rounds start this program's worker first, even ones the other's.
+    /// Starts two workers, applies the load and stops both. Odd rounds start this program's worker first, even rounds
+    /// the other's.
     private func round(_ number: Int) async throws -> PairReport.Round {
         let isOtherFirst = number.isMultiple(of: 2)
         var runs: [Run] = []
@@ -88,16 +89,16 @@ struct PairBench {
             start = await BenchMark(side, worker)
         }
 
-        /// What is used from here on counts.
+        /// Measuring starts here.
         mutating func begin() async { start = await BenchMark(side, worker) }
 
-        /// Looks at the worker's numbers; with the last record settled, its outcome is there.
+        /// Samples the worker's metrics. Stores the outcome when the last record is settled.
         mutating func look() async throws {
             guard outcome == nil else { return }
             let metrics = try worker.metrics()
             settled = metrics.settled
             decided = metrics.decided
-            // Of a large group the event is settled before its chunks are.
+            // The event of a large group is settled before its chunks are.
             guard settled >= side.settings.records, decided >= side.settings.recipients else { return }
             outcome = ThroughputPhase.Outcome(
                 from: start, to: await BenchMark(side, worker), recipients: side.settings.recipients,
@@ -105,7 +106,7 @@ struct PairBench {
         }
     }
 
-    /// Writes the records to both and waits until both have settled all; a minute without progress is a fault.
+    /// Writes the records to both sides and waits until both have settled all. A minute without progress is a fault.
     private func play(_ runs: inout [Run], series: String) async throws {
         let atMs = Loop.wallMs()
         var written = 0

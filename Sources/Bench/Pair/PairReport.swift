@@ -1,7 +1,7 @@
 import JSON
 import Processes
 
-/// What two workers under the same load cost, round by round.
+/// The costs of two workers under the same load, round by round.
 struct PairReport {
     /// Both sides of one round.
     struct Round {
@@ -9,7 +9,7 @@ struct PairReport {
         var other: ThroughputPhase.Outcome
     }
 
-    /// What is compared: CPU per push, or one CPU in another of the same side.
+    /// The compared value: CPU per push, or the ratio of two CPU figures of one side.
     enum Figure: String, CaseIterable {
         case worker
         case redis = "redis-server"
@@ -17,7 +17,7 @@ struct PairReport {
         case workerPerRedis = "worker / redis-server"
         case workerPerSimulator = "worker / simulator"
 
-        /// Microseconds for the first three; nil where the divisor did no work.
+        /// Microseconds for the first three; nil if the divisor is zero.
         func value(_ outcome: ThroughputPhase.Outcome) -> Double? {
             let redis = outcome.micros(outcome.redisNanos)
             let simulator = outcome.micros(outcome.simulatorNanos)
@@ -31,13 +31,13 @@ struct PairReport {
         }
     }
 
-    /// Median, smallest and largest of the rounds.
+    /// Median, smallest and largest value of the rounds.
     struct Spread: Equatable {
         var median: Double
         var lowest: Double
         var highest: Double
 
-        /// Nil without any value.
+        /// Returns nil for an empty list.
         init?(_ values: [Double]) {
             guard let median = BenchReport.median(values), let lowest = values.min(), let highest = values.max() else {
                 return nil
@@ -51,7 +51,7 @@ struct PairReport {
     var settings: BenchSettings
     var rounds: [Round] = []
 
-    /// Where nothing is sent, the simulator has nothing to do.
+    /// The simulator has no work if nothing is sent.
     private var figures: [Figure] {
         settings.sendsNothing ? [.worker, .redis, .workerPerRedis] : Figure.allCases
     }
@@ -60,7 +60,7 @@ struct PairReport {
         rounds.compactMap { figure.value($0[keyPath: side]) }
     }
 
-    /// This program's in the other's, round by round.
+    /// This program's value divided by the other's, round by round.
     func ratios(_ figure: Figure) -> [Double] {
         rounds.compactMap { round in
             guard let this = figure.value(round.this), let other = figure.value(round.other), other > 0 else {
@@ -70,7 +70,7 @@ struct PairReport {
         }
     }
 
-    /// Every push arrived once, on both sides.
+    /// Every push arrived exactly once on both sides.
     var isComplete: Bool { rounds.allSatisfy { isComplete($0.this) && isComplete($0.other) } }
 
     private func isComplete(_ outcome: ThroughputPhase.Outcome) -> Bool {

@@ -1,22 +1,22 @@
 internal import Digits
 
-/// What the worker's headers tell of a dead letter: why the record was refused, and where it stood.
+/// The contents of a dead letter's headers: why the record was refused, and its position.
 public struct DeadLetterNote: Equatable, Sendable {
-    /// Names of the headers that the worker writes, beside which a dead letter has none.
+    /// Names of the headers that the worker writes. A dead letter has no others.
     public static let headerNames = ["carillon-error", "carillon-topic", "carillon-partition", "carillon-offset"]
-    /// With both a record is a dead letter, whatever its topic is called.
+    /// A record with both headers is a dead letter, whatever the topic's name.
     public static let markNames = ["carillon-error", "carillon-topic"]
 
-    /// `carillon-error` as it stands; empty where there is none.
+    /// The text of `carillon-error`; empty if the header is absent.
     public var error: String
-    /// The topic, partition and offset of the refused record; nil: not told.
+    /// The topic, partition and offset of the refused record; nil if unknown.
     public var topic: String?
     public var partition: Int32?
     public var offset: Int64?
 
-    /// Longest error that is read, in bytes: paths have bounds of their own, others' headers have none.
+    /// Longest error that is read, in bytes. The worker's paths are bounded, but headers of other writers are not.
     static let errorBytesMax = 1_000
-    /// Kafka's own limit of a topic's name.
+    /// Kafka's limit for a topic name.
     static let topicBytesMax = 249
 
     public init(_ headers: [RecordLine.Header]) {
@@ -26,12 +26,12 @@ public struct DeadLetterNote: Equatable, Sendable {
         offset = Self.text(headers, "carillon-offset", bytesMax: 20, cuts: false).flatMap { Int64($0) }
     }
 
-    /// Headers without the worker's own: what a record has that is tried again.
+    /// The headers without the worker's own, for a record that is written again.
     public static func others(_ headers: [RecordLine.Header]) -> [RecordLine.Header] {
         headers.filter { !headerNames.containsSame($0.name) }
     }
 
-    /// The last header of that name; nil where it is absent, null, no UTF-8, or too long and not to be cut.
+    /// The last header of that name; nil if it is absent, null, not UTF-8, or too long and must not be cut.
     private static func text(
         _ headers: [RecordLine.Header], _ name: String, bytesMax: Int, cuts: Bool
     ) -> String? {
@@ -40,10 +40,11 @@ public struct DeadLetterNote: Equatable, Sendable {
         return cuts ? String(decoding: value.prefix(bytesMax), as: UTF8.self) : nil
     }
 
-    /// The rule that was broken, in words: the error without `bad_event: ` and without its place.
+    /// The rule that was broken, in words: the error without `bad_event: ` and without the position.
     public var cause: String { parts.cause }
 
-    /// Where in the record, such as `$.to.uids[]`: indexes are left out, so that equal faults have equal paths; nil: not told.
+    /// The path in the record, such as `$.to.uids[]`, without indexes, so that equal faults have equal paths; nil if
+    /// unknown.
     public var path: String? { parts.path }
 
     private var parts: (cause: String, path: String?) {
@@ -68,11 +69,11 @@ public struct DeadLetterNote: Equatable, Sendable {
     }
 }
 
-/// Which dead letters are meant; what is nil selects nothing out.
+/// A selection of dead letters. A nil field matches everything.
 public struct DeadLetterChoice: Equatable, Sendable {
-    /// Words of the error, `_` and `-` as blanks, or the rule by which the record is refused today.
+    /// Words of the error, with `_` and `-` read as spaces, or the rule by which the record is refused today.
     public var reason: String?
-    /// The topic in which the record stood.
+    /// The topic of the refused record.
     public var topic: String?
     public var app: String?
 
@@ -83,8 +84,8 @@ public struct DeadLetterChoice: Equatable, Sendable {
     }
 
     /// - Parameters:
-    ///   - app: of the record; nil: it cannot be told.
-    ///   - rule: by which it is refused today; nil: by none.
+    /// - app: the record's app; nil if unknown.
+    /// - rule: the rule by which the record is refused today; nil if it is accepted.
     public func takes(_ note: DeadLetterNote, app: String?, rule: String?) -> Bool {
         if let topic, !topic.isSame(as: note.topic) { return false }
         if let own = self.app, !own.isSame(as: app) { return false }

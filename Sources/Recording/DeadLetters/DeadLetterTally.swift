@@ -1,21 +1,21 @@
 internal import Digits
 
-/// Dead letters counted by what is wrong with them, where they stood, and whose they are.
+/// Counts dead letters by cause, path, topic and app.
 public struct DeadLetterTally: Sendable {
     /// Dead letters with one cause, path, topic and app.
     public struct Group: Equatable, Sendable {
         public var cause: String
         public var path: String?
         public var topic: String?
-        /// Nil: the record does not tell it.
+        /// Nil if the record names no app.
         public var app: String?
         public var count = 0
-        /// Unix ms; nil: none of them has a time.
+        /// Unix ms; nil if none has a time.
         public var oldestMs: Int64?
         public var newestMs: Int64?
-        /// So many would be accepted today.
+        /// The number that would be accepted today.
         public var accepted = 0
-        /// The rule by which the newest of the others is refused today; nil: there is none, or it cannot be told.
+        /// The rule by which the newest of the others is refused today; nil if there is none or it is unknown.
         public var rule: String?
     }
 
@@ -25,17 +25,17 @@ public struct DeadLetterTally: Sendable {
 
     private var groups: [Key: Group] = [:]
     public private(set) var count = 0
-    /// Those of no group, since there were too many groups.
+    /// Dead letters that belong to no group because the number of groups reached its limit.
     public private(set) var ungrouped = 0
-    /// Causes and paths are texts from outside.
+    /// Causes and paths come from outside, so the number of groups is bounded.
     static let groupsMax = 1_000
 
     public init() {}
 
     /// - Parameters:
-    ///   - app: of the record; nil: it does not tell it.
-    ///   - isAccepted: whether the worker would take the record today.
-    ///   - rule: by which it would refuse it.
+    /// - app: the record's app; nil if the record names none.
+    /// - isAccepted: true if the worker would accept the record today.
+    /// - rule: the rule by which the worker would refuse it.
     public mutating func add(
         _ note: DeadLetterNote, app: String?, atMs: Int64?, isAccepted: Bool, rule: String?
     ) {
@@ -56,7 +56,7 @@ public struct DeadLetterTally: Sendable {
         groups[key] = group
     }
 
-    /// The largest first.
+    /// Largest first.
     public var sorted: [Group] {
         groups.values.sorted { one, other in
             if one.count != other.count { return one.count > other.count }

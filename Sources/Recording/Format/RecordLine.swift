@@ -3,22 +3,22 @@ public import JSON
 
 /// One line of a recording: `{"topic":…,"key":…,"value":…,"timestamp_ms":…,"headers":[[name,value]…]}`.
 ///
-/// A value that is a JSON object or array stands as it is; any other text is a string, null a null record, and bytes
-/// that are no UTF-8 stand in hexadecimal as `value_hex` (`key_hex`). Headers are pairs in their order: a text, null, or
-/// `{"hex":…}`; a record without headers has no such member. Written by ``RecordLineWriter``.
+/// A value that is a JSON object or array is embedded as it is. Any other text is a string, null is a null record, and
+/// bytes that are not UTF-8 are hexadecimal in `value_hex` (`key_hex`). Headers are pairs in order: a text, null, or
+/// `{"hex":…}`. A record without headers has no such member. ``RecordLineWriter`` writes these lines.
 public struct RecordLine: Equatable, Sendable {
     /// Longest line that is read, in bytes.
     public static let bytesMax = 16 << 20
 
     public var topic: String?
-    /// Nil: a record without key.
+    /// Nil for a record without a key.
     public var key: [UInt8]?
-    /// Nil: a null record.
+    /// Nil for a null record.
     public var value: [UInt8]?
     public var timestampMs: Int64?
     public var headers: [Header]
 
-    /// A record's header; a nil value is Kafka's null, not an empty one.
+    /// A record's header. A nil value is Kafka's null, which differs from an empty value.
     public struct Header: Equatable, Sendable {
         public var name: String
         public var value: [UInt8]?
@@ -29,7 +29,7 @@ public struct RecordLine: Equatable, Sendable {
         }
     }
 
-    /// More headers than a record of a megabyte has a use for; a line with more is no recording's.
+    /// A record of a megabyte never needs more headers. A line with more is not a recording's.
     public static let headersMax = 10_000
 
     public init(topic: String?, key: [UInt8]?, value: [UInt8]?, timestampMs: Int64?, headers: [Header] = []) {
@@ -40,7 +40,8 @@ public struct RecordLine: Equatable, Sendable {
         self.headers = headers
     }
 
-    /// Nil: no JSON object with a `value` of those forms, so the line is an event by itself.
+    /// - Returns: nil if the line is not a JSON object with a `value` of these forms. The line is then an event by
+    ///   itself.
     public init?(_ line: [UInt8], _ parser: JSONParser) {
         let parsed = parser.parse(line) { (root) throws(Never) -> RecordLine? in RecordLine(root) }
         guard case .read(let found?) = parsed else { return nil }
@@ -51,7 +52,7 @@ public struct RecordLine: Equatable, Sendable {
         guard root.isObject, root["kind"] == nil else { return nil }
         if let value = root["value"] {
             let bytes = value.sourceBytes.map { Array($0) } ?? value.utf8.map { Array($0) }
-            // A null record is one by its word only: it deletes where topics are compacted.
+            // Only an explicit null makes a null record, because it deletes data in compacted topics.
             guard bytes != nil || value.isNull else { return nil }
             self.value = bytes
         } else if let hex = root["value_hex"]?.utf8, let bytes = Hex.bytes(hex) {
@@ -66,7 +67,7 @@ public struct RecordLine: Equatable, Sendable {
         self.headers = headers
     }
 
-    /// Nil: not of that form, so that no header is dropped in silence. A recording of before has none.
+    /// - Returns: nil for any other form, so that no header is dropped silently. Old recordings have no headers.
     private static func headers(_ list: JSONCursor?) -> [Header]? {
         guard let list, !list.isNull else { return [] }
         guard list.isArray, list.count <= headersMax else { return nil }
@@ -87,7 +88,8 @@ public struct RecordLine: Equatable, Sendable {
         return headers
     }
 
-    /// Whether a line looks like a recording's and cannot be read as one: as an event it would only be a bad one.
+    /// Returns whether a line looks like a recording's line but cannot be read as one. As an event it would only be a
+    /// bad event.
     public static func isBroken(_ line: [UInt8], _ parser: JSONParser) -> Bool {
         let parsed = parser.parse(line) { (root) throws(Never) in
             root.isObject && root["kind"] == nil && (root["value"] != nil || root["value_hex"] != nil)
@@ -97,7 +99,7 @@ public struct RecordLine: Equatable, Sendable {
         return isBroken
     }
 
-    /// The record's own bytes, whether the line is a recording's or the record itself.
+    /// The record's own bytes, whether the line is a recording's line or the record itself.
     public static func value(in line: [UInt8]) -> [UInt8] {
         guard let record = RecordLine(line, JSONParser(maxBytes: bytesMax)) else { return line }
         return record.value ?? []

@@ -1,14 +1,14 @@
 internal import Digits
 internal import JSON
 
-/// Writes records as lines that ``RecordLine`` reads. One thread's.
+/// Writes records as lines that ``RecordLine`` reads. For one thread only.
 public final class RecordLineWriter {
-    /// The line is an object around the value, so that one level less is left for it.
+    /// The line is an object around the value, so the value may have one level less.
     private let parser = JSONParser(maxBytes: RecordLine.bytesMax, maxDepth: 31)
 
     public init() {}
 
-    /// The line of one record, with its end.
+    /// The line of one record, with its line end.
     public func bytes(of record: RecordLine) -> [UInt8] {
         var writer = JSONWriter(reservingCapacity: (record.key?.count ?? 0) + (record.value?.count ?? 0) + 96)
         writer.beginObject()
@@ -61,7 +61,8 @@ public final class RecordLineWriter {
         }
     }
 
-    /// Whether the value can stand as it is: a line break within it would end the line, and blanks around it would be lost.
+    /// Returns whether the value can be embedded as it is. A line break in it would end the line, and surrounding white
+    /// space would be lost.
     private func isContainer(_ bytes: [UInt8]) -> Bool {
         switch (bytes.first, bytes.last) {
         case (UInt8(ascii: "{"), UInt8(ascii: "}")), (UInt8(ascii: "["), UInt8(ascii: "]")): break

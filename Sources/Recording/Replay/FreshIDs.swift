@@ -1,34 +1,34 @@
 internal import Crypto
 public import JSON
 
-/// Gives a replayed record's ids new names, all references to one id the same new name, so that no worker takes it for a
-/// repeat of an earlier one.
+/// Renames the ids of a replayed record. All references to one id get the same new name, so no worker takes the record
+/// for a repeat.
 ///
-/// Changed are `event_id`, `msg_id`, `msg_ids` and `revoke.target_msg_id`; `server_seq` and `up_to_seq` move up together, so
-/// that no earlier read covers a message. Everything else stays: tokens, users, conversations, versions, activities.
+/// It changes `event_id`, `msg_id`, `msg_ids` and `revoke.target_msg_id`. `server_seq` and `up_to_seq` move up
+/// together, so no earlier read covers a message. Tokens, users, conversations, versions and activities remain.
 public struct FreshIDs: Sendable {
-    /// What every id ends with: of this replay and this pass.
+    /// The suffix of every id: unique for this replay and pass.
     let ending: String
     let seqShift: Int64
 
-    /// Bytes of the longest id of the contract.
+    /// The contract's limit for ids, in bytes.
     static let idMax = 64
-    /// Of what stands for an id that is too long to be kept.
+    /// Length of the hash that replaces an id that is too long.
     private static let hashDigits = 40
 
     /// - Parameters:
-    ///   - tag: tells this replay from others: at most eight letters and digits.
-    ///   - pass: tells the passes of a loop apart.
+    /// - tag: identifies this replay; at most eight letters and digits.
+    /// - pass: the number of the pass in a loop.
     ///   - seqs: the lowest and the highest sequence number of the recording.
-    ///   - startMs: when the replay began, Unix ms; a later one's numbers then lie above this one's.
+    /// - startMs: start time of the replay, Unix ms. Sequence numbers of later replays are higher.
     public init(tag: String, pass: Int, seqs: ClosedRange<Int64>?, startMs: Int64) {
         ending = "~" + String(tag.prefix(8)) + (pass == 0 ? "" : String(pass, radix: 36))
         guard let seqs else {
             seqShift = 0
             return
         }
-        // A pass takes a millisecond at least: so much room per millisecond keeps all passes of all replays apart. Room for
-        // numbers that lie wider apart than 4 million is not to be had in 64 bits.
+        // A pass takes at least a millisecond. This width per millisecond keeps all passes of all replays apart. 64
+        // bits allow no range wider than 4 million.
         let (width, isTooWide) = seqs.upperBound.subtractingReportingOverflow(seqs.lowerBound)
         let room = isTooWide ? Self.roomMax : min(max(1, width &+ 1), Self.roomMax)
         seqShift = max(0, startMs &+ Int64(pass)) &* room &- max(0, seqs.lowerBound)
@@ -36,7 +36,7 @@ public struct FreshIDs: Sendable {
 
     private static let roomMax: Int64 = 1 << 22
 
-    /// The record with its ids renewed; what is no object of the contract's stays as it is.
+    /// Returns the record with renamed ids. A value that is not one of the contract's objects remains unchanged.
     public func apply(to tree: JSONTree) -> JSONTree {
         guard case .object(let members) = tree else { return tree }
         return .object(
@@ -53,7 +53,7 @@ public struct FreshIDs: Sendable {
             })
     }
 
-    /// The new name of an id. One that is over the contract's length stays: its event is bad.
+    /// The new name of an id. An id over the contract's limit remains, because its event is bad anyway.
     public func id(_ id: String) -> String {
         let count = id.utf8.count
         if count == 0 || count > Self.idMax { return id }
@@ -66,7 +66,7 @@ public struct FreshIDs: Sendable {
         return .string(id(text))
     }
 
-    /// A number that would leave 64 bits stays.
+    /// A number that would overflow 64 bits remains.
     private func seq(_ tree: JSONTree) -> JSONTree {
         guard let number = tree.int else { return tree }
         let (moved, isTooLarge) = number.addingReportingOverflow(seqShift)

@@ -1,4 +1,4 @@
-/// How a latency is spread, in bounded memory: buckets whose width is at most an eighth of their value. Milliseconds.
+/// A latency histogram in bounded memory. A bucket's width is at most an eighth of its value. Milliseconds.
 public struct LatencySpread: Equatable, Sendable {
     /// Eight buckets per power of two, exact below 16.
     private static let perOctave = 8
@@ -17,7 +17,7 @@ public struct LatencySpread: Equatable, Sendable {
         maxMs = max(maxMs, ms)
     }
 
-    /// The upper border of the bucket in which the share lies, never above the highest value; nil without values.
+    /// The upper border of the bucket that contains the share, never above the highest value; nil without values.
     public func percentile(_ share: Double) -> Int64? {
         guard count > 0 else { return nil }
         let wanted = max(1, Int((share * Double(count)).rounded(.up)))
@@ -29,7 +29,7 @@ public struct LatencySpread: Equatable, Sendable {
         return maxMs
     }
 
-    /// Buckets that hold something: their borders, both included, and how many.
+    /// Non-empty buckets: both borders (inclusive) and the count.
     public var bars: [(fromMs: Int64, toMs: Int64, count: Int)] {
         buckets.enumerated().compactMap { index, number in
             number == 0 ? nil : (index == 0 ? 0 : Self.last(of: index - 1) + 1, Self.last(of: index), number)

@@ -1,11 +1,11 @@
 internal import Telemetry
 
-/// A line of a plot.
+/// One line of a plot.
 struct PlotSeries {
     var name: String
-    /// One of the page's colours: `one`, `two`, `three`.
+    /// A colour of the page: `one`, `two`, `three`.
     var style: String
-    /// Seconds and values, in the order of their time.
+    /// Seconds and values, in order of time.
     var points: [(seconds: Double, value: Double)]
 }
 
@@ -54,7 +54,7 @@ struct Plot {
         ReportPage.decimal(top + (1 - value / highest) * plotHeight)
     }
 
-    /// The next of 1, 2, 5, 10, 20 … that is not below.
+    /// The smallest of 1, 2, 5, 10, 20 … that is at least the value.
     static func ceiling(_ value: Double) -> Double {
         var step = 1.0
         while step < value, step < 1e15 {
@@ -71,7 +71,7 @@ struct Plot {
     }
 }
 
-/// Named bars with their numbers, as SVG.
+/// Named bars with their values, as SVG.
 struct PlotBars {
     var rows: [(name: String, count: Int)]
     private static let rowsMax = 40
@@ -80,7 +80,7 @@ struct PlotBars {
         self.rows = rows.map { (name: $0.0, count: $0.1) }
     }
 
-    /// Of more buckets than can be shown, neighbours are put together.
+    /// Merges neighbouring buckets if there are too many to show.
     init(spread: LatencySpread) {
         var bars = spread.bars
         while bars.count > Self.rowsMax {

@@ -1,19 +1,19 @@
 public import JSON
 internal import PushCore
 
-/// Compares what was written with what came out of it, as the rules of `docs/chaos.md` have it: every recipient gets one
-/// final outcome per device, and nothing is accepted twice.
+/// Compares written events with their results by the rules of `docs/chaos.md`: every recipient gets one final outcome
+/// per device, and nothing is accepted twice.
 ///
-/// Pure: told of each event that is written and of each record of `push.results`. It keeps some 60 bytes per recipient, none
-/// of the texts, for `recipientsMax` at most; what comes more is counted and not judged.
+/// Receives each written event and each record of `push.results`. It keeps about 60 bytes per recipient and no texts,
+/// for at most `recipientsMax` recipients; further recipients are counted but not judged. Pure.
 public struct ReplayJudge {
-    /// An event that was written, as the worker will read it.
+    /// A written event, as the worker will read it.
     public struct Event: Sendable {
         public var app: String
         public var id: String
-        /// Empty: of a Live Activity without one.
+        /// Empty for a Live Activity without one.
         public var msgID: String
-        /// Nil: members of a group, or all who bound an activity, which only Redis knows.
+        /// Nil if only Redis knows the recipients: members of a group, or all users who bound an activity.
         public var recipients: [String]?
 
         public init(app: String, id: String, msgID: String, recipients: [String]?) {
@@ -31,16 +31,16 @@ public struct ReplayJudge {
     private struct Written {
         var atMs: Int64
         var hasMessage: Bool
-        /// It names its recipients; of them so many are judged.
+        /// The event names its recipients.
         var isNamed: Bool
         var expected = 0
-        /// A final record without a user: it ended before its members were read.
+        /// A final record without a user: the event ended before its members were read.
         var hasEnded = false
     }
 
     private struct Person {
         var isExpected = false
-        /// A final record of the user as such, and one of a device of his.
+        /// Final records seen: one for the user without a device, one for a device.
         var hasOwn = false
         var hasDevice = false
         var isContradicted = false
@@ -51,44 +51,44 @@ public struct ReplayJudge {
     private let seeds: (UInt64, UInt64)
     private var events: [UInt64: Written] = [:]
     private var people: [UInt64: Person] = [:]
-    /// Of each device (or user): what its first final record said.
+    /// The first final record of each device (or user).
     private var verdicts: [UInt64: UInt64] = [:]
     private var acceptedPids: Set<UInt64> = []
 
-    /// Recipients that were named by the events written, each counted once.
+    /// Recipients named by the written events, each counted once.
     public private(set) var expected = 0
-    /// Recipients that came again in an event that had been written before: their worker writes nothing for them.
+    /// Recipients of an event that was written before; the worker writes nothing for them.
     public private(set) var repeatedInFile = 0
-    /// Events whose recipients only Redis knows.
+    /// Events with recipients that only Redis knows.
     public private(set) var openAudiences = 0
-    /// Recipients that were not judged, because of `recipientsMax`.
+    /// Recipients beyond `recipientsMax`, which are not judged.
     public private(set) var unjudged = 0
-    /// Final records of what was written, by verdict and reason.
+    /// Final records of written events, by verdict and reason.
     public private(set) var outcomes: [String: Int] = [:]
-    /// Records that name an event which this replay did not write.
+    /// Records of events that this replay did not write.
     public private(set) var foreign = 0
-    /// Records that can not be read.
+    /// Records that cannot be read.
     public private(set) var unreadable = 0
-    /// Accepted pushes whose pid was accepted before.
+    /// Accepted pushes with a pid that was accepted before.
     public private(set) var duplicates = 0
     /// Recipients with two different verdicts for one device.
     public private(set) var contradictions = 0
-    /// Users who got a record of an event that does not name them.
+    /// Users with a record of an event that does not name them.
     public private(set) var uninvited = 0
     /// Expected recipients that have an outcome.
     public private(set) var answered = 0
     /// Expected recipients of events that ended before their members were read.
     public private(set) var endedWhole = 0
-    /// Expected recipients of whom nothing was said yet.
+    /// Expected recipients without any record so far.
     public var silent: Int { max(0, expected - answered - endedWhole) }
-    /// From the writing of the event to the time of its record.
+    /// From writing the event to the time of its record.
     public private(set) var whole = LatencySpread()
-    /// What the records say of themselves: from the device's turn to APNs' answer.
+    /// The latency that the records state: from the device's turn to APNs' answer.
     public private(set) var inWorker = LatencySpread()
-    /// The first of both, per lane, where records name one.
+    /// `whole` by lane, for records that name one.
     public private(set) var lanes: [String: LatencySpread] = [:]
 
-    /// - Parameter seeds: unpredictable, since ids are chosen outside.
+    /// - Parameter seeds: must be unpredictable, because ids come from outside.
     public init(seeds: (UInt64, UInt64)) {
         self.seeds = seeds
     }
@@ -138,7 +138,7 @@ public struct ReplayJudge {
             foreign += 1
             return
         }
-        // A push that only tells a number is of no message, whatever event it names.
+        // A badge-only push belongs to no message, whatever event it names.
         let isBadgeAlone = event.hasMessage && (record["msg_id"]?.utf8?.isEmpty ?? true)
         if isBadgeAlone || verdict.isString("parked") { return }
         let isAccepted = verdict.isString("accepted")
@@ -186,14 +186,14 @@ public struct ReplayJudge {
 
     // MARK: The end
 
-    /// Whether a recipient of a written event is without any final outcome.
+    /// Returns whether a recipient of a written event has no final outcome.
     public func isSilent(_ event: Event, uid: String) -> Bool {
         if events[hash(event.app, event.id)]?.hasEnded == true { return false }
         guard let person = people[hash(event.app, event.id, uid)] else { return false }
         return person.isExpected && !person.hasOutcome
     }
 
-    /// When the event was written first, Unix ms; nil: it was not, or is not judged.
+    /// Time when the event was first written, Unix ms; nil if it was not written or is not judged.
     public func writtenMs(_ event: Event) -> Int64? { events[hash(event.app, event.id)]?.atMs }
 
     private func hash(_ texts: String...) -> UInt64 {

@@ -1,13 +1,13 @@
-/// When each record of a replay is due.
+/// Computes when each record of a replay is due.
 ///
-/// With a ramp the pace rises evenly from nothing to its full value.
+/// With a ramp, the pace rises linearly from zero to its full value.
 public struct ReplayPace: Equatable, Sendable {
     public enum Kind: Equatable, Sendable {
-        /// As fast as the brokers take it.
+        /// As fast as the brokers accept records.
         case unbounded
-        /// Records a second.
+        /// Records per second.
         case rate(Double)
-        /// As it was recorded, times so much.
+        /// The recorded pace, multiplied by a factor.
         case speed(Double)
     }
 
@@ -22,8 +22,8 @@ public struct ReplayPace: Equatable, Sendable {
     /// Seconds after the start.
     ///
     /// - Parameters:
-    ///   - index: how many records came before, over all passes.
-    ///   - recordedSeconds: how long after the first record this one was recorded, earlier passes included.
+    /// - index: the number of earlier records, over all passes.
+    /// - recordedSeconds: time since the first record at which this one was recorded, earlier passes included.
     public func dueSeconds(index: Int, recordedSeconds: Double) -> Double {
         switch kind {
         case .unbounded: 0
@@ -32,18 +32,19 @@ public struct ReplayPace: Equatable, Sendable {
         }
     }
 
-    /// When so much has passed at a pace that rises to `pace` within the ramp: half of `pace × ramp` passes while it rises.
+    /// The time after which `amount` has passed at a pace that rises to `pace` within the ramp. Half of `pace × ramp`
+    /// passes during the ramp.
     private func seconds(until amount: Double, at pace: Double) -> Double {
         let whileRising = pace * rampSeconds / 2
         if amount <= whileRising { return (2 * rampSeconds * amount / pace).squareRoot() }
         return rampSeconds + (amount - whileRising) / pace
     }
 
-    /// How much later than at the pass's start its newest record may be dated and still lie in nobody's future when it is
+    /// How much later than the pass's start the newest record may be dated without being in the future when it is
     /// written, in ms.
     ///
-    /// Played as it was recorded or faster, the newest record's time is that of its writing; slower, the oldest one's is.
-    /// Otherwise it is the start.
+    /// At the recorded pace or faster, the newest record is dated at its own writing time. At a slower pace, the oldest
+    /// record is. Otherwise it is the start.
     public func newestAfterMs(recordedMs: Int64) -> Int64 {
         guard case .speed(let speed) = kind, recordedMs > 0 else { return 0 }
         return speed >= 1 ? Int64(Double(recordedMs) / speed) : recordedMs

@@ -1,6 +1,7 @@
 internal import Telemetry
 
-/// The report of a replay as one HTML page: style and plots inline, nothing from outside, no script; light and dark.
+/// The report of a replay as one HTML page with inline style and plots, without scripts or external parts, for light
+/// and dark mode.
 public struct ReplayPage {
     private let report: ReplayReport
 
@@ -35,7 +36,7 @@ public struct ReplayPage {
         return ReportPage.tiles(tiles)
     }
 
-    /// Per second, over as long as passes between some commits of a group: it settles by the second.
+    /// The rate is averaged over this time, because a group commits only about once a second.
     private static let windowSeconds = 3.0
 
     private var flow: String {

@@ -1,7 +1,7 @@
-/// How long a report waits for a worker: as long as that gets on, and then for so many seconds more.
+/// Decides how long a report waits for a worker: while it makes progress, and a fixed number of seconds after that.
 ///
-/// A broker that is busy may take longer than that for one look at the group's offsets, so two looks that saw nothing new must
-/// be among the seconds; where none comes at all, six times as long is enough. Pure; times are injected.
+/// A busy broker may need longer for one look at the group's offsets. So at least two looks without progress must be
+/// among these seconds; without any look, six times as long is enough. Pure; times are injected.
 public struct ReplayPatience {
     private let waitNanos: UInt64
     private var state: [Int] = []
@@ -17,8 +17,8 @@ public struct ReplayPatience {
     }
 
     /// - Parameters:
-    ///   - state: what moves while the worker gets on.
-    ///   - looks: at the group's offsets so far.
+    /// - state: values that change while the worker makes progress.
+    /// - looks: the number of looks at the group's offsets so far.
     public mutating func isOver(_ state: [Int], looks: Int, nowNanos: UInt64) -> Bool {
         if state != self.state { (self.state, movedNanos, movedLooks) = (state, nowNanos, looks) }
         let waited = nowNanos &- movedNanos

@@ -1,27 +1,27 @@
 internal import JSON
 
-/// What a replay did and what came of it.
+/// The actions and results of a replay.
 public struct ReplayReport: Sendable {
     public var file: String
     /// Unix ms.
     public var startedMs: Int64
-    /// Until the last record was written; and with the wait for the worker.
+    /// Seconds until the last record was written.
     public var writingSeconds = 0.0
     public var seconds = 0.0
     public var passes = 1
-    /// Ended by ctrl-C.
+    /// True if ctrl-C ended it.
     public var isStopped = false
-    /// Handed to the producers.
+    /// Records given to the producers.
     public var records = 0
-    /// Of these, by the brokers' word, per topic.
+    /// Records that the brokers confirmed, per topic.
     public var written: [String: Int] = [:]
-    /// By librdkafka's name of the error.
+    /// Failed records by librdkafka's error name.
     public var failures: [String: Int] = [:]
-    /// The brokers said what became of every record.
+    /// The brokers answered for every record.
     public var isFlushed = true
-    /// Records that the worker's reader refuses: they belong in the dead-letter topic.
+    /// Records that the worker's reader refuses. They must arrive in the dead-letter topic.
     public var bad = 0
-    /// Nil: nothing was watched, and `unwatched` says why.
+    /// Nil if nothing was watched; `unwatched` gives the reason.
     public var worker: Worker?
     public var unwatched = ""
     public var samples: [Sample] = []
@@ -31,31 +31,32 @@ public struct ReplayReport: Sendable {
         self.startedMs = startedMs
     }
 
-    /// What the worker made of it.
+    /// The worker's results.
     public struct Worker: Sendable {
         public var group: String
-        /// Of the written records in topics that the worker reads.
+        /// Written records in topics that the worker reads.
         public var wanted = 0
         public var settled = 0
-        /// Records that the group has yet to settle in those topics, whoever wrote them; nil: the brokers did not tell.
+        /// Records that the group has not settled in those topics, from any writer; nil if the brokers did not report
+        /// it.
         public var lag: Int64?
         /// Records in the topic of parked work.
         public var parked: Int64 = 0
-        /// Records that the brokers deleted (`retention.ms`, `retention.bytes`) before the group had settled them.
+        /// Records that the brokers deleted (`retention.ms`, `retention.bytes`) before the group settled them.
         public var deleted: Int64 = 0
         public var expected = 0
         public var answered = 0
         public var endedWhole = 0
         public var repeatedInFile = 0
-        /// Recipients without an outcome, by what Redis' marks say: finished before this replay.
+        /// Recipients without an outcome that Redis' marks show as finished before this replay.
         public var repeats = 0
-        /// Begun and not finished: parked, held, or in work.
+        /// Begun and not finished: parked, held or in progress.
         public var open = 0
-        /// Of a settled record, and nothing says what became of them.
+        /// Recipients of settled records without any trace of an outcome.
         public var lost = 0
-        /// Without an outcome, and nobody looked.
+        /// Recipients without an outcome that were not looked up.
         public var unknown = 0
-        /// Why nobody looked at some.
+        /// The reason for `unknown`.
         public var unknownWhy = ""
         public var openAudiences = 0
         public var unjudged = 0
@@ -91,14 +92,14 @@ public struct ReplayReport: Sendable {
             lanes = judge.lanes
         }
 
-        /// Every recipient that was named was finished before this replay.
+        /// Every named recipient was finished before this replay.
         public var areAllRepeats: Bool { expected > 0 && repeats == expected }
         public var isSettled: Bool { settled >= wanted }
-        /// Nothing that the rules forbid.
+        /// No rule is broken.
         public var isWell: Bool { isSettled && lost == 0 && duplicates == 0 && contradictions == 0 && uninvited == 0 }
     }
 
-    /// One look at the run; counts are of the whole run so far.
+    /// One sample of the run. Counts cover the run so far.
     public struct Sample: Sendable, Equatable {
         public var seconds: Double
         public var written: Int
@@ -117,7 +118,7 @@ public struct ReplayReport: Sendable {
 
     public static let samplesMax = 600
 
-    /// Keeps a sample; where there are too many, every second one goes.
+    /// Adds a sample. If there are too many, every second one is dropped.
     public mutating func add(_ sample: Sample) {
         samples.append(sample)
         if samples.count > Self.samplesMax {
@@ -130,14 +131,14 @@ public struct ReplayReport: Sendable {
     public var rate: Double { writingSeconds > 0 ? Double(writtenCount) / writingSeconds : 0 }
     public var isWell: Bool { failures.isEmpty && isFlushed && !isStopped && (worker?.isWell ?? true) }
 
-    /// Percentiles that are told everywhere.
+    /// The percentiles of all reports.
     public static let shares: [(name: String, share: Double)] = [
         ("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999),
     ]
 }
 
 extension ReplayReport {
-    /// One object, for programs.
+    /// One JSON object, for programs.
     public var json: String {
         var writer = JSONWriter()
         writer.beginObject()
@@ -230,7 +231,7 @@ extension JSONWriter {
 }
 
 extension ReplayReport.Worker {
-    /// What became of the recipients, in the order in which it is told.
+    /// Counts of recipients by result, in the order of the report.
     var recipientCounts: KeyValuePairs<StaticString, Int> {
         [
             "expected": expected, "with_outcome": answered, "ended_with_event": endedWhole, "repeats": repeats,

@@ -1,10 +1,10 @@
 internal import JSON
 
-/// What is changed of a record's value before it is written again.
+/// Changes a record's value before it is written again.
 public struct ReplayRewriter: Sendable {
-    /// Nil: times stay.
+    /// Nil leaves times unchanged.
     public var shift: TimeShift?
-    /// Nil: ids stay.
+    /// Nil leaves ids unchanged.
     public var fresh: FreshIDs?
 
     public init(shift: TimeShift?, fresh: FreshIDs?) {
@@ -12,7 +12,7 @@ public struct ReplayRewriter: Sendable {
         self.fresh = fresh
     }
 
-    /// What is no JSON object stays as it is, byte for byte; so does everything where nothing is to be changed.
+    /// Returns the value unchanged, byte for byte, if it is not a JSON object or nothing is to be changed.
     public func apply(to value: [UInt8]) -> [UInt8] {
         if shift == nil, fresh == nil { return value }
         guard let tree = try? JSONTree(parsing: value, maxBytes: RecordLine.bytesMax), tree.members != nil else {

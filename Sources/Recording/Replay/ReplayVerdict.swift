@@ -1,4 +1,4 @@
-/// The report in one sentence, the same on the terminal and on the page.
+/// The result in one sentence, the same on the terminal and on the page.
 public enum ReplayVerdict {
     public static func sentence(_ report: ReplayReport) -> String {
         var parts: [String] = []

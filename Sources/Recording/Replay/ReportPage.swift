@@ -1,13 +1,13 @@
 internal import Telemetry
 
-/// What pages of reports have in common: style and plots inline, nothing from outside, no script; light and dark.
+/// The common parts of report pages: inline style and plots, no scripts or external parts, light and dark mode.
 public enum ReportPage {
     /// A whole page.
     ///
     /// - Parameters:
-    ///   - title: as text.
-    ///   - heading: the same as HTML.
-    ///   - verdict: the report in a sentence, as text.
+    /// - title: plain text.
+    /// - heading: the title as HTML.
+    /// - verdict: the result in a sentence, as plain text.
     ///   - body: HTML.
     public static func html(title: String, heading: String, verdict: String, isWell: Bool, body: String) -> String {
         """
@@ -47,7 +47,7 @@ public enum ReportPage {
         .key i{display:inline-block;width:.9rem;height:.2rem;margin:0 .35rem .2rem .8rem}
         """
 
-    /// Numbers that are seen first, each with what it is.
+    /// The most important numbers with their labels.
     public static func tiles(_ tiles: [(String, String)]) -> String {
         "<ul class=\"tiles\">"
             + tiles.map { "<li><b>\(HTMLText.escaped($0.1))</b><span>\(HTMLText.escaped($0.0))</span></li>" }.joined()
@@ -59,7 +59,7 @@ public enum ReportPage {
         "<section><h2>\(HTMLText.escaped(title))</h2>\(body)</section>"
     }
 
-    /// Rows of text; the first has the names of the columns.
+    /// A table of text. The first row has the column names.
     public static func table(_ rows: [[String]]) -> String {
         let lines = rows.enumerated().map { index, row in
             let cell = index == 0 ? "th" : "td"
@@ -68,7 +68,7 @@ public enum ReportPage {
         return "<div class=\"scroll\"><table>\(lines.joined())</table></div>"
     }
 
-    /// Named bars, each with its value's text.
+    /// Named bars, each with a text for its value.
     public static func bars(_ rows: [(name: String, value: Double, text: String)], colour: String = "one") -> String {
         let highest = max(rows.map(\.value).max() ?? 0, 1e-9)
         var svg = "<svg viewBox=\"0 0 720 \(rows.count * 20 + 4)\" role=\"img\" aria-label=\"bars\">"
@@ -83,7 +83,7 @@ public enum ReportPage {
 
     // MARK: Text
 
-    /// With thin blanks between thousands.
+    /// With thin spaces between thousands.
     public static func number(_ value: Int) -> String {
         let digits = Array(String(value.magnitude))
         var text = value < 0 ? "-" : ""
@@ -94,7 +94,7 @@ public enum ReportPage {
         return text
     }
 
-    /// One digit behind the point.
+    /// One digit after the point.
     public static func decimal(_ value: Double) -> String {
         let tenths = Int((min(max(value, 0), 1e15) * 10).rounded())
         return "\(tenths / 10).\(tenths % 10)"

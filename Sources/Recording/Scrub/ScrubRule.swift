@@ -1,21 +1,22 @@
 internal import Digits
 
-/// What becomes of one field when a recording is scrubbed, by where it stands.
+/// How one field is scrubbed, by its place in the record.
 ///
-/// What no table names is treated as `free`: a field that is added to the contract is scrubbed until it is named here.
+/// A field that no table names is treated as `free`. So a field added to the contract is scrubbed until it is named
+/// here.
 enum ScrubRule {
-    /// A number, a truth value, or a word of the protocol.
+    /// A number, a Boolean, or a word of the protocol.
     case word
-    /// Names a user, a conversation, a device, a message: kept, or replaced with the identifiers.
+    /// Identifies a user, conversation, device or message: kept, or replaced with the other identifiers.
     case id
     case text
     case token
-    /// A telephone number: its digits become 0.
+    /// A telephone number. Its digits become 0.
     case phone
     case url
-    /// An object, or a list of such, with fields of its own.
+    /// An object, or a list of objects, with its own fields.
     case part(Part)
-    /// Whatever an app or a client put there: texts and long numbers are replaced at every depth, the fields' names stay.
+    /// Content of an app or client. Texts and long numbers are replaced at every depth; field names remain.
     case free
 
     enum Part {
@@ -52,7 +53,7 @@ extension ScrubRule.Part {
         return table
     }
 
-    /// Records of every topic that is not the worker's own, in and out (contract sections 2 and 3).
+    /// Records of every topic except the worker's internal ones, in and out (contract sections 2 and 3).
     private static let rootFields = table(
         words: [
             "v", "kind", "app", "sent_ms", "server_seq", "expire_at_ms", "type_name", "custom", "up_to_seq", "up_to_ms",
@@ -70,7 +71,7 @@ extension ScrubRule.Part {
 
     private static let conversationFields = table(words: ["type"], ids: ["id"], ["name": .text])
     private static let senderFields = table(words: [], ids: ["uid", "device"], ["nick": .text, "avatar": .url])
-    /// Of an event, and the entries of a delivery.
+    /// Fields of an event's audience and of a delivery's entries.
     private static let audienceFields = table(
         words: ["conn_epoch", "alert", "pushed", "pid", "ack_by_ms"], ids: ["uids", "exclude", "uid", "device"])
     private static let mentionFields = table(words: ["all"], ids: ["uids"])

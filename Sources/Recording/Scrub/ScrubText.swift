@@ -1,9 +1,10 @@
 internal import Digits
 
-/// Stand-ins for texts: of the same length in bytes, and in characters but for scripts whose letters join.
+/// Replacements for texts, of the same length in bytes. The length in characters is the same too, except for scripts
+/// with joining letters.
 enum ScrubText {
-    /// Every letter becomes one of the same width in UTF-8, every digit 0; blanks, ASCII punctuation and what joins to the
-    /// character before it stay, so that a text is cut and weighed as the original was.
+    /// Every letter becomes one of the same UTF-8 width, every digit becomes 0. Spaces, ASCII punctuation and combining
+    /// characters remain. So limits apply to the replacement as to the original.
     static func text(_ text: String) -> String {
         var out = ""
         out.reserveCapacity(text.utf8.count)
@@ -11,18 +12,18 @@ enum ScrubText {
         return out
     }
 
-    /// Bytes that are no UTF-8, and text: letters and digits as in `text`, other bytes above ASCII become `?`.
+    /// For bytes that are not UTF-8 too: letters and digits as in `text`, other bytes above ASCII become `?`.
     static func bytes(_ bytes: [UInt8]) -> [UInt8] {
         if let text = String(validating: bytes, as: UTF8.self) { return Array(Self.text(text).utf8) }
         return bytes.map { $0 < 0x80 ? ascii($0) : UInt8(ascii: "?") }
     }
 
-    /// A number whose digits could be somebody's: seven or more.
+    /// Replaces a number of seven or more digits, because it may identify a person.
     static func number(_ text: String) -> String {
         guard text.utf8.count(where: isDigit) >= 7 else { return text }
-        // Other digits before an exponent could be more than a number holds.
+        // Other digits before an exponent could exceed a number's range.
         if text.utf8.contains(where: { $0 | 0x20 == UInt8(ascii: "e") }) { return "1111111" }
-        // Not 0, which no number may begin with.
+        // Not 0, because no number may begin with 0.
         return String(decoding: text.utf8.map { isDigit($0) ? UInt8(ascii: "1") : $0 }, as: UTF8.self)
     }
 
@@ -30,14 +31,14 @@ enum ScrubText {
         String(decoding: bytes(Array(text.utf8)), as: UTF8.self)
     }
 
-    /// An address that no resolver knows (RFC 2606), of the same length.
+    /// A URL of the same length with a reserved domain (RFC 2606).
     static func url(_ text: String) -> String {
         let head = "https://example.invalid/"
         let count = text.utf8.count
         return count < head.utf8.count ? Self.text(text) : head + String(repeating: "x", count: count - head.utf8.count)
     }
 
-    /// Whether the text is a word of a protocol by its looks: what is not, is a text that stands in a word's place.
+    /// Returns whether the text looks like a protocol word. Anything else is a text in the place of a word.
     static func isWord(_ text: String) -> Bool {
         text.utf8.count <= 256 && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }
@@ -45,7 +46,8 @@ enum ScrubText {
     private static func standIn(for scalar: Unicode.Scalar) -> Unicode.Scalar {
         switch scalar.value {
         case ..<0x80: Unicode.Scalar(ascii(UInt8(truncatingIfNeeded: scalar.value)))
-        // What joins to another: combining marks, the joiner, variation selectors, skin tones, halves of flags.
+        // Characters that combine with others: combining marks, joiner, variation selectors, skin tones, regional
+        // indicators.
         case _ where scalar.properties.isGraphemeExtend, 0x200D, 0x1F3FB...0x1F3FF: scalar
         case 0x1F1E6...0x1F1FF: "\u{1F1E6}"
         case ..<0x800: "ж"

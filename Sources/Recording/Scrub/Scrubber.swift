@@ -1,26 +1,26 @@
 internal import Digits
 internal import JSON
 
-/// Takes what is private out of records, so that a recording can leave production: device tokens become fakes (the same
-/// token always the same one), texts become stand-ins of their length, telephone numbers and addresses go.
+/// Removes private data from records, so that a recording can leave production. Tokens become replacements (the same
+/// token always the same one), texts become texts of equal length, telephone numbers and URLs are overwritten.
 ///
-/// By the tables of ``ScrubRule``. Identifiers stay unless `scrubsIDs` is set, when they are replaced as consistently as the
-/// tokens. Fields' names, times, counts and the protocol's words stay.
+/// The tables are in ``ScrubRule``. Identifiers remain unless `scrubsIDs` is set; they are then replaced consistently,
+/// like tokens. Field names, times, counts and protocol words remain.
 public struct Scrubber {
-    /// Values that were replaced, repeats counted.
+    /// Replaced values, repeats included.
     public private(set) var tokens = 0
     public private(set) var texts = 0
     public private(set) var ids = 0
 
     private let key: ScrubKey
     private let scrubsIDs: Bool
-    /// Topics whose key is a device token.
+    /// Topics with a device token as the key.
     private let tokenKeyed: Set<UTF8Key>
     private let parser = JSONParser(maxBytes: RecordLine.bytesMax)
 
-    /// A text of so many hexadecimal digits is taken for a token wherever it stands: APNs' have 64 or more.
+    /// A text of this many hexadecimal digits counts as a token anywhere. APNs tokens have at least 64.
     private static let tokenDigitsMin = 64
-    /// Headers of dead letters, which repeat nothing of a record.
+    /// Dead letters' headers, which contain no part of the record.
     private static let ownHeaders = Set(DeadLetterNote.headerNames.map { UTF8Key($0) })
 
     public init(key: ScrubKey, scrubsIDs: Bool = false, tokenKeyedTopics: [String] = []) {
@@ -29,7 +29,7 @@ public struct Scrubber {
         tokenKeyed = Set(tokenKeyedTopics.map { UTF8Key($0) })
     }
 
-    /// The record as it may leave; its times stay.
+    /// Returns the scrubbed record. Its times remain.
     public mutating func scrub(_ record: RecordLine) -> RecordLine {
         var record = record
         record.value = record.value.map { scrub(value: $0) }
@@ -42,7 +42,7 @@ public struct Scrubber {
         return record
     }
 
-    /// What is no JSON is one text.
+    /// A value that is not JSON counts as one text.
     public mutating func scrub(value: [UInt8]) -> [UInt8] {
         guard case .read(let tree) = parser.parse(value, { (root) throws(Never) in JSONTree(root) }) else {
             return bytes(value)
@@ -57,7 +57,7 @@ public struct Scrubber {
 
     // MARK: JSON
 
-    /// Recursion is bounded by the parser's depth.
+    /// The parser's depth limit bounds the recursion.
     private mutating func scrub(_ tree: JSONTree, by rule: ScrubRule) -> JSONTree {
         switch tree {
         case .null, .bool: return tree
@@ -70,7 +70,7 @@ public struct Scrubber {
             return .object(
                 members.map { member in
                     let inner: ScrubRule
-                    // An object where a value belongs is none of the contract's.
+                    // The contract has no object in the place of a value.
                     if case .part(let part) = rule { inner = part.rule(for: member.key) } else { inner = .free }
                     return JSONTree.Member(name(member.key), scrub(member.value, by: inner))
                 })
@@ -86,7 +86,7 @@ public struct Scrubber {
             guard scrubsIDs, !text.isEmpty else { return text }
             ids += 1
             return key.id(utf8)
-        // The token of `push.feedback` is a string where a bind has an object.
+        // In `push.feedback` the token is a string; in a bind it is an object.
         case .token, .part(.token):
             return !utf8.isEmpty && utf8.allSatisfy({ Hex.value(of: $0) != nil })
                 ? token(text) : stand(ScrubText.text(text))
@@ -96,7 +96,7 @@ public struct Scrubber {
         }
     }
 
-    /// Names stay, but for one that is a token.
+    /// Names remain, unless the name itself is a token.
     private mutating func name(_ name: String) -> String {
         let isToken = name.utf8.count >= Self.tokenDigitsMin && name.utf8.allSatisfy { Hex.value(of: $0) != nil }
         return isToken ? token(name) : name

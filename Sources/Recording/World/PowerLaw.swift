@@ -1,9 +1,10 @@
-/// Powers and Zipf's law by the four operations alone, which IEEE 754 rounds alike on every machine: a C library's `pow` may
-/// differ in its last bit, and a world's bytes with it.
+/// Powers and Zipf's law by the four basic operations only. IEEE 754 rounds these equally on every machine, while the C
+/// library's `pow` may differ in its last bit and so change a world's bytes.
 enum PowerLaw {
-    /// Natural logarithm of a number above 0.
+    /// Natural logarithm of a positive number.
     static func ln(_ value: Double) -> Double {
-        // value = m × 2^e with m from 1 to 2; ln m = 2 artanh((m - 1) / (m + 1)), whose terms fall by nine.
+        // value = m × 2^e with m from 1 to 2. ln m = 2 artanh((m - 1) / (m + 1)); each term is at most a ninth of the
+        // previous one.
         let z = (value.significand - 1) / (value.significand + 1)
         let square = z * z
         var term = z
@@ -28,13 +29,13 @@ enum PowerLaw {
         return Double(sign: .plus, exponent: Int(min(octaves, 1000)), significand: sum)
     }
 
-    /// `base` is above 0.
+    /// `base` must be positive.
     static func power(_ base: Double, _ exponent: Double) -> Double { exp(exponent * ln(base)) }
 
     private static let ln2 = 0.693_147_180_559_945_3
 
-    /// A rank from 0 to below `count`, as a share of the weight `x^-exponent` between 1 and `count` + 1: close to Zipf's law, in
-    /// constant time and memory.
+    /// A rank from 0 to below `count`. `unit` is its position in the weight `x^-exponent` between 1 and `count` + 1.
+    /// Close to Zipf's law, in constant time and memory.
     ///
     /// - Parameter unit: from 0 to below 1.
     static func rank(of count: Int, exponent: Double, unit: Double) -> Int {

@@ -12,7 +12,7 @@ extension WorldGenerator {
         }
     }
 
-    /// Message or recall number `number`, and what its receivers do later.
+    /// Message or recall `number`, and the later actions of its receivers.
     func message(_ number: Int, atMs: Int64) -> [UInt8] {
         if isAnnouncement(number) { return groupMessage(number, group: 0, atMs: atMs) }
         switch random.below(1000) {
@@ -25,7 +25,7 @@ extension WorldGenerator {
         return directMessage(number, atMs: atMs)
     }
 
-    /// Whether it goes to the largest group: so many, evenly among all.
+    /// Returns whether the message goes to the largest group. These messages are evenly distributed.
     private func isAnnouncement(_ number: Int) -> Bool {
         guard settings.groups > 0 else { return false }
         return announcements(before: number + 1) != announcements(before: number)
@@ -82,7 +82,7 @@ extension WorldGenerator {
         return end(atMs: atMs)
     }
 
-    /// Of the service itself, to up to twenty users.
+    /// A message of the service itself, to up to twenty users.
     private func notice(_ number: Int, atMs: Int64) -> [UInt8] {
         let conversation = WorldConversation.system(random.below(16))
         begin(number, "message", conversation, from: nil, atMs: atMs)
@@ -105,12 +105,12 @@ extension WorldGenerator {
         return end(atMs: atMs)
     }
 
-    /// Nil: there is nothing that could be recalled.
+    /// - Returns: nil if there is no message to recall.
     private func recall(_ number: Int, atMs: Int64) -> [UInt8]? {
         guard !recent.isEmpty else { return nil }
         let index = random.below(recent.count)
         let target = recent[index]
-        // What went to the largest group is not taken back: that would be another announcement.
+        // Messages to the largest group are never recalled, because a recall would be another announcement.
         guard !target.isRecalled, target.conversation != .group(0) else { return nil }
         if case .system = target.conversation { return nil }
         recent[index].isRecalled = true
@@ -129,7 +129,7 @@ extension WorldGenerator {
         writer.beginObject()
         writer.member("target_msg_id", messageID(target.number))
         writer.endObject()
-        // Its place in the ring is its own, whatever it takes back.
+        // It has its own place in the ring, whatever it recalls.
         remember(
             Sent(
                 number: number, conversation: target.conversation, sender: target.sender,
@@ -152,7 +152,7 @@ extension WorldGenerator {
         begin(kind, key: name, id: "e-\(tag)-\(number)", atMs: atMs)
         writer.member("msg_id", messageID(number))
         writer.member("server_seq", Int64(number + 1))
-        // However late it is played, nothing of it is over.
+        // Nothing expires during a late replay.
         writer.member("expire_at_ms", settings.endMs + 86_400_000)
         writer.key("conv")
         writer.beginObject()
@@ -176,7 +176,7 @@ extension WorldGenerator {
         writer.endObject()
     }
 
-    /// - Parameter user: nil: all.
+    /// - Parameter user: nil mentions all.
     private func mention(_ user: Int?) {
         writer.key("mention")
         writer.beginObject()
@@ -192,7 +192,7 @@ extension WorldGenerator {
     }
 
     private func content(_ number: Int, forced: Int?) {
-        // A picture has no text: the worker's own text for its type stands for it.
+        // A picture has no text. The worker uses the built-in text of its type.
         let isPicture = random.below(25) == 0
         writer.member("type_name", isPicture ? "RC:ImgMsg" : "RC:TxtMsg")
         writer.key("push")

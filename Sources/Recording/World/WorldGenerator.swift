@@ -1,17 +1,17 @@
 internal import JSON
 
-/// Makes up the traffic of a messenger, record by record in the order of time: what `carillon replay` plays.
+/// Generates the traffic of a messenger, record by record in order of time, for `carillon replay`.
 ///
-/// First all users bind their devices, then messages come and what they lead to: reads, acks, mutes, recalls, and storms of
-/// reads and binds. Pure: equal settings make equal bytes on every machine. What it keeps does not grow with the number of users,
-/// of members or of messages, but for storms of binds (100 000 users each). One thread's.
+/// First all users bind their devices. Then messages come, with their consequences: reads, acks, mutes, recalls, and
+/// storms of reads and binds. Pure: equal settings give equal bytes on every machine. Its memory does not grow with the
+/// number of users, members or messages, except for storms of binds (100 000 users each). For one thread only.
 public final class WorldGenerator {
-    /// A message that may be read or recalled yet.
+    /// A message that may still be read or recalled.
     struct Sent {
         var number: Int
         var conversation: WorldConversation
         var sender: Int
-        /// Of a pair.
+        /// The receiver in a pair conversation.
         var recipient: Int
         var isRecalled = false
     }
@@ -37,7 +37,7 @@ public final class WorldGenerator {
 
     static let recentMax = 4096
 
-    /// The settings must be without fault.
+    /// The settings must have no fault.
     public init(_ settings: WorldSettings) {
         precondition(settings.fault == nil, "a world cannot be made of these settings")
         self.settings = settings
@@ -53,7 +53,7 @@ public final class WorldGenerator {
         recent.reserveCapacity(Self.recentMax)
     }
 
-    /// The next line of the recording, with its end; nil: the world is over.
+    /// The next line of the recording with its line end; nil at the end.
     public func next() -> [UInt8]? {
         if let step = start.next(people) { return line(step) }
         while true {
@@ -77,7 +77,7 @@ public final class WorldGenerator {
 
     // MARK: Lines
 
-    /// Begins a line, up to what every record has.
+    /// Begins a line with the fields that every record has.
     func begin(_ kind: String, key: String, id: String, atMs: Int64) {
         writer.clear()
         writer.beginObject()
@@ -118,7 +118,7 @@ public final class WorldGenerator {
 
     // MARK: What follows
 
-    /// What somebody does a while later, unless the world is over then, or much is to come already.
+    /// Schedules a later action of a user, unless the world ends before it or the queue is full.
     func later(_ act: WorldQueue.Act, atMs: Int64) {
         if atMs <= settings.endMs, queue.count < WorldQueue.usualMax { queue.add(act, atMs: atMs) }
     }
@@ -131,7 +131,7 @@ public final class WorldGenerator {
         }
     }
 
-    /// Everybody comes back at once and reads what stands there.
+    /// All users return at once and read their conversations.
     private func readAll(_ storm: WorldStorms.Storm) {
         for sent in recent {
             switch sent.conversation {
@@ -146,7 +146,7 @@ public final class WorldGenerator {
         }
     }
 
-    /// A tenth of the users get new tokens, as after an update of the app.
+    /// A tenth of the users get new tokens, as after an app update.
     private func bindAgain(_ storm: WorldStorms.Storm) {
         var users = stride(from: storm.number % 10, to: settings.users, by: 10).makeIterator()
         var left = WorldStorms.bindsMax
@@ -154,7 +154,7 @@ public final class WorldGenerator {
             left -= 1
             guard people.hasTokens(user) else { continue }
             let atMs = storm.atMs + Int64(random.below(10_000))
-            // Some log out before.
+            // Some log out first.
             if random.below(8) == 0 { queue.add(.unbind(user: user, storm: storm.number), atMs: atMs) }
             queue.add(.bind(user: user, storm: storm.number), atMs: atMs + 1)
         }

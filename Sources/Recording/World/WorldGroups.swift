@@ -1,11 +1,11 @@
-/// The groups of a world: who is in them is computed, not kept, so that one of 500 000 costs no memory.
+/// The groups of a world. Members are computed, not stored, so a group of 500 000 costs no memory.
 struct WorldGroups {
     private let settings: WorldSettings
     private let tag: String
-    /// Of the power law by which groups get smaller.
+    /// Exponent of the power law of group sizes.
     private let slope: Double
 
-    /// About as many the smallest one has.
+    /// Approximate size of the smallest group.
     private static let smallest = 5.0
 
     init(_ settings: WorldSettings) {
@@ -24,14 +24,14 @@ struct WorldGroups {
         return min(max(3, Int(Double(settings.largest) * share)), settings.largest)
     }
 
-    /// One of the others than the largest, the smaller the likelier: each gets about as many pushes as any other.
+    /// Any group except the largest. Smaller groups are more likely, so each gets about as many pushes as any other.
     func pick(_ random: inout WorldRandom) -> Int {
         let others = settings.groups - 1
         let place = PowerLaw.power(1 - random.unit(), 1 / (slope + 1))
         return min(max(1, Int(place * Double(others)) + 1), others)
     }
 
-    /// The members of a group in their order, each another user.
+    /// The members of a group in order, without repeats.
     struct Members {
         let count: Int
         private let users: Int
@@ -42,7 +42,7 @@ struct WorldGroups {
             self.count = count
             self.users = users
             first = WorldRandom.part(WorldRandom.mix(hash, 1), of: users)
-            // A step that has no divisor in common with the number of users meets each of them once.
+            // A step without a common divisor with the number of users visits each user once.
             var step = 1 + WorldRandom.part(WorldRandom.mix(hash, 2), of: users - 1)
             while Self.divisor(step, users) != 1 { step = step % users + 1 }
             self.step = step
@@ -63,7 +63,7 @@ struct WorldGroups {
             hash: WorldRandom.mix(settings.seed, 0x6772_6F75_7000_0000 | UInt64(group)))
     }
 
-    /// A member's mute level in the group, as the backend has it: one in twenty muted it.
+    /// A member's mute level in the group, as the backend has it. One in twenty muted the group.
     func level(_ group: Int, _ member: Int) -> Int {
         WorldRandom.mix(UInt64(member), settings.seed &+ UInt64(group)) % 20 == 0 ? 5 : 0
     }

@@ -1,11 +1,11 @@
-/// The users of a world, each computed from his number.
+/// The users of a world, each computed from a number.
 struct WorldPeople {
     private let settings: WorldSettings
     private let key: ScrubKey
 
     /// Gateways that hold the connections.
     static let gateways = 8
-    /// A phone's state changes so often, in seconds.
+    /// Time between state changes of a phone, in seconds.
     static let spellSeconds = 30
 
     private static let languages = ["zh-Hans", "en", "de", "ja", "ru", "zh-Hant", "es", "ar"]
@@ -22,30 +22,30 @@ struct WorldPeople {
     func nick(_ user: Int) -> String { Self.nicks[user % Self.nicks.count] }
     func language(_ user: Int) -> String { Self.languages[trait(user, 1, of: Self.languages.count)] }
     func zone(_ user: Int) -> String { Self.zones[trait(user, 2, of: Self.zones.count)] }
-    /// One in 32 never allowed notifications.
+    /// One in 32 users never allowed notifications.
     func hasTokens(_ user: Int) -> Bool { trait(user, 3, of: 32) != 0 }
     func hasPad(_ user: Int) -> Bool { trait(user, 4, of: 5) == 0 }
     func hasQuietHours(_ user: Int) -> Bool { trait(user, 5, of: 20) == 0 }
     func hidesDetail(_ user: Int) -> Bool { trait(user, 6, of: 50) == 0 }
 
-    /// One of those he talks to: eight at most.
+    /// One of the user's contacts, of which there are at most eight.
     func contact(of user: Int, _ random: inout WorldRandom) -> Int {
         let other = trait(user, 16 + UInt64(random.below(8)), of: settings.users - 1)
         return other >= user ? other + 1 : other
     }
 
-    /// Made as the scrubber makes them, so it is no real phone's.
+    /// Made like the scrubber's replacements, so it is no real phone's token.
     func token(_ user: Int, isPad: Bool, version: Int) -> String {
         key.token("\(user)/\(isPad ? 1 : 0)/\(version)".utf8, count: 64)
     }
 
     // MARK: Presence
 
-    /// How a phone stands at its gateway.
+    /// The presence of a phone at its gateway.
     struct Presence: Equatable {
         enum State: Int { case foreground, background, off }
         var state: State
-        /// Since so many seconds after the world's start; negative: before it.
+        /// Seconds since the world's start; negative for earlier.
         var sinceSeconds: Int
         var connection: Int
     }
@@ -55,7 +55,7 @@ struct WorldPeople {
             && Double(WorldRandom.mix(settings.seed ^ 0x666C_6170, UInt64(user)) >> 11) * 0x1p-53 < settings.flapping
     }
 
-    /// Of a user who flaps, so many seconds after the start.
+    /// The presence of a flapping user at a time since the start.
     func presence(_ user: Int, atSeconds seconds: Int) -> Presence {
         let spell = (seconds + user % Self.spellSeconds) / Self.spellSeconds
         return Presence(
@@ -63,7 +63,7 @@ struct WorldPeople {
             sinceSeconds: spell * Self.spellSeconds - user % Self.spellSeconds, connection: spell + 1)
     }
 
-    /// The gateway's command for a presence (contract section 4), without a line's end.
+    /// The gateway's command for a presence (contract section 4), without a line end.
     func command(_ user: Int, _ presence: Presence) -> String {
         let name = "p:{\(settings.app):\(uid(user))}"
         let device = device(user, isPad: false)

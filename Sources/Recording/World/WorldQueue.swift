@@ -1,9 +1,9 @@
-/// What is still to come of what was sent, the next first: a heap. One thread's.
+/// Scheduled consequences of sent messages, earliest first: a heap. For one thread only.
 struct WorldQueue {
-    /// Something that a user's client will write.
+    /// A record that a user's client will write.
     struct Duty {
         var atMs: Int64
-        /// Of two at one time the one that was put in first comes first.
+        /// Entries of equal time keep their order of insertion.
         var order: UInt64 = 0
         var act: Act
     }
@@ -11,13 +11,13 @@ struct WorldQueue {
     enum Act {
         case read(user: Int, WorldConversation, upTo: Int)
         case acknowledge(user: Int, message: Int, connection: Int)
-        /// Of the storm of that number.
+        /// `storm` is the number of its storm.
         case unbind(user: Int, storm: Int)
         case bind(user: Int, storm: Int)
         case mute(user: Int, group: Int, level: Int)
     }
 
-    /// Beyond it what is less than a storm is left out.
+    /// Above this size, only storms are added.
     static let usualMax = 200_000
     private var heap: [Duty] = []
     private var order: UInt64 = 0
@@ -55,7 +55,7 @@ struct WorldQueue {
     }
 }
 
-/// Where a message goes.
+/// The destination of a message.
 enum WorldConversation: Equatable {
     /// The lower number first.
     case pair(Int, Int)

@@ -1,9 +1,9 @@
-/// Chance that is the same everywhere: splitmix64, and whole numbers and fractions made of it by rules of our own, since those
+/// Random numbers that are equal everywhere: splitmix64, with our own rules for integers and fractions, because those
 /// of the standard library may change.
 struct WorldRandom {
     private var state: UInt64
 
-    /// - Parameter stream: parts of a world draw from streams of their own.
+    /// - Parameter stream: parts of a world use separate streams.
     init(seed: UInt64, stream: UInt64) {
         state = Self.mix(seed, stream)
     }
@@ -13,18 +13,18 @@ struct WorldRandom {
         return Self.scramble(state)
     }
 
-    /// From 0 to below `bound`, which is above 0.
+    /// From 0 to below `bound`, which must be positive.
     mutating func below(_ bound: Int) -> Int { Self.part(next(), of: bound) }
 
     /// From 0 to below 1.
     mutating func unit() -> Double { Double(next() >> 11) * 0x1p-53 }
 
-    /// Two words make one that looks like neither.
+    /// Mixes two words into one.
     static func mix(_ one: UInt64, _ other: UInt64) -> UInt64 {
         scramble(scramble(one &+ 0x9E37_79B9_7F4A_7C15) ^ (other &* 0xD6E8_FEB8_6659_FD93))
     }
 
-    /// A word's place among `bound` equal ones.
+    /// Maps a word to one of `bound` equal parts.
     static func part(_ word: UInt64, of bound: Int) -> Int {
         Int(word.multipliedFullWidth(by: UInt64(max(1, bound))).high)
     }

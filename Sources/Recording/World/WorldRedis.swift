@@ -1,5 +1,5 @@
-/// What of a world lives in Redis before its first message, as lines of commands for `redis-cli`: the groups with their
-/// members, the gateways' leases, and who is there. Lines of some kilobytes, however large a group is. One thread's.
+/// The Redis data of a world before its first message, as commands for `redis-cli`: groups with members, gateways'
+/// leases, presence. Lines of some kilobytes, however large a group is. For one thread only.
 public final class WorldRedis {
     /// Members per command.
     private static let slice = 500
@@ -20,19 +20,19 @@ public final class WorldRedis {
     /// Members written so far.
     public private(set) var written = 0
 
-    /// The settings must be without fault.
+    /// The settings must have no fault.
     public init(_ settings: WorldSettings) {
         self.settings = settings
         people = WorldPeople(settings)
         groups = WorldGroups(settings)
-        // A gateway renews its lease every few seconds; here it holds as long as anybody plays the world.
+        // A gateway renews its lease every few seconds. This one is valid for the whole replay.
         seconds = settings.durationMs / 1000 + 86_400
     }
 
-    /// Of all groups together.
+    /// Members of all groups together.
     public var memberCount: Int { (0..<settings.groups).reduce(0) { $0 + groups.size($1) } }
 
-    /// The next command with its line's end; nil: that is all.
+    /// The next command with its line end; nil at the end.
     public func next() -> [UInt8]? {
         while true {
             switch part {

@@ -1,29 +1,29 @@
-/// What a made-up world is like; equal settings make equal bytes.
+/// The settings of a generated world. Equal settings give equal bytes.
 public struct WorldSettings: Sendable, Equatable {
     public var seed: UInt64 = 1
     public var app = "im"
-    /// Bundle id of the tokens.
+    /// Bundle id for the tokens.
     public var bundle = "com.example.im"
-    /// Of the tokens: `production` or `sandbox`.
+    /// Environment of the tokens: `production` or `sandbox`.
     public var environment = "production"
     public var users = 10_000
     public var groups = 200
-    /// Members of the largest group; the others get smaller by a power law, down to some five.
+    /// Members of the largest group. The other groups get smaller by a power law, down to about five.
     public var largest = 2_000
     /// Records of `im.events`: messages and recalls.
     public var messages = 100_000
-    /// Of them, so many go to the largest group, which gets no others.
+    /// Messages to the largest group. It gets no others.
     public var announcements = 1
     /// Unix ms.
     public var startMs: Int64 = 1_767_600_000_000
     public var durationMs: Int64 = 3_600_000
-    /// More by day than by night; else evenly.
+    /// More messages by day than by night; otherwise an even rate.
     public var hasDayCurve = false
-    /// Of Zipf's law, by which users get messages; 0: all alike.
+    /// Exponent of Zipf's law for the receivers; 0 makes all users equal.
     public var exponent = 1.0
     public var readStorms = 0
     public var bindStorms = 0
-    /// Part of the users whose phone comes and goes at a gateway.
+    /// Fraction of the users with a phone that connects and disconnects.
     public var flapping = 0.0
 
     public static let usersMax = 10_000_000
@@ -34,7 +34,7 @@ public struct WorldSettings: Sendable, Equatable {
 
     public init() {}
 
-    /// What makes no world; nil: it makes one.
+    /// The reason why the settings are invalid; nil if they are valid.
     public var fault: String? {
         if !(2...Self.usersMax).contains(users) { return "2 to \(Self.usersMax) users" }
         if !(0...Self.groupsMax).contains(groups) { return "at most \(Self.groupsMax) groups" }
@@ -44,7 +44,7 @@ public struct WorldSettings: Sendable, Equatable {
         if !(0...Self.messagesMax).contains(messages) { return "at most \(Self.messagesMax) messages" }
         if !(0...messages).contains(announcements) { return "no more announcements than messages" }
         if !(1000...Self.durationMaxMs).contains(durationMs) { return "a duration from 1 s to 31 days" }
-        // Dates within which the worker reads times, with room for a world before and after.
+        // The dates that the worker accepts, with room before and after for a world.
         if !(Self.durationMaxMs...253_000_000_000_000).contains(startMs) { return "a start from 1970-02 on" }
         if !(0...3).contains(exponent) { return "an exponent of Zipf's law from 0 to 3" }
         if !(0...1).contains(flapping) { return "a share of flapping users from 0 to 1" }
@@ -56,7 +56,7 @@ public struct WorldSettings: Sendable, Equatable {
 
     var endMs: Int64 { startMs + durationMs }
 
-    /// What tells this world's messages and groups from another's, so that one is no repeat of the other.
+    /// Distinguishes this world's messages and groups from those of another world.
     var tag: String {
         let shape: [UInt64] = [
             UInt64(users), UInt64(groups), UInt64(largest), UInt64(messages), UInt64(announcements),

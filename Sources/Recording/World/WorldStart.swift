@@ -1,11 +1,11 @@
-/// What stands before a world's first message: every user binds his devices, and some set their quiet hours. User by user.
+/// The records before a world's first message: every user binds the devices, and some set quiet hours. User by user.
 struct WorldStart {
     enum Step {
         case bind(user: Int, isPad: Bool, atMs: Int64)
         case settings(user: Int, atMs: Int64)
     }
 
-    /// Users who bind in a second.
+    /// Users who bind per second.
     private static let pace = 10_000
 
     private let settings: WorldSettings

@@ -1,13 +1,13 @@
-/// When much happens at once: storms of each kind, evenly over the time of the world.
+/// Times of high load: storms of each kind, evenly distributed over the time of the world.
 struct WorldStorms {
     struct Storm {
         var atMs: Int64
         var isOfReads: Bool
-        /// Among those of its kind.
+        /// The number among storms of its kind.
         var number: Int
     }
 
-    /// Users who bind anew in one storm.
+    /// Users who bind again in one storm.
     static let bindsMax = 100_000
 
     private let settings: WorldSettings
@@ -18,7 +18,7 @@ struct WorldStorms {
         self.settings = settings
     }
 
-    /// The next one; nil: there is none any more.
+    /// The next storm; nil at the end.
     var next: Storm? {
         let read = at(reads, of: settings.readStorms).map { Storm(atMs: $0, isOfReads: true, number: reads) }
         let bind = at(binds, of: settings.bindStorms).map { Storm(atMs: $0, isOfReads: false, number: binds) }
@@ -34,9 +34,9 @@ struct WorldStorms {
         number < count ? settings.startMs + settings.durationMs * Int64(number + 1) / Int64(count + 1) : nil
     }
 
-    /// The version of a user's tokens after a storm that was his; nil: after none.
+    /// The version of a user's tokens after the user's last storm; nil for no storm.
     static func version(after storm: Int?) -> Int { storm.map { $0 + 2 } ?? 1 }
 
-    /// The one before that had the same users; nil: there was none.
+    /// The previous storm with the same users; nil if there was none.
     static func before(_ storm: Int) -> Int? { storm >= 10 ? storm - 10 : nil }
 }

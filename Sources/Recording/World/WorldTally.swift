@@ -1,13 +1,13 @@
-/// What a world came to.
+/// The totals of a world.
 public struct WorldTally: Sendable {
-    /// By kind.
+    /// Records by kind.
     public internal(set) var records: [String: Int] = [:]
     public internal(set) var bytes = 0
     /// Records of `im.events`.
     public internal(set) var events = 0
-    /// Users whom messages name.
+    /// Users named by messages.
     public internal(set) var named = 0
-    /// Members of the groups that messages went to, senders included.
+    /// Members of the groups that got messages, senders included.
     public internal(set) var members = 0
     public internal(set) var firstMs: Int64?
     public internal(set) var lastMs: Int64?

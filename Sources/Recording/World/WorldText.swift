@@ -1,4 +1,4 @@
-/// What people write, of words in a few languages: of one to some sixty characters, from one to four bytes each.
+/// Message texts from words of a few languages: one to about sixty characters, one to four bytes each.
 enum WorldText {
     private static let vocabularies: [(words: [String], blank: String)] = [
         (
@@ -19,7 +19,7 @@ enum WorldText {
     ]
 
     static func words(_ random: inout WorldRandom) -> String {
-        // English the most, pictures seldom.
+        // Mostly English, rarely emoji.
         let choice = [0, 0, 0, 0, 1, 1, 1, 2, 3, 4][random.below(10)]
         let (words, blank) = vocabularies[choice]
         let count = choice == 4 ? 1 + random.below(3) : 1 + random.below(12)

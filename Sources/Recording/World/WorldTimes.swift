@@ -1,6 +1,6 @@
-/// When the messages of a world are sent: evenly by chance, or more by day than by night. In whole numbers.
+/// Send times of the messages of a world: evenly random, or more by day than by night. In whole numbers.
 struct WorldTimes {
-    /// How busy an hour of the day is (UTC): asleep at four, at work from nine, the most after dinner.
+    /// Activity of each hour of the day (UTC): lowest at four, rising from nine, highest in the evening.
     static let hours: [UInt64] = [
         30, 18, 12, 8, 7, 9, 18, 38, 62, 78, 85, 88, 92, 86, 80, 80, 82, 86, 92, 98, 100, 92, 72, 48,
     ]
@@ -9,10 +9,10 @@ struct WorldTimes {
     private let count: UInt64
     private let endMs: Int64
     private let hasCurve: Bool
-    /// Of all milliseconds, each as often as its hour is busy.
+    /// Weight of all milliseconds, each with its hour's activity.
     private var weight: UInt64 = 0
     private var index: UInt64 = 0
-    /// The part of an hour in hand, and the weight before it.
+    /// The current part of an hour, and the weight before it.
     private var fromMs: Int64
     private var toMs: Int64
     private var weightBefore: UInt64 = 0
@@ -31,10 +31,10 @@ struct WorldTimes {
         toMs = end(after: fromMs)
     }
 
-    /// The time of the next message, Unix ms, never before the last one's; nil: that was the last.
+    /// The time of the next message, Unix ms, never before the previous one; nil after the last.
     mutating func next(_ random: inout WorldRandom) -> Int64? {
         guard index < count else { return nil }
-        // Each message has a stretch of equal weight, and lies in it by chance.
+        // Each message has a range of equal weight and a random position in it.
         let stretch = count.dividingFullWidth(index.multipliedFullWidth(by: weight)).quotient
         let target = min(stretch + UInt64(random.below(Int(clamping: weight / count) + 1)), weight - 1)
         index += 1

@@ -1,15 +1,15 @@
 public import Crypto
 
-/// A provider key that the simulator knows: what Apple keeps of a `.p8`.
+/// A provider key that the simulator accepts: the public side of a `.p8`.
 public struct ProviderKey: Sendable {
-    /// The ten characters that a token's `kid` names.
+    /// The ten characters of a token's `kid`.
     public let keyID: String
-    /// The team that a token's `iss` must name.
+    /// The team id of a token's `iss`.
     public let teamID: String
-    /// Checks the token's signature.
+    /// Verifies the token's signature.
     public let publicKey: PublicKey
 
-    /// All three parts.
+    /// Creates a key from its three parts.
     public init(keyID: String, teamID: String, publicKey: PublicKey) {
         self.keyID = keyID
         self.teamID = teamID

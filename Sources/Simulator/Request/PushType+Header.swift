@@ -1,9 +1,9 @@
 import APNsProtocol
 
 extension PushType {
-    /// The type of a header value; nil for an unknown one.
+    /// The push type of a header value; nil for an unknown value.
     init?(_ value: ArraySlice<UInt8>) {
-        // The two that nearly all traffic is made of first.
+        // The two most frequent types first.
         if value.elementsEqual("alert".utf8) {
             self = .alert
         } else if value.elementsEqual("background".utf8) {

@@ -1,30 +1,30 @@
 public import APNsProtocol
 
-/// Why APNs turns a request down: status and `reason` of its error body.
+/// APNs' refusal of a request: the status and the `reason` of its error body.
 public struct Rejection: Equatable, Sendable {
     public let status: Int
     public let reason: String
 
-    /// Both parts.
+    /// Creates a rejection from both parts.
     public init(_ status: Int, _ reason: String) {
         self.status = status
         self.reason = reason
     }
 }
 
-/// Apple's checks of one request, without the provider token: pure, so that each rule is a row in a test.
+/// Apple's checks of one request, without the provider token. Pure, so that each rule is a row in a test.
 ///
-/// Sources: "Sending notification requests to APNs" and "Handling notification responses from APNs". Where Apple names no
-/// reason for a fault, or is lenient about something that a sender should still get right, the choice is noted beside it.
+/// Sources: "Sending notification requests to APNs" and "Handling notification responses from APNs". A comment marks
+/// each choice where Apple documents no reason, or where the simulator is stricter than Apple.
 public struct RequestCheck: Sendable {
     private let topics: [[UInt8]]
 
-    /// - Parameter topics: bundle identifiers that may be sent to; empty allows any.
+    /// - Parameter topics: accepted bundle identifiers; empty accepts any.
     public init(topics: [String] = []) {
         self.topics = topics.map { Array($0.utf8) }
     }
 
-    /// Checks all header fields but `authorization`; nil means that they are good.
+    /// Checks all header fields except `authorization`. Returns nil if they are valid.
     public func head(_ head: RequestHead) -> Rejection? {
         if let rejection = target(head) { return rejection }
         if head.hasDuplicates { return Rejection(400, "DuplicateHeaders") }
@@ -35,11 +35,11 @@ public struct RequestCheck: Sendable {
             ?? collapseID(head[.collapseID])
     }
 
-    /// The push type of a request; nil for a word that is none.
+    /// The push type of a request; nil for an unknown word.
     ///
-    /// The header is "required for watchOS 6 and later; recommended for macOS, iOS, tvOS, and iPadOS" ("Sending notification
-    /// requests to APNs", table of header fields), and clients from before iOS 13 leave it out: APNs then goes by the topic,
-    /// as it did before the header came, and what has no suffix is an alert.
+    /// The header is "required for watchOS 6 and later; recommended for macOS, iOS, tvOS, and iPadOS" ("Sending
+    /// notification requests to APNs", table of header fields). Clients from before iOS 13 omit it; APNs then derives
+    /// the type from the topic, and a topic without suffix is an alert.
     static func type(_ head: RequestHead) -> PushType? {
         if let value = head[.pushType] { return PushType(value) }
         guard let topic = head[.topic] else { return .alert }
@@ -50,14 +50,14 @@ public struct RequestCheck: Sendable {
         } ?? .alert
     }
 
-    /// Whether an app of this bundle identifier exists.
+    /// Returns whether an app with this bundle identifier exists.
     func isKnown(bundle: String) -> Bool { topics.isEmpty || topics.contains(Array(bundle.utf8)) }
 
-    /// Checks the size of a payload; `isObject` tells whether it is one JSON object.
+    /// Checks a payload's size. `isObject`: the payload is one JSON object.
     public func payload(bytes: Int, isObject: Bool, type: PushType) -> Rejection? {
         if bytes == 0 { return Rejection(400, "PayloadEmpty") }
         if bytes > type.payloadMax { return Rejection(413, "PayloadTooLarge") }
-        // Apple documents no reason for a body that is no JSON dictionary.
+        // Apple documents no reason for a body that is not a JSON dictionary.
         return isObject ? nil : Rejection(400, "PayloadEmpty")
     }
 
@@ -65,7 +65,7 @@ public struct RequestCheck: Sendable {
         guard let path = head[.path], let token = Self.token(path: path) else { return Rejection(404, "BadPath") }
         guard head[.method]?.elementsEqual("POST".utf8) == true else { return Rejection(405, "MethodNotAllowed") }
         if token.isEmpty { return Rejection(400, "MissingDeviceToken") }
-        // The length is Apple's affair ("don't make assumptions about the length").
+        // Apple sets the length ("don't make assumptions about the length").
         guard Self.isHex(token), token.count.isMultiple(of: 2), token.count <= 400 else {
             return Rejection(400, "BadDeviceToken")
         }
@@ -76,33 +76,34 @@ public struct RequestCheck: Sendable {
         digits.withUnsafeBufferPointer { digits in
             var isHex = true
             for digit in digits {
-                // Setting bit 5 makes letters lower-case; no other byte becomes one of a ... f by it.
+                // Setting bit 5 makes letters lower-case. It turns no other byte into one of a ... f.
                 isHex = isHex && (digit &- 0x30 < 10 || (digit | 0x20) &- 0x61 < 6)
             }
             return isHex
         }
     }
 
-    /// Zeros alone, which no device has: told last, when nothing else is wrong, so that a sender can ask what is.
+    /// Returns true for a token of zeros only, which no device has. This check comes last, so that a sender can probe
+    /// all other checks with it.
     static func isNoDevice(_ token: ArraySlice<UInt8>) -> Bool {
         token.first == UInt8(ascii: "0") && token.allSatisfy { $0 == UInt8(ascii: "0") }
     }
 
-    /// What follows `/3/device/`; nil for another path.
+    /// The part after `/3/device/`; nil for another path.
     static func token(path: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let prefix: StaticString = "/3/device/"
         guard path.count >= prefix.utf8CodeUnitCount,
             path.prefix(prefix.utf8CodeUnitCount).elementsEqual(
                 UnsafeBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
         else {
-            // The token alone is missing, not the path.
+            // The token is missing, but the path is right.
             return path.elementsEqual("/3/device".utf8) ? [] : nil
         }
         return path.dropFirst(prefix.utf8CodeUnitCount)
     }
 
     private func topic(_ topic: ArraySlice<UInt8>, _ type: PushType) -> Rejection? {
-        // The topic of device management is no bundle id.
+        // The topic of device management is not a bundle id.
         guard type != .mdm else { return nil }
         let suffix = type.topicSuffix
         let ending = UnsafeBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount)
@@ -112,13 +113,13 @@ public struct RequestCheck: Sendable {
         let bundle = topic.dropLast(ending.count)
         let isKnown = topics.isEmpty || topics.contains { $0.count == bundle.count && bundle.elementsEqual($0) }
         if isKnown { return nil }
-        // A known bundle behind a suffix that belongs to another type is a mistake of the sender, not of his account.
+        // A known bundle with the suffix of another type is a mistake in the request, not in the account.
         let isMixed = topics.contains { bundle.starts(with: $0) && bundle.dropFirst($0.count).first == 0x2E }
         return Rejection(400, isMixed ? "BadTopic" : "TopicDisallowed")
     }
 
     private func priority(_ value: ArraySlice<UInt8>?, _ type: PushType) -> Rejection? {
-        // Absent means 10.
+        // An absent header means 10.
         let isImmediate = value?.elementsEqual("10".utf8) ?? true
         let isKnown = isImmediate || value?.elementsEqual("5".utf8) == true || value?.elementsEqual("1".utf8) == true
         // "Specifying 10 for a background notification is an error."
@@ -131,7 +132,7 @@ public struct RequestCheck: Sendable {
         return isNumber ? nil : Rejection(400, "BadExpirationDate")
     }
 
-    /// A UUID, 8-4-4-4-12. Apple writes of lower-case digits; Foundation's `uuidString` and its users send upper-case ones.
+    /// A UUID, 8-4-4-4-12. Apple documents lower-case digits, but Foundation's `uuidString` gives upper-case ones.
     private func identifier(_ value: ArraySlice<UInt8>?) -> Rejection? {
         guard let value else { return nil }
         var position = 0
@@ -140,7 +141,7 @@ public struct RequestCheck: Sendable {
             case 8, 13, 18, 23:
                 guard byte == 0x2D else { return Rejection(400, "BadMessageId") }
             default:
-                // Setting bit 5 makes letters lower-case; no other byte becomes one of a ... f by it.
+                // Setting bit 5 makes letters lower-case. It turns no other byte into one of a ... f.
                 guard (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20) else {
                     return Rejection(400, "BadMessageId")
                 }

@@ -1,13 +1,13 @@
 import Glibc
 public import HTTP2
 
-/// The header fields of one request that APNs knows, copied into one buffer that is used again for the next request.
+/// The header fields of one request that APNs knows, copied into one buffer, which the next request reuses.
 public struct RequestHead: Sendable {
-    /// A field that APNs looks at.
+    /// A header field that APNs reads.
     public enum Field: Int, CaseIterable, Sendable {
         case method, path, authorization, topic, pushType, identifier, expiration, priority, collapseID, channelID
 
-        /// The name on the wire.
+        /// The name as sent.
         public var name: StaticString {
             switch self {
             case .method: ":method"
@@ -23,10 +23,10 @@ public struct RequestHead: Sendable {
             }
         }
 
-        /// The field of a lower-case name; nil for one that APNs ignores.
+        /// The field of a lower-case name; nil for a field that APNs ignores.
         static func named(_ name: UnsafeRawBufferPointer) -> Field? {
             let candidate: Field
-            // The lengths differ but for three pairs, which a letter tells apart.
+            // All lengths differ except for three pairs; one letter distinguishes each pair.
             switch name.count {
             case 5: candidate = .path
             case 7: candidate = name[0] == 0x3A ? .method : .identifier
@@ -38,7 +38,7 @@ public struct RequestHead: Sendable {
             default: return nil
             }
             guard let start = name.baseAddress else { return nil }
-            // The count is that of the candidate already.
+            // The length is already that of the candidate.
             return memcmp(start, candidate.name.utf8Start, name.count) == 0 ? candidate : nil
         }
     }
@@ -50,31 +50,31 @@ public struct RequestHead: Sendable {
 
     private var bytes: [UInt8] = []
     private var pieces = InlineArray<10, Piece>(repeating: Piece())
-    /// A known field came twice.
+    /// A known field was repeated.
     public private(set) var hasDuplicates = false
 
-    /// A head without fields.
+    /// Creates an empty head.
     public init() {}
 
-    /// Empties it, memory kept.
+    /// Removes all fields and keeps the memory.
     public mutating func clear() {
         bytes.removeAll(keepingCapacity: true)
         for index in pieces.indices { pieces[index] = Piece() }
         hasDuplicates = false
     }
 
-    /// Takes one received field; unknown ones are ignored, of a repeated one the first counts.
+    /// Adds one received field. Unknown fields are ignored; the first of a repeated field counts.
     public mutating func add(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
         guard let field = Field.named(name) else { return }
         add(field, value)
     }
 
-    /// Takes all fields of a received list.
+    /// Adds all fields of a received list.
     public mutating func add(_ fields: borrowing HeaderFields) {
         for index in 0..<fields.count { add(fields.name(index), fields.value(index)) }
     }
 
-    /// Takes one known field.
+    /// Adds one known field.
     public mutating func add(_ field: Field, _ value: UnsafeRawBufferPointer) {
         guard pieces[field.rawValue].start < 0 else {
             hasDuplicates = true
@@ -84,14 +84,14 @@ public struct RequestHead: Sendable {
         bytes.append(contentsOf: value)
     }
 
-    /// The value of `field`; nil where it did not come.
+    /// The value of `field`; nil if absent.
     public subscript(field: Field) -> ArraySlice<UInt8>? {
         let piece = pieces[field.rawValue]
         guard piece.start >= 0 else { return nil }
         return bytes[Int(piece.start)..<Int(piece.start + piece.count)]
     }
 
-    /// The value as text, for a ledger or a message; foreign bytes are replaced.
+    /// The value as text, for a ledger or a message. Invalid UTF-8 is replaced.
     public func text(_ field: Field) -> String? {
         self[field].map { String(decoding: $0, as: UTF8.self) }
     }

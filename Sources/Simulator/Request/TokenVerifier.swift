@@ -2,40 +2,40 @@ import Crypto
 import Digits
 import JSON
 
-/// Judges provider tokens, each distinct one only once: a signature check costs as much as forty requests.
+/// Verifies provider tokens, each distinct one once, because a signature check costs as much as forty requests.
 public struct TokenVerifier {
-    /// What is known of a token for as long as its bytes are remembered.
+    /// The result of a verification, remembered with the token's bytes.
     public struct Standing: Equatable, Sendable {
-        /// The signature is good, the key known and its team named.
+        /// The signature is valid, the key is known and its team matches.
         public let isGenuine: Bool
         /// `iat`, seconds.
         public let issuedAt: Int64
         public let teamID: String
-        /// The key that signed it; empty where it is not genuine.
+        /// The id of the signing key; empty if not genuine.
         public let keyID: String
-        /// First 16 hexadecimal digits of the header's SHA-256: what a ledger may show.
+        /// First 16 hexadecimal digits of the header's SHA-256. A ledger may show it.
         public let fingerprint: String
     }
 
-    /// A token older than this is expired ("Establishing a token-based connection to APNs").
+    /// Tokens older than this are expired ("Establishing a token-based connection to APNs").
     public static let ageMaxSeconds: Int64 = 3600
-    /// How far a token's clock may run ahead of ours.
+    /// Maximum by which a token's clock may be ahead of ours.
     public static let skewSeconds: Int64 = 300
-    /// Tokens remembered; a sender has one or two at a time.
+    /// Tokens remembered. A sender uses one or two at a time.
     static let rememberedMax = 256
 
     private let keys: [ProviderKey]
     private var remembered: [[UInt8]: Standing] = [:]
 
-    /// - Parameter keys: keys to be known; empty takes every token as genuine and asks for none.
+    /// - Parameter keys: the known keys. An empty list accepts every token as genuine and requires none.
     public init(keys: [ProviderKey]) {
         self.keys = keys
     }
 
-    /// Whether requests need a token here at all.
+    /// Returns whether requests need a token.
     public var asksForToken: Bool { !keys.isEmpty }
 
-    /// What is to be known of an `authorization` value.
+    /// The verification result of an `authorization` value.
     public mutating func standing(_ authorization: ArraySlice<UInt8>) -> Standing {
         let value = Array(authorization)
         if let known = remembered[value] { return known }
@@ -45,7 +45,7 @@ public struct TokenVerifier {
         return standing
     }
 
-    /// The rejection that a token's standing leads to at the time `now` (seconds); nil for a good one.
+    /// The rejection for a token at the time `now` (seconds); nil if the token is accepted.
     public static func rejection(_ standing: Standing?, team: String?, now: Int64) -> Rejection? {
         guard let standing else { return Rejection(403, "MissingProviderToken") }
         guard standing.isGenuine, standing.issuedAt <= now + skewSeconds else {
@@ -79,16 +79,16 @@ public struct TokenVerifier {
         return standing(true, issuedAt, key)
     }
 
-    /// `iat`, a NumericDate, which may have a fraction (RFC 7519 section 2): PyAPNs2 sends Python's `time.time()`, and APNs
-    /// takes it.
+    /// `iat` is a NumericDate, which may have a fraction (RFC 7519 section 2). PyAPNs2 sends Python's `time.time()`,
+    /// and APNs accepts it.
     private static func seconds(_ claim: JSONTree?) -> Int64? {
-        // Kept away from the ends, so that age sums cannot overflow.
+        // The bound keeps age sums from overflowing.
         guard let number = claim?.double, number >= 0, number < Double(Int64(1) << 40) else { return nil }
         return Int64(number)
     }
 
-    /// R‖S of 64 bytes as RFC 7518 section 3.4 wants it, or DER as Java's `SHA256withECDSA` writes it: Pushy sends that, and
-    /// APNs takes it.
+    /// Accepts R‖S of 64 bytes (RFC 7518 section 3.4), and DER as Java's `SHA256withECDSA` writes it, because Pushy
+    /// sends DER and APNs accepts it.
     private static func isSigned(_ text: ArraySlice<UInt8>, _ signature: [UInt8], _ key: PublicKey) -> Bool {
         key.verifyES256(signature, of: text) || key.verifyES256(der: signature, of: text)
     }

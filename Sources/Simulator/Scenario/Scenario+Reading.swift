@@ -6,7 +6,7 @@ import JSON
 import Telemetry
 
 extension Scenario {
-    /// Reads a scenario; the fault lists every problem of the file, unknown keys included.
+    /// Reads a scenario. The fault lists every problem of the file, unknown keys included.
     public init(json: [UInt8]) throws(ScenarioFault) {
         let tree: JSONTree
         do {
@@ -21,26 +21,26 @@ extension Scenario {
     }
 }
 
-/// Turns a JSON tree into rules and gathers what is wrong on the way.
+/// Turns a JSON tree into rules and collects the problems.
 private struct ScenarioReader {
     private(set) var problems: [String] = []
-    /// Problems that were found beyond those that are kept.
+    /// Number of problems beyond those that are kept.
     private var more = 0
 
     private static let problemsMax = 100
-    /// Of a GOAWAY's reason: with each byte escaped it still fits into a frame.
+    /// Maximum of a GOAWAY's reason: it fits into a frame even if each byte is escaped.
     private static let reasonBytesMax = 1024
-    /// Longer than any simulator runs, as the seconds of ``milliseconds(_:_:_:)``.
+    /// Longer than any simulator runs; the limit for ``milliseconds(_:_:_:)``.
     private static let msEnd: Int64 = 1_000_000_000_000
 
-    /// What was found, for people.
+    /// The problems, for people.
     var report: [String] { more == 0 ? problems : problems + ["scenario: \(more) more problems"] }
 
     private mutating func note(_ problem: String) {
         if problems.count < Self.problemsMax { problems.append(problem) } else { more += 1 }
     }
 
-    /// A word of the file as a problem's line may show it: its beginning, with what is not printable escaped.
+    /// A word of the file for a problem's line: its beginning, with unprintable characters escaped.
     private static func shown(_ word: String) -> String {
         let isLong = word.utf8.count > 64
         let part = isLong ? String(decoding: word.utf8.prefix(64), as: UTF8.self) : word
@@ -80,7 +80,7 @@ private struct ScenarioReader {
         var terms = ScenarioConnection()
         terms.roundTripMs = wholeMs(tree, "rtt_ms", place) ?? 0
         if let window = integer(tree, "window", place) {
-            // A smaller one cannot be announced (RFC 9113 section 6.9.2).
+            // A smaller window cannot be announced (RFC 9113 section 6.9.2).
             if window < 65_535 { note("\(place).window: 65535 or more is wanted") }
             terms.windowBytes = Int32(clamping: window)
         }
@@ -159,7 +159,7 @@ private struct ScenarioReader {
         answer.delayMs = wholeMs(tree, "delay_ms", place) ?? 0
         answer.splitBytes = integer(tree, "split_bytes", place).map { max(1, Int(clamping: $0)) }
         if let bytes = integer(tree, "body_bytes", place) {
-            // What a client has to endure may be large, but the simulator holds it whole.
+            // A test client may have to endure large bodies, but the simulator keeps the whole body in memory.
             if bytes > 64 << 20 { note("\(place).body_bytes: at most 64 MiB are sent") }
             answer.body = .padded(Int(clamping: min(bytes, 64 << 20)))
         }
@@ -211,7 +211,7 @@ private struct ScenarioReader {
         }
     }
 
-    /// Checks kind and keys of a fault by the manual; false where there is no such kind.
+    /// Checks kind and keys of a fault against the manual. Returns false for an unknown kind.
     private mutating func checkFault(_ tree: JSONTree, _ place: String, _ title: String) -> Bool {
         let kind = string(tree, "kind", place) ?? ""
         let kinds = ScenarioManual.all.compactMap { section in
@@ -273,7 +273,7 @@ private struct ScenarioReader {
         return bytes
     }
 
-    /// What a GOAWAY says in its debug bytes.
+    /// The text of a GOAWAY's debug bytes.
     private mutating func reason(_ tree: JSONTree, _ place: String) -> String? {
         guard let reason = string(tree, "reason", place) else { return nil }
         if reason.utf8.count > Self.reasonBytesMax {

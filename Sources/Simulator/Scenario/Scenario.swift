@@ -3,10 +3,10 @@ import EventLoop
 import HTTP2
 import JSON
 
-/// What is to happen beside ordinary answers: a list of rules, read from a JSON file.
+/// The deviations from ordinary answers: a list of rules, read from a JSON file.
 ///
-/// Rules are looked at in order, and only for requests that pass Apple's checks; the first that matches decides, and
-/// where none matches the push is accepted. One seed makes shares repeatable.
+/// Rules apply in order, and only to requests that pass Apple's checks. The first match decides; without a match the
+/// push is accepted. The seed makes random shares repeatable.
 ///
 /// ```json
 /// {
@@ -25,31 +25,31 @@ import JSON
 /// }
 /// ```
 ///
-/// `ScenarioManual` names every key; `Config/simulator.md` is for readers.
+/// `ScenarioManual` lists every key; `Config/simulator.md` explains them.
 public struct Scenario: Sendable, Equatable {
     /// A change of SETTINGS at a time.
     public struct SettingsStep: Sendable, Equatable {
         public var afterMs: Int64
         public var maxConcurrentStreams: UInt32
 
-        /// A limit and when it begins, in milliseconds since the start.
+        /// Creates a limit that begins `afterMs` milliseconds after the start.
         public init(afterMs: Int64, maxConcurrentStreams: UInt32) {
             self.afterMs = afterMs
             self.maxConcurrentStreams = maxConcurrentStreams
         }
     }
 
-    /// What a rule looks at.
+    /// The request properties that rules examine.
     public struct Subject {
         public var token: ArraySlice<UInt8>
         public var topic: ArraySlice<UInt8>
         public var pushType: PushType
-        /// Since the simulator's start.
+        /// Milliseconds since the simulator's start.
         public var atMs: Int64
         /// The connection's number, from 1.
         public var connection: Int
 
-        /// All parts.
+        /// Creates a subject from all parts.
         public init(
             token: ArraySlice<UInt8>, topic: ArraySlice<UInt8>, pushType: PushType, atMs: Int64, connection: Int = 1
         ) {
@@ -69,7 +69,7 @@ public struct Scenario: Sendable, Equatable {
     public let goAwayEveryMs: Int64?
     private var random: SmallRandom
 
-    /// Rules as values, for tests.
+    /// Creates a scenario from values, for tests.
     public init(
         rules: [ScenarioRule] = [], onConnect: [ScenarioConnectRule] = [],
         connection: ScenarioConnection = ScenarioConnection(), settings: [SettingsStep] = [],
@@ -84,7 +84,7 @@ public struct Scenario: Sendable, Equatable {
         random = SmallRandom(seed: seed)
     }
 
-    /// What is to be done with a request that passed all checks; nil accepts it.
+    /// The action for a request that passed all checks; nil accepts it.
     public mutating func action(for subject: Subject) -> ScenarioAction? {
         for index in rules.indices where rules[index].match.holds(subject) {
             if let share = rules[index].match.share, draw() >= share { continue }
@@ -93,7 +93,7 @@ public struct Scenario: Sendable, Equatable {
         return nil
     }
 
-    /// What a new connection meets; nil serves it.
+    /// The fault of a new connection; nil for normal service.
     public mutating func fault(ofConnection number: Int, atMs: Int64) -> ScenarioConnectRule.Fault? {
         for index in onConnect.indices where onConnect[index].match.holds(connection: number, atMs: atMs) {
             if let share = onConnect[index].match.share, draw() >= share { continue }
@@ -102,6 +102,6 @@ public struct Scenario: Sendable, Equatable {
         return nil
     }
 
-    /// The next number in 0 ..< 1.
+    /// The next random number in 0 ..< 1.
     private mutating func draw() -> Double { Double(random.next() >> 11) * 0x1p-53 }
 }

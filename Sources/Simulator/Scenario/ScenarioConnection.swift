@@ -1,40 +1,41 @@
-/// On what terms a simulator's connections are kept; nil leaves what `SimulatorConfiguration` says.
+/// Properties of the simulator's connections. Nil keeps the value of `SimulatorConfiguration`.
 public struct ScenarioConnection: Sendable, Equatable {
-    /// Added between what the client sends and all that comes back for it, window updates included; in milliseconds.
+    /// Added delay between the client's bytes and everything sent back for them, window updates included; milliseconds.
     public var roundTripMs: Int64 = 0
-    /// Window for the bodies of a connection together.
+    /// Flow-control window for all request bodies of a connection.
     public var windowBytes: Int32?
-    /// Whether that window is given back; false: so many bytes and no more.
+    /// Whether the window is replenished. If false, the client can send that many bytes in total.
     public var returnsWindow = true
-    /// Streams allowed, and those before the first accepted token.
+    /// Stream limits: after and before the first accepted token.
     public var streams: UInt32?
     public var streamsAtStart: UInt32?
-    /// Whether a rejection shrinks the limit to one stream until the next acceptance.
+    /// Whether a rejection limits the connection to one stream until the next acceptance.
     public var shrinksOnRejection: Bool?
-    /// HPACK table offered.
+    /// The announced HPACK table size.
     public var headerTableBytes: UInt32 = 4096
-    /// When a new provider token comes too soon.
+    /// The rule for provider tokens that change too soon.
     public var tokenThrottle: TokenThrottle?
 
-    /// Everything as the configuration says.
+    /// Creates properties that change nothing.
     public init() {}
 
-    /// The rule behind 429 TooManyProviderTokenUpdates. Apple gives none beyond "no more than once every 20 minutes", and
-    /// users saw both of these.
+    /// The rule for 429 TooManyProviderTokenUpdates. Apple documents only "no more than once every 20 minutes"; users
+    /// observed both scopes below.
     public struct TokenThrottle: Sendable, Equatable {
         public enum Scope: String, Sendable, CaseIterable {
-            /// A connection changes its token sooner than `minMs` after the first use of the one before (pushy #931).
+            /// A connection changes its token earlier than `minMs` after the first use of the previous one (pushy
+            /// #931).
             case connection
-            /// A team's key is seen with a token never seen before sooner than `minMs` after the last such (radar 34800585).
+            /// A team's key is used with a new token earlier than `minMs` after the previous new one (radar 34800585).
             case key
         }
 
         public var scope: Scope
         public var minMs: Int64
-        /// The connection says nothing more after that answer (pushy #811).
+        /// The connection is silent after that answer (pushy #811).
         public var wedges: Bool
 
-        /// All three parts.
+        /// Creates a rule from all three parts.
         public init(_ scope: Scope, minMs: Int64, wedges: Bool = false) {
             self.scope = scope
             self.minMs = minMs
@@ -43,27 +44,27 @@ public struct ScenarioConnection: Sendable, Equatable {
     }
 }
 
-/// What a connection meets as soon as TLS is up.
+/// The fate of a connection right after the TLS handshake.
 public struct ScenarioConnectRule: Sendable, Equatable {
-    /// Conditions; `token`, `topic` and `push_type` cannot hold here.
+    /// Conditions. `token`, `topic` and `push_type` never match here.
     public var match: ScenarioRule.Match
     public var fault: Fault
     var seen = 0
 
-    /// What happens.
+    /// The fault.
     public enum Fault: Sendable, Equatable {
         /// Closed at once, with close_notify.
         case close
-        /// Broken off at once, as by a dying host.
+        /// Broken at once, as by a crashed host.
         case breakOff
-        /// Not a byte: no SETTINGS, no answers.
+        /// The simulator sends nothing: no SETTINGS, no answers.
         case mute
-        /// GOAWAY in place of SETTINGS, and the end.
+        /// GOAWAY in place of SETTINGS, then the connection is closed.
         case goAway(code: UInt32, reason: String?)
-        /// These bytes in place of SETTINGS, and the end.
+        /// These bytes in place of SETTINGS, then the connection is closed.
         case bytes([UInt8])
 
-        /// The word for the counters.
+        /// The fault's name in the counters.
         var name: String {
             switch self {
             case .close: "connect_close"
@@ -75,7 +76,7 @@ public struct ScenarioConnectRule: Sendable, Equatable {
         }
     }
 
-    /// A rule; without conditions it is for every connection.
+    /// Creates a rule. Without conditions it applies to every connection.
     public init(_ match: ScenarioRule.Match = ScenarioRule.Match(), _ fault: Fault) {
         self.match = match
         self.fault = fault

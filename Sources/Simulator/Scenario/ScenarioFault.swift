@@ -1,4 +1,4 @@
-/// Everything that is wrong with a scenario file, each with its place.
+/// All problems of a scenario file, each with its path.
 public struct ScenarioFault: Error, Equatable, CustomStringConvertible {
     /// One line per problem, `rules[2].fault.kind: …`.
     public let problems: [String]

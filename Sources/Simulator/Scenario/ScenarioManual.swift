@@ -1,6 +1,7 @@
-/// Every key of a scenario file with its meaning: what the reader accepts, what `--help` prints, what the manual must name.
+/// Every key of a scenario file with its meaning. The reader accepts these keys, `--help` prints them, and the manual
+/// must name them.
 public struct ScenarioManual: Sendable {
-    /// One key, the form of its value, what it does.
+    /// One key, the form of its value, and its effect.
     public struct Key: Sendable {
         public let name: String
         public let value: String
@@ -13,7 +14,7 @@ public struct ScenarioManual: Sendable {
         }
     }
 
-    /// Where the keys stand: `scenario`, `connection`, …; a fault's as `fault goaway`.
+    /// The section of these keys: `scenario`, `connection`, …; for a fault `fault goaway`.
     public let title: String
     public let keys: [Key]
 
@@ -22,7 +23,7 @@ public struct ScenarioManual: Sendable {
         self.keys = keys
     }
 
-    /// The names that the reader takes in one place.
+    /// The keys that the reader accepts in one section.
     static func names(_ title: String) -> [String] {
         all.first { $0.title == title }?.keys.map(\.name) ?? []
     }
@@ -41,7 +42,7 @@ public struct ScenarioManual: Sendable {
         return text
     }
 
-    /// All places.
+    /// All sections.
     public static let all = top + conditions + answers + faults + connectFaults
 
     private static let top = [

@@ -2,9 +2,9 @@ public import APNsProtocol
 public import EventLoop
 public import HTTP2
 
-/// One rule of a scenario: when, and what then.
+/// One rule of a scenario: conditions and action.
 public struct ScenarioRule: Sendable, Equatable {
-    /// Conditions; all that are given must hold.
+    /// Conditions. All given conditions must hold.
     public struct Match: Sendable, Equatable {
         public var tokenPrefix: [UInt8] = []
         public var topic: [UInt8]?
@@ -17,7 +17,7 @@ public struct ScenarioRule: Sendable, Equatable {
         public var afterMs: Int64 = 0
         public var untilMs = Int64.max
 
-        /// Matches everything.
+        /// Creates conditions that match everything.
         public init() {}
 
         func holds(_ subject: Scenario.Subject) -> Bool {
@@ -31,7 +31,7 @@ public struct ScenarioRule: Sendable, Equatable {
             atMs >= afterMs && atMs < untilMs && (connection ?? number) == number
         }
 
-        /// Counts one match in `seen`; true where it is one of `every` and falls between `skip` and `skip + count`.
+        /// Counts one match in `seen`. Returns true if it is one of `every` and between `skip` and `skip + count`.
         func take(_ seen: inout Int) -> Bool {
             seen += 1
             guard seen.isMultiple(of: every) else { return false }
@@ -44,7 +44,7 @@ public struct ScenarioRule: Sendable, Equatable {
     public var action: ScenarioAction
     private var seen = 0
 
-    /// A rule; without conditions it is for every request.
+    /// Creates a rule. Without conditions it applies to every request.
     public init(_ match: Match = Match(), _ action: ScenarioAction) {
         self.match = match
         self.action = action
@@ -53,40 +53,40 @@ public struct ScenarioRule: Sendable, Equatable {
     mutating func take() -> Bool { match.take(&seen) }
 }
 
-/// What a rule does with a request.
+/// The action for a request.
 public enum ScenarioAction: Sendable, Equatable {
-    /// An ordinary answer, perhaps late.
+    /// An ordinary answer, possibly delayed.
     case answer(ScenarioAnswer)
-    /// RST_STREAM with this code; `refusedStream` says that nothing was done.
+    /// RST_STREAM with this code. `refusedStream` means that the request was not processed.
     case reset(HTTP2ErrorCode)
-    /// GOAWAY; the streams above its last are dropped. `isTwice`: one that names 2^31-1 goes before it (RFC 9113, 6.8).
+    /// GOAWAY. Streams above its last id are dropped. `isTwice`: a GOAWAY with 2^31-1 is sent first (RFC 9113, 6.8).
     case goAway(last: GoAwayLast, code: HTTP2ErrorCode, reason: String?, isTwice: Bool = false)
-    /// The connection is closed with close_notify and no other word.
+    /// The connection is closed with close_notify only.
     case close
-    /// It ends as with a dying host.
+    /// The connection ends as if the host crashed.
     case breakOff(Link.BreakOff)
-    /// This stream is never answered.
+    /// This stream never gets an answer.
     case freezeStream
-    /// The connection reads and writes nothing any more.
+    /// The connection stops reading and writing.
     case freezeConnection
-    /// The connection's output trickles from here on; the request itself is accepted.
+    /// The connection's output is slowed down from now on. The request itself is accepted.
     case drip(bytes: Int, everyMs: Int64)
-    /// So many frames at once; the request itself is accepted.
+    /// Sends `count` frames at once. The request itself is accepted.
     case flood(FloodFrame, count: Int)
-    /// Raw bytes among the frames; the request itself is accepted.
+    /// Raw bytes between the frames. The request itself is accepted.
     case bytes([UInt8])
 
-    /// What a flood is made of.
+    /// The frames of a flood.
     public enum FloodFrame: String, Sendable {
         case settings, ping
     }
 
-    /// Which stream a GOAWAY names.
+    /// The last stream id of a GOAWAY.
     public enum GoAwayLast: String, Sendable {
         case none, before, this
     }
 
-    /// The word for ledger and counters; nil for an answer.
+    /// The name in ledger and counters; nil for an answer.
     var faultName: String? {
         switch self {
         case .answer: nil
@@ -103,35 +103,35 @@ public enum ScenarioAction: Sendable, Equatable {
     }
 }
 
-/// An answer as a scenario gives it.
+/// The answer of a scenario.
 public struct ScenarioAnswer: Sendable, Equatable {
     public var status = 200
     public var reason: String?
-    /// 410's "since when", Unix ms.
+    /// The timestamp of a 410, Unix ms.
     public var timestampMs: Int64?
     public var retryAfterSeconds: Int?
     public var delayMs: Int64 = 0
     public var body = Body.json
-    /// Largest DATA frame of the body; nil: as large as it goes.
+    /// Largest DATA frame of the body; nil for no limit.
     public var splitBytes: Int?
 
-    /// What the body is.
+    /// The body of the answer.
     public enum Body: Sendable, Equatable {
-        /// Apple's JSON, and nothing with a 200.
+        /// Apple's JSON; empty for a 200.
         case json
-        /// Apple's JSON with a member `pad`, so many bytes in all.
+        /// Apple's JSON with a member `pad`, up to the given number of bytes.
         case padded(Int)
-        /// These bytes; with none the answer ends with its headers.
+        /// These bytes. If empty, the answer ends with its headers.
         case raw([UInt8])
     }
 
-    /// An acceptance as Apple sends it: nothing but headers.
+    /// An acceptance as Apple sends it, with headers only.
     var isPlain: Bool { status == 200 && retryAfterSeconds == nil && body == .json }
 
-    /// 200 at once.
+    /// Creates an immediate 200.
     public init() {}
 
-    /// A rejection at once.
+    /// Creates an immediate rejection.
     public init(_ status: Int, _ reason: String, timestampMs: Int64? = nil) {
         self.status = status
         self.reason = reason

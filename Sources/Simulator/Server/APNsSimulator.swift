@@ -4,13 +4,14 @@ public import HTTP2
 import JSON
 import Telemetry
 
-/// APNs on this machine: real TLS and HTTP/2, Apple's checks, answers and faults by scenario, a ledger of it all.
+/// APNs on this machine: real TLS and HTTP/2, Apple's checks, answers and faults by scenario, and a ledger of all
+/// requests.
 ///
-/// Loop-bound: made, used and released on its loop's thread. `SimulatorService` wraps it for callers elsewhere.
+/// Loop-bound: created, used and released on its loop's thread. `SimulatorService` wraps it for other threads.
 public final class APNsSimulator {
-    /// The port bound.
+    /// The bound port.
     public private(set) var port: UInt16 = 0
-    /// What was seen so far.
+    /// Counters since the start.
     public internal(set) var counters = SimulatorCounters()
 
     let loop: Loop
@@ -21,7 +22,7 @@ public final class APNsSimulator {
     private(set) var streamsCeiling: UInt32
 
     private var verifier: TokenVerifier
-    /// Broadcast channels made here.
+    /// The broadcast channels that were created.
     var channels = ChannelDirectory()
     private var fingerprints: Set<String> = []
     private let parser = JSONParser(maxBytes: Exchange.bodyBytesMax)
@@ -87,17 +88,17 @@ public final class APNsSimulator {
 
     // MARK: For tests, while it runs
 
-    /// The ledger so far, where the mode keeps it in memory.
+    /// The ledger entries, if the mode keeps them in memory.
     public var entries: [LedgerEntry] { ledger.entries }
 
-    /// Hands the ledger so far over and forgets it.
+    /// Returns the ledger entries and removes them.
     public func takeEntries() -> [LedgerEntry] { ledger.takeEntries() }
 
-    /// Why nothing is answered any more: the ledger's file takes no lines.
+    /// The reason why the simulator stopped answering: the ledger's file cannot be written.
     public var ledgerFault: SimulatorFault? { ledger.fault }
 
-    /// Replaces the rules; times in them still count from the simulator's start. What they say of connections holds for
-    /// those to come, a stream limit for all.
+    /// Replaces the rules. Their times still count from the simulator's start. Connection properties apply to new
+    /// connections; a stream limit applies to all.
     public func setScenario(_ scenario: Scenario) {
         self.scenario = scenario
         steps = scenario.settings[...]
@@ -107,12 +108,12 @@ public final class APNsSimulator {
         armGoAway()
     }
 
-    /// Closes every connection without a word.
+    /// Closes every connection without notice.
     public func closeConnections() {
         for connection in Array(connections.values) { connection.close() }
     }
 
-    /// Sends GOAWAY on every connection; what came so far is still answered.
+    /// Sends GOAWAY on every connection. Requests received so far are still answered.
     public func goAway(_ code: HTTP2ErrorCode = .noError, reason: String? = nil) {
         for connection in Array(connections.values) {
             connection.goAway(lastStreamID: connection.session.lastProcessedStreamID, code, reason: reason)
@@ -120,7 +121,7 @@ public final class APNsSimulator {
         }
     }
 
-    /// Changes the stream limit of all connections, those to come included.
+    /// Changes the stream limit of all present and future connections.
     public func setStreamsMax(_ limit: UInt32) {
         streamsCeiling = limit
         for connection in Array(connections.values) {
@@ -144,7 +145,7 @@ public final class APNsSimulator {
 
     var shrinksOnRejection: Bool { scenario.connection.shrinksOnRejection ?? configuration.shrinksOnRejection }
 
-    /// Whether a genuine token, new to its team's key, comes too soon.
+    /// Returns whether a genuine token, new for its team's key, comes too soon.
     func appearsTooSoon(_ token: TokenVerifier.Standing, minMs: Int64) -> Bool {
         keyThrottles[token.teamID + "." + token.keyID, default: TokenThrottle()].appearsTooSoon(
             token.fingerprint, nowMs: sinceStartMs, minMs: minMs)
@@ -167,7 +168,7 @@ public final class APNsSimulator {
         if count > counters.streamsPeak { counters.streamsPeak = count }
     }
 
-    /// An identifier for a request that brought none: unique, of UUID form, not secret.
+    /// An identifier for a request without one: unique, of UUID form, not secret.
     func makeIdentifier() -> [UInt8] {
         identifiers &+= 1
         let digits = Array(String(identifiers, radix: 16).utf8)
@@ -193,7 +194,7 @@ public final class APNsSimulator {
 
     private func accept(_ link: Link) {
         counters.connections += 1
-        // Without memory for a session the link is not kept, and so closes.
+        // If the session cannot be allocated, the link is released and so closed.
         guard let connection = try? SimulatedConnection(number: counters.connections, link: link, simulator: self)
         else { return }
         counters.connectionsOpen += 1

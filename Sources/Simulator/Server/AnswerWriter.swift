@@ -1,16 +1,16 @@
 import HTTP2
 import JSON
 
-/// The two shapes of an APNs answer, kept as header lists so that an answer writes only what differs.
+/// Writes the two forms of an APNs answer. It keeps them as header lists and changes only the differing fields.
 final class AnswerWriter {
     private static let status = 0
     private static let identifier = 1
 
-    /// What an answer needs to know of its request.
+    /// The request properties that an answer needs.
     struct Request {
-        /// The sender's identifier, or the one made up for it.
+        /// The sender's identifier, or the generated one.
         var apnsID: ArraySlice<UInt8>
-        /// `apns-unique-id`; nil outside of the development environment.
+        /// `apns-unique-id`; nil outside the development environment.
         var uniqueID: [UInt8]?
         /// RFC 9110 section 9.3.2: the answer has no content.
         var isHead: Bool
@@ -27,7 +27,7 @@ final class AnswerWriter {
         try rejected.append("apns-id", "0", indexing: .never)
     }
 
-    /// Queues an answer. Faults mean that the client left the stream meanwhile.
+    /// Queues an answer. A fault means that the client reset the stream.
     func send(
         _ answer: ScenarioAnswer, to request: Request, on session: HTTP2Session, stream: Int32
     ) throws(HTTP2Fault) {
@@ -50,7 +50,7 @@ final class AnswerWriter {
             stream, rejected, body: request.isHead ? [] : content, pieceBytes: answer.splitBytes)
     }
 
-    /// Queues the answer to a request about channels.
+    /// Queues the answer to a channel request.
     func send(
         _ reply: ChannelDirectory.Reply, requestID: [UInt8], isHead: Bool, on session: HTTP2Session, stream: Int32
     ) throws(HTTP2Fault) {
@@ -81,7 +81,7 @@ final class AnswerWriter {
         body.beginObject()
         body.member("reason", ifPresent: answer.reason)
         if let timestamp = answer.timestampMs { body.member("timestamp", timestamp) }
-        // The member around the padding takes ten bytes at most, and the brace one.
+        // The member around the padding takes at most ten bytes, and the brace one.
         if size > 0 { body.member("pad", String(repeating: "x", count: max(0, size - body.count - 10))) }
         body.endObject()
         return body.bytes

@@ -2,17 +2,17 @@ import Crypto
 import Digits
 import JSON
 
-/// Apple's side of broadcast channels: which there are, and what each may be sent.
+/// Apple's side of broadcast channels: the existing channels and their policies.
 ///
 /// Sources: "Sending channel management requests to APNs", "Sending broadcast push notification requests to APNs".
 struct ChannelDirectory {
-    /// What a request is about, by its path.
+    /// The target of a request, by its path.
     enum Place: Equatable {
         case channels(app: String)
         case allChannels(app: String)
         case broadcast(app: String)
 
-        /// Nil for a path that is about neither channels nor broadcasts.
+        /// Nil for a path of neither channels nor broadcasts.
         init?(path: ArraySlice<UInt8>) {
             let parts = path.split(separator: 0x2F, omittingEmptySubsequences: false)
                 .map { String(decoding: $0, as: UTF8.self) }
@@ -31,7 +31,7 @@ struct ChannelDirectory {
         }
     }
 
-    /// The answer to a request about channels or a broadcast.
+    /// The answer to a request for channels or a broadcast.
     struct Reply: Equatable {
         var status: Int
         var reason: String?
@@ -52,7 +52,7 @@ struct ChannelDirectory {
     private var channels: [String: [String: Int64]] = [:]
     private var made: UInt64 = 0
 
-    /// Judges a request whose token is good. `hasTopic` tells whether the app exists.
+    /// Checks a request with a valid token. `hasTopic`: the app exists.
     mutating func reply(
         _ place: Place, head: RequestHead, body: [UInt8], bytes: Int, isObject: Bool, isKnownApp: Bool
     ) -> Reply {
@@ -96,7 +96,7 @@ struct ChannelDirectory {
         let name = "\(app) \(made)"
         let channel = Base64URL.encode(SHA256.hash(Array(name.utf8)).prefix(15))
         var reply = Reply(201)
-        // Fifteen bytes need no padding; Apple's alphabet is the plain one.
+        // Fifteen bytes need no padding. Apple uses the standard alphabet.
         reply.channel = String(decoding: channel.map { $0 == 0x2D ? 0x2B : $0 == 0x5F ? 0x2F : $0 }, as: UTF8.self)
         channels[app, default: [:]][reply.channel ?? ""] = policy
         return reply

@@ -1,4 +1,4 @@
-/// Answers that are due later, soonest first: a binary heap, so that many delays cost little.
+/// Delayed answers, earliest first, in a binary heap.
 struct DelayedAnswers {
     struct Item {
         var dueNanos: UInt64
@@ -9,7 +9,7 @@ struct DelayedAnswers {
 
     private var heap: [Item] = []
 
-    /// When the next one is due; nil where there is none.
+    /// Due time of the next answer; nil if there is none.
     var nextDueNanos: UInt64? { heap.first?.dueNanos }
 
     mutating func add(_ item: Item) {
@@ -21,7 +21,7 @@ struct DelayedAnswers {
         }
     }
 
-    /// Takes the soonest where it is due at `now`.
+    /// Removes the earliest answer if it is due at `now`.
     mutating func takeDue(_ now: UInt64) -> Item? {
         guard let first = heap.first, first.dueNanos <= now else { return nil }
         let last = heap.removeLast()

@@ -1,6 +1,6 @@
 import EventLoop
 
-/// Lets a connection's output out in small pieces at long intervals.
+/// Sends a connection's output in small pieces at long intervals.
 final class DripOutput {
     private let link: Link
     private let bytes: Int

@@ -1,19 +1,19 @@
 import APNsProtocol
 
-/// One request on a connection, from its headers to the end of its stream. Its buffers are used again.
+/// One request on a connection, from its headers to the end of its stream. Its buffers are reused.
 struct Exchange {
     enum State {
-        /// No stream; free for the next.
+        /// No stream. Free for the next.
         case free
-        /// Headers came, the body is coming.
+        /// Headers received, body incomplete.
         case receiving
-        /// Whole; its answer is due later.
+        /// Complete. Its answer is delayed.
         case waiting
-        /// In the ledger; nothing more is to be said.
+        /// In the ledger. Nothing more is sent.
         case settled
     }
 
-    /// Body bytes kept; a longer body is counted only, since it is too large for every push type anyway.
+    /// Body bytes kept. A longer body is only counted, because it exceeds the limit of every push type.
     static let bodyBytesMax = 8192
 
     var state = State.free
@@ -24,9 +24,9 @@ struct Exchange {
     var type = PushType.alert
     var isObject = false
     var fingerprint: String?
-    /// The identifier made up for a request that brought none.
+    /// The identifier generated for a request without one.
     var madeID: [UInt8]?
-    /// What a waiting exchange will be told.
+    /// The delayed answer.
     var answer = ScenarioAnswer()
 
     mutating func begin(stream: Int32) {

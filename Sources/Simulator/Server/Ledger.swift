@@ -2,12 +2,12 @@ import EventLoop
 import Glibc
 import JSON
 
-/// Writes down what came and what it was told: one line per request, before the answer leaves.
+/// Records each request and its answer: one line per request, before the answer is sent.
 ///
-/// Lines gather in memory and go to the file in one write before each batch of answers, so a ledger line exists for every
-/// answer that a client can have seen. Loop-bound through its simulator.
+/// Lines collect in memory and go to the file in one write before each batch of answers. So every answer that a client
+/// can have seen has a ledger line. Loop-bound through its simulator.
 final class Ledger {
-    /// What one line is made from.
+    /// The data of one line.
     struct Record {
         var connection: Int
         var stream: Int32
@@ -21,11 +21,11 @@ final class Ledger {
         var answered: Bool
     }
 
-    /// Whether anything is written down at all.
+    /// Whether anything is recorded.
     let isOn: Bool
-    /// Kept where the mode says so.
+    /// Entries in memory, if the mode keeps them.
     private(set) var entries: [LedgerEntry] = []
-    /// Set when the file takes no more; the simulator then answers nothing more.
+    /// Set when the file cannot be written. The simulator then stops answering.
     private(set) var fault: SimulatorFault?
 
     private let fd: Int32
@@ -68,7 +68,7 @@ final class Ledger {
         if pending.count > 1 << 20 { flush() }
     }
 
-    /// Puts the gathered lines into the file.
+    /// Writes the collected lines to the file.
     func flush() {
         guard !pending.isEmpty else { return }
         var written = 0
@@ -85,7 +85,7 @@ final class Ledger {
         pending.removeAll(keepingCapacity: true)
     }
 
-    /// Hands the kept entries over and forgets them.
+    /// Returns the entries and removes them.
     func takeEntries() -> [LedgerEntry] {
         defer { entries = [] }
         return entries
@@ -105,7 +105,7 @@ final class Ledger {
         for field in LedgerEntry.headerFields {
             guard let value = head[field] else { continue }
             writer.key(field.name)
-            // The token would let a reader of the ledger send pushes.
+            // A reader of the ledger could send pushes with the token, so only its hash is written.
             if field == .authorization { text(ArraySlice(record.maskedAuthorization.utf8)) } else { text(value) }
         }
         writer.endObject()
@@ -119,13 +119,13 @@ final class Ledger {
         writer.endObject()
     }
 
-    /// A JSON object on one line: a line break in valid JSON is always mere space.
+    /// A JSON object on one line. A line break in valid JSON is always insignificant white space.
     private func raw(_ body: [UInt8]) {
         guard body.contains(0x0A) || body.contains(0x0D) else { return writer.raw(body) }
         writer.raw(body.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 })
     }
 
-    /// Text from outside; bytes that are no UTF-8 are replaced.
+    /// Text from outside. Invalid UTF-8 is replaced.
     private func text(_ bytes: ArraySlice<UInt8>) {
         if bytes.allSatisfy({ $0 < 0x80 }) {
             bytes.withUnsafeBufferPointer { writer.string($0) }

@@ -1,24 +1,24 @@
-/// One request as the simulator saw it: a ledger line in memory.
+/// One request as the simulator received it: a ledger line in memory.
 public struct LedgerEntry: Sendable, Equatable {
-    /// When the answer was decided, Unix ms.
+    /// Time of the answer's decision, Unix ms.
     public let atMs: Int64
     /// Number of the connection, from 1.
     public let connection: Int
     public let stream: Int32
-    /// Device token as in the path.
+    /// Device token from the path.
     public let token: String
-    /// As answered: the sender's, or one made up.
+    /// The id in the answer: the sender's, or a generated one.
     public let apnsID: String
-    /// The `apns-…` headers that came, and `authorization` as a short hash.
+    /// The received `apns-…` headers, and a short hash of `authorization`.
     public let headers: [String: String]
-    /// The body, cut at the size that is kept.
+    /// The body, cut to the kept size.
     public let payload: [UInt8]
     /// Size of the whole body.
     public let bytes: Int
-    /// Absent where a fault took the answer's place.
+    /// Absent if a fault replaced the answer.
     public let status: Int?
     public let reason: String?
-    /// What a scenario did instead of, or beside, an answer; `gone` where the client left before its answer.
+    /// The scenario's fault; `gone` if the client left before its answer.
     public let fault: String?
     /// Whether an answer was sent.
     public let answered: Bool

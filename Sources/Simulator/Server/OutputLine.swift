@@ -1,6 +1,6 @@
 import EventLoop
 
-/// Holds a connection's output back for a round trip, so that a client on this machine sees a far server.
+/// Delays a connection's output by a round trip, so that a local client sees a distant server.
 final class OutputLine {
     private struct Piece {
         var dueNanos: UInt64

@@ -1,8 +1,8 @@
 import JSON
 
-/// Frames that nghttp2 would not send at that place.
+/// Frames that nghttp2 would not send in that state.
 enum RawFrames {
-    /// A GOAWAY frame (RFC 9113 section 6.8) that names no stream.
+    /// A GOAWAY frame (RFC 9113 section 6.8) with last stream id 0.
     static func goAway(code: UInt32, debug: [UInt8]) -> [UInt8] {
         let count = 8 + debug.count
         let head = [
@@ -13,7 +13,7 @@ enum RawFrames {
         return head + [0x07, 0x00, 0, 0, 0, 0] + [0, 0, 0, 0] + codeBytes + debug
     }
 
-    /// What APNs puts into a GOAWAY's debug bytes.
+    /// The debug bytes of APNs' GOAWAY.
     static func debug(_ reason: String?) -> [UInt8] {
         guard let reason else { return [] }
         var writer = JSONWriter()

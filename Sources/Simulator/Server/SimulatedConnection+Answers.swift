@@ -1,6 +1,6 @@
 import HTTP2
 
-/// What becomes of a request: an answer, or the fault that the scenario has for it; and its line in the ledger.
+/// The end of a request: an answer or the scenario's fault, and its line in the ledger.
 extension SimulatedConnection {
     func perform(_ action: ScenarioAction, _ index: Int) {
         let stream = exchanges[index].stream
@@ -21,7 +21,7 @@ extension SimulatedConnection {
             let lastID: Int32 =
                 switch last {
                 case .none: 0
-                // A later stream may have been whole earlier; what was answered is not disowned.
+                // A later stream may have been complete earlier. Streams that were answered stay below the last id.
                 case .before: max(0, stream - 2, lastAnsweredID)
                 case .this: max(stream, lastAnsweredID)
                 }
@@ -50,7 +50,7 @@ extension SimulatedConnection {
             for _ in 0..<count { submit(frame) }
             send(index, ScenarioAnswer(), fault: action.faultName)
         case .bytes(let bytes):
-            // What was queued before goes before.
+            // Output that is already queued goes first.
             try? session.drainOutput { put($0) }
             bytes.withUnsafeBytes { put($0) }
             send(index, ScenarioAnswer(), fault: action.faultName)
@@ -70,7 +70,7 @@ extension SimulatedConnection {
         }
     }
 
-    /// Answers an exchange whose delay is over.
+    /// Answers an exchange at the end of its delay.
     func answerWaiting(_ index: Int, stream: Int32) {
         guard exchanges.indices.contains(index), exchanges[index].stream == stream,
             exchanges[index].state == .waiting, !isDisowned(index), !isFrozen
@@ -80,14 +80,14 @@ extension SimulatedConnection {
 
     func send(_ index: Int, _ answer: ScenarioAnswer, fault: String? = nil) {
         let stream = conclude(index, status: answer.status, reason: answer.reason, fault: fault)
-        // A fault here means that the client left the stream; its line stands already.
+        // A fault here means that the client reset the stream. Its line is already written.
         let request = AnswerWriter.Request(
             apnsID: apnsID(index), uniqueID: simulator.isDevelopment ? simulator.makeIdentifier() : nil,
             isHead: isHead(index))
         try? answers.send(answer, to: request, on: session, stream: stream)
     }
 
-    /// The answer to a request about channels or a broadcast.
+    /// Answers a request for channels or a broadcast.
     func answer(_ reply: ChannelDirectory.Reply, _ index: Int) {
         let stream = conclude(index, status: reply.status, reason: reply.reason, fault: nil)
         // As with a push.
@@ -99,7 +99,7 @@ extension SimulatedConnection {
         exchanges[index].head[.method]?.elementsEqual("HEAD".utf8) ?? false
     }
 
-    /// Writes an answer down and counts it; gives the stream that it goes to.
+    /// Records and counts an answer. Returns its stream.
     private func conclude(_ index: Int, status: Int, reason: String?, fault: String?) -> Int32 {
         settle(index, status: status, reason: reason, fault: fault)
         count(status: status, reason: reason)
@@ -108,7 +108,7 @@ extension SimulatedConnection {
         return stream
     }
 
-    /// Counts an answer and does to the stream limit what it leads to.
+    /// Counts an answer and adjusts the stream limit.
     private func count(status: Int, reason: String?) {
         if (200...299).contains(status) {
             simulator.counters.accepted += 1
@@ -127,7 +127,7 @@ extension SimulatedConnection {
         }
     }
 
-    /// Writes an exchange down; from here on nothing more is said about it.
+    /// Records an exchange. Nothing more is sent for it.
     func settle(_ index: Int, status: Int?, reason: String?, fault: String?) {
         exchanges[index].state = .settled
         guard simulator.ledger.isOn else { return }
@@ -138,7 +138,7 @@ extension SimulatedConnection {
         simulator.ledger.add(record, head: exchanges[index].head, body: exchanges[index].body)
     }
 
-    /// Writes down what still waited when the connection went.
+    /// Records all exchanges that still waited when the connection closed.
     func settleRest() {
         for index in exchanges.indices where exchanges[index].state == .waiting && !isDisowned(index) {
             settle(index, status: nil, reason: nil, fault: "gone")
@@ -146,7 +146,7 @@ extension SimulatedConnection {
         simulator.ledger.flush()
     }
 
-    /// The sender's identifier, or the one that APNs makes up where it is missing or unusable.
+    /// The sender's identifier, or a generated one if it is missing or invalid.
     private func apnsID(_ index: Int) -> ArraySlice<UInt8> {
         if let given = exchanges[index].head[.identifier], given.count == 36 { return given }
         let made = exchanges[index].madeID ?? simulator.makeIdentifier()

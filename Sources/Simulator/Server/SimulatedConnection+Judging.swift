@@ -2,7 +2,7 @@ import APNsProtocol
 import Glibc
 import HTTP2
 
-/// A whole request: Apple's checks, the channel requests, and what the scenario has for it.
+/// A complete request: Apple's checks, channel requests, and the scenario's rules.
 extension SimulatedConnection {
     func finish(_ index: Int) {
         guard !isDisowned(index) else { return exchanges[index].state = .settled }
@@ -25,7 +25,7 @@ extension SimulatedConnection {
         perform(action, index)
     }
 
-    /// Channels and broadcasts; rules are for pushes alone.
+    /// Channels and broadcasts. Rules apply to pushes only.
     private func answerChannelRequest(_ place: ChannelDirectory.Place, _ index: Int) {
         let simulator = simulator
         exchanges[index].isObject = simulator.isObject(exchanges[index].body)
@@ -46,7 +46,7 @@ extension SimulatedConnection {
             pushType: exchanges[index].type, atMs: simulator.sinceStartMs, connection: number)
     }
 
-    /// Apple's checks in turn: headers, token, payload.
+    /// Apple's checks in order: headers, token, payload.
     private func judge(_ index: Int) -> Rejection? {
         let simulator = simulator
         exchanges[index].isObject = simulator.isObject(exchanges[index].body)

@@ -1,7 +1,7 @@
 import EventLoop
 import HTTP2
 
-/// One client's connection: owns its link and its session, and sees each request from headers to answer.
+/// One client's connection. It owns its link and its session, and handles each request from headers to answer.
 final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
     let number: Int
     let link: Link
@@ -12,7 +12,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
     private var free: [Int] = []
     let answers: AnswerWriter
 
-    // The last token seen here: nearly every request carries the same.
+    // The last provider token on this connection, because nearly every request repeats it.
     var authorization: [UInt8] = []
     var standing: TokenVerifier.Standing?
     var teamID: String?
@@ -21,15 +21,15 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
     var isProven: Bool
     var isShrunk = false
     var served = 0
-    /// What GOAWAY announced. Streams above it count as never seen, even those that came in the same read.
+    /// The last id of a sent GOAWAY. Streams above it are ignored, even those received in the same read.
     var lastStreamID: Int32?
     var lastAnsweredID: Int32 = 0
     var isFrozen = false
     var drip: DripOutput?
-    /// Between this machine and the far one that the scenario makes of it.
+    /// The delay line of the scenario's round trip.
     private var line: OutputLine?
     var throttle = TokenThrottle()
-    /// To be frozen as soon as what is queued has left.
+    /// Freezes as soon as the queued output is sent.
     var isWedging = false
     private var lingering: LoopTimer?
 
@@ -73,14 +73,14 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         }
     }
 
-    /// Says this in place of everything, and ends.
+    /// Sends these bytes in place of everything else, then closes.
     private func endWith(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { put($0) }
         freeze()
         linger()
     }
 
-    /// Reads and writes nothing more; what is queued for the network still goes.
+    /// Stops reading and writing. Output that is already queued is still sent.
     func freeze() {
         isFrozen = true
         session.stop()
@@ -116,11 +116,11 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         simulator.remove(self)
     }
 
-    /// Puts the ledger's lines down, then hands the answers to the link.
+    /// Writes the ledger's lines, then passes the answers to the link.
     func flush() {
         guard !isFrozen, link.isOpen else { return }
         simulator.ledger.flush()
-        // Without its line no answer may leave.
+        // No answer may leave without its line.
         guard simulator.ledger.fault == nil else { return close() }
         do {
             try session.drainOutput { put($0) }
@@ -132,7 +132,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         if session.isDone { linger() }
     }
 
-    /// Ends the connection at once.
+    /// Closes the connection at once.
     func close() {
         session.stop()
         link.close()
@@ -140,7 +140,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         simulator.remove(self)
     }
 
-    /// Ends the connection as a dying host would.
+    /// Ends the connection as a crashed host would.
     func breakOff(_ how: Link.BreakOff) {
         session.stop()
         link.breakOff(how)
@@ -148,8 +148,8 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         simulator.remove(self)
     }
 
-    /// After the last frame the client gets a moment to close by itself: closing at once could reset the connection
-    /// under frames that it has not read yet.
+    /// After the last frame the client gets a moment to close. An immediate close could reset the connection before the
+    /// client has read the frames.
     private func linger() {
         guard lingering == nil else { return }
         let timer = LoopTimer(loop: simulator.loop) { [unowned self] in self.close() }
@@ -200,7 +200,7 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
 
     // MARK: Connection-wide
 
-    /// Announces the limit that now holds, where it changed.
+    /// Announces the current limit if it changed.
     func updateStreamLimit() {
         let ceiling = simulator.streamsCeiling
         let limit = !isProven ? min(simulator.streamsAtStart, ceiling) : isShrunk ? 1 : ceiling
@@ -211,15 +211,15 @@ final class SimulatedConnection: LinkDelegate, HTTP2SessionDelegate {
         try? session.submitSettings(settings)
     }
 
-    /// Sends GOAWAY once; APNs puts its reason into the debug bytes as JSON.
+    /// Sends GOAWAY once. APNs puts its reason into the debug bytes as JSON.
     func goAway(lastStreamID: Int32, _ code: HTTP2ErrorCode, reason: String?) {
         guard self.lastStreamID == nil else { return }
         self.lastStreamID = lastStreamID
         try? session.submitGoAway(lastStreamID: lastStreamID, code, debug: RawFrames.debug(reason))
     }
 
-    /// Whether the request is above what GOAWAY announced: neither a line nor an answer, for the client sends it again
-    /// by right (RFC 9113 section 6.8).
+    /// Returns whether the request is above GOAWAY's last id. It gets neither a line nor an answer, because the client
+    /// may resend it (RFC 9113 section 6.8).
     func isDisowned(_ index: Int) -> Bool {
         guard let lastStreamID else { return false }
         return exchanges[index].stream > lastStreamID

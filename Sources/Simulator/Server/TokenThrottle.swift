@@ -1,12 +1,12 @@
-/// Tells which provider token comes too soon after the one before it; one per connection, or one per key of a team.
+/// Detects provider tokens that change too soon, per connection or per key of a team.
 ///
-/// "Refresh your token no more than once every 20 minutes" is all that Apple says; the scopes are those users observed.
+/// Apple documents only "Refresh your token no more than once every 20 minutes". Users observed the two scopes.
 struct TokenThrottle {
     private var current: String?
     private var sinceMs: Int64 = 0
     private var known: Set<String> = []
 
-    /// On a connection: whether going over to `fingerprint` now is a change too many. A refused change is not made.
+    /// For a connection: returns whether a change to `fingerprint` now is too soon. A refused change has no effect.
     mutating func changesTooSoon(_ fingerprint: String, nowMs: Int64, minMs: Int64) -> Bool {
         guard fingerprint != current else { return false }
         if current != nil, nowMs - sinceMs < minMs { return true }
@@ -15,7 +15,8 @@ struct TokenThrottle {
         return false
     }
 
-    /// For a key: whether `fingerprint` is new and comes too soon after the last new one. Known ones may be used on.
+    /// For a key: returns whether `fingerprint` is new and comes too soon after the previous new one. Known tokens
+    /// remain usable.
     mutating func appearsTooSoon(_ fingerprint: String, nowMs: Int64, minMs: Int64) -> Bool {
         guard !known.contains(fingerprint) else { return false }
         if !known.isEmpty, nowMs - sinceMs < minMs { return true }

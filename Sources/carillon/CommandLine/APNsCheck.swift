@@ -3,9 +3,9 @@ import EventLoop
 import PushCore
 import Worker
 
-/// What `check` asks APNs for an app: whether it is reached, and with `--probe` whether it takes who sends.
+/// The questions of `check` to APNs for an app: can it be reached, and with `--probe`, does it accept the credentials.
 ///
-/// The app's own environment, and the other one where its endpoint is configured; each credential set.
+/// Covers the app's own environment, the other one if its endpoint is configured, and each credential set.
 struct APNsCheck {
     let app: Configuration.App
     /// Sends a push to a token that no device has.
@@ -38,7 +38,7 @@ struct APNsCheck {
         guard let client = try? CommandAPNsClient() else { return [Finding(.fail, "apns", place, "no event loop")] }
         var findings: [Finding] = []
         var limits = app.limits.client
-        // The first answer is what is asked for, also where APNs wants a push to come again.
+        // The first answer is the result, even if APNs asks for a retry.
         limits.holdNanos = 0
         switch await client.open(endpoint: endpoint, credential: credential, limits: limits) {
         case .ready(let milliseconds):
@@ -64,7 +64,7 @@ struct APNsCheck {
         return findings
     }
 
-    /// Zeros are no device's token; nothing of it is stored or shown anywhere.
+    /// A token of zeros belongs to no device. It is not stored or shown anywhere.
     private static func probe(_ topic: String) -> Push? {
         guard let token = DeviceToken(String(repeating: "0", count: 64)),
             let headers = try? PushHeaders(

@@ -5,11 +5,11 @@ import PushCore
 import Telemetry
 import Worker
 
-/// What `check` looks at beyond the configuration's text.
+/// The checks of `check` beyond the configuration's text.
 enum Checks {
     // MARK: - Clock
 
-    /// APNs refuses provider tokens that are an hour off; only what is plainly wrong can be seen from here.
+    /// APNs refuses provider tokens that are an hour off. Only a plainly wrong clock can be detected locally.
     static func clock() -> Finding {
         guard Loop.wallMs() > 1_735_689_600_000 else {
             return Finding(.fail, "clock", "system", "it is before 2025 here: set the clock; APNs refuses old tokens")
@@ -17,7 +17,7 @@ enum Checks {
         return Finding(.ok, "clock", "system", TimeText.iso(Loop.wallMs()))
     }
 
-    /// Where our clock and that of another machine are further apart than both can be right.
+    /// Reports a difference between two machines' clocks that is too large for both to be right.
     static func clock(aheadSeconds: Int64, of peer: String, _ place: String) -> [Finding] {
         guard abs(aheadSeconds) > 5 else { return [] }
         return [
@@ -30,7 +30,7 @@ enum Checks {
 
     // MARK: - Credentials
 
-    /// Each set, how long it lasts yet, and whom it is for. Sets that cannot be read are told by `credentialProblems`.
+    /// Each credential set: its expiry and the apps that use it. `credentialProblems` reports unreadable sets.
     static func credentials(_ configuration: Configuration) -> [Finding] {
         configuration.apps.flatMap { app in
             app.credentials.flatMap { set -> [Finding] in
@@ -53,7 +53,7 @@ enum Checks {
             : Finding(.ok, "credential", place, text)
     }
 
-    /// An APNs certificate's subject names the bundle id, for some types with a suffix.
+    /// The subject of an APNs certificate names the bundle id, for some types with a suffix.
     private static func owner(_ credential: APNsCredential, _ policy: AppPolicy, _ place: String) -> Finding? {
         guard let bundle = (try? credential.bundleID()) ?? nil else { return nil }
         let topics = policy.allowedTopics ?? [policy.topic]
@@ -66,17 +66,17 @@ enum Checks {
                 "the certificate is for \(bundle), and the app's topic is \(names): APNs would refuse its pushes")
     }
 
-    /// A certificate with less is to be renewed.
+    /// A certificate with fewer days left must be renewed.
     private static let renewDays = 30
 
     // MARK: - What guards secrets
 
-    /// Files of keys and passwords that others than the owner can open.
+    /// Key and password files that other users can open.
     static func secretFiles(_ configuration: Configuration) -> [Finding] {
         configuration.secretFiles.compactMap(\.exposure).map { Finding(.warn, problem: $0, subject: "secrets") }
     }
 
-    /// Those that are waived, and waivers that nothing needs; what is not waived is a problem of the configuration.
+    /// Waived weak links, and waivers that nothing needs. A weak link without a waiver is a configuration problem.
     static func weakLinks(_ configuration: Configuration) -> [Finding] {
         configuration.weakLinks.map { Finding(.waived, $0.link, $0.waiver.rawValue, $0.note) }
             + configuration.idleWaivers.map {
@@ -84,7 +84,7 @@ enum Checks {
             }
     }
 
-    /// Whom the operator's pages answer.
+    /// The addresses that may use the operator's pages.
     static func pages(_ configuration: Configuration) -> [Finding] {
         let http = configuration.http
         guard !http.isLoopback, http.access.token == nil else { return [] }

@@ -2,7 +2,7 @@ import APNs
 import EventLoop
 import Telemetry
 
-/// One APNs client for a command: connects, sends single pushes, each awaited. An actor on a loop of its own.
+/// An APNs client for commands: connects and sends single pushes, and waits for each. An actor on its own loop.
 actor CommandAPNsClient {
     private nonisolated let loop: Loop
     private let delegate = CommandAPNsDelegate()
@@ -21,14 +21,14 @@ actor CommandAPNsClient {
     }
 
     enum Answer: Sendable {
-        /// - Parameter trouble: the first that was heard on the way; nil: none was.
+        /// - Parameter trouble: the first problem on the way; nil if there was none.
         case ended(PushOutcome, attempts: Int, milliseconds: Int, trouble: String?)
-        /// The credential is refused, by this answer or GOAWAY: the push waits for nothing that could come.
+        /// An answer or GOAWAY refused the credential, so waiting has no use.
         case credentialRefused(APNsFarewell)
         case notSent(String)
     }
 
-    /// TCP, TLS with the certificate verified, and the peer's SETTINGS; the first failure ends it.
+    /// Completes after TCP, TLS with a verified certificate, and the peer's SETTINGS. The first failure ends it.
     func open(endpoint: APNsEndpoint, credential: APNsCredential, limits: APNsLimits) async -> Connecting {
         var limits = limits
         limits.connectTimeoutNanos = 5_000_000_000
@@ -60,8 +60,8 @@ actor CommandAPNsClient {
         }
     }
 
-    /// Sends one push and waits for its end; a refused credential ends the wait, and so does a second loss of all
-    /// connections: after the first the push goes again by another one, or its answer still comes.
+    /// Sends one push and waits for its end. A refused credential ends the wait. So does a second loss of all
+    /// connections: after the first loss the push is sent again, or its answer still arrives.
     func send(_ push: Push?) async -> Answer {
         guard let push else { return .notSent("such a push cannot be made") }
         guard let client else { return .notSent("not connected") }
@@ -97,7 +97,7 @@ actor CommandAPNsClient {
         }
     }
 
-    /// Our clock against that of APNs; nil where no answer told its time.
+    /// Our clock minus that of APNs in seconds; nil if no answer contained a time.
     var clockAheadSeconds: Int64? { client?.clockAheadSeconds }
 
     nonisolated func close() async {
@@ -117,7 +117,7 @@ actor CommandAPNsClient {
     }
 }
 
-/// The client's delegate. On that client's loop only.
+/// The client's delegate, for that client's loop only.
 private final class CommandAPNsDelegate: APNsClientDelegate {
     var onEvent: ((APNsClientEvent) -> Void)?
     var onFinish: ((PushOutcome, Int) -> Void)?

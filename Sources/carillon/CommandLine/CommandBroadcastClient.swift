@@ -1,7 +1,7 @@
 import APNs
 import EventLoop
 
-/// A broadcast client for a command: one request, awaited. An actor on a loop of its own.
+/// A broadcast client for commands: sends one request and waits for it. An actor on its own loop.
 actor CommandBroadcastClient {
     private nonisolated let loop: Loop
     private var client: BroadcastClient?

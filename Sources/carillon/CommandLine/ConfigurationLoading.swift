@@ -3,7 +3,7 @@ import Worker
 
 /// Loads a configuration for a command, or prints every problem with its line.
 enum ConfigurationLoading {
-    /// - Parameter checkingFiles: reads the credentials' files too, whose problems count like the others.
+    /// - Parameter checkingFiles: also reads the credential files. Their problems count like the others.
     static func load(
         _ path: String, environment: [String: String] = Configuration.processEnvironment(), checkingFiles: Bool
     ) -> Configuration? {

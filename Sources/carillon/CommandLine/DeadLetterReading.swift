@@ -6,27 +6,27 @@ import PushCore
 import Recording
 import Worker
 
-/// A record of the dead-letter topic, with what today's worker would make of it.
+/// A record of the dead-letter topic, with the verdict of the present worker.
 struct DeadLetterItem {
-    /// Where it lies in the dead-letter topic.
+    /// Its position in the dead-letter topic.
     var partition: Int32
     var offset: Int64
-    /// When it was written there, Unix ms; nil: the broker keeps no time.
+    /// The time of the dead letter, Unix ms; nil if the broker keeps no time.
     var atMs: Int64?
     var note: DeadLetterNote
-    /// The record's own; nil: it cannot be read.
+    /// The app of the refused record; nil if it cannot be read.
     var app: String?
     var key: [UInt8]?
     var value: [UInt8]?
-    /// All of them, in their order.
+    /// All headers, in order.
     var headers: [RecordLine.Header]
-    /// In the topic that it came from.
+    /// The verdict in its original topic.
     var judgement: Judgement
 
     enum Judgement {
         case accepted
         case bad(BadRecord)
-        /// Its topic is none whose records this command can read.
+        /// This command cannot read records of that topic.
         case unknown
     }
 
@@ -34,20 +34,20 @@ struct DeadLetterItem {
 }
 
 extension DeadLetterItem.Judgement {
-    /// By which the record would be refused again; nil: it would not, or that cannot be told.
+    /// The rule by which the record would be refused again; nil if it would be accepted, or if that is unknown.
     var rule: String? { if case .bad(let bad) = self { bad.rule.rawValue } else { nil } }
 }
 
-/// Reads the dead-letter topic without a group, and selects from it.
+/// Reads the dead-letter topic without a consumer group, and selects records.
 struct DeadLetterReading {
-    /// What the command line selects.
+    /// The selection of the command line.
     struct Selection {
         var choice = DeadLetterChoice()
         var start = KafkaTopicReader.Start.earliest
         var end = KafkaMergedReader.End.present
-        /// A single one; nil: all that the choice takes.
+        /// A single record; nil for all that match the choice.
         var place: Place?
-        /// So many at most, the oldest first.
+        /// Maximum number of records, oldest first.
         var limit = Int.max
 
         struct Place: Equatable {
@@ -71,7 +71,7 @@ struct DeadLetterReading {
 
     var topic: String { configuration.kafka.topics.deadLetter }
 
-    /// Hands each selected dead letter to `visit`, in the order of their times.
+    /// Passes each selected dead letter to `visit`, in order of time.
     func read(stop: StopFlag, _ visit: (DeadLetterItem) throws -> Void) throws -> KafkaTopicReader.Outcome {
         let reader = try KafkaMergedReader(
             configuration.kafka.client(id: "carillon-dlq"), topics: [topic], from: selection.start,
@@ -110,7 +110,7 @@ struct DeadLetterReading {
         return nil
     }
 
-    /// What the worker would make of a record today that came by that topic.
+    /// The present worker's verdict on a record of that topic.
     func judge(_ value: [UInt8]?, of topic: String?) -> DeadLetterItem.Judgement {
         let topics = configuration.kafka.topics
         guard let topic else { return .unknown }

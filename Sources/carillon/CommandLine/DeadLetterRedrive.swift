@@ -4,29 +4,29 @@ import Kafka
 import Recording
 import Worker
 
-/// Writes dead letters to the topics they came from, without what the worker wrote into their headers.
+/// Writes dead letters back to their original topics, without the worker's headers.
 ///
-/// Reads the dead-letter topic twice: first to count and to refuse, then to write what was counted. What comes to lie there
-/// meanwhile, so also a record that is refused again, is left alone.
+/// Reads the dead-letter topic twice: first to count and check, then to write the counted records. Dead letters that
+/// arrive in between, including records that are refused again, are left alone.
 final class DeadLetterRedrive {
     struct Settings {
-        /// In place of each record's own topic; nil: its own.
+        /// Replaces each record's original topic; nil keeps it.
         var target: String?
-        /// Those too that the worker would refuse again.
+        /// Includes records that the worker would refuse again.
         var takesBad = false
         var isDryRun = false
     }
 
-    /// What is written, or would be.
+    /// The written records, or those that would be written.
     struct Report {
         var selected = 0
-        /// By the topic they go to.
+        /// Records by target topic.
         var wanted: [String: Int] = [:]
-        /// Left where they are, since the worker would refuse them again; by the rule.
+        /// Not written, because the worker would refuse them again; by rule.
         var stillBad: [String: Int] = [:]
-        /// Left, since their headers name no topic that the worker reads.
+        /// Not written, because their headers name no topic that the worker reads.
         var homeless = 0
-        /// Left, since the same record stands there twice.
+        /// Not written, because the same record is in the topic twice.
         var repeats = 0
         var written: [String: Int] = [:]
         var failures: [String: Int] = [:]
@@ -38,7 +38,7 @@ final class DeadLetterRedrive {
         var isWell: Bool { isComplete && failures.isEmpty && (isDryRun || writtenCount == wantedCount) }
     }
 
-    /// A refused record's own place: at-least-once writing may leave two dead letters of one.
+    /// The original position of a refused record. At-least-once writing may leave two dead letters of one record.
     private struct Source: Hashable {
         var topic: UTF8Key
         var partition: Int32
@@ -49,7 +49,7 @@ final class DeadLetterRedrive {
     private let configuration: Configuration
     private let reading: DeadLetterReading
     private let stop: StopFlag
-    /// Topics that the worker reads: a header leads nowhere else.
+    /// Topics that the worker reads. A header can name no other target.
     private let homes: [String]
     private var seen = Set<Source>()
     private static let seenMax = 1_000_000
@@ -74,7 +74,7 @@ final class DeadLetterRedrive {
             looking.advance(to: report.selected)
         }
         looking.clear()
-        // Stopped by the limit is complete, stopped by a signal is not.
+        // Reaching the limit is complete; a signal is not.
         report.isComplete = outcome != .timedOut && !stop.isSet
         guard report.isComplete, !settings.isDryRun, report.wantedCount > 0 else { return report }
         try check(Array(report.wanted.keys))
@@ -82,7 +82,7 @@ final class DeadLetterRedrive {
         return report
     }
 
-    /// Where a dead letter goes; nil: it stays, and is counted with why.
+    /// The target topic of a dead letter; nil if it is not written, which is counted with the reason.
     private func judge(_ item: DeadLetterItem, _ report: inout Report) -> String? {
         report.selected += 1
         guard let target = settings.target ?? homes.first(where: { $0.isSame(as: item.note.topic) }) else {
@@ -108,7 +108,7 @@ final class DeadLetterRedrive {
         return seen.insert(Source(topic: UTF8Key(topic), partition: partition, offset: offset)).inserted
     }
 
-    /// Before anything is written: a topic that is not there would take nothing, or be made by the broker.
+    /// Runs before anything is written. A missing topic would take nothing, or the broker would create it.
     private func check(_ targets: [String]) throws {
         let client = configuration.kafka.client(id: "carillon-dlq")
         let known = try ClusterMetadata.fetch(client, timeoutMs: 10_000).topics.map(\.name)

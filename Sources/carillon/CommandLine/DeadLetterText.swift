@@ -4,9 +4,9 @@ import JSON
 import Recording
 import Worker
 
-/// Dead letters as people and programs read them.
+/// Output of dead letters for people and programs.
 enum DeadLetterText {
-    /// Bytes of a record that people are shown of each; programs get all.
+    /// Maximum bytes of a record in the output for people. Programs get all bytes.
     private static let shownBytes = 4_096
     private static let shownHeaders = 50
 
@@ -44,7 +44,7 @@ enum DeadLetterText {
         return first == last ? "\(first) old" : "\(last) to \(first) old"
     }
 
-    /// One object a group.
+    /// One object per group.
     static func json(_ tally: DeadLetterTally) -> String {
         tally.sorted.map { group in
             line { writer in
@@ -97,12 +97,12 @@ enum DeadLetterText {
         return bytes.count > shownBytes ? "\(cut)… (\(bytes.count) bytes; --json shows all)" : cut
     }
 
-    /// A recording's line, so that `replay` reads it, with the place and today's verdict beside it.
+    /// A recording's line, which `replay` can read, plus the position and the present verdict.
     static func json(_ item: DeadLetterItem) -> String {
         let record = RecordLine(
             topic: nil, key: item.key, value: item.value, timestampMs: item.atMs, headers: item.headers)
         var bytes = RecordLineWriter().bytes(of: record)
-        // Its last two bytes are the object's end and the line's.
+        // The last two bytes are the object's end and the line end.
         bytes.removeLast(2)
         var tail = JSONWriter()
         tail.beginObject()

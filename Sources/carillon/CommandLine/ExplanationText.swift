@@ -4,11 +4,11 @@ import JSON
 import PushCore
 import Worker
 
-/// Explanations as people and programs read them.
+/// Output of explanations for people and programs.
 enum ExplanationText {
     // MARK: - People
 
-    /// The verdicts first, each with its indented steps; what all devices of a user share is told once.
+    /// Verdicts first, each with its indented steps. Steps that all devices of a user share appear once.
     static func people(_ report: RecordExplanation, place: String, membersMax: Int) -> TerminalText {
         var text = Style.bold("\(place): \(report.title ?? "no event")") + "\n"
         var told: [Explanation.Step] = []
@@ -57,7 +57,7 @@ enum ExplanationText {
 
     // MARK: - Programs
 
-    /// One object a line (contract section 7).
+    /// One object per line (contract section 7).
     static func json(_ report: RecordExplanation) -> String {
         var text = ""
         for explanation in report.explanations {

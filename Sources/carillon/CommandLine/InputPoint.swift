@@ -1,7 +1,7 @@
 import Console
 import Kafka
 
-/// Where a recording begins or ends, as it is typed.
+/// The start or end of a recording, as typed by the user.
 enum InputPoint: Equatable {
     case earliest
     case offset(Int64)
@@ -9,7 +9,7 @@ enum InputPoint: Equatable {
 
     static let forms = "earliest, offset:N, time:MS or a time such as 2026-11-22T14:05:00Z"
 
-    /// Nil: none of the forms.
+    /// - Returns: nil for an unknown form.
     init?(_ text: String) {
         if text == "earliest" {
             self = .earliest
@@ -25,7 +25,7 @@ enum InputPoint: Equatable {
         }
     }
 
-    /// What an option says; nil: it is not given.
+    /// The value of an option; nil if it is absent.
     static func read(_ arguments: Arguments, _ name: String) throws(Arguments.UsageError) -> InputPoint? {
         guard let text = arguments.string(name) else { return nil }
         guard let point = InputPoint(text) else {
@@ -42,7 +42,7 @@ enum InputPoint: Equatable {
         }
     }
 
-    /// Nil: there is nothing before it.
+    /// Nil if nothing precedes it.
     var end: KafkaMergedReader.End? {
         switch self {
         case .earliest: nil

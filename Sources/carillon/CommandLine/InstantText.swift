@@ -2,7 +2,7 @@ import Digits
 
 /// A time as people write it: `2026-11-22T14:05:00Z`, with an offset or a date alone (UTC), or Unix milliseconds.
 enum InstantText {
-    /// Unix ms; nil: it is no time.
+    /// Unix ms; nil if the text is not a time.
     static func milliseconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         if !bytes.isEmpty, bytes.count <= 15, bytes.allSatisfy({ (48...57).contains($0) }) { return Int64(text) }

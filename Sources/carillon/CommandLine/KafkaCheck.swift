@@ -2,9 +2,10 @@ import Console
 import Kafka
 import Worker
 
-/// What `check` asks Kafka: each address of `kafka.brokers`, the topics with their leaders, and what this user may read.
+/// The questions of `check` to Kafka: each address of `kafka.brokers`, the topics with their leaders, and this user's
+/// read rights.
 ///
-/// It writes nothing, joins no group and commits nothing, so that a missing right to write is met by the worker only.
+/// It writes nothing, joins no group and commits nothing. So only the worker notices a missing write right.
 struct KafkaCheck {
     let configuration: Configuration
 
@@ -21,7 +22,7 @@ struct KafkaCheck {
                 looks.append((address, look))
                 metadata = metadata ?? look.metadata
             } catch {
-                // It is the same for every address: the settings as a whole.
+                // The error does not depend on the address: the settings as a whole are wrong.
                 return [Finding(.fail, "kafka", section.brokers, "\(error); see kafka.options")] + rights
             }
         }
@@ -37,13 +38,13 @@ struct KafkaCheck {
 
     // MARK: - Addresses
 
-    /// - Parameter isAloneAway: another address was answered, so that a worker starts without this one.
+    /// - Parameter isAloneAway: another address answered, so a worker can start without this one.
     private func reach(_ address: String, _ look: BrokerLook, isAloneAway: Bool) -> [Finding] {
         var findings: [Finding] = []
         if let metadata = look.metadata {
             let count = metadata.brokers.count
             findings.append(Finding(.ok, "kafka", address, "\(counted(count, "broker"))"))
-            // What was met before an answer came ended by itself, but for a right that is lacking.
+            // Earlier problems were temporary, except for a missing right.
             return findings + look.troubles.filter { $0.kind == .rights }.map { Self.finding(.fail, $0, address) }
         }
         let grade: Finding.Grade = isAloneAway ? .warn : .fail
@@ -82,9 +83,9 @@ struct KafkaCheck {
 
     // MARK: - Topics and rights
 
-    /// - Parameter answered: the addresses by which the cluster was reached.
+    /// - Parameter answered: the addresses that reached the cluster.
     private func content(_ metadata: ClusterMetadata, answered: [String]) -> [Finding] {
-        // Nothing is written to it unless `state_results` asks for that.
+        // Only `state_results` writes to it.
         let wanted = section.topics.all.filter { $0.key != "state_results" || configuration.stateResults }
         let read = Set(KafkaRights.read(section.topics))
         let topics = metadata.topics.filter { read.contains($0.name) && $0.error == nil && $0.leaderless.isEmpty }
@@ -134,7 +135,7 @@ struct KafkaCheck {
             .ok, "topic", name, "\(counted(count, "partition"))\(isRead ? ", can be read" : "")")
     }
 
-    /// As Redis' line: what this user needs, ready to be given.
+    /// The rights that this user needs, ready to be granted, like Redis' line.
     private var rights: [Finding] {
         KafkaRights.lines(configuration).map { Finding(.ok, "kafka", "rights", $0) }
             + [Finding(.ok, "kafka", "rights", "before Kafka 2.8 also: \(KafkaRights.lineBefore28(configuration))")]

@@ -4,14 +4,14 @@ import Recording
 import Synchronization
 import Telemetry
 
-/// Looks again and again how far a group has come, on a thread of its own: brokers that are away hold up nobody else.
+/// Polls a group's offsets on its own thread, so that absent brokers block nothing else.
 final class LagWatch: Sendable {
-    /// The last look.
+    /// The latest result.
     struct View: Sendable {
         var looks = 0
         var partitions: [KafkaGroupLag.Partition] = []
         var gap = RetentionGap()
-        /// Why the last question had no answer.
+        /// The reason why the last query failed.
         var fault: String?
     }
 
@@ -19,7 +19,7 @@ final class LagWatch: Sendable {
     private let isEnded = Atomic<Bool>(false)
     private static let pauseMicroseconds: UInt32 = 250_000
 
-    /// - Parameter configuration: its group is the one that is looked at.
+    /// - Parameter configuration: names the group.
     init(_ configuration: KafkaConfiguration, topics: [String]) {
         if !runDetached({ [self] in watch(configuration, topics) }) {
             view.withLock { $0.fault = "the system gives no thread" }

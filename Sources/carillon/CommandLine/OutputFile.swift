@@ -2,15 +2,16 @@ import Console
 import Glibc
 import Zstd
 
-/// A file that is written from start to end, by default readable by its owner only, plain or compressed; `-` is standard output.
+/// An output file, written from start to end, plain or compressed. By default only its owner can read it. `-` is
+/// standard output.
 final class OutputFile {
     private let path: String
     private var fd: Int32
     private var buffer: [UInt8] = []
-    /// Nil: what is written stands there as it is.
+    /// Nil writes plain bytes.
     private let compressor: ZstdCompressor?
 
-    /// - Parameter isPublic: others than the owner may read it too, as the process's mask allows.
+    /// - Parameter isPublic: other users may read it too, as far as the process's umask allows.
     init(path: String, isCompressed: Bool = false, isPublic: Bool = false) throws(FileFault) {
         self.path = path
         do throws(ZstdFault) {
@@ -30,7 +31,7 @@ final class OutputFile {
         if buffer.count >= 1 << 16 { try flush() }
     }
 
-    /// Writes what is left; a full disk is told here or before.
+    /// Writes the remaining bytes. Reports a full disk at the latest here.
     func close() throws(FileFault) {
         try flush()
         if let compressor { try put(packed { () throws(ZstdFault) in try compressor.finish() }) }

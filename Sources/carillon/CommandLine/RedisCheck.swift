@@ -3,10 +3,10 @@ import EventLoop
 import Redis
 import Worker
 
-/// What `check` asks Redis: the server, every node of a cluster, or every Sentinel and the master that they name. Each by
-/// name: whether it is reached and can be worked with, the user's rights, what it keeps, and its clock.
+/// The questions of `check` to Redis: the server, every node of a cluster, or every Sentinel and the master that they
+/// name. For each: can it be reached and used, the user's rights, persistence, and its clock.
 ///
-/// A replica is looked at as a master is, since it becomes one.
+/// A replica gets the same checks as a master, because it can become one.
 struct RedisCheck {
     let section: Configuration.RedisSection
 
@@ -33,7 +33,7 @@ struct RedisCheck {
 
     // MARK: - One server
 
-    /// - Parameter isWatched: Sentinels watch it, and need a replica to go on with.
+    /// - Parameter isWatched: Sentinels watch it, so it needs a replica.
     private func server(
         _ endpoint: RedisEndpoint, _ inspector: RedisInspector, isWatched: Bool = false
     ) async -> [Finding] {
@@ -61,7 +61,7 @@ struct RedisCheck {
             "\(facts.version ?? "unknown version")\(mode)\(what), runs scripts, one took \(look.micros) µs")
     }
 
-    /// What is looked at in a master and a replica alike.
+    /// Checks for masters and replicas.
     private func state(_ look: RedisLook, _ facts: RedisServerFacts, rights: RedisAnswer?) -> [Finding] {
         [eviction(facts, look.place), persistence(facts, look.place)] + missing(rights, look)
             + clock(facts, look.place)
@@ -100,7 +100,7 @@ struct RedisCheck {
         }
     }
 
-    /// What a server loses at its end, its users lose: see docs/operations.md, Redis.
+    /// See docs/operations.md, Redis, for the effect of lost data on users.
     private func persistence(_ facts: RedisServerFacts, _ place: String) -> Finding {
         switch facts.keepsLog {
         case true?: Finding(.ok, "redis", place, "appendonly yes")
@@ -113,7 +113,7 @@ struct RedisCheck {
         }
     }
 
-    /// An evicted mark pushes twice, an evicted token never again.
+    /// An evicted mark causes a second push; an evicted token loses all pushes.
     private func eviction(_ facts: RedisServerFacts, _ place: String) -> Finding {
         switch facts.evictionPolicy {
         case RedisServerFacts.safePolicy: Finding(.ok, "redis", place, "maxmemory-policy noeviction")
@@ -128,7 +128,7 @@ struct RedisCheck {
 
     // MARK: - A cluster
 
-    /// The nodes that are configured, and then those that the first of them to answer tells of.
+    /// The configured nodes, and then the nodes in the map of the first node that answers.
     private func cluster(_ seeds: [RedisEndpoint], _ inspector: RedisInspector) async -> [Finding] {
         let questions = [RedisClusterMember.question, RedisRights.question(section.topology)]
         var looks: [String: RedisLook] = [:]
@@ -153,8 +153,8 @@ struct RedisCheck {
         return findings + strangers(seeds, members, looks) + nodes(members, looks)
     }
 
-    /// Configured nodes that are neither a slot's owner nor its replica: they are away, have not joined, or go by another
-    /// name there.
+    /// Configured nodes that neither own a slot nor replicate one: they are down, have not joined, or have another name
+    /// in the cluster.
     private func strangers(
         _ seeds: [RedisEndpoint], _ members: [RedisClusterMember], _ looks: [String: RedisLook]
     ) -> [Finding] {
@@ -197,7 +197,7 @@ struct RedisCheck {
         }
         var findings: [Finding] = []
         if let slots = member.slots {
-            // The map leaves out those that have copied nothing yet.
+            // The map omits replicas that have copied nothing yet.
             let replicas = max(member.replicas, facts.replicaCount ?? 0)
             findings.append(reached(look, facts, ", master of \(slots) slots"))
             findings.append(

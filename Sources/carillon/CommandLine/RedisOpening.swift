@@ -4,9 +4,9 @@ import Processes
 import Redis
 import Worker
 
-/// Connects a command to the configuration's Redis, or says why that cannot be.
+/// Connects a command to the configuration's Redis, or reports why it cannot.
 enum RedisOpening {
-    /// Nil: the reason stands on standard error.
+    /// - Returns: nil after printing the reason to standard error.
     static func open(_ configuration: Configuration, for command: String) async -> StateReader? {
         do throws(RedisOpeningFault) {
             return try await open(configuration)

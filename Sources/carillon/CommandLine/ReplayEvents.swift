@@ -3,14 +3,14 @@ import PushCore
 import Recording
 import Worker
 
-/// Reads a replayed event as the worker will: whom it names, and whether it is one at all.
+/// Reads a replayed event as the worker will: its recipients, and whether it is valid.
 struct ReplayEvents {
-    /// An event for the judge, with the kind that its marks go by.
+    /// An event for the judge, with the kind that its marks use.
     struct Found {
         var event: ReplayJudge.Event
         var kind: PairKind
 
-        /// What the mark of one of its recipients is called.
+        /// The name of a recipient's mark.
         func pair(_ uid: String) -> PairName {
             PairName(app: event.app, uid: uid, kind: kind, id: kind == .liveActivity ? event.id : event.msgID)
         }

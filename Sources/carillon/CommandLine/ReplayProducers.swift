@@ -3,19 +3,21 @@ import EventLoop
 import Glibc
 import Kafka
 
-/// Writes a replay's records by one or several producers: all records of one key by the same, so that their order stays.
+/// Writes a replay's records through one or several producers. All records of one key use the same producer, so their
+/// order remains.
 ///
-/// Blocks its thread where the queues are full. One thread's.
+/// Blocks its thread while the queues are full. For one thread only.
 final class ReplayProducers {
-    /// Where the records of one partition came to lie.
+    /// The offsets of this replay's records in one partition.
     struct Place {
         var count = 0
         var first: Int64 = .max
         var last: Int64 = -1
 
-        /// How many of them lie before an offset: exact where nobody else writes, and at both ends.
+        /// The number of these records before an offset: exact if no other producer writes, and at both ends.
         ///
-        /// - Parameter end: the partition's; of a record that was written by a second try the offset may be unknown.
+        /// - Parameter end: the partition's end offset. The offset of a record that needed a second attempt may be
+        ///   unknown.
         func before(_ offset: Int64, end: Int64) -> Int {
             if offset >= end || (last >= 0 && offset > last) { return count }
             if count == 0 || offset <= first { return 0 }
@@ -51,7 +53,7 @@ final class ReplayProducers {
         }
     }
 
-    /// False: it was refused, and counted as failed.
+    /// Returns false for a refused record, which counts as failed.
     @discardableResult
     func write(_ record: ReplaySource.Record, stop: StopFlag) -> Bool {
         guard let (index, byProducer) = handles[record.topic] else { return false }
@@ -87,7 +89,7 @@ final class ReplayProducers {
         }
     }
 
-    /// Waits for the brokers' word on everything; false when it did not come.
+    /// Waits for the brokers' answers to all records. Returns false if some are missing.
     func finish() -> Bool {
         var isDone = true
         for producer in producers where !producer.flush(timeoutMs: Self.patienceSeconds * 1000, { self.note($0) }) {
@@ -102,7 +104,7 @@ final class ReplayProducers {
             turn = (turn + 1) % producers.count
             return turn
         }
-        // FNV-1a, which needs only to spread.
+        // FNV-1a; any evenly distributing hash is good enough.
         let hash = key.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01b3 }
         return Int(hash % UInt64(producers.count))
     }

@@ -5,7 +5,7 @@ import Kafka
 import Recording
 import Worker
 
-/// Plays a file into topics: at its pace, as often as wanted, and watches what becomes of it.
+/// Writes a file to topics at its pace and the given number of times, and watches the results.
 final class ReplayRun {
     struct Settings {
         var input: String
@@ -16,7 +16,7 @@ final class ReplayRun {
         var shiftsTimes = false
         var freshIDs = false
         var producers = 1
-        /// How long the worker may make no progress after the last record.
+        /// Seconds without the worker's progress after the last record until the run gives up.
         var waitSeconds = 10.0
     }
 
@@ -27,9 +27,9 @@ final class ReplayRun {
     private let survey: ReplaySurvey
     private let events: ReplayEvents
     private let producers: ReplayProducers
-    /// Nil: nothing is watched.
+    /// Nil if nothing is watched.
     private let watch: ReplayWatch?
-    /// When the writing began: what came before it counts for no record's time.
+    /// Start of writing. Time before it counts for no record.
     private var startedNanos = Loop.monotonicNanos()
     private let tag: String
     private(set) var report: ReplayReport
@@ -39,7 +39,7 @@ final class ReplayRun {
     private static let sampleNanos: UInt64 = 500_000_000
     private static let pollNanos: UInt64 = 20_000_000
 
-    /// Asks the cluster which topics there are, so that a wrong name is told before anything is written.
+    /// Asks the cluster for its topics, so that a wrong name is reported before anything is written.
     init(_ settings: Settings, _ configuration: Configuration, stop: StopFlag) throws {
         self.settings = settings
         self.configuration = configuration
@@ -118,7 +118,7 @@ final class ReplayRun {
         stop.isSet || (settings.durationSeconds.map { elapsed >= $0 } ?? false)
     }
 
-    /// Until the record is due; false: it is not written any more.
+    /// Waits until the record is due. Returns false if it will not be written.
     private func wait(_ index: Int, _ record: ReplaySource.Record, pass: Int) -> Bool {
         let first = survey.firstAtMs ?? 0
         let sinceFirst = max(0, (record.atMs ?? first).subtractingReportingOverflow(first).partialValue)
@@ -137,7 +137,7 @@ final class ReplayRun {
     private func write(_ record: ReplaySource.Record) {
         report.records += 1
         if let watch {
-            // Before the worker can have read it.
+            // Taken before the worker can have read the record.
             let topics = configuration.kafka.topics
             if record.topic == topics.events || record.topic == topics.userState {
                 switch events.read(record.value, of: record.topic == topics.events ? .events : .userState) {
@@ -151,7 +151,7 @@ final class ReplayRun {
         bar.advance(to: report.records)
     }
 
-    /// Looks at what came of it, now and then.
+    /// Looks at the results at intervals.
     private func tick() {
         let now = Loop.monotonicNanos()
         guard now - polledNanos >= Self.pollNanos else { return }
@@ -175,13 +175,13 @@ final class ReplayRun {
 
     // MARK: Waiting
 
-    /// Until the worker has settled everything, or gets on no more.
+    /// Waits until the worker has settled everything, or makes no more progress.
     private func settle(_ watch: ReplayWatch) {
         var waiting = ProgressBar("settling", total: watch.standing(producers).wanted)
         let begun = Loop.monotonicNanos()
         var patience = ReplayPatience(waitSeconds: settings.waitSeconds, nowNanos: begun)
         let stoppedAt = stop.isSet ? begun : nil
-        // A look that began before the last record was written says nothing of it.
+        // A look that began before the last record was written does not cover that record.
         let looksWanted = watch.standing(producers).looks + 2
         while true {
             watch.poll()
@@ -229,7 +229,7 @@ final class ReplayRun {
         settings.freshIDs ? FreshIDs(tag: tag, pass: pass, seqs: survey.seqs, startMs: report.startedMs) : nil
     }
 
-    /// Recipients without an outcome, by reading the file once more as it was written; stops at `max`.
+    /// Recipients without an outcome, found by reading the file again as it was written. Stops at `max`.
     func silent(max: Int) throws -> [(pair: PairName, eventID: String, writtenMs: Int64)] {
         guard let watch else { return [] }
         var silent: [(PairName, String, Int64)] = []

@@ -3,9 +3,9 @@ import Recording
 import Redis
 import Worker
 
-/// What became of recipients of whom no outcome was written, by their marks in Redis.
+/// Looks up recipients without an outcome by their marks in Redis.
 enum ReplaySilent {
-    /// How many are looked at; what the rest is, is not known.
+    /// Maximum number of lookups. The rest is reported as unknown.
     static let max = 200_000
     private static let atOnce = 256
 
@@ -45,13 +45,13 @@ enum ReplaySilent {
             for (one, standing) in zip(some, standings) {
                 switch standing?.progress {
                 case .finished?:
-                    // By this very event after it was written: then its record is missing.
+                    // This event's mark, made after it was written: the record is missing.
                     let isOurs =
                         standing?.trace.map { $0.eventID.isSame(as: one.eventID) && $0.atMs >= one.writtenMs } ?? false
                     if isOurs { worker.lost += 1 } else { worker.repeats += 1 }
                 case .begun?: worker.open += 1
                 case .revokedOnly?, nil:
-                    // Before its record is settled, nobody has promised anything.
+                    // Nothing is promised before the record is settled.
                     if !worker.isSettled { continue }
                     worker.lost += 1
                 }

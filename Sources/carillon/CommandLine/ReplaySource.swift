@@ -4,22 +4,22 @@ import Kafka
 import Recording
 import Worker
 
-/// Reads a file's lines as records that go to topics.
+/// Reads a file's lines as records for topics.
 final class ReplaySource {
-    /// A record with its place in time.
+    /// A record with its time.
     struct Record {
         var topic = ""
         var key: [UInt8]?
         var value: [UInt8]?
         var headers: [KafkaHeader] = []
-        /// When it was recorded or sent, Unix ms; nil: unknown.
+        /// Time of recording or sending, Unix ms; nil if unknown.
         var atMs: Int64?
         var sentMs: Int64?
-        /// `server_seq` and `up_to_seq`, as far as there are any.
+        /// `server_seq` and `up_to_seq`, if present.
         var seqs: [Int64] = []
-        /// The line looks like a recording's and cannot be read as one.
+        /// The line looks like a recording's line but cannot be read as one.
         var isBroken = false
-        /// It was refused by a worker once, and recorded where such records go.
+        /// A worker refused it, and it was recorded from the dead-letter topic.
         var isDeadLetter = false
     }
 
@@ -35,7 +35,7 @@ final class ReplaySource {
     private let topic: String?
     private let parser = JSONParser(maxBytes: RecordLine.bytesMax)
 
-    /// - Parameter topic: where all records go; nil: each to its own topic, or where its kind belongs.
+    /// - Parameter topic: the topic for all records; nil for each record's own topic, or the topic of its kind.
     init(_ topics: Configuration.Topics, topic: String?) {
         self.topics = topics
         self.topic = topic
@@ -63,7 +63,7 @@ final class ReplaySource {
         return record
     }
 
-    /// What a worker wrote on a dead letter is of no use where the record is tried again.
+    /// Drops the worker's dead-letter headers, which have no use when the record is written again.
     private func take(_ headers: [RecordLine.Header], _ record: inout Record) {
         record.isDeadLetter = DeadLetterNote.markNames.allSatisfy { name in
             headers.contains { $0.name.isSame(as: name) }
@@ -74,7 +74,7 @@ final class ReplaySource {
 
     private static func facts(_ root: JSONCursor) -> Facts {
         let kind = root["kind"]
-        // What has no kind goes where bad events are told of.
+        // A record without a kind goes to the events topic, where the worker reports bad events.
         let isEvent = ["message", "revoke", "live_activity"].contains { word in
             kind?.utf8.map { $0.elementsEqual(word.utf8) } ?? true
         }

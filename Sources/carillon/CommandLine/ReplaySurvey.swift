@@ -3,25 +3,26 @@ import JSON
 import Recording
 import Worker
 
-/// A line that cannot be replayed, or a topic that is not there.
+/// A line that cannot be replayed, or a missing topic.
 struct ReplayFault: Error {
     var message: String
 }
 
-/// A first look at the file, before anything is written: how much there is, its times and numbers, and what forbids it.
+/// A first reading of the file before anything is written: its size, times and sequence numbers, and reasons to refuse
+/// it.
 struct ReplaySurvey {
     private(set) var count = 0
-    /// Of `sent_ms`.
+    /// The newest `sent_ms`.
     private(set) var newestMs: Int64?
-    /// When the records were recorded or sent, the first line and the latest.
+    /// Times of recording or sending: the first line's, and the latest.
     private(set) var firstAtMs: Int64?
     private(set) var lastAtMs: Int64?
-    /// Of `server_seq` and `up_to_seq`.
+    /// The range of `server_seq` and `up_to_seq`.
     private(set) var seqs: ClosedRange<Int64>?
-    /// With the line that is the first to go there.
+    /// Each topic with the first line that goes to it.
     private(set) var topics: [String: Int] = [:]
     private static let topicsMax = 1000
-    /// Kafka's own limit.
+    /// Kafka's limit.
     private static let topicBytesMax = 249
 
     init(_ source: ReplaySource, path: String, stop: StopFlag) throws {
@@ -60,7 +61,7 @@ struct ReplaySurvey {
         }
     }
 
-    /// From the first record to the latest, in ms.
+    /// Time from the first record to the latest, in ms.
     var spanMs: Int64 {
         guard let firstAtMs, let lastAtMs else { return 0 }
         return max(0, lastAtMs.subtractingReportingOverflow(firstAtMs).partialValue)

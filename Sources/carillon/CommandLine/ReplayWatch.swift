@@ -5,7 +5,7 @@ import Kafka
 import Recording
 import Worker
 
-/// Watches what the worker makes of a replay: how far its group has come, and what it writes to the topic of results.
+/// Watches the worker during a replay: its group's progress, and the topic of results.
 final class ReplayWatch {
     let group: String
     private(set) var judge: ReplayJudge
@@ -30,7 +30,7 @@ final class ReplayWatch {
 
     func wrote(_ event: ReplayJudge.Event) { judge.wrote(event, atMs: Loop.wallMs()) }
 
-    /// Takes the results that are here; gives how many.
+    /// Takes the available results. Returns their number.
     @discardableResult
     func poll(max: Int = 2000) -> Int {
         tail.take(max: max) { record in
@@ -39,17 +39,17 @@ final class ReplayWatch {
         }
     }
 
-    /// Of the group, over all of the topics.
+    /// The group's progress over all topics.
     struct Standing {
         var looks = 0
-        /// Records to settle, whoever wrote them; nil: nothing is known yet.
+        /// Records to settle, from any producer; nil if unknown.
         var lag: Int64?
         var parked: Int64 = 0
         /// Records of this replay that are settled.
         var settled = 0
         /// Records of this replay in topics that the worker reads.
         var wanted = 0
-        /// Records that the brokers deleted meanwhile, and that were not settled then.
+        /// Records that the brokers deleted before they were settled.
         var deleted: Int64 = 0
         /// The group has committed something in one of the topics.
         var isKnown = false
@@ -64,7 +64,7 @@ final class ReplayWatch {
         standing.lag = 0
         for partition in view.partitions {
             if partition.topic == parkedTopic {
-                // Nobody reads it where nothing was ever parked.
+                // Nobody reads a partition in which nothing was ever parked.
                 if partition.committed != nil || partition.end > partition.start {
                     standing.parked += partition.records
                 }
@@ -80,7 +80,7 @@ final class ReplayWatch {
         return standing
     }
 
-    /// Reads what stands in the topic of results now, for a few seconds at most.
+    /// Reads the present results, for a few seconds at most.
     func drain() {
         guard let ends = try? tail.ends(timeoutMs: 5000) else { return }
         let deadline = Loop.monotonicNanos() + 5_000_000_000

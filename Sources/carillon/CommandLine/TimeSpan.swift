@@ -1,8 +1,8 @@
 import Console
 
-/// A length of time as people type it.
+/// A duration as typed by the user.
 enum TimeSpan {
-    /// Seconds of `90`, `90s`, `1.5m` or `2h`; nil: the option is not given.
+    /// Seconds of `90`, `90s`, `1.5m` or `2h`; nil if the option is absent.
     static func seconds(_ arguments: Arguments, _ option: String) throws(Arguments.UsageError) -> Double? {
         guard let text = arguments.string(option) else { return nil }
         let unit = ["s": 1.0, "m": 60, "h": 3600].first { text.hasSuffix($0.key) }

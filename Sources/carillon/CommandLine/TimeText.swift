@@ -3,7 +3,7 @@ import Telemetry
 
 /// Unix milliseconds as a date for people.
 enum TimeText {
-    /// What stands in Redis may be any number; a date has four digits of years.
+    /// Redis may contain any number, but a date has four-digit years.
     private static let dates: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
 
     static func iso(_ ms: Int64, milliseconds: Bool = false) -> String {

@@ -3,7 +3,7 @@ import JSON
 import PushCore
 import Worker
 
-/// Traces as people and programs read them.
+/// Output of traces for people and programs.
 enum TraceText {
     // MARK: - People
 
@@ -63,7 +63,7 @@ enum TraceText {
 
     // MARK: - Programs
 
-    /// One object a line.
+    /// One object per line.
     static func json(_ record: TraceRecord, app: String, uid: String) -> String {
         var writer = JSONWriter(reservingCapacity: 512)
         writer.beginObject()

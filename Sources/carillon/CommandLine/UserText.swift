@@ -4,7 +4,7 @@ import JSON
 import PushCore
 import Worker
 
-/// A user's facts as people and programs read them.
+/// Output of a user's state for people and programs.
 enum UserText {
     // MARK: - People
 

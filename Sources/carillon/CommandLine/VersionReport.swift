@@ -9,14 +9,14 @@ import Worker
 import YAML
 import Zstd
 
-/// `carillon --version`: ours, and that of every library it is linked with.
+/// `carillon --version`: the version of Carillon and of every linked library.
 ///
-/// Each is asked of the library that runs, where it can tell; else it is that of the headers this program was built with.
+/// Each library reports its own version if it can. Otherwise the version is that of the headers at build time.
 enum VersionReport {
     private struct Entry {
         var name: String
         var version: String
-        /// The library itself cannot tell.
+        /// The library has no function for it.
         var isOfHeaders = false
     }
 

@@ -74,7 +74,7 @@ struct BrokerCommand: Command {
         }
     }
 
-    /// Orders come on a thread of their own: reading standard input blocks. Its end only ends the reading.
+    /// Commands arrive on a separate thread, because reading standard input blocks. End of input ends only this thread.
     private func startReading(_ take: @escaping @Sendable (String) -> Bool) {
         let isReading = runDetached { while let line = readLine(), take(line) {} }
         if !isReading { Terminal.err("carillon broker: no thread to read standard input: it takes no commands\n") }
@@ -109,7 +109,7 @@ struct BrokerCommand: Command {
     }
 }
 
-/// One line of the faults that are asked for.
+/// One command line for faults.
 enum BrokerOrder {
     static let help = """
         orders, one a line on standard input:
@@ -132,7 +132,7 @@ enum BrokerOrder {
         ]
     }
 
-    /// The answer, empty for a blank line; nil: the broker is to end.
+    /// - Returns: the answer, empty for a blank line; nil ends the broker.
     static func perform(_ line: String, on broker: MockBroker, isJSON: Bool) -> String? {
         let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
         guard let order = words.first else { return "" }
@@ -147,7 +147,7 @@ enum BrokerOrder {
         return isJSON ? answer(line, fault) : fault.map { "error: \($0)" } ?? "ok: \(words.joined(separator: " "))"
     }
 
-    /// Nil: done; else what was wrong with it.
+    /// - Returns: nil on success, else the error.
     private static func perform(
         _ order: String, _ rest: [String], on broker: MockBroker
     ) throws(KafkaFault) -> String? {

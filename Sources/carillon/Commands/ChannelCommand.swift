@@ -6,7 +6,7 @@ import Processes
 import PushCore
 import Worker
 
-/// `carillon channel`: broadcast channels of Live Activities, and a broadcast to one.
+/// `carillon channel`: broadcast channels of Live Activities, and a broadcast to one of them.
 struct ChannelCommand: Command {
     static let spec = CommandSpec(
         name: "channel", summary: "broadcast channels of Live Activities: create, list, read, delete, send",

@@ -5,7 +5,7 @@ import Processes
 import PushCore
 import Worker
 
-/// `carillon check`: everything a worker needs, looked at once; all problems together.
+/// `carillon check`: checks everything that a worker needs at once, and reports all problems together.
 struct CheckCommand: Command {
     static let spec = CommandSpec(
         name: "check", summary: "configuration, credentials, Kafka, Redis, APNs: every problem, each with its place",
@@ -104,20 +104,20 @@ struct CheckCommand: Command {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 struct Finding {
     enum Grade: String {
         case ok, warn, fail
-        /// Weak, and taken upon himself by the operator by name.
+        /// A weak link that the operator accepted by name.
         case waived
     }
 
     var grade: Grade
-    /// The part of the world: `kafka`, `redis` …
+    /// The subject: `kafka`, `redis` and so on.
     var subject: String
-    /// Which one: an address, a topic, a place in a file.
+    /// The object: an address, a topic, a place in a file.
     var place: String
-    /// What was found, and the cure where it is not well.
+    /// The result, with the cure if it is a problem.
     var text: String
 
     init(_ grade: Grade, _ subject: String, _ place: String, _ text: String) {

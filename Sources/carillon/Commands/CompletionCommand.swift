@@ -1,6 +1,6 @@
 import Console
 
-/// `carillon completion`: scripts that complete this program's words in a shell.
+/// `carillon completion`: scripts for command completion in a shell.
 struct CompletionCommand: Command {
     static let spec = CommandSpec(
         name: "completion", summary: "bash, zsh: a script that completes commands, options and files",

@@ -4,7 +4,7 @@ import Kafka
 import Recording
 import Worker
 
-/// `carillon dlq`: what the worker refused, and how it is tried again.
+/// `carillon dlq`: shows refused records and writes them back.
 struct DLQCommand: Command {
     static let spec = CommandSpec(
         name: "dlq", summary: "list, show, redrive: dead letters by cause; back to where they came from",

@@ -4,7 +4,7 @@ import Recording
 import Redis
 import Worker
 
-/// `carillon explain`: what would happen to records, for every user and device; nothing is sent or changed.
+/// `carillon explain`: the result that records would have, for every user and device. It sends and changes nothing.
 struct ExplainCommand: Command {
     static let spec = CommandSpec(
         name: "explain", summary: "what would happen to an event, per user and device: every step with its inputs",

@@ -2,7 +2,7 @@ import Console
 import JSON
 import Recording
 
-/// `carillon generate`: a made-up world as a recording that `replay` plays.
+/// `carillon generate`: a generated world as a recording for `replay`.
 struct GenerateCommand: Command {
     static let spec = CommandSpec(
         name: "generate", summary: "a made-up world as a recording: users, groups, storms; a seed makes the same bytes",
@@ -154,7 +154,7 @@ struct GenerateCommand: Command {
         return world.tally
     }
 
-    /// Members of groups that were written.
+    /// Returns the number of group members written.
     private func writeRedis(_ stop: StopFlag) throws -> Int {
         guard let redisOut else { return 0 }
         let redis = WorldRedis(settings)

@@ -108,7 +108,7 @@ struct RecordCommand: Command {
     private func record(_ names: [String], _ configuration: Configuration) throws -> ExitCode {
         let stop = StopFlag(try EndSignals())
         var scrubber = try scrubber(configuration)
-        // First, so that a wrong topic leaves an existing file as it is.
+        // Opened first, so that a wrong topic leaves an existing file unchanged.
         let reader = try KafkaMergedReader(
             configuration.kafka.client(id: "carillon-record"), topics: names, from: start, until: end)
         let file = try OutputFile(path: out, isCompressed: isCompressed)
@@ -186,7 +186,7 @@ struct RecordCommand: Command {
 }
 
 extension KafkaRecord {
-    /// The headers as a recording holds them.
+    /// The headers in the form of a recording.
     var recordingHeaders: [RecordLine.Header] {
         var headers: [RecordLine.Header] = []
         forEachHeader { name, value in headers.append(RecordLine.Header(name: name, value: value.map { Array($0) })) }
@@ -194,7 +194,7 @@ extension KafkaRecord {
     }
 }
 
-/// Short names for topics: the keys of `kafka.topics`, with `-` or `_`.
+/// Short names of topics: the keys of `kafka.topics`, with `-` or `_`.
 enum TopicChoice {
     static func name(_ choice: String, in configuration: Configuration) -> String {
         let key = choice.replacing("-", with: "_")

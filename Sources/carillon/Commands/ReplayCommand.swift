@@ -90,7 +90,7 @@ struct ReplayCommand: Command {
         }
     }
 
-    /// `500`, `0.5`; what follows a number, as in `500/s` or `2x`, is for people.
+    /// Parses `500` or `0.5`. A suffix such as in `500/s` or `2x` is ignored.
     private static func number(_ text: String, _ option: String) throws(Arguments.UsageError) -> Double {
         var digits = text[...]
         for ending in ["/s", "x"] where digits.hasSuffix(ending) { digits = digits.dropLast(ending.count) }

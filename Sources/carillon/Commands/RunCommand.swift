@@ -4,7 +4,7 @@ import Glibc
 import Telemetry
 import Worker
 
-/// `carillon run`: the worker, until a signal ends it.
+/// `carillon run`: the worker, until a signal stops it.
 struct RunCommand: Command {
     static let spec = CommandSpec(
         name: "run", summary: "the worker",
@@ -35,9 +35,9 @@ struct RunCommand: Command {
     }
 
     func run() async -> ExitCode {
-        // A reload that is asked for before there is anything to reload ends nobody.
+        // A reload requested before the worker has started must not end the process.
         signal(SIGHUP, SIG_IGN)
-        // Before any secret is read; the environment first, since only root can read it afterwards.
+        // Read before any secret. The environment comes first, because afterwards only root can read it.
         let environment = Configuration.processEnvironment()
         ProcessLimits.forbidDumps()
         let descriptors = ProcessLimits.raiseDescriptors()
@@ -84,12 +84,12 @@ struct RunCommand: Command {
         return reason == .done && !isDrained ? .tryAgain : reason
     }
 
-    /// One after another; of those that come during a reload one is kept.
+    /// Reloads run one after another. Of the signals during a reload, one is kept.
     private static func hangUps(_ signals: EndSignals) -> AsyncStream<Void> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { stream in signals.onHangUp { stream.yield() } }
     }
 
-    /// Signs of life, as long as every shard's loop turns; without them systemd ends the process and starts it anew.
+    /// Reports to systemd while every shard's loop turns. Without these reports systemd restarts the process.
     private static func notifyAlive(of process: WorkerProcess, to manager: ServiceManager) async {
         guard let interval = manager.aliveInterval else { return }
         while !Task.isCancelled {

@@ -7,7 +7,7 @@ import Processes
 import PushCore
 import Worker
 
-/// `carillon send`: one push, its answer printed.
+/// `carillon send`: sends one push and prints its answer.
 struct SendCommand: Command {
     static let spec = CommandSpec(
         name: "send", summary: "one push to one device token, its answer printed",
@@ -133,7 +133,7 @@ struct SendCommand: Command {
     }
 }
 
-/// What became of the push.
+/// The result of the push.
 struct SendReport {
     var place: String
     var id: PushID
@@ -143,7 +143,7 @@ struct SendReport {
     var reason: String?
     var attempts = 0
     var milliseconds: Int?
-    /// Why there is no answer.
+    /// The reason for a missing answer.
     var problem: String?
 
     mutating func take(_ answer: CommandAPNsClient.Answer) {

@@ -126,7 +126,7 @@ struct SimulateCommand: Command {
         return nil
     }
 
-    /// What is printed is pasted into files that are read from elsewhere.
+    /// Printed paths are pasted into files that other processes read from other folders.
     private static func absolute(_ path: String) -> String {
         guard !path.hasPrefix("/"), let here = getcwd(nil, 0) else { return path }
         defer { free(here) }
@@ -143,7 +143,7 @@ struct SimulateCommand: Command {
         return hosts
     }
 
-    /// The name under which a client on this machine finds it.
+    /// The URL for clients on this machine.
     private func endpoint(_ port: UInt16) -> String {
         let name = Self.wildcards.contains(host) ? (names.first ?? "127.0.0.1") : host
         return "https://\(name.contains(":") ? "[\(name)]" : name):\(port)"

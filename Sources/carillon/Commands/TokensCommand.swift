@@ -6,7 +6,7 @@ import PushCore
 import Redis
 import Worker
 
-/// `carillon tokens`: brings back tokens that were removed by mistake.
+/// `carillon tokens`: restores tokens that were removed by mistake.
 struct TokensCommand: Command {
     static let spec = CommandSpec(
         name: "tokens",
@@ -34,7 +34,7 @@ struct TokensCommand: Command {
         ])
 
     private let path: String
-    /// Nil: `accept`.
+    /// Nil for `accept`.
     private let restoring: Restoring?
     private let isDryRun: Bool
     private let isJSON: Bool

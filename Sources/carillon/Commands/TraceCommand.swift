@@ -4,7 +4,7 @@ import Processes
 import Redis
 import Worker
 
-/// `carillon trace`: what did happen to a user's messages.
+/// `carillon trace`: shows the recorded decisions on a user's messages.
 struct TraceCommand: Command {
     static let spec = CommandSpec(
         name: "trace", summary: "what did happen to a user's messages: every step's verdict, every device's outcome",

@@ -6,7 +6,7 @@ import PushCore
 import Redis
 import Worker
 
-/// `carillon user`: what is stored of one user.
+/// `carillon user`: shows the stored state of one user.
 struct UserCommand: Command {
     static let spec = CommandSpec(
         name: "user", summary: "what is stored of a user: presence, settings, tokens (hashed), badge",
@@ -50,9 +50,9 @@ struct UserCommand: Command {
     }
 }
 
-/// The app that `--app` names.
+/// Finds the app of `--app`.
 enum AppChoice {
-    /// Nil: standard error says which there are.
+    /// - Returns: nil after printing the known apps to standard error.
     static func find(_ id: String, in configuration: Configuration, for command: String) -> Configuration.App? {
         if let app = configuration.apps.first(where: { $0.policy.id == id }) { return app }
         let known = configuration.apps.map(\.policy.id).joined(separator: ", ")
