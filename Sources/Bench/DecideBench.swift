@@ -106,7 +106,7 @@ struct DecideBench {
     ) -> Int {
         var bytes = 0
         var payloads = EventPayloads(message, policy: parts.policy)
-        if stage == .headers { bytes += EventHeaders(message).collapseID?.count ?? 0 }
+        if stage == .headers { bytes += EventHeaders(message, profile: parts.policy.profile).collapseID?.count ?? 0 }
         for index in recipients {
             let decision = PushCore.decide(
                 message, sentMs: sentMs, for: parts.recipients[index], policy: parts.policy, zones: parts.zones,

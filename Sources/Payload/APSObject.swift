@@ -2,10 +2,9 @@ import Digits
 import JSON
 import PushCore
 
-/// The members of `aps` for a push that alerts: what we compute, deep-merged with what the sender gave in `push.aps`.
+/// The members of `aps` for an alert: our own, deep-merged with those of `push.aps`.
 ///
-/// The sender's keys win, but for the server's own: `badge`, `mutable-content`, and `alert` where details are hidden
-/// (contract sections 2 and 5).
+/// The sender's keys win, except `badge`, `mutable-content`, and `alert` where details are hidden (contract sections 2 and 5).
 struct APSObject {
     private let given: [JSONValue.Member]
     private let text: AlertText
@@ -13,6 +12,9 @@ struct APSObject {
     private let threadID: String
     private let category: String?
     private let interruption: String?
+    private let isMutable: Bool
+    /// The sender's own number, as written (`badge: sender`); nil: there is none.
+    private let badge: String?
 
     /// Where the body's characters lie in the bytes, for cutting.
     struct Body {
@@ -33,20 +35,22 @@ struct APSObject {
         "subtitle-loc-key", "subtitle-loc-args", "summary-arg", "url-args",
     ]
 
-    /// - Parameters:
-    ///   - sound: what the sender gave, in whatever way (`LiftedKeys`).
-    ///   - isReplaced: the sender's own `alert` is not to be seen: details are hidden, or it is one of several.
-    init(_ message: borrowing Message, text: AlertText, sound given: String?, isReplaced: Bool) {
-        if case .object(let members) = message.push.aps {
-            self.given = isReplaced ? members.filter { !Self.textKeys.containsSame($0.key) } : members
-        } else {
-            self.given = []
-        }
+    init(
+        _ message: borrowing Message, _ lifted: LiftedKeys, text: AlertText, variant: PayloadVariant,
+        rules: PayloadRules
+    ) {
+        let isReplaced = variant.isHidden || variant.mergedCount > 1
+        var given: [JSONValue.Member] = []
+        if case .object(let members) = lifted.aps { given = members }
+        badge = rules.badge == .sender && !variant.isDigest ? SenderBadge.text(in: given) : nil
+        if isReplaced, !given.isEmpty { given = given.filter { !Self.textKeys.containsSame($0.key) } }
+        self.given = given
         self.text = text
-        sound = given ?? "default"
+        sound = lifted.sound ?? "default"
         threadID = message.push.threadID ?? message.conversation.id
         category = message.push.category
         interruption = message.push.interruption
+        isMutable = rules.isMutable(message, variant)
     }
 
     /// Writes the members without their braces, at least one.
@@ -58,8 +62,11 @@ struct APSObject {
         write("thread-id", or: threadID, to: &writer)
         write("category", or: category, to: &writer)
         write("interruption-level", or: interruption, to: &writer)
-        // Whenever there is an alert, so that the app's service extension sees it.
-        writer.member("mutable-content", 1)
+        if isMutable { writer.member("mutable-content", 1) }
+        if let badge {
+            writer.key("badge")
+            writer.number(badge)
+        }
         for member in given where !member.value.isNull && !Self.ownKeys.containsSame(member.key) {
             writer.member(member)
         }
@@ -82,7 +89,7 @@ struct APSObject {
         }
     }
 
-    /// The sender's alert stands as given; title and body that it lacks are ours, a forced text is ours in any case.
+    /// The sender's alert is used as given. Title, subtitle and body that it lacks are ours. A forced text replaces its body.
     private func writeAlert(to writer: inout JSONWriter) -> Body? {
         switch given.isEmpty ? nil : given("alert") {
         case .string(let alert) where !text.isForcedText:
@@ -100,6 +107,7 @@ struct APSObject {
         }
         writer.beginObject()
         if let title = text.title, !gives("title", "title-loc-key") { writer.member("title", title) }
+        if let subtitle = text.subtitle, !gives("subtitle", "subtitle-loc-key") { writer.member("subtitle", subtitle) }
         var body: Body?
         let isOurs = text.isForcedText || !gives("body", "loc-key")
         if isOurs {

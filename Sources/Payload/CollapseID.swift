@@ -15,20 +15,22 @@ public enum CollapseID {
     /// sender did not choose follows from the target's id.
     ///
     /// - Parameter original: of a revoke: the collapse id that its target's sender chose; nil: he chose none.
-    public static func choose(_ message: borrowing Message, original: String? = nil) -> [UInt8] {
+    public static func choose(
+        _ message: borrowing Message, profile: PayloadProfile, original: String? = nil
+    ) -> [UInt8] {
         if message.kind == .revoke, let target = message.revoke?.targetMsgID {
             if let original, !original.isEmpty { return Array(fitted(original).utf8) }
             return hashed(target)
         }
-        if let given = given(message) { return Array(given.utf8) }
+        if let given = given(message, profile: profile) { return Array(given.utf8) }
         return hashed(message.msgID)
     }
 
     /// The one that the sender gave, as it is sent; nil: it follows from the message's id.
-    public static func given(_ message: borrowing Message) -> String? {
+    public static func given(_ message: borrowing Message, profile: PayloadProfile) -> String? {
         if let given = message.push.collapseID, !given.isEmpty { return fitted(given) }
-        if let given = message.push.payload?[payloadKey]?.string, !given.isEmpty { return fitted(given) }
-        return nil
+        let lifted = message.push.payload?.members(in: profile)?.value(of: payloadKey)?.string
+        return lifted.flatMap { $0.isEmpty ? nil : fitted($0) }
     }
 
     /// Of a push that tells of several messages of a conversation, beginning with this one: it replaces none of theirs.

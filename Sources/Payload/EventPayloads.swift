@@ -2,9 +2,7 @@ public import PushCore
 
 /// The payloads of one event: each variant is encoded at most once, however many receivers share it.
 public struct EventPayloads: Sendable {
-    private let profile: PayloadProfile
-    private let showsBadge: Bool
-    private let communication: Bool
+    private let rules: PayloadRules
     /// The first variant, which is all that most events need.
     private var first: Entry?
     private var others: [Entry] = []
@@ -18,9 +16,7 @@ public struct EventPayloads: Sendable {
     private static let entriesMax = 128
 
     public init(_ message: borrowing Message, policy: borrowing AppPolicy) {
-        profile = message.push.profile ?? policy.profile
-        showsBadge = policy.badge == .server
-        communication = policy.communication
+        rules = PayloadRules(message, policy: policy)
     }
 
     /// The variant's payload; nil: too large (`payload_too_large`).
@@ -35,8 +31,7 @@ public struct EventPayloads: Sendable {
             return template
         }
         // Receivers name languages and keys as they like; what reads the same is encoded once.
-        var plain = variant.plain(templates)
-        if profile != .wps { plain.lowersBadge = false }
+        let plain = rules.plain(variant.plain(templates))
         let template: PayloadTemplate?
         if let known = find(plain) {
             template = known
@@ -51,9 +46,7 @@ public struct EventPayloads: Sendable {
     private func encode(
         _ variant: PayloadVariant, _ message: borrowing Message, _ templates: Templates
     ) -> PayloadTemplate? {
-        PayloadTemplate(
-            message, variant: variant, profile: profile, templates: templates, showsBadge: showsBadge,
-            communication: communication)
+        PayloadTemplate(message, variant: variant, rules: rules, templates: templates)
     }
 
     /// Spellings may not take the place of what is encoded.

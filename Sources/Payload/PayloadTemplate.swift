@@ -8,7 +8,7 @@ public import PushCore
 /// within Apple's limit is left whole, and of what is not, the body is cut for that device.
 public struct PayloadTemplate: Sendable {
     private let bytes: [UInt8]
-    /// Where `"badge":n` goes; nil: this push carries no badge (a silent one, or an app whose client counts).
+    /// Where `"badge":n` goes; nil: the server has no number for this push (a silent one, or `badge: none` or `sender`).
     private let badgeAt: Int?
     private let pidAt: Int
     /// Where the receiver's id goes (profile `rc`).
@@ -29,12 +29,8 @@ public struct PayloadTemplate: Sendable {
 
     /// Encodes. Nil: too large for every device, however much of the body is cut (`payload_too_large`).
     ///
-    /// - Parameters:
-    ///   - showsBadge: false: no device gets a badge (`badge: none`).
-    ///   - communication: an alert tells of sender and conversation in `im` (the app's `communication`).
     public init?(
-        _ message: borrowing Message, variant: PayloadVariant, profile: PayloadProfile, templates: Templates,
-        showsBadge: Bool = true, communication: Bool = false
+        _ message: borrowing Message, variant: PayloadVariant, rules: PayloadRules, templates: Templates
     ) {
         let limit = Self.limit(voip: message.push.voip)
         var writer = JSONWriter(reservingCapacity: 640)
@@ -46,20 +42,17 @@ public struct PayloadTemplate: Sendable {
             // Apple: a background push has `content-available` and nothing that is shown.
             writer.member("content-available", 1)
         } else {
-            let lifted = LiftedKeys(message, profile)
+            let lifted = LiftedKeys(message, rules.profile)
             let text = AlertText(message, variant: variant, title: lifted.title, templates: templates)
-            written = APSObject(
-                message, text: text, sound: lifted.sound, isReplaced: variant.isHidden || variant.mergedCount > 1
-            ).write(to: &writer)
+            written = APSObject(message, lifted, text: text, variant: variant, rules: rules).write(to: &writer)
         }
-        let hasBadge = showsBadge && !message.push.silent
+        let hasBadge = rules.badge == .server && !message.push.silent
         let apsEnd = writer.count
         writer.endObject()
         writer.key("pid")
         let pidPlace = writer.placedString("").lowerBound
-        let keys = ProfileKeys(profile, lowersBadge: variant.lowersBadge, communication: communication)
-        let receiverPlace = keys.write(message, to: &writer)
-        if communication { CommunicationKeys.write(message, variant, to: &writer) }
+        let receiverPlace = ProfileKeys(message, variant, rules).write(message, to: &writer)
+        if rules.communication { CommunicationKeys.write(message, variant, to: &writer) }
         writer.endObject()
 
         let least = writer.count + PushID.textCount

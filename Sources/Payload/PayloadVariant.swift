@@ -12,8 +12,12 @@ public struct PayloadVariant: Sendable, Hashable {
     public var isForced: Bool
     /// How many messages the push tells of together; 0: of its own only.
     public var mergedCount = 0
-    /// Of a recall: it lowered this receiver's badge (`ClaimReply.lowered`), which profile `wps` tells.
+    /// A revoke that lowered this receiver's badge (`ClaimReply.lowered`).
     public var lowersBadge = false
+    /// The message is counted for this receiver, now or at an earlier try; looked at only with `badge: none`.
+    public var addsToBadge = false
+    /// The alert of a digest; looked at only with `badge: sender`.
+    public var isDigest = false
 
     public init(language: String, isHidden: Bool = false, contentKey: String? = nil, isForced: Bool = false) {
         self.language = language

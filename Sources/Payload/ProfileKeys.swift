@@ -2,55 +2,71 @@ import Digits
 import JSON
 import PushCore
 
-/// The keys beside `aps` and `pid` (contract section 6).
+/// The keys next to `aps` and `pid` (contract section 6).
 struct ProfileKeys {
     private let profile: PayloadProfile
     private let lowersBadge: Bool
     private let communication: Bool
+    /// `push.image`; nil: there is none, or nothing is shown.
+    private let image: String?
 
     private static let decreaseKey = "corner_mark_decrease"
     private static let revokeKey = "revoke_msg_id"
+    private static let messageKey = "mid"
+    private static let imageKey = "image"
+    private static let textKey = "payload"
 
-    /// - Parameters:
-    ///   - lowersBadge: the recall lowered this receiver's badge.
-    ///   - communication: `im` is ours.
-    init(_ profile: PayloadProfile, lowersBadge: Bool, communication: Bool) {
-        self.profile = profile
-        self.lowersBadge = lowersBadge
-        self.communication = communication
+    init(_ message: borrowing Message, _ variant: PayloadVariant, _ rules: PayloadRules) {
+        profile = rules.profile
+        lowersBadge = variant.lowersBadge
+        communication = rules.communication
+        let isSeen =
+            !message.push.silent && !message.push.voip && !variant.isHidden && variant.mergedCount <= 1
+        image = isSeen ? message.push.image : nil
     }
 
-    /// Writes the keys; the place for the receiver's id, where the profile has one.
+    /// Writes the keys. Returns the place for the receiver's id, where the profile has one.
     func write(_ message: borrowing Message, to writer: inout JSONWriter) -> Int? {
         let custom = custom(message)
+        var receiver: Int?
         switch profile {
         case .nim:
+            writer.member(.init(Self.messageKey, .string(message.msgID)))
             writeNIM(message, custom, to: &writer)
         case .rc:
-            return writeRC(message, custom, to: &writer)
+            receiver = writeRC(message, custom, to: &writer)
         case .wps:
             writeWPS(message, custom, to: &writer)
         case .raw:
+            writer.member(.init(Self.messageKey, .string(message.msgID)))
             write(custom, to: &writer)
         }
-        return nil
+        if let image { writer.member(.init(Self.imageKey, .string(image))) }
+        return receiver
     }
 
-    /// The custom keys without those that are ours or lifted out, and of a revoke its target's id.
+    /// The custom keys without those that are ours or lifted out. Of a revoke also its target's id, except in `rc`.
     private func custom(_ message: borrowing Message) -> [JSONValue.Member] {
         let target = message.kind == .revoke ? message.revoke?.targetMsgID : nil
         var members: [JSONValue.Member] = []
-        if case .object(let given) = message.push.payload {
+        if let given = message.push.payload?.members(in: profile) {
             func isOurs(_ member: JSONValue.Member) -> Bool {
                 member.isNamed("aps") || member.isNamed("pid") || member.isNamed(CollapseID.payloadKey)
-                    || LiftedKeys.isLifted(member, profile) || (target != nil && member.isNamed(Self.revokeKey))
+                    || (isAtTop && member.isNamed(Self.messageKey)) || LiftedKeys.isLifted(member, profile)
+                    || (target != nil && member.isNamed(Self.revokeKey))
                     || (communication && member.isNamed(CommunicationKeys.key))
+                    || (isAtTop && image != nil && member.isNamed(Self.imageKey))
             }
             members = given.contains(where: isOurs) ? given.filter { !isOurs($0) } : given
+        } else if profile != .rc, let text = message.push.payload?.text(in: profile) {
+            members = [.init(Self.textKey, .string(text))]
         }
-        if let target { members.append(.init(Self.revokeKey, .string(target))) }
+        if profile != .rc, let target { members.append(.init(Self.revokeKey, .string(target))) }
         return members
     }
+
+    /// Custom keys are next to `aps`.
+    private var isAtTop: Bool { profile == .nim || profile == .raw }
 
     private func write(_ members: [JSONValue.Member], to writer: inout JSONWriter) {
         for member in members { writer.member(member) }
@@ -68,25 +84,53 @@ struct ProfileKeys {
             if isType { givesType = true }
             writer.member(member)
         }
-        if !givesID { writer.member("sessionid", message.sessionID) }
+        if !givesID {
+            writer.member("sessionid", message.conversation.type == .p2p ? message.from.uid : message.conversation.id)
+        }
         if !givesType { writer.member("sessiontype", message.conversation.type.rawValue) }
     }
 
+    /// RongCloud's clients read `appData` as a string: an object's JSON text.
     private func writeRC(
         _ message: borrowing Message, _ custom: [JSONValue.Member], to writer: inout JSONWriter
     ) -> Int {
+        let type = Self.conversationType(message.conversation.type, custom)
         writer.key("rc")
         writer.beginObject()
-        writer.member("cType", Self.conversationType(message.conversation.type, custom))
+        writer.member("cType", type)
         writer.member("fId", message.from.uid)
         writer.member("oName", ifPresent: message.typeName)
-        writer.member("tId", message.sessionID)
+        writer.member("tId", Self.target(custom) ?? Self.target(of: message, type))
         writer.member("id", message.msgID)
         writer.key("rId")
         let receiver = writer.placedString("").lowerBound
         writer.endObject()
-        if !custom.isEmpty { writer.member(.init("appData", .object(custom))) }
+        if let text = message.push.payload?.text(in: profile) {
+            writer.member("appData", text)
+        } else if !custom.isEmpty {
+            var appData = JSONWriter(reservingCapacity: 256)
+            appData.value(.object(custom))
+            writer.key("appData")
+            writer.string(String(decoding: appData.bytes, as: UTF8.self))
+        }
+        if message.kind == .revoke, let target = message.revoke?.targetMsgID {
+            writer.member(.init(Self.revokeKey, .string(target)))
+        }
         return receiver
+    }
+
+    /// The payload's own `tId`; nil: it gives none.
+    private static func target(_ custom: [JSONValue.Member]) -> String? {
+        switch custom.value(of: "tId") {
+        case .string(let text) where !text.isEmpty: text
+        case .number(let text): text
+        default: nil
+        }
+    }
+
+    /// An answer goes to the sender of a message to one person, else to the conversation.
+    private static func target(of message: borrowing Message, _ type: String) -> String {
+        ["GRP", "DS", "SYS"].containsSame(type) ? message.conversation.id : message.from.uid
     }
 
     private static func conversationType(_ type: Conversation.Kind, _ custom: [JSONValue.Member]) -> String {
@@ -110,15 +154,10 @@ struct ProfileKeys {
             .init("msg_id", .string(message.msgID)),
         ]
         if message.decreasesBadge, lowersBadge { own.append(.init(Self.decreaseKey, .bool(true))) }
-        // The clients of WPS take one off the icon for it: a sender must not make them.
+        // The clients of WPS take one off the icon for it, so a sender cannot set it.
         let given = custom.filter { member in
             !member.isNamed(Self.decreaseKey) && !own.contains { $0.isNamed(member.key) }
         }
         writer.member(.init("message", .object([.init("params", .object(own + given))])))
     }
-}
-
-extension Message {
-    /// Whom an answer goes to: in p2p the sender, else the conversation.
-    fileprivate var sessionID: String { conversation.type == .p2p ? from.uid : conversation.id }
 }

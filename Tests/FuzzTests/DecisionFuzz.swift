@@ -48,8 +48,10 @@ enum DecisionFuzz {
             message, token: token, settings: recipient.settings, isForced: modes & 2 != 0, defaultLanguage: "en")
         variant.mergedCount = modes & 4 == 0 ? 0 : Int(modes)
         for profile in [PayloadProfile.nim, .rc, .wps, .raw] {
-            let template = PayloadTemplate(
-                message, variant: variant, profile: profile, templates: templates, communication: modes & 8 != 0)
+            var rules = PayloadRules(profile: profile)
+            rules.communication = modes & 8 != 0
+            rules.badge = [.server, .client, .sender, .server][Int(modes >> 5 & 3)]
+            let template = PayloadTemplate(message, variant: variant, rules: rules, templates: templates)
             let payload = template?.render(
                 badge: modes & 16 == 0 ? nil : 7, pid: PushID(high: 1, low: 2), receiver: words[2])
             if let payload { complaints += check(payload, limit: PayloadTemplate.limit(voip: message.push.voip)) }
@@ -58,7 +60,7 @@ enum DecisionFuzz {
                 complaints.append("a long SMS")
             }
         }
-        let headers = EventHeaders(message)
+        let headers = EventHeaders(message, profile: .nim)
         if let id = headers.collapseID, id.count > 64 || id.contains(where: { !(0x20...0x7E).contains($0) }) {
             complaints.append("a collapse id that is no header")
         }

@@ -21,7 +21,10 @@ import Testing
     enum Kind: String, CaseIterable, Sendable {
         /// `stalerecall`: of a message that this receiver's badge did not hold. `communication`: of an app with that on, whose
         /// client counts.
+        /// `text`: the payload is a text; `spelled`: one that spells an object. `picture`: with subtitle and image.
+        /// `sendercounts`: of an app with `badge: sender`.
         case message, group, forced, hidden, silent, call, recall, stalerecall, communication
+        case text, spelled, picture, sendercounts
     }
 
     @Test(arguments: Case.all)
@@ -30,7 +33,8 @@ import Testing
         var policy = AppPolicy(id: "im", topic: "t")
         policy.profile = golden.profile
         policy.communication = golden.kind == .communication
-        policy.badge = golden.kind == .communication ? .client : .server
+        policy.badge =
+            golden.kind == .communication ? .client : golden.kind == .sendercounts ? .sender : .server
         var payloads = EventPayloads(message, policy: policy)
         let encoded = payloads.template(variant, of: message, templates: PayloadWorld.templates)
         let template = try #require(encoded)
@@ -117,8 +121,20 @@ import Testing
             case .communication:
                 message.conversation = Conversation(id: "team", type: .group, name: "The\u{202e} Team")
                 message.from.avatar = "https://a.example/anna.png"
-                // Not the sender's word.
+                // The sender cannot set it.
                 message.push.payload = .object([.init("im", .object([]))])
+            case .text:
+                message.push.payload = .text("a \"quoted\" text", members: nil)
+            case .spelled:
+                message.push.payload = .text(
+                    #"{"room":7,"pushTitle":"Team"}"#,
+                    members: [.init("room", .number("7")), .init("pushTitle", .string("Team"))])
+            case .picture:
+                message.push.subtitle = "Photo"
+                message.push.image = "https://a.example/1.png"
+                message.push.payload = .object([.init("image", .string("own")), .init("room", .number("7"))])
+            case .sendercounts:
+                message.push.aps = .object([.init("badge", .number("42"))])
             }
         }
         switch kind {
@@ -134,6 +150,7 @@ import Testing
             return (message, variant, 2)
         case .stalerecall: return (message, PayloadWorld.english, 2)
         case .communication: return (message, PayloadWorld.english, 7)
+        case .text, .spelled, .picture, .sendercounts: return (message, PayloadWorld.english, 3)
         }
     }
 

@@ -10,7 +10,7 @@ import Testing
         #expect(
             text == """
                 {"aps":{"alert":{"body":"Anna: hello"},"sound":"default","thread-id":"anna-ben","mutable-content":1,\
-                "badge":3},"pid":"PID","sessionid":"anna","sessiontype":"p2p"}
+                "badge":3},"pid":"PID","mid":"m1","sessionid":"anna","sessiontype":"p2p"}
                 """)
     }
 
@@ -22,7 +22,7 @@ import Testing
             ])
         }
         let text = try PayloadWorld.text(message, profile: .nim)
-        #expect(text.hasSuffix(#""pid":"PID","sessionid":"own","n":1.50,"sessiontype":"group"}"#))
+        #expect(text.hasSuffix(#""pid":"PID","mid":"m1","sessionid":"own","n":1.50,"sessiontype":"group"}"#))
     }
 
     @Test func nimsSoundAndTitleAreLiftedOutOfThePayload() throws {
@@ -35,7 +35,7 @@ import Testing
         #expect(
             text == """
                 {"aps":{"alert":{"title":"Team","body":"Anna: hello"},"sound":"ping.caf","thread-id":"anna-ben",\
-                "mutable-content":1},"pid":"PID","n":1,"sessionid":"anna","sessiontype":"p2p"}
+                "mutable-content":1},"pid":"PID","mid":"m1","n":1,"sessionid":"anna","sessiontype":"p2p"}
                 """)
     }
 
@@ -52,7 +52,7 @@ import Testing
 
     /// Of other profiles they are custom keys; what is no text has no meaning of ours; a title is cut like `push.title`.
     @Test func onlyNIMsTextsAreLifted() throws {
-        let payload = JSONValue.object([.init("sound", .string("ping.caf")), .init("pushTitle", .string("Team"))])
+        let payload = CustomPayload.object([.init("sound", .string("ping.caf")), .init("pushTitle", .string("Team"))])
         let raw = try PayloadWorld.tree(PayloadWorld.message { $0.push.payload = payload })
         #expect(raw["sound"]?.string == "ping.caf" && raw["pushTitle"]?.string == "Team")
         #expect(raw["aps"]?["sound"]?.string == "default" && raw["aps"]?["alert"]?["title"] == nil)
@@ -70,6 +70,125 @@ import Testing
                 && long["pushTitle"] == nil)
     }
 
+    /// NIM's own example: `apsField` is a part of the payload there.
+    @Test func nimsApsFieldIsLiftedOutOfThePayload() throws {
+        let field = JSONValue.object([
+            .init("mutable-content", .number("1")), .init("sound", .string("abc.wav")),
+            .init("alert", .object([.init("title", .string("T")), .init("body", .string("B"))])),
+            .init("key2", .string("value2")), .init("badge", .number("9")),
+        ])
+        let payload = CustomPayload.object([.init("key1", .string("value1")), .init("apsField", field)])
+        let tree = try PayloadWorld.tree(PayloadWorld.message { $0.push.payload = payload }, profile: .nim, badge: 2)
+        #expect(tree["key1"]?.string == "value1" && tree["apsField"] == nil)
+        let aps = tree["aps"]
+        #expect(aps?["sound"]?.string == "abc.wav" && aps?["key2"]?.string == "value2" && aps?["badge"]?.int == 2)
+        #expect(aps?["alert"]?["title"]?.string == "T" && aps?["alert"]?["body"]?.string == "B")
+        // The push's own field takes its place, and the other profiles have no such key.
+        let own = try PayloadWorld.tree(
+            PayloadWorld.message {
+                $0.push.payload = payload
+                $0.push.aps = .object([.init("key3", .number("3"))])
+            }, profile: .nim)
+        #expect(own["apsField"] == nil && own["aps"]?["key2"] == nil && own["aps"]?["key3"]?.int == 3)
+        let raw = try PayloadWorld.tree(PayloadWorld.message { $0.push.payload = payload })
+        #expect(raw["apsField"]?["key2"]?.string == "value2" && raw["aps"]?["key2"] == nil)
+        let odd = try PayloadWorld.tree(
+            PayloadWorld.message { $0.push.payload = .object([.init("apsField", .string("x"))]) }, profile: .nim)
+        #expect(odd["apsField"] == nil && odd["aps"]?["alert"]?["body"]?.string == "Anna: hello")
+    }
+
+    @Test func aLiftedAlertIsHiddenAsAnyOther() throws {
+        let message = PayloadWorld.message {
+            $0.push.payload = .object([
+                .init("apsField", .object([.init("alert", .string("SECRET")), .init("k", .number("1"))]))
+            ])
+        }
+        let text = try PayloadWorld.text(message, .init(language: "en", isHidden: true), profile: .nim)
+        #expect(!text.contains("SECRET") && text.contains(#""k":1"#))
+    }
+
+    @Test(arguments: [PayloadProfile.nim, .rc, .wps, .raw])
+    func thePayloadCannotSetTheKeysOfTheServer(_ profile: PayloadProfile) throws {
+        let message = PayloadWorld.message {
+            $0.push.payload = .object(["aps", "pid", "mid"].map { .init($0, .string("forged")) })
+        }
+        let text = try PayloadWorld.text(message, profile: profile)
+        // Profiles that do not have a `mid` do not reserve it.
+        let isReserved = profile == .nim || profile == .raw
+        #expect(
+            text.split(separator: "forged", omittingEmptySubsequences: false).count == (isReserved ? 1 : 2), "\(text)")
+        #expect(try PayloadWorld.tree(message, profile: profile)["mid"]?.string == (isReserved ? "m1" : nil))
+    }
+
+    @Test(arguments: [PayloadProfile.nim, .rc, .wps, .raw])
+    func anImageIsShownOnlyBesideAnAlertThatIsSeen(_ profile: PayloadProfile) throws {
+        func tree(_ variant: PayloadVariant = PayloadWorld.english, _ change: (inout Message) -> Void = { _ in }) throws
+            -> JSONTree
+        {
+            try PayloadWorld.tree(
+                PayloadWorld.message {
+                    $0.push.image = "https://a.example/1.png"
+                    $0.push.payload = .object([.init("image", .string("own"))])
+                    change(&$0)
+                }, variant, profile: profile)
+        }
+        let isTop = profile == .nim || profile == .raw
+        #expect(try tree()["image"]?.string == "https://a.example/1.png")
+        #expect(try tree { $0.push.silent = true }["image"]?.string == (isTop ? "own" : nil))
+        #expect(try tree { $0.push.voip = true }["image"]?.string == (isTop ? "own" : nil))
+        #expect(try tree(.init(language: "en", isHidden: true))["image"]?.string == (isTop ? "own" : nil))
+    }
+
+    @Test func aPushThatMayNotBeChangedHasNoMutableContentWhateverTheSenderSays() throws {
+        let message = PayloadWorld.message {
+            $0.push.isMutable = false
+            $0.push.aps = .object([.init("mutable-content", .number("1"))])
+        }
+        #expect(try PayloadWorld.tree(message)["aps"]?["mutable-content"] == nil)
+    }
+
+    /// `badge: none`: the extension adds 1 for each alert that it sees, and takes 1 off for a revoke.
+    @Test(arguments: [(false, false, false), (true, false, true), (false, true, true)])
+    func theExtensionSeesOnlyWhatChangesTheNumber(_ row: (adds: Bool, lowers: Bool, isMutable: Bool)) throws {
+        var policy = AppPolicy(id: "im", topic: "t")
+        var variant = PayloadWorld.english
+        variant.addsToBadge = row.adds
+        variant.lowersBadge = row.lowers
+        let message = PayloadWorld.message { $0.push.aps = .object([.init("mutable-content", .number("1"))]) }
+        for badge in [AppPolicy.BadgeCounter.server, .client, .sender] {
+            policy.badge = badge
+            // Not the first one of its event, so that the variant is looked for among the others.
+            var payloads = EventPayloads(message, policy: policy)
+            _ = payloads.template(.init(language: "fr"), of: message, templates: PayloadWorld.templates)
+            let template = payloads.template(variant, of: message, templates: PayloadWorld.templates)
+            let bytes = try #require(template?.render(badge: 3, pid: PayloadWorld.pid, receiver: "ben"))
+            let aps = try JSONTree(parsing: bytes)["aps"]
+            #expect((aps?["mutable-content"]?.int == 1) == (badge != .client || row.isMutable))
+            #expect(aps?["badge"]?.int == (badge == .server ? 3 : nil))
+        }
+    }
+
+    @Test(arguments: [
+        (#"7"#, 7), ("0", 0), ("-3", -3), ("7.0", nil), ("1e3", nil), ("99999999999999999999", nil),
+    ])
+    func aSendersOwnBadgeIsSentAsGiven(number: String, wanted: Int64?) throws {
+        var rules = PayloadRules(profile: .raw)
+        rules.badge = .sender
+        func badge(_ value: JSONValue, _ change: (inout PayloadVariant) -> Void = { _ in }) throws -> JSONTree? {
+            var variant = PayloadWorld.english
+            change(&variant)
+            let message = PayloadWorld.message { $0.push.aps = .object([.init("badge", value)]) }
+            let template = PayloadTemplate(
+                message, variant: variant, rules: rules, templates: PayloadWorld.templates)
+            let bytes = try #require(template?.render(badge: 5, pid: PayloadWorld.pid, receiver: "ben"))
+            return try JSONTree(parsing: bytes)["aps"]?["badge"]
+        }
+        #expect(try badge(.number(number))?.int == wanted)
+        #expect(try badge(.number(number)) { $0.isHidden = true }?.int == wanted)
+        #expect(try badge(.number(number)) { $0.isDigest = true } == nil)
+        #expect(try badge(.string(number)) == nil)
+    }
+
     @Test(arguments: [PayloadProfile.nim, .rc, .wps, .raw])
     func aRevokeNamesItsTargetWhereCustomKeysGo(_ profile: PayloadProfile) throws {
         let message = PayloadWorld.message {
@@ -79,8 +198,10 @@ import Testing
             $0.push.payload = .object([.init("revoke_msg_id", .string("m9")), .init("k", .number("1"))])
         }
         let tree = try PayloadWorld.tree(message, profile: profile)
-        let keys = profile == .rc ? tree["appData"] : profile == .wps ? tree["message"]?["params"] : tree
-        #expect(keys?["revoke_msg_id"]?.string == "m0" && keys?["k"] == .number("1"))
+        let appData = try tree["appData"]?.string.map { try JSONTree(parsing: Array($0.utf8)) }
+        let keys = profile == .rc ? appData : profile == .wps ? tree["message"]?["params"] : tree
+        // In `rc` it is next to `appData`, which belongs to the sender.
+        #expect((profile == .wps ? keys : tree)?["revoke_msg_id"]?.string == "m0" && keys?["k"] == .number("1"))
         let text = try PayloadWorld.text(message, profile: profile)
         #expect(text.split(separator: "revoke_msg_id", omittingEmptySubsequences: false).count == 2, "\(text)")
         let ordinary = try PayloadWorld.text(PayloadWorld.message(), profile: profile)
@@ -96,7 +217,7 @@ import Testing
             text == """
                 {"aps":{"alert":{"body":"Anna: hello"},"sound":"default","thread-id":"anna-ben","mutable-content":1,\
                 "badge":12},"pid":"PID","rc":{"cType":"PR","fId":"anna","oName":"RC:TxtMsg","tId":"anna","id":"m1",\
-                "rId":"ben"},"appData":{"k":[true,null,"x"]}}
+                "rId":"ben"},"appData":"{\\"k\\":[true,null,\\"x\\"]}"}
                 """)
     }
 
@@ -112,7 +233,23 @@ import Testing
         }
         let rc = try PayloadWorld.tree(message, profile: .rc)["rc"]
         #expect(rc?["cType"]?.string == expected)
-        #expect(rc?["tId"]?.string == (type == .p2p ? "anna" : "c9"))
+        // The sender where an answer goes to a person, else the conversation.
+        #expect(rc?["tId"]?.string == (["PR", "CS", "MC", "MP"].contains(expected) ? "anna" : "c9"))
+    }
+
+    @Test func rongCloudsTargetIsTheSendersWhereGivenAndRemainsInThePayload() throws {
+        for (given, wanted) in [
+            (JSONValue.string("u9"), "u9"), (.number("12"), "12"), (.string(""), "anna"), (.null, "anna"),
+        ] {
+            let message = PayloadWorld.message {
+                $0.push.payload = .object([.init("tId", given), .init("cType", .string("MC"))])
+            }
+            let tree = try PayloadWorld.tree(message, profile: .rc)
+            #expect(tree["rc"]?["tId"]?.string == wanted && tree["rc"]?["cType"]?.string == "MC")
+            let text = try #require(tree["appData"]?.string)
+            let appData = try JSONTree(parsing: Array(text.utf8))
+            #expect(appData["cType"]?.string == "MC" && appData["tId"] != nil)
+        }
     }
 
     @Test func wps() throws {
@@ -158,7 +295,7 @@ import Testing
         #expect(
             text == """
                 {"aps":{"alert":{"title":"Team \\"A\\"","body":"hello"},"thread-id":"t","category":"reply",\
-                "interruption-level":"time-sensitive","mutable-content":1},"pid":"PID","a\\"b":{"c":-1e3}}
+                "interruption-level":"time-sensitive","mutable-content":1},"pid":"PID","mid":"m1","a\\"b":{"c":-1e3}}
                 """)
     }
 
@@ -169,7 +306,7 @@ import Testing
             $0.push.sound = "ping"
             $0.push.aps = .object([.init("alert", .string("x")), .init("sound", .string("y")), .init("k", .bool(true))])
         }
-        #expect(try PayloadWorld.text(message, badge: 4) == #"{"aps":{"content-available":1},"pid":"PID"}"#)
+        #expect(try PayloadWorld.text(message, badge: 4) == #"{"aps":{"content-available":1},"pid":"PID","mid":"m1"}"#)
     }
 
     @Test func aBadgeAlone() {

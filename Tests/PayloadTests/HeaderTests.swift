@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct HeaderTests {
     @Test func anAlert() {
-        let headers = EventHeaders(PayloadWorld.message())
+        let headers = EventHeaders(PayloadWorld.message(), profile: .raw)
         #expect(headers.pushType == .alert)
         #expect(headers.priority == 10)
         #expect(headers.expirationSeconds == 1_700_086_400)
@@ -22,7 +22,7 @@ import Testing
             PayloadWorld.message {
                 $0.push.priority = priority
                 $0.push.silent = silent
-            })
+            }, profile: .raw)
         #expect(headers.priority == expected)
         #expect(headers.pushType == (silent ? .background : .alert))
     }
@@ -34,20 +34,20 @@ import Testing
                 $0.push.priority = priority
                 $0.push.silent = true
                 $0.push.voip = true
-            })
+            }, profile: .raw)
         #expect(headers.priority == 5)
         #expect(headers.pushType == .voip)
     }
 
     @Test func aCallIsTriedOnce() {
-        let headers = EventHeaders(PayloadWorld.message { $0.push.voip = true })
+        let headers = EventHeaders(PayloadWorld.message { $0.push.voip = true }, profile: .raw)
         #expect(headers.pushType == .voip)
         #expect(headers.expirationSeconds == 0)
     }
 
     @Test(arguments: [Int64.min, -1, 0, 999])
     func noExpiryBecomesOneAttempt(expireAtMs: Int64) {
-        #expect(EventHeaders(PayloadWorld.message { $0.expireAtMs = expireAtMs }).expirationSeconds == 1)
+        #expect(EventHeaders(PayloadWorld.message { $0.expireAtMs = expireAtMs }, profile: .raw).expirationSeconds == 1)
     }
 
     @Test func aLiveActivity() {
@@ -60,12 +60,12 @@ import Testing
     }
 
     private static func chosen(_ message: Message, original: String? = nil) -> String {
-        String(decoding: CollapseID.choose(message, original: original), as: UTF8.self)
+        String(decoding: CollapseID.choose(message, profile: .raw, original: original), as: UTF8.self)
     }
 
     @Test func theCollapseIDsOrder() {
         func choose(_ change: (inout Message) -> Void) -> String { Self.chosen(PayloadWorld.message(change)) }
-        let payload = JSONValue.object([.init("apns-collapse-id", .string("lifted"))])
+        let payload = CustomPayload.object([.init("apns-collapse-id", .string("lifted"))])
         #expect(
             choose {
                 $0.push.collapseID = "own"
@@ -81,6 +81,17 @@ import Testing
         #expect(hashed.utf8.count == 32)
         #expect(hashed == choose { _ in })
         #expect(hashed != choose { $0.msgID = "m2" })
+    }
+
+    /// Only profile `nim` reads a text as the object that it spells.
+    @Test(arguments: [(PayloadProfile.nim, true), (.rc, false), (.wps, false), (.raw, false)])
+    func aCollapseIDWithinATextIsLiftedOnlyByNIM(profile: PayloadProfile, isLifted: Bool) {
+        let message = PayloadWorld.message {
+            $0.push.payload = .text(
+                #"{"apns-collapse-id":"lifted"}"#, members: [.init("apns-collapse-id", .string("lifted"))])
+        }
+        let id = String(decoding: CollapseID.choose(message, profile: profile), as: UTF8.self)
+        #expect((id == "lifted") == isLifted)
     }
 
     @Test func aRevokeReplacesItsOriginal() {

@@ -67,7 +67,7 @@ import Testing
     @Test func itsCollapseIDIsNoMessages() {
         let id = CollapseID.merged(conversation: "c", oldest: "m-1")
         let message = PayloadWorld.message { $0.msgID = "m-1" }
-        #expect(id != EventHeaders(message).collapseID && id.count <= 64)
+        #expect(id != EventHeaders(message, profile: .raw).collapseID && id.count <= 64)
         #expect(id == CollapseID.merged(conversation: "c", oldest: "m-1"))
         #expect(id != CollapseID.merged(conversation: "d", oldest: "m-1"))
     }

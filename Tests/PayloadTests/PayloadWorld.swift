@@ -31,7 +31,7 @@ enum PayloadWorld {
     static func template(
         _ message: Message, _ variant: PayloadVariant = english, profile: PayloadProfile = .raw
     ) -> PayloadTemplate? {
-        PayloadTemplate(message, variant: variant, profile: profile, templates: templates)
+        PayloadTemplate(message, variant: variant, rules: PayloadRules(profile: profile), templates: templates)
     }
 
     /// The payload as text, with the pid's place shown as `PID`.

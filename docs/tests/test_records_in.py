@@ -23,7 +23,15 @@ MESSAGE = {
     "from": {"uid": "a", "nick": "A", "device": "d", "avatar": "https://example.com/a.png"},
     "to": {"uids": ["b"], "exclude": ["x"]},
     "mention": {"all": True, "uids": ["b"]},
-    "push": {"content": "hello", "force": {"mode": "list", "uids": ["b"]}},
+    "push": {
+        "content": "hello",
+        "subtitle": "s",
+        "image": "https://example.com/i.png",
+        "payload": {"k": 1},
+        "task_id": "t",
+        "mutable": True,
+        "force": {"mode": "list", "uids": ["b"]},
+    },
 }
 TOKEN = {"device": "d", "token": "abcd", "env": "production", "topic": "com.example.im", "type": "alert", "bind_ver": 1}
 ACTIVITY = {"activity_id": "x", "event": "start", "state": {"a": 1}}

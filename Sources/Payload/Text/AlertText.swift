@@ -3,6 +3,7 @@ import PushCore
 /// What a receiver reads: title and body by the order of the contract (forced > content > built-in of the type > generic).
 struct AlertText {
     var title: String?
+    var subtitle: String?
     /// The sender's name with what parts it from the body, or empty.
     ///
     /// The two are written one after the other: joined they would be one more string for each push.
@@ -28,6 +29,7 @@ struct AlertText {
             body = templates.merged(variant.mergedCount, language: variant.language)
             return
         }
+        subtitle = message.push.subtitle.flatMap(Self.shown)
         if variant.isForced, let forced = message.push.force.content.flatMap({ Self.shown($0) }) {
             body = forced
             isForcedText = true

@@ -20,7 +20,7 @@ public struct ShownText: Sendable, Equatable {
         let text = AlertText(message, variant: variant, title: lifted.title, templates: templates)
         var title = text.title
         var body: String? = text.name + text.body
-        if !variant.isHidden, variant.mergedCount <= 1, let alert = message.push.aps?["alert"] {
+        if !variant.isHidden, variant.mergedCount <= 1, let alert = lifted.aps?["alert"] {
             Self.replace(&title, &body, by: alert, isForcedText: text.isForcedText)
         }
         self.title = title.map { TextCut.characters($0, limit: Self.titleCharacters) }

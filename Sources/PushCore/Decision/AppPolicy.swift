@@ -29,11 +29,13 @@ public struct AppPolicy: Sendable {
         case chain
     }
 
-    /// Who counts what the icon shows.
+    /// Who counts the number on the icon. The ledger continues in each case.
     public enum BadgeCounter: String, Sendable {
         case server
-        /// The app's client or extension (WPS): no payload has `aps.badge`. The ledger goes on.
+        /// The app's client or extension (WPS): no payload has `aps.badge`.
         case client = "none"
+        /// The sender of each message (Getui): an integer in `push.aps.badge` is sent as given.
+        case sender
     }
 
     public init(id: String, topic: String) {

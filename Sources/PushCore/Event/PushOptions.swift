@@ -9,8 +9,12 @@ public struct PushOptions: Sendable {
     public var title: String?
     /// ≤ 500 characters; absent: the built-in text of the type, else the app's generic text.
     public var content: String?
-    /// Custom keys of the payload, ≤ 2048 characters as JSON; an `.object` when present.
-    public var payload: JSONValue?
+    /// ≤ 100 characters.
+    public var subtitle: String?
+    /// A URL of at most 512 bytes, for the app's service extension.
+    public var image: String?
+    /// ≤ 2048 characters as JSON, or as text.
+    public var payload: CustomPayload?
     /// NIM's apsField, deep-merged into `aps`; an `.object` when present.
     public var aps: JSONValue?
     public var sound: String?
@@ -19,6 +23,8 @@ public struct PushOptions: Sendable {
     public var interruption: String?
     /// As given, unchecked; `Payload` makes a header of it.
     public var collapseID: String?
+    /// Statistics are also kept by it, ≤ 64 bytes.
+    public var taskID: String?
     public var profile: PayloadProfile?
     public var strategy: Strategy?
     public var priority = Priority.high
@@ -35,8 +41,10 @@ public struct PushOptions: Sendable {
     /// To voip tokens only.
     public var voip = false
     public var sms = false
+    /// False: the alert has no `mutable-content`, whatever `aps` says.
+    public var isMutable = true
 
-    /// Who is told although they muted the conversation.
+    /// Recipients that get the alert although they muted the conversation.
     public struct Force: Sendable, Equatable {
         public var mode = Mode.none
         /// ≤ 100 ids; with mode `list` an empty list names nobody.
@@ -85,16 +93,17 @@ extension PushOptions {
     /// them to so many fields would end with a copy of them all.
     public init(
         enabled: Bool = true, title: String? = nil, content: String? = nil, prefix: Bool = true, badge: Bool = true,
-        force: Force = Force(), forceDetail: Bool = false, payload: JSONValue? = nil, aps: JSONValue? = nil,
+        force: Force = Force(), forceDetail: Bool = false, payload: CustomPayload? = nil, aps: JSONValue? = nil,
         profile: PayloadProfile? = nil, sound: String? = nil, threadID: String? = nil, category: String? = nil,
         interruption: String? = nil, collapseID: String? = nil, silent: Bool = false, voip: Bool = false,
-        priority: Priority = .high, strategy: Strategy? = nil, sms: Bool = false
+        priority: Priority = .high, strategy: Strategy? = nil, sms: Bool = false, subtitle: String? = nil,
+        image: String? = nil, taskID: String? = nil, isMutable: Bool = true
     ) {
         self.init(
-            force: force, title: title, content: content, payload: payload, aps: aps, sound: sound, threadID: threadID,
-            category: category, interruption: interruption, collapseID: collapseID, profile: profile,
-            strategy: strategy, priority: priority, enabled: enabled, prefix: prefix, badge: badge,
-            forceDetail: forceDetail, silent: silent, voip: voip, sms: sms)
+            force: force, title: title, content: content, subtitle: subtitle, image: image, payload: payload, aps: aps,
+            sound: sound, threadID: threadID, category: category, interruption: interruption, collapseID: collapseID,
+            taskID: taskID, profile: profile, strategy: strategy, priority: priority, enabled: enabled, prefix: prefix,
+            badge: badge, forceDetail: forceDetail, silent: silent, voip: voip, sms: sms, isMutable: isMutable)
     }
 }
 

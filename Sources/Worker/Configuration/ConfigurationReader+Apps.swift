@@ -114,9 +114,11 @@ extension ConfigurationReader {
         if let overrides = section.bool("force_overrides_dnd") { policy.forceOverridesDND = overrides }
         if let clears = section.bool("clear_on_read") { policy.clearOnRead = clears }
         if let cap = section.int("badge_cap", in: 0...Int(Int32.max)) { policy.badgeCap = Int64(cap) }
-        if let badge = section.word("badge", ["server", "none"], AppPolicy.BadgeCounter.self) { policy.badge = badge }
-        // Nothing tells the devices of a badge that their client counts.
-        if policy.badge == .client { policy.clearOnRead = false }
+        if let badge = section.word("badge", ["server", "none", "sender"], AppPolicy.BadgeCounter.self) {
+            policy.badge = badge
+        }
+        // Only the server's own number is sent without an alert.
+        if policy.badge != .server { policy.clearOnRead = false }
         if let communication = section.bool("communication") { policy.communication = communication }
         if let language = section.string("default_language", atMost: EventReader.Limit.word) {
             policy.defaultLanguage = language

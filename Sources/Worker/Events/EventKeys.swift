@@ -79,7 +79,7 @@ enum PartKey: Int, JSONKey {
 
 enum PushKey: Int, JSONKey {
     case enabled, title, content, prefix, badge, force, forceDetail, payload, aps, profile, sound, threadID, category
-    case interruption, collapseID, silent, voip, priority, strategy, sms
+    case interruption, collapseID, silent, voip, priority, strategy, sms, subtitle, image, taskID, mutable
 
     var name: StaticString {
         switch self {
@@ -103,6 +103,10 @@ enum PushKey: Int, JSONKey {
         case .priority: "priority"
         case .strategy: "strategy"
         case .sms: "sms"
+        case .subtitle: "subtitle"
+        case .image: "image"
+        case .taskID: "task_id"
+        case .mutable: "mutable"
         }
     }
 }

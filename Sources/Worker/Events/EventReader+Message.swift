@@ -38,7 +38,7 @@ extension EventReader {
         return Message.Sender(
             uid: try part.requiredString(.uid, bytes: Limit.user), nick: try part.text(.nick, limit: Limit.nick),
             device: try part.string(.device, bytes: Limit.user),
-            avatar: try part.filled(.avatar, bytes: Limit.avatar))
+            avatar: try part.filled(.avatar, bytes: Limit.url))
     }
 
     private func audience(
@@ -93,7 +93,11 @@ extension EventReader {
             voip: try push.bool(.voip) ?? false,
             priority: try push.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high,
             strategy: try push.int(.strategy, in: 1...4).flatMap { Strategy(rawValue: $0) },
-            sms: try push.bool(.sms) ?? false)
+            sms: try push.bool(.sms) ?? false,
+            subtitle: try push.text(.subtitle, limit: Limit.title),
+            image: try push.filled(.image, bytes: Limit.url),
+            taskID: try push.filled(.taskID, bytes: Limit.task),
+            isMutable: try push.bool(.mutable) ?? true)
     }
 
     private func force(_ push: FieldScope<PushKey>) throws(BadRecord) -> PushOptions.Force {
@@ -106,24 +110,47 @@ extension EventReader {
             liftsMute: try part.bool(.liftMute) ?? true)
     }
 
-    /// The limit counts compact JSON with no more escapes than needed: how it is spelt is no matter of its size.
-    private func payload(_ push: FieldScope<PushKey>) throws(BadRecord) -> JSONValue? {
-        guard let object = try push.object(.payload) else { return nil }
-        let value = try push.value(.payload, object)
-        // Most records are shorter as a whole.
-        if object.documentCount > Limit.payload, let source = object.sourceBytes, source.count > Limit.payload {
+    private func payload(_ push: FieldScope<PushKey>) throws(BadRecord) -> CustomPayload? {
+        guard let value = push.fields[.payload] else { return nil }
+        if let utf8 = value.utf8 { return try payload(utf8, value, push) }
+        guard value.isObject else { throw push.fault(.wrongType, "must be an object or a string", .payload, value) }
+        guard case .object(let members) = try push.value(.payload, value) else { return nil }
+        // The limit counts compact JSON with no more escapes than needed. Most records are shorter as a whole.
+        if value.documentCount > Limit.payload, let source = value.sourceBytes, source.count > Limit.payload {
             var writer = JSONWriter()
-            writer.value(value)
-            if Self.isLong(writer) {
-                throw push.fault(.longPayload, "longer than \(Limit.payload) characters", .payload, object)
+            writer.value(.object(members))
+            if Self.isLong(writer.count, { String(decoding: writer.bytes, as: UTF8.self) }) {
+                throw Self.longPayload(push, value)
             }
         }
-        return value
+        return .object(members)
     }
 
-    private static func isLong(_ payload: borrowing JSONWriter) -> Bool {
-        if payload.count <= Limit.payload { return false }
-        return payload.count > TextCut.bytes(ofCharacters: Limit.payload)
-            || String(decoding: payload.bytes, as: UTF8.self).count > Limit.payload
+    /// A payload that is a text; an empty one is absent.
+    private func payload(
+        _ utf8: UnsafeBufferPointer<UInt8>, _ value: JSONCursor, _ push: FieldScope<PushKey>
+    ) throws(BadRecord) -> CustomPayload? {
+        if utf8.isEmpty { return nil }
+        guard !Self.isLong(utf8.count, { String(decoding: utf8, as: UTF8.self) }) else {
+            throw Self.longPayload(push, value)
+        }
+        return .text(String(decoding: utf8, as: UTF8.self), members: members(spelledBy: utf8))
+    }
+
+    /// The members of the object whose JSON text this is; nil for every other text.
+    private func members(spelledBy utf8: UnsafeBufferPointer<UInt8>) -> [JSONValue.Member]? {
+        guard utf8.first(where: { ![0x20, 0x09, 0x0a, 0x0d].contains($0) }) == UInt8(ascii: "{") else { return nil }
+        let parsed = payloadParser.parse(UnsafeRawBufferPointer(utf8)) { root in try? JSONValue(root) }
+        guard case .read(.object(let members)) = parsed else { return nil }
+        return members
+    }
+
+    private static func longPayload(_ push: FieldScope<PushKey>, _ value: JSONCursor) -> BadRecord {
+        push.fault(.longPayload, "longer than \(Limit.payload) characters", .payload, value)
+    }
+
+    private static func isLong(_ bytes: Int, _ text: () -> String) -> Bool {
+        if bytes <= Limit.payload { return false }
+        return bytes > TextCut.bytes(ofCharacters: Limit.payload) || text().count > Limit.payload
     }
 }

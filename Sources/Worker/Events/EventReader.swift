@@ -1,5 +1,6 @@
 import Digits
 import JSON
+import Payload
 public import PushCore
 
 /// Which of the two input topics a record came from: each carries its own kinds.
@@ -16,6 +17,8 @@ public final class EventReader {
     /// The app of the last record: the next one's is mostly the same, and a comparison is cheaper than a hash.
     private var lastApp = ""
     private let parser: JSONParser
+    /// For a payload that is a text: the record's parser is in use then.
+    private(set) lazy var payloadParser = JSONParser(maxBytes: TextCut.bytes(ofCharacters: Limit.payload))
     let recordKeys = JSONKeyTable<RecordKey>()
     let partKeys = JSONKeyTable<PartKey>()
     let pushKeys = JSONKeyTable<PushKey>()
@@ -33,7 +36,9 @@ public final class EventReader {
         /// `cert`, `content_key`, `lang` and `tz`.
         static var word: Int { 64 }
         static var phone: Int { 20 }
-        static var avatar: Int { 512 }
+        static var url: Int { 512 }
+        /// `push.task_id`.
+        static var task: Int { 64 }
         /// A name, an identifier or an object's key that the contract gives no bound of its own.
         static var name: Int { 256 }
         // Characters.

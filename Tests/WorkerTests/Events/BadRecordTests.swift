@@ -97,10 +97,14 @@ struct BadRecordTests {
         row(
             message(#""push":{"priority":"top"}"#), "must be one of high, normal, low", "$.push.priority", at: "\"top"),
         row(message(#""push":{"profile":"gt"}"#), "must be one of nim, rc, wps, raw", "$.push.profile", at: "\"gt"),
-        row(message(#""push":{"payload":[9]}"#), "must be an object", "$.push.payload", at: "[9"),
+        row(message(#""push":{"payload":[9]}"#), "must be an object or a string", "$.push.payload", at: "[9"),
         row(
             message(#""push":{"payload":{"k":"\#(String(repeating: "中", count: 2041))"}}"#),
             "longer than 2048 characters", "$.push.payload", at: "{\"k"),
+        row(
+            message(#""push":{"payload":"\#(String(repeating: "中", count: 2049))"}"#), "longer than 2048 characters",
+            "$.push.payload", at: "\"中"),
+        row(message(#""push":{"mutable":1}"#), "must be true or false", "$.push.mutable", at: "1}"),
         row(
             message(
                 #""push":{"force":{"mode":"list","uids":[\#(Array(repeating: "\"f\"", count: 101).joined(separator: ","))]}}"#

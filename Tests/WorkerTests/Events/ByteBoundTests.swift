@@ -66,6 +66,8 @@ struct ByteBoundTests {
         message("$.push.thread_id", 256, #""push":{"thread_id":"%"}"#),
         message("$.push.category", 256, #""push":{"category":"%"}"#),
         message("$.push.interruption", 256, #""push":{"interruption":"%"}"#),
+        message("$.push.image", 512, #""push":{"image":"%"}"#),
+        message("$.push.task_id", 64, #""push":{"task_id":"%"}"#),
         message("$.push.collapse_id", 256, #""push":{"collapse_id":"%"}"#),
         message("$.push.payload", 256, #""push":{"payload":{"%":1}}"#),
         message("$.push.aps", 256, #""push":{"aps":{"a":[{"%":1}]}}"#),

@@ -46,7 +46,8 @@ struct EventReaderTests {
             "force":{"mode":"list","uids":["b"],"content":"F"},"force_detail":true,
             "payload":{"n":1.50,"n2":123456789012345678901,"x":[null,true,"s"]},"aps":{"sound":"a.caf"},"profile":"rc",
             "sound":"s","thread_id":"t","category":"k","interruption":"active","collapse_id":"z","silent":true,
-            "voip":true,"priority":"low","strategy":4,"sms":true},"unknown":{"a":[1]}
+            "voip":true,"priority":"low","strategy":4,"sms":true,
+            "subtitle":"S","image":"https://a.example/1","task_id":"k1","mutable":false},"unknown":{"a":[1]}
             """#)
         #expect(message.serverSeq == 9)
         #expect(message.expireAtMs == 77)
@@ -72,6 +73,20 @@ struct EventReaderTests {
         #expect(push.profile == .rc && push.priority == .low && push.strategy == .apnsThenConnection)
         #expect(push.sound == "s" && push.threadID == "t" && push.category == "k" && push.interruption == "active")
         #expect(push.collapseID == "z")
+        #expect(push.subtitle == "S" && push.image == "https://a.example/1" && push.taskID == "k1" && !push.isMutable)
+    }
+
+    @Test func aPayloadMayBeATextAndAnEmptyOneIsAbsent() throws {
+        func payload(_ json: String) throws -> CustomPayload? {
+            try message(#""push":{"payload":\#(json)}"#).push.payload
+        }
+        #expect(try payload(#""""#) == nil)
+        #expect(try payload(#""x""#) == .text("x", members: nil))
+        #expect(try payload(#""[1]""#) == .text("[1]", members: nil))
+        #expect(try payload(#""{\"k\":1}""#) == .text(#"{"k":1}"#, members: [.init("k", .number("1"))]))
+        #expect(try payload(#""{\"k\":1} x""#) == .text(#"{"k":1} x"#, members: nil))
+        let long = String(repeating: "中", count: 2048)
+        #expect(try payload("\"\(long)\"") == .text(long, members: nil))
     }
 
     @Test func ofARepeatedKeyTheLastCountsAndNullIsAsAbsent() throws {
@@ -102,7 +117,8 @@ struct EventReaderTests {
 
     @Test func aPayloadIsMeasuredWithoutItsSpaces() throws {
         let spaces = String(repeating: " ", count: 3000)
-        #expect(try message(#""push":{"payload":{"k":\#(spaces)1}}"#).push.payload?["k"] == .number("1"))
+        #expect(
+            try message(#""push":{"payload":{"k":\#(spaces)1}}"#).push.payload == .object([.init("k", .number("1"))]))
     }
 
     @Test func aRevokeNamesItsTarget() throws {

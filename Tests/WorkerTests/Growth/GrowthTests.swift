@@ -83,11 +83,12 @@ import YAML
         for profile in [PayloadProfile.nim, .rc, .wps, .raw] {
             for isHidden in [false, true] {
                 let variant = PayloadVariant(language: language, isHidden: isHidden, contentKey: contentKey)
-                _ = PayloadTemplate(message, variant: variant, profile: profile, templates: templates)
+                _ = PayloadTemplate(
+                    message, variant: variant, rules: PayloadRules(profile: profile), templates: templates)
                 _ = ShownText(message, variant: variant, profile: profile, templates: templates)
             }
         }
-        _ = CollapseID.choose(message)
+        _ = CollapseID.choose(message, profile: .nim)
     }
 
     @Test(arguments: ["a\(marks)", "-", "a-", "_"]) func aLanguageOrAKeyCostsNoMoreThanItsSize(unit: String) {

@@ -49,8 +49,12 @@ final class EventContent {
         return message.conversation.type == .group || message.conversation.type == .ultra ? .group : .direct
     }
 
+    private func profile(of message: borrowing Message) -> PayloadProfile {
+        message.push.profile ?? app.policy.profile
+    }
+
     /// The collapse id that the sender chose.
-    var givenCollapseID: String? { message.flatMap { $0.read { CollapseID.given($0) } } }
+    var givenCollapseID: String? { message.flatMap { $0.read { CollapseID.given($0, profile: profile(of: $0)) } } }
 
     /// Nil where the event makes headers that cannot be sent (a topic with bytes that no header may have).
     ///
@@ -70,7 +74,9 @@ final class EventContent {
 
     /// What the headers of all its pushes have in common; nil: it says nothing.
     var commonHeaders: EventHeaders? {
-        if let message { return message.read { EventHeaders($0, originalCollapseID: originalCollapseID) } }
+        if let message {
+            return message.read { EventHeaders($0, profile: profile(of: $0), originalCollapseID: originalCollapseID) }
+        }
         return activity.map { EventHeaders($0, expireAtMs: expiresAtMs) }
     }
 
@@ -99,6 +105,7 @@ final class EventContent {
                 message, token: token.record, settings: job.settings, isForced: job.isForced,
                 defaultLanguage: app.policy.defaultLanguage)
             variant.mergedCount = mergedCount
+            variant.isDigest = job.event.digest != nil
             variant.lowersBadge = job.flags.contains(.loweredBadge)
             return payloads?.template(variant, of: message, templates: app.templates)
         }

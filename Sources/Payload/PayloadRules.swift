@@ -1,0 +1,35 @@
+public import PushCore
+
+/// The rules that all payloads of one event follow: its profile, and those of its app.
+public struct PayloadRules: Sendable {
+    public var profile: PayloadProfile
+    /// Who counts the number on the icon.
+    public var badge = AppPolicy.BadgeCounter.server
+    /// An alert carries `im`, for communication notifications.
+    public var communication = false
+
+    public init(profile: PayloadProfile) {
+        self.profile = profile
+    }
+
+    public init(_ message: borrowing Message, policy: borrowing AppPolicy) {
+        profile = message.push.profile ?? policy.profile
+        badge = policy.badge
+        communication = policy.communication
+    }
+
+    /// Whether the alert has `mutable-content`, which lets the app's service extension see it. With `badge: none` the extension
+    /// adds 1 for each alert that it sees, so it sees only those that count, and the revokes that take one off.
+    func isMutable(_ message: borrowing Message, _ variant: PayloadVariant) -> Bool {
+        message.push.isMutable && (badge != .client || variant.addsToBadge || variant.lowersBadge)
+    }
+
+    /// The variant without the facts that change nothing under these rules.
+    func plain(_ variant: PayloadVariant) -> PayloadVariant {
+        var plain = variant
+        if profile != .wps, badge != .client { plain.lowersBadge = false }
+        if badge != .client { plain.addsToBadge = false }
+        if badge != .sender { plain.isDigest = false }
+        return plain
+    }
+}
