@@ -70,6 +70,11 @@ extension Line {
             """)
     }
 
+    /// A record about a Live Activity that names no recipients.
+    static func activityForAll(_ id: String, _ la: String, sentMs: Int64? = nil) -> Line {
+        Self.event("live_activity", id, conv: "a-\(id)", sentMs: sentMs, ",\"la\":{\(la)}")
+    }
+
     // MARK: - User state
 
     static func state(_ kind: String, _ uid: String, sentMs: Int64? = nil, _ rest: String) -> Line {

@@ -22,7 +22,7 @@ import Testing
         let rows = DecisionRow.all
         #expect(Set(rows.map(\.name)).count == rows.count)
         #expect(rows.count >= 300)
-        let rules = Set(["5c.4", "5c.7"] + (1...34).map { "row \($0)" } + (1...11).map { "B\($0)" })
+        let rules = Set(["5c.4", "5c.7", "N2", "N3"] + (1...34).map { "row \($0)" } + (1...11).map { "B\($0)" })
         #expect(Set(rows.map(\.source)).isSubset(of: rules))
         // One case may show two rules, but then under two names.
         #expect(Set(rows.map { [$0.message, $0.recipient, $0.app] }).count > 300)

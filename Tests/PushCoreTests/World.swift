@@ -64,7 +64,7 @@ struct World {
 
     /// A conversation type; `off` `customtype` `nocontent` `emptycontent` `nobadge` `silent` `voip` `strategy=n`
     /// `@me` `@all` `@other` `force=all|me|other|nobody` `revoke=decrease|keep|count` `noseq` `expires=<ms from now>`
-    /// `from=me` `exclude=me|other`; `la=start|update|end` makes it a record about activity `a`, `la.id=` about another;
+    /// `from=me` `exclude=me|other` `devices=<device>[,…]` `tokens=<hex>[,…]` (a recipient's tokens are `aa0`, `aa1`, …); `la=start|update|end` makes it a record about activity `a`, `la.id=` about another;
     /// `age=<hours>` since it was sent
     mutating func readMessage(_ word: Substring) {
         if let type = Conversation.Kind(rawValue: String(word)) {
@@ -92,6 +92,12 @@ struct World {
         case "noseq": message.serverSeq = nil
         case "from": message.from.uid = String(value)
         case "exclude": message.to.exclude.append(String(value))
+        case "devices":
+            message.to.limit = DeviceLimit(
+                devices: value.split(separator: ",").map(String.init), tokens: message.to.limit?.tokens)
+        case "tokens":
+            message.to.limit = DeviceLimit(
+                devices: message.to.limit?.devices, tokens: value.split(separator: ",").map(String.init))
         case "la":
             guard let action = LiveActivity.Action(rawValue: String(value)) else { preconditionFailure("\(word)") }
             activity = LiveActivity(uids: ["me"], activityID: "a", action: action, state: .object([]))

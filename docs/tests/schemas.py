@@ -102,7 +102,7 @@ def _values(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in others.items():
         if name not in types:
             yield f"as {name}", value
-    yield "empty", {"string": "", "array": [], "object": {}}.get(next(iter(types - {"null"})), "")
+    yield "empty", {"string": "", "array": [], "object": {}}.get(next(iter(types - {"null"}), ""), "")
     if "enum" in schema or "const" in schema:
         yield "no known word", "dance" if "string" in types else 3
         for word in schema.get("enum", []):

@@ -21,7 +21,7 @@ MESSAGE = {
     "expire_at_ms": 1_000_001,
     "conv": {"id": "c", "type": "p2p", "name": "n"},
     "from": {"uid": "a", "nick": "A", "device": "d", "avatar": "https://example.com/a.png"},
-    "to": {"uids": ["b"], "exclude": ["x"]},
+    "to": {"uids": ["b"], "exclude": ["x"], "devices": ["d"]},
     "mention": {"all": True, "uids": ["b"]},
     "push": {
         "content": "hello",
@@ -69,6 +69,10 @@ def made() -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield topic, mutant.what, mutant.value
     group = {**HEAD, "kind": "message", **MESSAGE, "conv": {"id": "g", "type": "group"}}
     yield EVENTS, "a group without recipients", {**group, "to": None}
+    for tokens in (["ab", "CD"], ["ab"] * 1000, ["ab"] * 1001, [], ["abc"], ["x"], [""], ["ab" * 257], "ab", [7], None):
+        for uids in (["b"], None):
+            to = {"uids": uids, "tokens": tokens, "exclude": ["x"]}
+            yield EVENTS, f"tokens {str(tokens)[:20]}, uids {uids}", {**HEAD, "kind": "message", **MESSAGE, "to": to}
     for event in ("update", "end"):
         record = {**HEAD, "kind": "live_activity", "la": {**ACTIVITY, "event": event}}
         yield EVENTS, f"an {event} for all who bound it", record

@@ -2,6 +2,7 @@
 public enum Reason: String, Sendable, CaseIterable {
     case ok
     case forced
+    case noRecipients = "no_recipients"
     case acked
     case connectionOnly = "connection_only"
     case expired

@@ -11,6 +11,8 @@ struct Router {
     /// A delivery may raise an alert of its own: it is allowed, and not a silent one.
     private let alerts: Bool
     private let now: Int64
+    /// The message goes to these devices only: all routes are chosen as if the user had no others.
+    private let limit: DeviceLimit?
 
     init(_ message: borrowing Message, policy: borrowing AppPolicy, allowed: Bool, now: Int64) {
         self.conversation = message.conversation.id
@@ -19,6 +21,7 @@ struct Router {
         self.allowed = allowed
         self.alerts = allowed && !message.push.silent
         self.now = now
+        self.limit = message.to.limit
     }
 
     // Elements are looked at in place: a copy of one costs a reference count for each of its texts.
@@ -36,6 +39,7 @@ struct Router {
         guard strategy != .apnsOnly else { return routes }
         for index in recipient.presence.indices where recipient.presence[index].liveness(at: now).isLive {
             let device = recipient.presence[index].device
+            guard isAddressed(device, of: recipient) else { continue }
             guard !routes.contains(where: { $0.device.isSame(as: device) }) else { continue }
             routes.append(Route(device: device, way: connection(index, of: recipient)))
         }
@@ -44,7 +48,9 @@ struct Router {
 
     /// The newest token of the wanted type that its device has: one alert per device.
     private func isUsable(_ index: Int, of recipient: borrowing Recipient) -> Bool {
-        guard recipient.tokens[index].record.type == tokenType else { return false }
+        guard recipient.tokens[index].record.type == tokenType,
+            isAddressed(recipient.tokens[index].device, of: recipient)
+        else { return false }
         for other in recipient.tokens.indices where other != index {
             guard recipient.tokens[other].record.type == tokenType,
                 recipient.tokens[other].device.isSame(as: recipient.tokens[index].device)
@@ -90,7 +96,9 @@ struct Router {
         var isLive = false
         var willHaveIt = false
         for index in recipient.presence.indices where recipient.presence[index].platform.isDesktop {
-            guard recipient.presence[index].liveness(at: now).isLive else { continue }
+            guard recipient.presence[index].liveness(at: now).isLive,
+                isAddressed(recipient.presence[index].device, of: recipient)
+            else { continue }
             isLive = true
             if conversation.isSame(as: recipient.presence[index].activeConversation) { continue }
             if strategy == .apnsOnly {
@@ -104,6 +112,10 @@ struct Router {
         guard isLive else { return .none }
         if recipient.settings.holdSeconds > 0 { return .hold(ms: Int64(recipient.settings.holdSeconds) &* 1000) }
         return willHaveIt ? .untilDesktopHasIt : .final
+    }
+
+    private func isAddressed(_ device: String, of recipient: borrowing Recipient) -> Bool {
+        limit?.allows(device, of: recipient) ?? true
     }
 
     private func hasUsableToken(_ device: String, of recipient: borrowing Recipient) -> Bool {

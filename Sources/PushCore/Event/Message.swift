@@ -46,14 +46,17 @@ public struct Message: Sendable {
         /// Given recipients; nil for a group or ultra group whose members are read from Redis.
         public var uids: [String]?
         public var exclude: [String] {
-            didSet { index = UserIndex(exclude) }
+            didSet { index = TextIndex(exclude) }
         }
-        private var index: UserIndex?
+        /// The devices that the message goes to; nil: all of the recipients' devices.
+        public var limit: DeviceLimit?
+        private var index: TextIndex?
 
-        public init(uids: [String]? = nil, exclude: [String] = []) {
+        public init(uids: [String]? = nil, exclude: [String] = [], limit: DeviceLimit? = nil) {
             self.uids = uids
             self.exclude = exclude
-            index = UserIndex(exclude)
+            self.limit = limit
+            index = TextIndex(exclude)
         }
 
         public func excludes(_ uid: String) -> Bool { index?.contains(uid) ?? exclude.containsSame(uid) }
@@ -63,14 +66,14 @@ public struct Message: Sendable {
     public struct Mention: Sendable, Equatable {
         public var all: Bool
         public var uids: [String] {
-            didSet { index = UserIndex(uids) }
+            didSet { index = TextIndex(uids) }
         }
-        private var index: UserIndex?
+        private var index: TextIndex?
 
         public init(all: Bool = false, uids: [String] = []) {
             self.all = all
             self.uids = uids
-            index = UserIndex(uids)
+            index = TextIndex(uids)
         }
 
         public func names(_ uid: String) -> Bool { index?.contains(uid) ?? uids.containsSame(uid) }
@@ -101,18 +104,4 @@ extension Message {
             push: push, conversation: conversation, from: from, to: to, mention: mention, revoke: revoke, msgID: msgID,
             typeName: typeName, serverSeq: serverSeq, expireAtMs: expireAtMs, kind: kind, isCustomType: isCustomType)
     }
-}
-
-/// A list that each recipient is looked for in. A record of one MiB can name a hundred thousand: searched one by one for
-/// the members of a large group, they would hold up every other user of the shard.
-private struct UserIndex: Sendable, Equatable {
-    private let uids: Set<UTF8Key>
-
-    /// Nil for a list that is searched faster as it stands.
-    init?(_ uids: [String]) {
-        guard uids.count > 32 else { return nil }
-        self.uids = Set(uids.lazy.map { UTF8Key($0) })
-    }
-
-    func contains(_ uid: String) -> Bool { uids.contains(UTF8Key(uid)) }
 }

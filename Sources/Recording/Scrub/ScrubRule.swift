@@ -73,7 +73,9 @@ extension ScrubRule.Part {
     private static let senderFields = table(words: [], ids: ["uid", "device"], ["nick": .text, "avatar": .url])
     /// Fields of an event's audience and of a delivery's entries.
     private static let audienceFields = table(
-        words: ["conn_epoch", "alert", "pushed", "pid", "ack_by_ms"], ids: ["uids", "exclude", "uid", "device"])
+        words: ["conn_epoch", "alert", "pushed", "pid", "ack_by_ms"],
+        ids: ["uids", "exclude", "uid", "device", "devices"],
+        ["tokens": .token])
     private static let mentionFields = table(words: ["all"], ids: ["uids"])
     private static let pushFields = table(
         words: [

@@ -55,6 +55,7 @@ enum RecordKey: Int, JSONKey {
 /// The keys of the small objects of a message: `conv`, `from`, `to`, `mention`, `revoke`, `push.force`.
 enum PartKey: Int, JSONKey {
     case id, type, uid, nick, device, uids, exclude, all, targetMsgID, badge, mode, content, liftMute, avatar, label
+    case devices, tokens
 
     var name: StaticString {
         switch self {
@@ -73,6 +74,8 @@ enum PartKey: Int, JSONKey {
         case .liftMute: "lift_mute"
         case .avatar: "avatar"
         case .label: "name"
+        case .devices: "devices"
+        case .tokens: "tokens"
         }
     }
 }

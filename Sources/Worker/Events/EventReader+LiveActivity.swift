@@ -35,6 +35,9 @@ extension EventReader {
             return nil
         }
         let audience = FieldScope(partKeys.fields(of: to), path: "$.to")
+        for key in [PartKey.devices, .tokens] where audience.fields[key] != nil {
+            throw audience.outOfRange(key, "cannot be given in a live_activity")
+        }
         let uids = try audience.uids(.uids, atMost: Limit.recipients)
         if uids == nil, action == .start { throw audience.missing(.uids) }
         return uids

@@ -50,8 +50,21 @@ extension EventReader {
         }
         let part = FieldScope(partKeys.fields(of: object), path: "$.to")
         let uids = try part.uids(.uids, atMost: Limit.recipients)
-        if required, uids == nil { throw part.missing(.uids) }
-        return Message.Audience(uids: uids, exclude: try part.uids(.exclude) ?? [])
+        let limit = try deviceLimit(part)
+        if limit?.tokens == nil {
+            if required, uids == nil { throw part.missing(.uids) }
+        } else if uids != nil {
+            throw part.outOfRange(.tokens, "cannot be given with uids")
+        }
+        return Message.Audience(uids: uids, exclude: try part.uids(.exclude) ?? [], limit: limit)
+    }
+
+    private func deviceLimit(_ part: FieldScope<PartKey>) throws(BadRecord) -> DeviceLimit? {
+        let devices = try part.identifiers(.devices, bytes: Limit.user, atMost: Limit.addressed)
+        let tokens = try part.hexTokens(.tokens, atMost: Limit.addressed)
+        if let devices, devices.isEmpty { throw part.outOfRange(.devices, "is an empty list") }
+        if let tokens, tokens.isEmpty { throw part.outOfRange(.tokens, "is an empty list") }
+        return devices == nil && tokens == nil ? nil : DeviceLimit(devices: devices, tokens: tokens)
     }
 
     private func mention(_ record: FieldScope<RecordKey>) throws(BadRecord) -> Message.Mention? {

@@ -1,4 +1,3 @@
-import APNs
 import JSON
 import PushCore
 
@@ -75,7 +74,7 @@ extension EventReader {
         let token = try token(record)
         let device = try token.requiredIdentifier(.device, bytes: Limit.user)
         let bound = TokenRecord(
-            hex: try hexToken(token),
+            hex: try token.hexToken(.token),
             environment: try token.requiredWord(.env, APNsEnvironment.self, "production, sandbox"),
             topic: try topic(token),
             type: try token.requiredWord(.type, TokenRecord.Kind.self, "alert, voip, activity, start"),
@@ -102,36 +101,8 @@ extension EventReader {
         let token = try token(record)
         return UserState.Unbinding(
             device: try token.requiredIdentifier(.device, bytes: Limit.user),
-            token: try hexToken(token),
+            token: try token.hexToken(.token),
             version: try token.requiredInt(.bindVer))
-    }
-
-    /// Whole bytes in hexadecimal, lower-cased, so that one token has one spelling.
-    private func hexToken(_ token: FieldScope<TokenKey>) throws(BadRecord) -> String {
-        let value = try token.required(.token)
-        guard let utf8 = value.utf8 else { throw token.fault(.wrongType, "must be a string", .token, value) }
-        guard utf8.count <= DeviceToken.digitsMax else {
-            throw token.fault(.longIdentifier, "longer than \(DeviceToken.digitsMax) bytes", .token, value)
-        }
-        guard !utf8.isEmpty, utf8.count.isMultiple(of: 2), utf8.allSatisfy(Self.isHexDigit) else {
-            throw token.fault(.outOfRange, "must be bytes in hexadecimal", .token, value)
-        }
-        return String(unsafeUninitializedCapacity: utf8.count) { buffer in
-            for (index, byte) in utf8.enumerated() {
-                // Bit 5 turns A-F into a-f and leaves digits alone.
-                buffer[index] = byte | 0x20
-            }
-            return utf8.count
-        }
-    }
-
-    private static func isHexDigit(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-            UInt8(ascii: "A")...UInt8(ascii: "F"):
-            true
-        default: false
-        }
     }
 
     private func settings(_ record: FieldScope<RecordKey>) throws(BadRecord) -> UserState.SettingsChange {

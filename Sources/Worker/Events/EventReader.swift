@@ -51,6 +51,8 @@ public final class EventReader {
         static var forced: Int { 100 }
         static var recipients: Int { 100_000 }
         static var acknowledged: Int { 1_000 }
+        /// Of `to.devices` and of `to.tokens`.
+        static var addressed: Int { 1_000 }
         /// Of a list or an object that the contract gives no bound of its own.
         static var elements: Int { 10_000 }
         /// What an event without `expire_at_ms` lives.

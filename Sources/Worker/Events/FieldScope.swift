@@ -170,7 +170,7 @@ struct FieldScope<Key: JSONKey> {
         return list
     }
 
-    private func list(_ key: Key, atMost most: Int) throws(BadRecord) -> JSONCursor? {
+    func list(_ key: Key, atMost most: Int) throws(BadRecord) -> JSONCursor? {
         guard let value = fields[key] else { return nil }
         guard value.isArray else { throw fault(.wrongType, "must be a list of strings", key, value) }
         guard value.count <= most else { throw fault(.longList, "more than \(most) items", key, value) }

@@ -45,8 +45,14 @@ extension Explainer {
     private static func audienceStep(_ uid: String, of message: borrowing Message) -> Explanation.Step {
         let isMeant = message.isMeant(for: uid)
         return Explanation.Step(
-            4, "audience", input: "from \(message.from.uid), \(message.to.exclude.count) excluded",
+            4, "audience",
+            input: "from \(message.from.uid), \(message.to.exclude.count) excluded" + limit(of: message.to),
             outcome: isMeant ? "meant" : uid.isSame(as: message.from.uid) ? "sender" : "excluded", passes: isMeant)
+    }
+
+    private static func limit(of audience: Message.Audience) -> String {
+        let devices = audience.limit?.devices.map { "; only \($0.count) devices" } ?? ""
+        return devices + (audience.limit?.tokens.map { "; only the devices of \($0.count) tokens" } ?? "")
     }
 
     // MARK: - Facts

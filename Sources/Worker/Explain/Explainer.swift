@@ -102,30 +102,37 @@ public actor Explainer {
 
     private func explain(_ context: EventContext) async throws(RedisFault) -> RecordExplanation {
         if context.job.isForNobody(nowMs: context.now) {
-            return RecordExplanation(title: context.title, explanations: [try await explainForNobody(context)])
+            let expiry = Explanation.Step(
+                2, "expiry", input: "expires \(context.job.expiresAtMs), now \(context.now)",
+                outcome: Reason.expired.rawValue, passes: false)
+            let explanation = try await explainForNobody(context, .expired, expiry)
+            return RecordExplanation(title: context.title, explanations: [explanation])
         }
         var report = RecordExplanation(title: context.title, explanations: [])
         let audience = try await audience(of: context.job)
         report.isCut = audience.isCut
         for member in audience.members {
             report.explanations += try await explain(member, context)
+            if context.isWanted(member.uid) { context.job.hasRecipients = true }
+        }
+        if let step = context.nobodyStep(isCut: audience.isCut) {
+            report.explanations.append(try await explainForNobody(context, step.reason, step.step))
         }
         return report
     }
 
-    /// A group's message that nobody may get any more: its members are not read, and one record tells of it.
-    private func explainForNobody(_ context: EventContext) async throws(RedisFault) -> Explanation {
-        let expiry = Explanation.Step(
-            2, "expiry", input: "expires \(context.job.expiresAtMs), now \(context.now)",
-            outcome: Reason.expired.rawValue, passes: false)
+    /// The record with an empty uid.
+    private func explainForNobody(
+        _ context: EventContext, _ reason: Reason, _ step: Explanation.Step
+    ) async throws(RedisFault) -> Explanation {
         let nobody = RecipientJob(event: context.job, uid: "", candidate: Candidate(uid: "", order: 0))
         let claim = try await store.claimDryRun(nobody.claimRequest(nowMs: context.now))
         guard claim.state != .finished else {
             return .duplicate("", [context.first, claim.step(of: context.job.subject)])
         }
         return Explanation(
-            uid: "", verdict: Verdict.expired.rawValue, reason: Reason.expired.rawValue,
-            steps: [context.first, expiry])
+            uid: "", verdict: (reason == .expired ? Verdict.expired : .suppressed).rawValue, reason: reason.rawValue,
+            steps: [context.first, step])
     }
 
     // MARK: - The audience
@@ -136,13 +143,15 @@ public actor Explainer {
         var members: [Audience.Member] = []
         let pageCount = max(membersMax, 100)
         while true {
-            let isPaged = event.hasManyRecipients && (event.audience.group != nil || event.audience.activity != nil)
+            let isPaged = event.audience.group != nil || event.audience.activity != nil
             while let member = event.audience.pop() {
                 if isPaged, members.count == membersMax { return (members, true) }
                 members.append(member)
             }
             guard event.audience.wantsPage else { return (members, false) }
-            if let activity = event.audience.activity {
+            if let tokens = event.audience.tokenPage {
+                event.audience.take(owners: try await store.owners(app: event.app.id, tokens: tokens))
+            } else if let activity = event.audience.activity {
                 let users = try await store.activityUsers(
                     app: event.app.id, activityID: activity, after: event.audience.lastUser, count: pageCount)
                 event.audience.take(users: users, isLast: users.count < pageCount)
@@ -179,6 +188,25 @@ struct EventContext {
     let now: Int64
     /// Step 1.
     let first: Explanation.Step
+
+    /// Step 4.
+    func isWanted(_ uid: String) -> Bool { job.message?.value.isMeant(for: uid) ?? true }
+
+    /// Step 12 of the record with an empty uid, once all recipients are explained; nil: there is none.
+    ///
+    /// - Parameter isCut: some recipients were not looked at.
+    func nobodyStep(isCut: Bool) -> (reason: Reason, step: Explanation.Step)? {
+        let reason: Reason
+        let input: String
+        if job.audience.hasUnownedTokens {
+            (reason, input) = (.noToken, "some token has no owner")
+        } else if !job.hasRecipients, !isCut {
+            (reason, input) = (.noRecipients, "no recipient is left")
+        } else {
+            return nil
+        }
+        return (reason, Explanation.Step(12, "token", input: input, outcome: reason.rawValue, passes: false))
+    }
 
     var title: String {
         switch event.body {

@@ -99,6 +99,20 @@ extension StateReader {
             { OwnerReply.standing($0, uid: uid, token: token) })
     }
 
+    /// The owners of tokens, in their order; nil for a token that has none.
+    func owners(app: String, tokens: ArraySlice<String>) async throws(RedisFault) -> [String?] {
+        var owners: [String?] = Array(repeating: nil, count: tokens.count)
+        try await ask(
+            tokens.count,
+            { (store, tags) throws(RedisFault) in
+                for (token, tag) in zip(tokens, tags) { try store.owner(app: app, token: token, tag: tag) }
+            },
+            { place, reply in
+                if let owner = OwnerReply(reply), owner.isBound { owners[place] = owner.uid }
+            })
+        return owners
+    }
+
     /// The collapse id that a message's sender chose; nil: it follows from the message's id, or is not known.
     func collapseID(app: String, msgID: String) async throws(RedisFault) -> String? {
         try await ask(

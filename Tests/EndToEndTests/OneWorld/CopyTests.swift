@@ -27,9 +27,9 @@ extension OneWorld {
             try await stage.writeEvents([.message("k1-2", to: ["k1"], push: push, end)])
             try await stage.settle()
             let seen = try await stage.look()
-            #expect(seen.outcomes(of: "k1-1") == ["k1/phone suppressed coalesced"])
+            #expect(seen.outcomes(of: "k1-1") == ["k1/phone suppressed coalesced 1"])
             #expect(seen.targets(of: "k1-1").map { $0["alert"]?.bool } == [false])
-            #expect(seen.outcomes(of: "k1-2") == ["k1/phone expired expired"])
+            #expect(seen.outcomes(of: "k1-2") == ["k1/phone expired expired 2"])
             #expect(seen.targets(of: "k1-2").isEmpty)
         }
 

@@ -124,15 +124,15 @@ extension OneWorld {
             #expect(seen.outcomes(of: "g2-1") == ["g2-a suppressed conv_muted", "g2-b/phone accepted ok 1"])
         }
 
-        @Test func aGroupThatNobodyKnowsIsSettledWithoutAResult() async throws {
+        @Test func aGroupThatNobodyKnowsHasOneRecordForNobody() async throws {
             let seen = try await Stage.here.play(events: [
                 .message("g3-1", to: nil, conv: "g3-unknown", type: "group"),
                 .message(
                     "g3-2", to: nil, conv: "g3-unknown", type: "ultra", sentMs: nowMs - 5000,
                     #","expire_at_ms":\#(nowMs - 1)"#),
             ])
-            #expect(seen.outcomes(of: "g3-1").isEmpty)
-            #expect(seen.outcomes(of: "g3-2") == [" expired expired"], "one with an empty uid")
+            #expect(seen.outcomes(of: "g3-1") == [" suppressed no_recipients"])
+            #expect(seen.outcomes(of: "g3-2") == [" expired expired"])
         }
     }
 }

@@ -158,3 +158,77 @@ extension OneWorld {
         }
     }
 }
+
+/// Messages to some devices, to tokens, and to nobody.
+extension OneWorld {
+    @Suite struct Addressed {
+        private func message(_ id: String, to: String, type: String = "p2p", conv: String? = nil) -> Line {
+            .message(id, to: nil, conv: conv, type: type, ",\"to\":{\(to)}")
+        }
+
+        @Test func onlyTheNamedDevicesArePushed() async throws {
+            let seen = try await Stage.here.play(
+                state: [.bind("to1"), .bind("to1", "pad"), .bind("to2")],
+                events: [message("to1-1", to: #""uids":["to1","to2"],"devices":["pad","watch"]"#)])
+            #expect(seen.outcomes(of: "to1-1") == ["to1/pad accepted ok 1", "to2 suppressed no_token"])
+        }
+
+        @Test func tokensReachTheirOwnersDevices() async throws {
+            let stage = try Stage.here
+            try await stage.play(state: [.bind("to3"), .bind("to3", "pad"), .bind("to4", type: "voip"), .bind("to4")])
+            let tokens = [token("to3", "pad"), Line.usualToken("to4", "phone", "voip").uppercased()]
+            let list = tokens.map { "\"\($0)\"" }.joined(separator: ",")
+            let seen = try await stage.play(events: [
+                message("to3-1", to: "\"tokens\":[\(list)]"),
+                message("to3-2", to: "\"tokens\":[\(list),\"abab\",\"cdcd\"]"),
+            ])
+            let devices = ["to3/pad accepted ok 1", "to4/phone accepted ok 1"]
+            #expect(seen.outcomes(of: "to3-1").map { String($0.dropLast()) } == devices.map { String($0.dropLast()) })
+            #expect(seen.outcomes(of: "to3-2").count == 3)
+            #expect(seen.outcomes(of: "to3-2").first == " suppressed no_token", "one record for both unowned tokens")
+        }
+
+        @Test func anExpiredMessageToTokensLooksUpNoOwner() async throws {
+            let stage = try Stage.here
+            try await stage.play(state: [.bind("to5")])
+            let seen = try await stage.play(events: [
+                .message(
+                    "to5-1", to: nil, sentMs: nowMs - 9_000,
+                    ",\"expire_at_ms\":\(nowMs - 1_000),\"to\":{\"tokens\":[\"\(token("to5", "phone"))\",\"abab\"]}")
+            ])
+            #expect(seen.outcomes(of: "to5-1") == [" expired expired"])
+        }
+
+        @Test func anExpiredRecallLowersTheBadgeOfTheTokensOwner() async throws {
+            let stage = try Stage.here
+            try await stage.play(state: [.bind("to6")], events: [.message("to6-1", to: ["to6"])])
+            let recall = Line.revoke(
+                "to6-2", of: "to6-1", to: "to6", sentMs: nowMs - 9_000,
+                ",\"expire_at_ms\":\(nowMs - 1_000),\"to\":{\"tokens\":[\"\(token("to6", "phone"))\"]}")
+            let seen = try await stage.play(events: [recall])
+            #expect(seen.outcomes(of: "to6-2") == ["to6 expired expired"])
+            let next = try await stage.play(events: [.message("to6-3", to: ["to6"])])
+            #expect(next.outcomes(of: "to6-3") == ["to6/phone accepted ok 1"])
+        }
+
+        @Test func anEventWithoutRecipientsHasOneRecord() async throws {
+            let stage = try Stage.here
+            try await stage.play(state: [.bind("to7")])
+            let events = [
+                Line.message("to7-1", to: nil, conv: "no-such-group", type: "group"),
+                .message(
+                    "to7-2", to: ["sender", "to7"], ",\"to\":{\"uids\":[\"sender\",\"to7\"],\"exclude\":[\"to7\"]}"),
+                message("to7-3", to: "\"tokens\":[\"\(token("to7", "phone"))\"],\"exclude\":[\"to7\"]"),
+                .activityForAll("to7-4", #""activity_id":"no-such-activity","event":"update","state":{"a":1}"#),
+            ]
+            try await stage.play(events: events)
+            let seen = try await stage.play(events: events)
+            for event in events {
+                let id = event.id.isEmpty ? "e-to7-4" : event.id
+                #expect(
+                    seen.outcomes(of: id) == [" suppressed no_recipients"], "\(id), written once though it came twice")
+            }
+            #expect(seen.pushes(to: token("to7", "phone")).isEmpty)
+        }
+    }
+}

@@ -92,10 +92,17 @@ struct NaiveRules {
     var ways: [String: String] {
         if world.staleness == .expired { return [:] }
         var ways: [String: String] = [:]
-        ways["phone"] = way(world.phone, world.phoneToken, isDesktop: false)
-        ways["pad"] = way(world.pad, world.padToken, isDesktop: false)
-        ways["desk"] = way(world.desktop, world.desktopToken, isDesktop: true)
+        // As if the user had the named device only.
+        if goes(to: .phone) { ways["phone"] = way(world.phone, world.phoneToken, isDesktop: false) }
+        if goes(to: .pad) { ways["pad"] = way(world.pad, world.padToken, isDesktop: false) }
+        if goes(to: .desk) { ways["desk"] = way(world.desktop, world.desktopToken, isDesktop: true) }
         return ways
+    }
+
+    func goes(to device: SmallWorld.Only) -> Bool {
+        if world.only == .all || world.only == device { return true }
+        // A token names its device, if it is still the user's.
+        return world.only == .phoneByToken && device == .phone && world.phoneToken != .none
     }
 
     func way(_ presence: SmallWorld.Presence, _ token: SmallWorld.Token, isDesktop: Bool) -> String? {
@@ -106,7 +113,7 @@ struct NaiveRules {
             // The alert is withheld, the message is not.
             return isLive && world.strategy != 2 ? delivery : nil
         }
-        let waits = !isDesktop && !world.pushWhenDesktopOnline && self.isLive(world.desktop)
+        let waits = !isDesktop && !world.pushWhenDesktopOnline && goes(to: .desk) && self.isLive(world.desktop)
         switch world.strategy {
         case 1:
             if isLive { return delivery }

@@ -21,6 +21,7 @@ struct SmallWorld {
 
     // Of the ways (step 11).
     var strategy = 1
+    var only = Only.all
     var isVoip = false
     var isSilent = false
     var phone = Presence.none
@@ -43,6 +44,8 @@ struct SmallWorld {
     enum Presence: CaseIterable {
         case none, off, foreground, conversationOpen, justLeft, leftLongAgo, cannotAlert, suspect
     }
+    /// The message goes to one device only.
+    enum Only: String, CaseIterable { case all, phone, pad, desk, phoneByToken }
     enum Token: CaseIterable { case none, alert, voip, activity }
 
     static let now: Int64 = 1_700_049_600_000
@@ -89,10 +92,18 @@ struct SmallWorld {
         return Message(
             kind: isRecall ? .revoke : .message, msgID: "m", serverSeq: 10,
             expireAtMs: staleness == .expired ? Self.now : Self.now + 1,
-            conversation: .init(id: "c", type: type), from: .init(uid: "you"), to: .init(uids: ["me"]),
+            conversation: .init(id: "c", type: type), from: .init(uid: "you"), to: .init(uids: ["me"], limit: limit),
             mention: mentionsMe || mentionsAll ? .init(all: mentionsAll, uids: mentionsMe ? ["z", "me"] : ["z"]) : nil,
             isCustomType: veto == .customWithContent || veto == .customWithoutContent, push: push,
             revoke: isRecall ? .init(targetMsgID: "t", badge: badge == .recallCounts ? .count : .decrease) : nil)
+    }
+
+    private var limit: DeviceLimit? {
+        switch only {
+        case .all: nil
+        case .phone, .pad, .desk: DeviceLimit(devices: ["watch", only.rawValue])
+        case .phoneByToken: DeviceLimit(tokens: ["phone's"])
+        }
     }
 
     private var recipient: Recipient {
@@ -129,7 +140,7 @@ struct SmallWorld {
         to recipient: inout Recipient
     ) {
         if let type = TokenRecord.Kind(rawValue: "\(token)") {
-            let record = TokenRecord(hex: "aa", environment: .production, topic: "t", type: type, boundMs: 1)
+            let record = TokenRecord(hex: device + "'s", environment: .production, topic: "t", type: type, boundMs: 1)
             recipient.tokens.append(BoundToken(device: device, record: record, version: 1))
         }
         if presence == .none { return }

@@ -103,7 +103,7 @@ import Testing
                 }
             }
         }
-        check.expectNone(atLeast: 8 * 4 * 8 * 2 * 4 * 3 * 2 * 5)
+        check.expectNone(atLeast: 8 * 4 * 8 * 2 * 4 * 3 * 2 * 9)
     }
 
     private func forEachPadAndKind(_ world: inout SmallWorld, _ check: inout Check) {
@@ -126,7 +126,11 @@ import Testing
 
     /// Allowed, forced, denied by the user, denied by the sender, expired.
     private func forEachVerdict(_ world: inout SmallWorld, _ check: inout Check) {
-        check.look(at: world)
+        for only in SmallWorld.Only.allCases {
+            world.only = only
+            check.look(at: world)
+        }
+        world.only = .all
         world.userMute = .blocked
         check.look(at: world)
         world.force = .me

@@ -89,6 +89,24 @@ struct BadRecordTests {
         row(message(#""to":{"uids":["b",77]}"#), "must be a string", "$.to.uids[1]", at: "77"),
         row(message(#""to":{"uids":["b",null]}"#), "must be a string", "$.to.uids[1]", at: "null"),
         row(message(#""to":{"uids":"b"}"#), "must be a list of strings", "$.to.uids", at: #""b"}"#),
+        row(
+            message(#""to":{"uids":["b"],"tokens":["ab"]}"#), "cannot be given with uids", "$.to.tokens",
+            at: #"["ab"]"#),
+        row(message(#""to":{"tokens":["ab","abc"]}"#), "must be bytes in hexadecimal", "$.to.tokens[1]", at: #""abc""#),
+        row(message(#""to":{"tokens":["ab",""]}"#), "must be bytes in hexadecimal", "$.to.tokens[1]", at: #""""#),
+        row(message(#""to":{"uids":["b"],"devices":["d",7]}"#), "must be a string", "$.to.devices[1]", at: "7]"),
+        row(
+            message(
+                #""to":{"uids":["b"],"devices":[\#(Array(repeating: "\"d\"", count: 1001).joined(separator: ","))]}"#),
+            "more than 1000 items", "$.to.devices", at: "[\"d"),
+        row(
+            head
+                + #""kind":"live_activity","to":{"uids":["b"],"devices":["d"]},"la":{"activity_id":"a","event":"update","state":{}}}"#,
+            "cannot be given in a live_activity", "$.to.devices", at: "[\"d"),
+        row(
+            head
+                + #""kind":"live_activity","to":{"tokens":["ab"]},"la":{"activity_id":"a","event":"update","state":{}}}"#,
+            "cannot be given in a live_activity", "$.to.tokens", at: "[\"ab"),
         row(message(#""mention":{"all":1}"#), "must be true or false", "$.mention.all", at: "1}"),
         row(message(#""custom":"true""#), "must be true or false", "$.custom", at: "\"true"),
         row(message(#""push":7"#), "must be an object", "$.push", at: "7"),

@@ -36,6 +36,15 @@ struct EventReaderTests {
         #expect(message.push.strategy == nil)
     }
 
+    @Test func devicesAndTokensAreRead() throws {
+        let devices = try message(#""to":{"uids":["b"],"devices":["d1","d2"]}"#)
+        #expect(devices.to.limit == DeviceLimit(devices: ["d1", "d2"]))
+        let tokens = try message(#""to":{"tokens":["ABcd","00"],"exclude":["x"],"devices":null}"#)
+        #expect(tokens.to.uids == nil && tokens.to.exclude == ["x"])
+        #expect(tokens.to.limit == DeviceLimit(tokens: ["abcd", "00"]), "in lower case, as a bind keeps them")
+        #expect(try message("").to.limit == nil)
+    }
+
     @Test func everyFieldOfAMessageIsRead() throws {
         let message = try message(
             #"""

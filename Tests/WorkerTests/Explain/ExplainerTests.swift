@@ -100,8 +100,6 @@ struct ExplainerTests {
         try await bind(world.world, "bob")
         let rows: [(String, String, String, Int?)] = [
             (message(push: #"{"enabled":false}"#), "suppressed", "msg_push_off", 7),
-            (message(to: #""to":{"uids":["alice"]},"#), "suppressed", "sender", 4),
-            (message(to: #""to":{"uids":["bob"],"exclude":["bob"]},"#), "suppressed", "excluded", 4),
             (message(to: #""to":{"uids":["eve"]},"#), "suppressed", "no_token", 12),
             (message(to: #""expire_at_ms":\#(StateWorld.base + 1),"to":{"uids":["bob"]},"#), "expired", "expired", 2),
             (#"{"v":1,"kind":"message"}"#, "dead_letter", "bad_event", 1),
@@ -117,6 +115,38 @@ struct ExplainerTests {
             #expect(told.first?.device == nil && told.first?.payload == nil)
             #expect(told.first?.steps.first { !$0.passes }?.number == step, "\(record)")
         }
+        await world.end()
+    }
+
+    @Test func droppedUsersAndTheRowForNobodyAreShown() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        let dropped = message(to: #""to":{"uids":["alice","bob"],"exclude":["bob"]},"#)
+        let told = try await world.explain(dropped)
+        #expect(told.map(\.uid) == ["alice", "bob", ""] && told.allSatisfy { $0.verdict == "suppressed" })
+        #expect(told.map(\.reason) == ["sender", "excluded", "no_recipients"])
+        #expect(told.map { $0.steps.first { !$0.passes }?.number } == [4, 4, 12])
+        let without = try await world.explain(message(to: "", type: "group"))
+        #expect(without.map(\.uid) == [""] && without.map(\.reason) == ["no_recipients"], "a group without members")
+        let one = try await world.explain(message(to: #""to":{"uids":["alice","bob"]},"#))
+        #expect(one.map(\.reason) == ["sender", "ok"])
+        await world.end()
+    }
+
+    @Test func tokensAreExplainedByTheirOwners() async throws {
+        let world = try await open()
+        try await bind(world.world, "bob")
+        let both = try await world.explain(message(to: #""to":{"tokens":["ABAB","\#(Self.token)"]},"#))
+        #expect(both.map(\.uid) == ["bob", ""] && both.map(\.reason) == ["ok", "no_token"])
+        #expect(both.first?.device == "phone")
+        let known = try await world.explain(message(to: #""to":{"tokens":["\#(Self.token)"]},"#))
+        #expect(known.map(\.reason) == ["ok"])
+        let expired = try await world.explain(
+            message(to: #""expire_at_ms":\#(StateWorld.base + 1),"to":{"tokens":["abab","\#(Self.token)"]},"#))
+        #expect(expired.map(\.uid) == [""] && expired.map(\.reason) == ["expired"], "no owner is looked up")
+        let excluded = try await world.explain(
+            message(to: #""to":{"tokens":["\#(Self.token)"],"exclude":["bob"]},"#))
+        #expect(excluded.map(\.reason) == ["excluded", "no_recipients"])
         await world.end()
     }
 
@@ -200,7 +230,7 @@ struct ExplainerTests {
     @Test func anUpdateThatNamesNobodyIsToldOfAllWhoBoundTheActivity() async throws {
         let world = try await open(membersMax: 2)
         let update = event("live_activity", #""la":{"activity_id":"order","event":"update","state":{"n":1}}"#)
-        #expect(try await world.explain(update).isEmpty)
+        #expect(try await world.explain(update).map(\.reason) == ["no_recipients"])
         for (index, uid) in ["cora", "bob", "ann"].enumerated() {
             let record = TokenRecord(
                 hex: "aa\(index)0", environment: .production, topic: "com.example.im", type: .activity,

@@ -72,6 +72,28 @@ import Testing
         #expect(!audience.isUnread)
     }
 
+    @Test func theOwnersOfTokensComeOncePageByPage() {
+        let tokens = (0..<150).map { "t\($0)" }
+        var audience = Audience(tokens: tokens)
+        #expect(audience.isUnread && audience.wantsPage && audience.isMany && !audience.hasLevels)
+        #expect(audience.tokenPage.map(Array.init) == Array(tokens[..<100]))
+        audience.take(owners: (0..<100).map { $0 < 50 ? "a" : "b" })
+        #expect(all(&audience) == ["a", "b"])
+        #expect(!audience.hasUnownedTokens && !audience.isEmpty && !audience.isUnread)
+        #expect(audience.tokenPage.map(Array.init) == Array(tokens[100...]))
+        audience.take(owners: ["b", nil] + Array(repeating: "c", count: 48))
+        #expect(all(&audience) == ["c"])
+        #expect(audience.hasUnownedTokens && audience.isEmpty)
+    }
+
+    @Test func anActivitysUsersAreUnreadUntilTheirFirstPage() {
+        var audience = Audience(activity: "a")
+        #expect(audience.isUnread)
+        audience.take(users: ["u"], isLast: false)
+        #expect(!audience.isUnread)
+        #expect(!Audience(uids: ["u"]).isUnread, "given recipients are not read")
+    }
+
     @Test func aCursorIsGoodOnTheServerThatGaveItAndElsewhereTheScanBeginsAnew() {
         var audience = Audience(group: "g")
         #expect(audience.beginPage(1) == 0)

@@ -15,8 +15,7 @@ struct Decider {
         noteLiveness(of: job, candidate)
         let decision: Decision
         if job.uid.isEmpty {
-            let reason: Reason = event.areMembersLost ? .noToken : .expired
-            decision = Decision(alert: .deny(reason), counted: false, routes: [])
+            decision = Decision(alert: .deny(event.reasonForNobody), counted: false, routes: [])
         } else if let digest = event.digest {
             guard let told = decideDigest(digest, candidate, event) else { return false }
             decision = told

@@ -1,7 +1,8 @@
 import Digits
 import PushCore
 
-/// Who is still to be started: given in the event, or read page by page from the group's hash or the index of an activity.
+/// The recipients that are still to be started: given in the event, or read page by page from the group's hash, the index of an
+/// activity, or the owners of tokens.
 struct Audience {
     /// All of them, where the event gives them. Consumed from `next`.
     private var given: [String] = []
@@ -19,8 +20,12 @@ struct Audience {
         let source: Source
         /// The present page. Consumed from `next`.
         var page: [MemberPage.Member] = []
-        /// Another page of the activity's users is to be read.
+        /// Another page of the activity's users, or of the tokens' owners, is to be read.
         var hasMoreUsers = false
+        /// How many tokens' owners were read.
+        var tokensRead = 0
+        /// Some token has no owner.
+        var hasUnownedTokens = false
         /// The last one of the page before; nil: none was read.
         var lastUser: String?
         /// HSCAN's cursor for the next page, 0 for the first; nil: there is none.
@@ -31,6 +36,7 @@ struct Audience {
         enum Source {
             case group(String)
             case activity(String)
+            case tokens([String])
             /// A chunk of a large group's members, given with their levels.
             case chunk
         }
@@ -63,16 +69,26 @@ struct Audience {
         self.pages = pages
     }
 
+    /// The owners of the tokens (contract section 2, `to.tokens`).
+    init(tokens: [String]) {
+        let pages = Pages(.tokens(tokens))
+        pages.hasMoreUsers = true
+        self.pages = pages
+    }
+
     init(group: String) {
         let pages = Pages(.group(group))
         pages.cursor = 0
         self.pages = pages
     }
 
-    /// Given recipients, else the members of the group of that conversation (contract section 2, `to.uids`).
+    /// Given recipients, else the owners of given tokens, else the members of the group of that conversation (contract section
+    /// 2, `to`).
     init(of message: borrowing Message) {
         if let uids = message.to.uids {
             self.init(uids: uids)
+        } else if let tokens = message.to.limit?.tokens {
+            self.init(tokens: tokens)
         } else {
             self.init(group: message.conversation.id)
         }
@@ -83,6 +99,18 @@ struct Audience {
 
     /// The Live Activity whose users are read; nil: there is none.
     var activity: String? { if case .activity(let activity) = pages?.source { activity } else { nil } }
+
+    /// The tokens whose owners are the next page; nil: the audience is no list of tokens.
+    var tokenPage: ArraySlice<String>? {
+        guard let pages, case .tokens(let tokens) = pages.source else { return nil }
+        return tokens.dropFirst(pages.tokensRead).prefix(Self.tokensPerPage)
+    }
+
+    /// A token's place in its page travels in a byte of a tag.
+    private static let tokensPerPage = 100
+
+    /// Some token that was read has no owner.
+    var hasUnownedTokens: Bool { pages?.hasUnownedTokens ?? false }
 
     /// They are a chunk of a large group's members.
     var isChunk: Bool { if case .chunk = pages?.source { true } else { false } }
@@ -99,8 +127,13 @@ struct Audience {
     /// How many are named and not started.
     var givenCount: Int { given.count }
 
-    /// Each comes with the level that the group's hash gives him.
-    var hasLevels: Bool { if case .activity = pages?.source { false } else { pages != nil } }
+    /// Each comes with the level that the group's hash gives the member.
+    var hasLevels: Bool {
+        switch pages?.source {
+        case .group, .chunk: true
+        case .activity, .tokens, nil: false
+        }
+    }
 
     /// The next page is to be read.
     var wantsPage: Bool { pages.map { $0.cursor != nil || $0.hasMoreUsers } ?? false }
@@ -114,8 +147,11 @@ struct Audience {
     /// All of the present page are started.
     var isPageDone: Bool { next == (pages?.page.count ?? given.count) }
 
-    /// Nobody was started yet, and nothing was read.
-    var isUnread: Bool { startedCount == 0 && cursor == 0 && pages?.page.isEmpty ?? true }
+    /// The recipients are read page by page, nothing was read, and none was started.
+    var isUnread: Bool {
+        guard let pages, startedCount == 0, pages.page.isEmpty, wantsPage else { return false }
+        return pages.cursor ?? 0 == 0 && pages.lastUser == nil && pages.tokensRead == 0
+    }
 
     /// The next one who was not there before; nil: this page is empty.
     mutating func pop() -> Member? {
@@ -152,6 +188,19 @@ struct Audience {
         next = 0
         pages.lastUser = users.last ?? pages.lastUser
         pages.hasMoreUsers = !isLast
+    }
+
+    /// The owners of the tokens of a page, nil for a token without an owner.
+    mutating func take(owners: [String?]) {
+        guard let pages, case .tokens(let tokens) = pages.source, !isAbandoned else { return }
+        pages.page = []
+        for case let uid? in owners where seen.insert(UTF8Key(uid)).inserted {
+            pages.page.append(MemberPage.Member(uid: uid, level: .unset))
+        }
+        next = 0
+        pages.tokensRead += owners.count
+        if owners.contains(nil) { pages.hasUnownedTokens = true }
+        pages.hasMoreUsers = !owners.isEmpty && pages.tokensRead < tokens.count
     }
 
     /// The cursor to read the next page with; nil: there is none. On another server than the one that gave the cursor the scan

@@ -45,6 +45,8 @@ final class EventJob {
     var unackedDeliveries = 0
     /// Recipients that may be marked finished once the deliveries are acknowledged.
     var waitingForDeliveries: [WorkRef] = []
+    /// The owners of the page of tokens that is read; nil: none is.
+    var ownerPage: OwnerPage?
     /// How the records of its many recipients begin, once there is one.
     var recordHead: [UInt8]?
     /// Its app, conversation and chunk, hashed where others wait: they begin in their order.
@@ -68,8 +70,10 @@ final class EventJob {
     var isHandedBack = false
     /// Its group's size was asked for.
     var isSized = false
-    /// Its members, or the rest of them, can never be read: its record for nobody says `no_token`, not `expired`.
-    var areMembersLost = false
+    /// Some recipient was started, or is in a chunk.
+    var hasRecipients = false
+    /// What its record with an empty uid says.
+    var reasonForNobody = Reason.expired
     /// It has many recipients, and not all of them were started.
     var isExpanding = false
     /// What its fan-out waits for.
@@ -181,6 +185,8 @@ final class EventJob {
         case readingOriginal
         /// A page of the group's members, or of the activity's users, is read.
         case readingPage
+        /// The owners of a page of tokens are read.
+        case readingOwners
         /// How many members the group has is read.
         case readingSize
         /// Whether an earlier event of the conversation is parked is read.
@@ -198,7 +204,7 @@ final class EventJob {
         origin.map { partitions.contains($0.partition) } ?? false
     }
 
-    func tag(_ stage: Tag.Stage) -> UInt64 { Tag(ref, stage).bits }
+    func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 { Tag(ref, stage, index: index).bits }
 
     /// The Live Activity that this event begins.
     var begunActivityID: String? { if case .begins(let id) = activity { id } else { nil } }
@@ -216,11 +222,14 @@ final class EventJob {
     var expiresAtMs: Int64 { subject.expireAtMs }
     var conversationID: String { subject.conversation }
 
-    /// A group's message that expired before its members were read. Not a recall that lowers badges, which it does whatever
-    /// becomes of its alert.
+    /// It expired before its recipients were read. Not a recall that lowers badges, which it does whatever becomes of its alert.
     func isForNobody(nowMs: Int64) -> Bool {
         audience.isUnread && expiresAtMs <= nowMs && subject.revoke?.badge != .decrease
     }
+
+    /// The event is to have one record with an empty uid if it turns out to have no recipient: it is a whole event, not a chunk or
+    /// a parked recipient of one.
+    var mayBeForNobody: Bool { chunkPart == nil && parked?.record.uid == nil && digest == nil }
 
     /// Whether each recipient's level in the group has to be read: the group's, but given uids.
     var readsLevels: Bool { !audience.hasLevels && hasMembers }

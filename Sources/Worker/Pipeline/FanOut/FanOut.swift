@@ -13,8 +13,8 @@ final class FanOut {
     let finished = Tray<EventJob>()
     /// Events that are parked behind an earlier one of their conversation, with its time.
     let behind = Tray<(event: EventJob, dueMs: Int64)>()
-    private let shard: ShardContext
-    private let work: WorkTable
+    let shard: ShardContext
+    let work: WorkTable
     private let planner: Planner
     /// Events whose audience is not started whole, in order of arrival.
     private var open: [EventJob] = []
@@ -171,7 +171,7 @@ final class FanOut {
         guard event.fanOutPhase == .ready else { return false }
         if event.plan != nil { return plan(event) }
         if event.isForNobody(nowMs: shard.nowMs) {
-            startForNobody(event)
+            startForNobody(event, .expired)
         } else if event.audience.hasLevels, !event.audience.isPageDone,
             !room.isAPNsFree || event.app.inHand.blockedNanos != nil
         {
@@ -191,6 +191,7 @@ final class FanOut {
             readPage(of: event)
             return false
         }
+        startForNobodyIfDue(event)
         finish(event)
         return true
     }
@@ -199,13 +200,18 @@ final class FanOut {
     /// come after these whatever becomes of a record on its way.
     private func plan(_ event: EventJob) -> Bool {
         guard planner.hasRoom, beginsPlan(event) else { return false }
-        planner.takePage(of: event) { isWanted($0, by: event) }
+        planner.takePage(of: event) { uid in
+            guard isWanted(uid, by: event) else { return false }
+            event.hasRecipients = true
+            return true
+        }
         if event.audience.wantsPage {
             readPage(of: event)
             return false
         }
         planner.finish(event)
         guard event.plan?.unackedCount == 0 else { return false }
+        startForNobodyIfDue(event)
         finish(event)
         return true
     }
@@ -243,14 +249,25 @@ final class FanOut {
         let job = RecipientJob(event: event, uid: uid, candidate: candidate)
         if let record = event.parked?.record { job.goOn(from: record, nowMs: shard.nowMs) }
         work.insert(job)
+        event.hasRecipients = true
         event.undecided += 1
         event.useContent()
         candidates.append(job)
     }
 
+    /// All recipients are started: one record with an empty uid if there was none, or if some token has no owner.
+    private func startForNobodyIfDue(_ event: EventJob) {
+        if event.audience.hasUnownedTokens {
+            startForNobody(event, .noToken)
+        } else if !event.hasRecipients, event.mayBeForNobody {
+            startForNobody(event, .noRecipients)
+        }
+    }
+
     /// One record with an empty uid (contract section 3).
-    private func startForNobody(_ event: EventJob) {
+    private func startForNobody(_ event: EventJob, _ reason: Reason) {
         event.audience.abandon()
+        event.reasonForNobody = reason
         start(event, uid: "", level: nil)
     }
 
@@ -276,6 +293,7 @@ final class FanOut {
     // MARK: Pages
 
     private func readPage(of event: EventJob) {
+        if let tokens = event.audience.tokenPage { return readOwners(of: event, tokens) }
         event.fanOutPhase = .readingPage
         let count = event.plan == nil ? shard.limits.memberPage : ChunkPlan.membersMax
         do throws(RedisFault) {
@@ -342,17 +360,16 @@ final class FanOut {
         guard fault.isLasting else { return retryLater(.retryMembers(ref), event) }
         shard.writes.report(fault, "a group's members cannot be read: nobody is told", nowNanos: shard.nowNanos)
         event.fanOutPhase = .ready
-        event.areMembersLost = true
-        startForNobody(event)
+        startForNobody(event, .noToken)
     }
 
     func retryMembers(_ ref: WorkRef) {
         guard let event = work.event(ref) else { return }
-        if event.fanOutPhase == .readingPage { readPage(of: event) }
+        if event.fanOutPhase == .readingPage || event.fanOutPhase == .readingOwners { readPage(of: event) }
         if event.fanOutPhase == .readingSize { readSize(of: event) }
     }
 
-    private func retryLater(_ item: DueItem, _ event: EventJob) {
+    func retryLater(_ item: DueItem, _ event: EventJob) {
         event.failures += 1
         shard.timers.schedule(item, dueNanos: shard.retryNanos(failures: Int(event.failures)))
     }

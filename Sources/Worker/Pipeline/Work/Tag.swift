@@ -9,8 +9,8 @@ struct Tag: Equatable {
     enum Stage: UInt8 {
         // Lookup: what is known of a recipient; the marks of several in one call.
         case presence, user, conversation, group, activity, mark, marks, together, lease
-        // FanOut: a page of a group's members; the collapse id of a recall's original.
-        case members, original, groupSize
+        // FanOut: a page of a group's members; the collapse id of a recall's original; the owner of one of `to.tokens`.
+        case members, original, groupSize, tokenOwner
         // Claims: one recipient's claim and whose its tokens are; the same of several recipients in one call.
         case claim, owner, claims, owners
         // The same by plain commands: the ledger's entry, its size, and what stands behind it.
@@ -75,7 +75,7 @@ extension Tag.Stage {
     var part: StageClock.Stage {
         switch self {
         case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together, .lease: .lookup
-        case .members, .original, .groupSize, .parkedBefore: .read
+        case .members, .original, .groupSize, .tokenOwner, .parkedBefore: .read
         case .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks: .claim
         case .checkClaim, .checkOwner, .checkAcks, .push: .send
         case .finish, .heldBack, .finishes, .record, .delivery: .record

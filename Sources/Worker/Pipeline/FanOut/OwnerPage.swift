@@ -1,0 +1,27 @@
+/// The owners of a page of `to.tokens`, as Redis answers about one after the other.
+final class OwnerPage {
+    /// In the tokens' order; nil: the token has no owner.
+    private(set) var uids: [String?]
+    private var awaiting: Int
+    /// Some answer is to be asked for again.
+    private(set) var hasFailed = false
+
+    init(count: Int) {
+        uids = Array(repeating: nil, count: count)
+        awaiting = count
+    }
+
+    /// - Returns: true if this was the last answer.
+    func answered(_ place: Int, _ uid: String?) -> Bool {
+        if uids.indices.contains(place) { uids[place] = uid }
+        awaiting -= 1
+        return awaiting == 0
+    }
+
+    /// - Returns: true if this was the last answer.
+    func failed() -> Bool {
+        hasFailed = true
+        awaiting -= 1
+        return awaiting == 0
+    }
+}
