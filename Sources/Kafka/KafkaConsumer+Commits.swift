@@ -68,7 +68,8 @@ extension KafkaConsumer {
             if item.err == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE { isMetadataTooLarge = true }
             if code != RD_KAFKA_RESP_ERR_NO_ERROR || item.err != RD_KAFKA_RESP_ERR_NO_ERROR {
                 commits.noteFailed(partition)
-            } else if item.offset >= 0 {
+            } else if item.offset >= 0, item.offset <= position(partition) ?? .max {
+                // One above the position was sent before the partition's log began again.
                 lags.noteCommitted(partition, item.offset)
             }
             offsets.append(PartitionOffset(partition: partition, offset: item.offset >= 0 ? item.offset : nil))

@@ -198,7 +198,7 @@ public final class KafkaConsumer {
         let partition = place(of: message)
         guard error == RD_KAFKA_RESP_ERR_NO_ERROR else {
             if error == RD_KAFKA_RESP_ERR__PARTITION_EOF, let partition {
-                readings.move(partition, to: message.pointee.offset)
+                move(partition, at: message.pointee.offset, to: message.pointee.offset)
                 report(.endReached(partition, offset: message.pointee.offset))
             } else {
                 let text = rd_kafka_message_errstr(message).map { String(cString: $0) }
@@ -209,10 +209,21 @@ public final class KafkaConsumer {
         guard let partition else { return }
         // Left over from before the revocation: its next owner reads it again, since nothing was committed of it.
         if !pendingRevocation.isEmpty, pendingRevocation.contains(partition) { return }
-        readings.move(partition, to: message.pointee.offset &+ 1)
+        move(partition, at: message.pointee.offset, to: message.pointee.offset &+ 1)
         let record = KafkaRecord(message, partition: partition)
         if lags.wantedTimes > 0 { lags.noteRecord(partition, offset: record.offset, ms: record.timestampMs) }
         receiver?.kafka(self, didReceive: record)
+    }
+
+    /// Notes how far a partition is read. An offset below the one that is due begins a new epoch of the partition, and
+    /// forgets the offsets of the earlier one.
+    @inline(__always)
+    private func move(_ partition: TopicPartition, at offset: Int64, to next: Int64) {
+        guard let due = readings.move(partition, at: offset, to: next) else { return }
+        lags.assign(partition, round: assignmentRound)
+        lags.noteCommittedBefore(partition, nil)
+        commits.forget(partition)
+        report(.restarted(partition, due: due, at: offset))
     }
 
     private func place(of message: UnsafeMutablePointer<rd_kafka_message_t>) -> TopicPartition? {

@@ -55,6 +55,9 @@ public enum KafkaConsumerEvent: Sendable {
     /// The question for the partitions' ends had no answer, or not for each. Repeated while that lasts, unlike `failed`, of
     /// which librdkafka tells an outage once or not at all.
     case unanswered(KafkaError)
+    /// The partition's log began again: the broker gave the offset `at`, below the one that was due. Offsets from before say
+    /// nothing about it. Comes before the record of that offset.
+    case restarted(TopicPartition, due: Int64, at: Int64)
     /// The end that a partition had just now.
     case endReached(TopicPartition, offset: Int64)
     /// The client is dead for good; exit so that a supervisor restarts.

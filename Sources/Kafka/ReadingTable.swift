@@ -36,10 +36,19 @@ struct ReadingTable {
         if self[partition] != nil { topics[partition.topic][Int(partition.partition)] = Reading() }
     }
 
-    /// Reading came to `next`; a rewind does not take it back.
-    mutating func move(_ partition: TopicPartition, to next: Int64) {
-        guard let reading = self[partition], next >= 0, next > reading.next ?? -1 else { return }
-        topics[partition.topic][Int(partition.partition)].next = next
+    /// Notes that the broker gave `offset`, and that reading goes on at `next`.
+    ///
+    /// - Returns: the offset that was due, if `offset` lies below it: the partition's log began again (the topic was created
+    ///   again, or a leader was elected that lacks its end). Nil otherwise.
+    mutating func move(_ partition: TopicPartition, at offset: Int64, to next: Int64) -> Int64? {
+        guard let reading = self[partition], offset >= 0 else { return nil }
+        let due = reading.next ?? reading.committed ?? 0
+        if offset >= due {
+            if next > reading.next ?? -1 { topics[partition.topic][Int(partition.partition)].next = next }
+            return nil
+        }
+        topics[partition.topic][Int(partition.partition)] = Reading(isAssigned: true, next: next)
+        return due
     }
 
     /// What the group had committed of an assigned partition; nil: nothing.

@@ -24,6 +24,11 @@ final class Member: KafkaConsumerDelegate {
     var storesAll = false
     /// What its next commit says.
     var stored: [TopicPartition: PartitionOffset] = [:]
+    struct Restart: Equatable, Sendable {
+        var due: Int64
+        var offset: Int64
+    }
+    var restarts: [Restart] = []
     /// Offsets that the owner before had settled.
     var settledBefore: [Int64] = []
     /// Records that came before it was told what is committed of their partition.
@@ -102,6 +107,9 @@ final class Member: KafkaConsumerDelegate {
             for partition in partitions { stored[partition] = nil }
         case .committed(let offsets, let error): commits.append((offsets, error))
         case .failed(let error, _), .fatal(let error): failures.append(error)
+        case .restarted(let partition, let due, let offset):
+            restarts.append(Restart(due: due, offset: offset))
+            ledger.assign(partition)
         case .endReached, .unanswered: break
         case .closed: isClosed = true
         }

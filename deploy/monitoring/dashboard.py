@@ -194,6 +194,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 [
                     (f"sum(increase(carillon_kafka_rebalances_total{{{OF}}}[{RATE}]))", "revocations"),
                     (f"sum(increase(carillon_kafka_assignment_lost_total{{{OF}}}[{RATE}]))", "lost without notice"),
+                    (f"sum(increase(carillon_kafka_partition_restarts_total{{{OF}}}[{RATE}]))", "began again"),
                 ],
             ),
             Panel(

@@ -33,6 +33,11 @@ extension Pipeline: IntakeOwner {
         noteShare(of: intake)
     }
 
+    /// The ends that were noted belong to the earlier epoch.
+    func intakeDidRestart(_ intake: Intake) {
+        if intake === userState { stateWatch.restart() }
+    }
+
     func intakeDidCommit(_ intake: Intake) { owner?.pipelineDidCommit() }
 
     func intakeDidClose(_ intake: Intake) {

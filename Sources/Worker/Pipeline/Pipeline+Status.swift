@@ -15,6 +15,7 @@ extension Pipeline {
 
     var readPartitions: Int { intakes.reduce(0) { $0 + $1.readPartitions } }
     var heldPartitions: Int { intakes.reduce(0) { $0 + $1.consumer.assignment.count } }
+    var restartedTopics: [String] { intakes.flatMap(\.restartedTopicNames) }
     var awaitedTopics: [String] { intakes.flatMap(\.awaitedTopics) }
 
     /// What the brokers answered the consumers last: `none` where they answer none of them.

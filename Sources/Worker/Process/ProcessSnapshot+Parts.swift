@@ -30,6 +30,13 @@ extension ProcessSnapshot {
         } else if shards.contains(where: { $0.kafkaReach == .none || $0.kafkaReach == .partial }) {
             part.add(.degraded, "brokers do not answer about every partition")
         }
+        var restarted: [String] = []
+        for topic in shards.flatMap(\.restartedTopics) where !restarted.contains(topic) { restarted.append(topic) }
+        if !restarted.isEmpty {
+            part.add(
+                .degraded,
+                "began again at a lower offset, and is read from there: \(restarted.joined(separator: ", "))")
+        }
         return part
     }
 

@@ -87,7 +87,7 @@ final class ShardRuntime: PipelineOwner {
             }, brakes: brakes,
             endToEnd: pipeline.shard.metrics.endToEnd, partitions: pipeline.partitionStatuses,
             readPartitions: pipeline.readPartitions, heldPartitions: pipeline.heldPartitions,
-            awaitedTopics: pipeline.awaitedTopics,
+            awaitedTopics: pipeline.awaitedTopics, restartedTopics: pipeline.restartedTopics,
             redisPlaces: pipeline.shard.store.client.places)
     }
 

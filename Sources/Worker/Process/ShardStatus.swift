@@ -41,6 +41,8 @@ public struct ShardStatus: Sendable {
     public var heldPartitions = 0
     /// Topics of which the group has never said yet what part of them it reads.
     public var awaitedTopics: [String] = []
+    /// Topics of which a partition began again at a lower offset lately.
+    public var restartedTopics: [String] = []
     /// The servers of Redis, as this shard's connections to them stand.
     public var redisPlaces: [RedisPlace] = []
 

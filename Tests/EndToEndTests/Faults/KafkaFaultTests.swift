@@ -28,6 +28,30 @@ import Worker
         }
     }
 
+    /// The broker refuses the offset that is due, as one does after its topic was created again: all is read from the oldest
+    /// record, and what was finished before is not repeated.
+    @Test func aPartitionThatBeginsAgainIsReadWholeAndNothingIsRepeated() async throws {
+        try await Stage.with { stage in
+            let crowd = Crowd(name: "epoch", count: 60)
+            try await stage.play(state: crowd.binds, events: crowd.messages)
+            let before = try await stage.look()
+            // 1: OFFSET_OUT_OF_RANGE, for a fetch of each consumer.
+            stage.world.broker.pushErrors(api: .fetch, Array(repeating: 1, count: 12))
+            try await until("a partition began again") {
+                try await stage.metric("carillon_kafka_partition_restarts_total") > 0
+            }
+            stage.world.broker.clearErrors(api: .fetch)
+            let page = try await stage.page("/readyz")
+            #expect(page.status == 200)
+            #expect(page.text.contains("kafka: degraded: began again at a lower offset"))
+            #expect(try stage.logText().contains("a partition began again at a lower offset"))
+            try await stage.writeEvents([.message("epoch-new", to: ["epoch-0"])])
+            try await until("the next message is out") { !(try await stage.look()).outcomes(of: "epoch-new").isEmpty }
+            let after = try await stage.look()
+            #expect(after.results.count == before.results.count + 1 && after.doubled.isEmpty)
+        }
+    }
+
     /// With a short session, since the mock's group waits for one at each beginning.
     @Test func brokersThatAreAwayAreToldAndNotTakenForAnEmptyTopic() async throws {
         try await Stage.with(Self.membersComeAndGo) { stage in

@@ -105,6 +105,7 @@ import Testing
 
         func intakeIsReadable(_ intake: Intake) {}
         func intakeDidAssign(_ intake: Intake) {}
+        func intakeDidRestart(_ intake: Intake) {}
         func intakeDidCommit(_ intake: Intake) {}
         func intakeDidClose(_ intake: Intake) {}
         func intakeDidMeetFatalError(_ intake: Intake) {}

@@ -68,6 +68,17 @@ import Testing
         #expect(part(.none, partitions: 0) == "kafka: down: no partition is assigned; no broker answers")
     }
 
+    @Test func aTopicThatBeganAgainAtALowerOffsetIsDegraded() {
+        let shards = (0..<2).map { index in
+            Self.shard([Self.client("im")], index: index) { $0.restartedTopics = ["im.events"] }
+        }
+        let snapshot = ProcessSnapshot(shards: shards)
+        #expect(snapshot.isReady)
+        #expect(
+            snapshot.lines.first
+                == "kafka: degraded: began again at a lower offset, and is read from there: im.events")
+    }
+
     @Test func aWorkerWithPartitionsOfItsOwnTopicsAloneHasWork() {
         let shard = Self.shard([Self.client("im")]) {
             $0.assignedPartitions = 0

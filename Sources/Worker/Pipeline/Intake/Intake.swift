@@ -29,6 +29,9 @@ final class Intake {
     private var brokerStates = BrokerStates()
     /// Partitions whose window is full.
     private(set) var fullPartitions: Set<TopicPartition> = []
+    /// Topics with a partition that began again at a lower offset, and until when (monotonic) an operator is to see it.
+    private var restartedTopics: [Int: UInt64] = [:]
+    private static let restartShownNanos: UInt64 = 600_000_000_000
     /// Why none of its partitions is read.
     private var blocks: Set<Block> = []
     private(set) var revocation: Revocation?
@@ -280,6 +283,30 @@ final class Intake {
         return true
     }
 
+    // MARK: Epochs of a partition
+
+    /// Topics of which a partition began again at a lower offset lately.
+    var restartedTopicNames: [String] {
+        restartedTopics.filter { $0.value > shard.nowNanos }.keys.sorted().map { consumer.topics[$0] }
+    }
+
+    /// A new epoch of the partition: records of the earlier one that are in work end as usual, and settle nothing here.
+    private func restart(_ partition: TopicPartition, due: Int64, at offset: Int64) {
+        withLedger(of: partition) { $0.assign(partition) }
+        fullPartitions.remove(partition)
+        applyPressure(on: partition, isParked: isParked(partition))
+        applyPauses()
+        restartedTopics[partition.topic] = shard.nowNanos &+ Self.restartShownNanos
+        shard.metrics.partitionRestarts.add()
+        shard.log.error(
+            "a partition began again at a lower offset: its topic was created again or its log was cut, and all of it is read",
+            [
+                "topic": .string(consumer.topics[partition.topic]), "partition": .int(Int(partition.partition)),
+                "due_offset": .int(Int(clamping: due)), "offset": .int(Int(clamping: offset)),
+            ])
+        owner?.intakeDidRestart(self)
+    }
+
     // MARK: Rebalances
 
     /// Something of its partitions has ended. The turn's end looks once at what is left (`endRevocation`): where thousands end
@@ -314,6 +341,8 @@ protocol IntakeOwner: AnyObject {
     /// Something of these partitions is in flight still.
     func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool
     func intakeDidAssign(_ intake: Intake)
+    /// A partition began again at a lower offset.
+    func intakeDidRestart(_ intake: Intake)
     func intakeDidCommit(_ intake: Intake)
     func intakeDidClose(_ intake: Intake)
     func intakeDidMeetFatalError(_ intake: Intake)
@@ -474,6 +503,7 @@ extension Intake: KafkaConsumerDelegate {
             shard.log.info(
                 "partitions revoked",
                 ["topic": .string(consumer.topics[0]), "count": .int(partitions.count), "lost": .bool(lost)])
+        case .restarted(let partition, let due, let offset): restart(partition, due: due, at: offset)
         case .committed(_, let error):
             if let error {
                 shard.metrics.commitFailures.add()

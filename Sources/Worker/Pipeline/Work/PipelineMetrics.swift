@@ -21,6 +21,7 @@ final class PipelineMetrics {
     let redisKeys: Gauge
     let rebalances: Counter
     let assignmentsLost: Counter
+    let partitionRestarts: Counter
     let commits: Counter
     let commitFailures: Counter
     let gaps: Counter
@@ -67,6 +68,8 @@ final class PipelineMetrics {
             "parked_settled_total", "Records of carillon.parked that ended: worked on, paid, or written again.")
         rebalances = counter("kafka_rebalances_total", "Revocations of partitions.")
         assignmentsLost = counter("kafka_assignment_lost_total", "Partitions lost without notice.")
+        partitionRestarts = counter(
+            "kafka_partition_restarts_total", "Partitions that began again at a lower offset than the one due.")
         commits = counter("kafka_commits_total", "Offset commits.", [("result", "ok")])
         commitFailures = counter("kafka_commits_total", "Offset commits.", [("result", "failed")])
         gaps = counter("kafka_gap_records_total", "Offsets passed over: retention was faster than this worker.")
