@@ -1,4 +1,4 @@
-"""Makes docs/configuration.md of the annotated Config/carillon.yaml: `python -m docs.configuration_page`."""
+"""Generates docs/configuration.md from the annotated Config/carillon.yaml: `python -m docs.configuration_page`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1]
 SOURCE, PAGE = TOP / "Config/carillon.yaml", TOP / "docs/configuration.md"
-# Keys that stand in the file as comments, since they have no default.
+# Keys without a default: in the file they are comments.
 OPTIONAL = {
     "redis": ["sentinel", "user", "password_file"],
     "apps[]": ["endpoint", "proxy", "proxy_password_file", "ca_file"],
@@ -18,7 +18,7 @@ OPTIONAL = {
 HEAD = """\
 # Configuration
 
-Made of the annotated `Config/carillon.yaml` by `python -m docs.configuration_page`; write there, not here.
+`python -m docs.configuration_page` generates this page from the annotated `Config/carillon.yaml`. Edit that file, not this page.
 
 """
 _KEY = re.compile(r"([a-z_]+):(?: (.*?))?(?:\s+#\s(.*))?$")
@@ -29,12 +29,12 @@ class Entry:
     path: str
     value: str
     text: list[str] = field(default_factory=list)
-    # It stands in the file as a comment: it has no default, and the value is an example.
+    # A key without a default: a comment in the file, with an example as its value.
     is_optional: bool = False
 
 
 def entries(source: str) -> tuple[list[str], list[Entry]]:
-    """What stands before the first key, and each key with the comment above it."""
+    """The text before the first key, and each key with the comment above it."""
     intro: list[str] = []
     found: list[Entry] = []
     parents: list[tuple[int, str]] = []
@@ -59,7 +59,7 @@ def entries(source: str) -> tuple[list[str], list[Entry]]:
                 # An example right below its key.
                 found[-1].text.append("  " + said.strip())
             elif not said and found:
-                # An empty comment line ends what is said of the key before.
+                # An empty comment line ends the comment of the key before.
                 next(one for one in reversed(found) if one.path.rpartition(".")[0] == here).text.extend(["", *comment])
                 comment = []
             else:
@@ -77,7 +77,7 @@ def entries(source: str) -> tuple[list[str], list[Entry]]:
 
 
 def _prose(lines: list[str], indent: str) -> list[str]:
-    """Comment lines as paragraphs; what is indented in the comment is an example, and stays as it is."""
+    """Comment lines as paragraphs. Indented lines are examples and stay unchanged."""
     out: list[str] = []
     for line in lines:
         if not line:
