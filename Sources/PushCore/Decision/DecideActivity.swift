@@ -48,6 +48,15 @@ public func decide(
 }
 
 extension LiveActivity {
+    /// The devices that have a token for this record.
+    public func addressedDevices(of recipient: borrowing Recipient) -> [String] {
+        var devices: [String] = []
+        for index in recipient.tokens.indices where mayUse(index, of: recipient.tokens) {
+            devices.append(recipient.tokens[index].device)
+        }
+        return devices
+    }
+
     /// An update or end goes to the activity's own tokens. A start goes to the start tokens of its attributes type, and on a
     /// device without one to that which names no type.
     fileprivate func mayUse(_ index: Int, of tokens: [BoundToken]) -> Bool {

@@ -1,5 +1,12 @@
 import Digits
 
+/// The devices that have a route where an alert is allowed.
+public func addressedDevices(
+    _ message: borrowing Message, of recipient: borrowing Recipient, policy: borrowing AppPolicy, now: Int64
+) -> [String] {
+    Router(message, policy: policy, allowed: true, now: now).routes(to: recipient).map(\.device)
+}
+
 /// Step 11: the way to each device by strategy, liveness and the desktop policy (contract section 5).
 struct Router {
     private let conversation: String

@@ -13,14 +13,14 @@ extension Explainer {
         if device.user.claim.acceptedDevices.containsSame(route.device) {
             return .duplicate(device.user.job.uid, device: route.device, steps + device.earlierCopySteps)
         }
-        if device.user.acknowledged.containsSame(route.device), route.way.endsByEarlierAck {
+        if device.user.earlier.acknowledged.containsSame(route.device) {
             return device.explanation(.none, .online, Reason.acked.rawValue, steps)
         }
         switch route.way {
         case .connection(_, let alert, let ackWithinMs):
             return device.connection(alert: alert, ackWithinMs: ackWithinMs, steps)
         case .none(let reason):
-            return device.explanation(.none, .suppressed, reason.rawValue, steps + device.staleSteps)
+            return device.explanation(.none, Verdict(ofEnd: reason), reason.rawValue, steps + device.staleSteps)
         case .hold(let token, let holdMs):
             let step = Explanation.Step(
                 16, "send", input: "a live desktop comes first",
@@ -84,7 +84,7 @@ struct DeviceContext {
     }
 
     func connection(alert: Bool, ackWithinMs: Int64?, _ steps: [Explanation.Step]) -> Explanation {
-        if let reason = user.decision.finalReason {
+        if let reason = user.decision.reasonWithoutDevice(hasDeviceVerdicts: user.earlier.haveVerdicts) {
             // The message goes, its alert does not.
             return explanation(.connection, .suppressed, reason.rawValue, steps)
         }
@@ -119,7 +119,7 @@ struct DeviceContext {
                 input: "token \(standing.word), read \(claim.isRead), revoked \(claim.isRevoked)",
                 outcome: lastCheck?.rawValue ?? "unchanged", passes: lastCheck == nil))
         if let reason = lastCheck ?? (made.canBeSent ? nil : .payloadTooLarge) {
-            return unsent(reason == .expired ? .expired : .suppressed, reason.rawValue, reason.alertsByCopy, steps)
+            return unsent(Verdict(ofEnd: reason), reason.rawValue, reason.alertsByCopy, steps)
         }
         let credential = user.event.app.settings.credential(for: token.record)
         steps.append(sendStep(token.record, credential))

@@ -35,11 +35,27 @@ extension Explainer {
             decision: decision.withoutAlerts(isRead: claim.isRead, isRevoked: claim.isRevoked), claim: claim)
         user.take(trace, after: steps)
         if let step = try await recallStep(claim, member.uid, context.job) { user.steps.append(step) }
-        if claim.state == .resume, context.job.message != nil {
-            user.acknowledged = try await store.acks(
-                app: context.event.app, uid: member.uid, msgID: context.job.msgID)
+        if claim.state == .resume {
+            user.earlier.accepted = claim.acceptedDevices
+            user.earlier.addressed = claim.addressedDevices
+            if context.job.message != nil {
+                user.earlier.acknowledged = try await store.acks(
+                    app: context.event.app, uid: member.uid, msgID: context.job.msgID)
+            }
+            user.decision = user.decision.including(
+                user.earlier, allowed: Self.addressedDevices(context, found.recipient))
         }
         return try await explain(user)
+    }
+
+    private static func addressedDevices(_ context: EventContext, _ recipient: Recipient) -> [String] {
+        switch context.event.body {
+        case .message(let message):
+            PushCore.addressedDevices(
+                message.value, of: recipient, policy: context.app.context.policy, now: context.now)
+        case .liveActivity(let activity): activity.addressedDevices(of: recipient)
+        case .userState: []
+        }
     }
 
     private static func audienceStep(_ uid: String, of message: borrowing Message) -> Explanation.Step {
@@ -134,16 +150,8 @@ extension Explainer {
         where !user.decision.routes.contains(where: { $0.device.isSame(as: device) }) {
             explanations.append(.duplicate(user.job.uid, device: device, user.steps))
         }
-        let reached = user.reachedBefore
-        for device in reached {
-            explanations.append(
-                Explanation(
-                    uid: user.job.uid, device: device, verdict: Verdict.online.rawValue, reason: Reason.acked.rawValue,
-                    steps: user.steps))
-        }
-        let reason = user.decision.reasonWithoutDevice(isReached: !reached.isEmpty, hasDeviceRecords: false)
-        if let reason, user.claim.acceptedDevices.isEmpty {
-            let verdict: Verdict = reason == .expired ? .expired : .suppressed
+        if let reason = user.decision.reasonWithoutDevice(hasDeviceVerdicts: user.earlier.haveVerdicts) {
+            let verdict = Verdict(ofEnd: reason)
             var steps = user.steps + (reason == .noToken || reason == .activityOver ? last : [])
             if reason == .noToken, let step = user.smsStep { steps.append(step) }
             if let step = digestStep(user) { steps.append(step) }
@@ -183,10 +191,10 @@ struct RecipientContext {
     /// Why a device's presence is void.
     let presenceNotes: [String: String]
     /// After the claim.
-    let decision: Decision
+    var decision: Decision
     let claim: ClaimReply
-    /// Devices that acknowledged what an earlier try delivered.
-    var acknowledged: [String] = []
+    /// What an earlier try did for the devices.
+    var earlier = EarlierDevices()
     /// What all his devices share.
     var steps: [Explanation.Step] = []
     /// One per route, in their order.
@@ -217,11 +225,6 @@ struct RecipientContext {
             default: self.steps.append(step)
             }
         }
-    }
-
-    /// Devices that acknowledged what an earlier try delivered, and have no way now.
-    var reachedBefore: [String] {
-        acknowledged.filter { !decision.hasRoute(to: $0) && !claim.acceptedDevices.containsSame($0) }
     }
 
     /// Nil: no SMS is asked for.

@@ -100,6 +100,8 @@ public struct ClaimReply: Sendable, Equatable {
     /// Rises with each change of the user's tokens: other than at the read means that tokens must be read again.
     public var tokenVersion: Int64
     public var acceptedDevices: [String]
+    /// Devices that an earlier try delivered to, or recorded another end of.
+    public var addressedDevices: [String] = []
     /// Of a recall: it took one off this user's badge, now or in an earlier claim of the same pair.
     public var lowered = false
     /// With `clear_on_read`: the badge is lower than what devices show, and they have not been told
@@ -130,7 +132,8 @@ public struct ClaimReply: Sendable, Equatable {
         lowered = bits & 16 != 0
         owesClear = bits & 32 != 0
         tokenVersion = reply[2].int64 ?? 0
-        acceptedDevices = reply.count > 3 ? PairMark.devices(reply[3].bytes) : []
+        acceptedDevices = []
+        if reply.count > 3 { (acceptedDevices, addressedDevices) = PairMark.devices(reply[3].bytes) }
     }
 }
 
@@ -140,6 +143,7 @@ public struct PairMark: Sendable, Equatable {
     public var state: ClaimReply.State?
     public var isRevoked = false
     public var acceptedDevices: [String] = []
+    public var addressedDevices: [String] = []
     /// What happened, as `TraceRecord` reads it; empty: nothing was kept.
     var trace: [UInt8] = []
 
@@ -156,7 +160,7 @@ public struct PairMark: Sendable, Equatable {
         if state == .finished {
             trace = Array(rest)
         } else {
-            acceptedDevices = Self.devices(UnsafeRawBufferPointer(rebasing: rest))
+            (acceptedDevices, addressedDevices) = Self.devices(UnsafeRawBufferPointer(rebasing: rest))
         }
     }
 
@@ -169,13 +173,26 @@ public struct PairMark: Sendable, Equatable {
         }
     }
 
-    /// `a<length>:<device>`, one after the other; what does not read ends the list.
-    static func devices(_ bytes: UnsafeRawBufferPointer) -> [String] {
+    /// What a mark notes of one device.
+    public enum Note: UInt8, Sendable {
+        /// APNs accepted its push.
+        case accepted = 0x61  // a
+        /// It was delivered to by connection, or its end is recorded.
+        case addressed = 0x64  // d
+    }
+
+    /// `<note><length>:<device>`, one after the other; the first that cannot be read ends the list.
+    static func devices(_ bytes: UnsafeRawBufferPointer) -> (accepted: [String], addressed: [String]) {
         var text = CompactText(bytes)
-        var devices: [String] = []
-        while text.skip(UInt8(ascii: "a")), let device = text.string(atMost: EventReader.Limit.user) {
-            devices.append(device)
+        var (accepted, addressed): ([String], [String]) = ([], [])
+        while let note = text.byte().flatMap(Note.init(rawValue:)),
+            let device = text.string(atMost: EventReader.Limit.user)
+        {
+            switch note {
+            case .accepted: accepted.append(device)
+            case .addressed: addressed.append(device)
+            }
         }
-        return devices
+        return (accepted, addressed)
     }
 }

@@ -126,18 +126,19 @@ public final class StateStore {
     /// Writes a `finishMark`. One command; the reply is `OK`.
     func finish(_ mark: PreparedCommand, tag: UInt64) throws(RedisFault) { try client.command(tag, finishes, mark) }
 
-    /// Marks one device done while others of the pair are not: a redelivery resumes with the rest. The reply is an integer.
+    /// Notes one device in the mark while others of the pair are open: a redelivery resumes with the rest. The reply is an integer.
     ///
     /// A second command, whose reply goes to the same tag, keeps the mark's life: **two replies**. For the last or only
     /// device `finish` alone is enough.
-    public func accepted(
-        app: String, uid: String, _ subject: ClaimSubject, device: String, nowMs: Int64, tag: UInt64
+    public func note(
+        _ note: PairMark.Note, app: String, uid: String, _ subject: ClaimSubject, device: String, nowMs: Int64,
+        tag: UInt64
     ) throws(RedisFault) {
         let seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
         try client.command(tag, finishes) { command in
             command.arg(word: "APPEND")
             command.key("c:d", app, uid, subject.kind, suffix: subject.id)
-            command.part(byte: UInt8(ascii: "a"))
+            command.part(byte: note.rawValue)
             command.part(Int64(device.utf8.count))
             command.part(byte: UInt8(ascii: ":"))
             command.part(device)

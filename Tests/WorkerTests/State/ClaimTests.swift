@@ -28,8 +28,8 @@ struct ClaimTests {
         for device in ["d1", "手机;a3:"] {
             let length = try await world.ask(
                 {
-                    try $0.accepted(
-                        app: StateWorld.app, uid: "u", request.subject, device: device, nowMs: base, tag: $1)
+                    try $0.note(
+                        .accepted, app: StateWorld.app, uid: "u", request.subject, device: device, nowMs: base, tag: $1)
                 }, { $0.int64 })
             #expect((length ?? 0) > 0)
         }
@@ -144,8 +144,8 @@ struct ClaimTests {
             if badge == .decrease { #expect(reply.badge == before - (lowers ? 1 : 0)) }
             _ = try await world.ask(
                 {
-                    try $0.accepted(
-                        app: StateWorld.app, uid: "u", revoke.subject, device: "d1", nowMs: base, tag: $1)
+                    try $0.note(
+                        .accepted, app: StateWorld.app, uid: "u", revoke.subject, device: "d1", nowMs: base, tag: $1)
                 }, { $0.int64 })
         }
         // Where Redis takes no writes the same is seen.

@@ -1,15 +1,8 @@
 import APNs
+import Digits
 import PushCore
 
 extension Route.Way {
-    /// A device that acknowledged an earlier delivery needs nothing by this way.
-    var endsByEarlierAck: Bool {
-        switch self {
-        case .connection(_, _, .some), .apns, .hold, .none: true
-        case .connection(_, _, nil): false
-        }
-    }
-
     /// With strategy 4, the connection that gets a copy, and whether it may alert.
     var copyTo: Route.Copy? {
         if case .apns(_, let copyTo) = self { return copyTo }
@@ -49,6 +42,11 @@ extension Reason {
     }
 }
 
+extension Verdict {
+    /// Of what ends for this reason before it is sent.
+    init(ofEnd reason: Reason) { self = reason == .expired ? .expired : .suppressed }
+}
+
 extension NoAnswer {
     /// The same for an end that APNs gave no reason for. What may have arrived raises no second alert: none at all is the
     /// lesser evil.
@@ -70,15 +68,45 @@ extension PushOutcome {
     }
 }
 
+/// The devices for which an earlier try of the recipient, or an earlier round, has done something.
+struct EarlierDevices {
+    /// APNs accepted a push of an earlier try.
+    var accepted: [String] = []
+    /// They acknowledged a delivery of an earlier try or round.
+    var acknowledged: [String] = []
+    /// An earlier try delivered to them, or recorded another end.
+    var addressed: [String] = []
+
+    /// Some device has a verdict of its own, so that every device gets one.
+    var haveVerdicts: Bool { !accepted.isEmpty || !acknowledged.isEmpty || !addressed.isEmpty }
+}
+
 extension Decision {
+    /// Adds a route without a way for each device that needs an end of its own and has no route now (contract section 3: one
+    /// verdict per device, or one verdict without device).
+    ///
+    /// - Parameter allowed: the devices that have a route where an alert is allowed.
+    func including(_ earlier: EarlierDevices, allowed: @autoclosure () -> [String]) -> Decision {
+        guard earlier.haveVerdicts else { return self }
+        var decision = self
+        var isDenied = false
+        if case .deny = alert { isDenied = true }
+        let reason = isDenied ? finalReason ?? .noToken : .noToken
+        for device in earlier.acknowledged + earlier.addressed + (isDenied ? allowed() : [])
+        where !decision.hasRoute(to: device) && !earlier.accepted.containsSame(device) {
+            decision.routes.append(Route(device: device, way: .none(reason)))
+        }
+        return decision
+    }
+
+    /// Why a device that had a token has no route any more: the deny, or its token moved.
+    var reasonOfLostRoute: Reason {
+        if case .deny(let reason) = alert { return reason }
+        return .tokenMoved
+    }
+
     /// Why there is one record without a device for this recipient; nil: none.
     ///
-    /// - Parameters:
-    ///   - isReached: a device acknowledged what an earlier try or round delivered, and is recorded so: that is the verdict,
-    ///     and nothing that is decided now stands beside it.
-    ///   - hasDeviceRecords: he has records with a device, or will have: each device tells by itself that no way led to it.
-    func reasonWithoutDevice(isReached: Bool, hasDeviceRecords: Bool) -> Reason? {
-        guard !isReached, let reason = finalReason else { return nil }
-        return reason == .noToken && hasDeviceRecords ? nil : reason
-    }
+    /// - Parameter hasDeviceVerdicts: some device has a record of its own, or will have one: then every device has.
+    func reasonWithoutDevice(hasDeviceVerdicts: Bool) -> Reason? { hasDeviceVerdicts ? nil : finalReason }
 }

@@ -45,8 +45,8 @@ extension Dispatcher {
         if dropped.reason == nil { job.machine.leaveUnmarked() }
         for index in job.devices.indices where job.devices[index].machine.isMerging {
             end(
-                job, index, dropped.reason == .expired ? .expired : .suppressed,
-                (dropped.reason ?? .ok).rawValue, isRecorded: dropped.reason != nil)
+                job, index, Verdict(ofEnd: dropped.reason ?? .ok), (dropped.reason ?? .ok).rawValue,
+                isRecorded: dropped.reason != nil)
         }
         conclude(job)
     }

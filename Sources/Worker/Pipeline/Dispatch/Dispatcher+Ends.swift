@@ -66,7 +66,7 @@ extension Dispatcher {
         let index = unsent.device.device
         switch unsent.cause {
         case .check(.stop(let reason)):
-            end(job, index, reason == .expired ? .expired : .suppressed, reason.rawValue)
+            end(job, index, Verdict(ofEnd: reason), reason.rawValue)
             leaveToConnection(job, index, reason)
         case .check(.acknowledged):
             endAcknowledged(job, index)
@@ -112,7 +112,7 @@ extension Dispatcher {
     }
 
     /// Devices whose connection did not acknowledge, or that waited, and that no later round had a way to: one record each,
-    /// unless the one record without a device tells of them.
+    /// unless the recipient has one record without device.
     func recordLeftBehind(_ job: RecipientJob, _ verdict: Verdict, _ reason: Reason) {
         if job.suspects.isEmpty && !job.flags.contains(.replaced) { return }
         if !job.flags.isDisjoint(with: [.recordedLeftBehind, .recordedWithoutDevice]) { return }

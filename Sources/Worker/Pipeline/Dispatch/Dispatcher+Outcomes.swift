@@ -1,4 +1,5 @@
 import APNs
+import Digits
 import EventLoop
 import PushCore
 import Redis
@@ -33,6 +34,7 @@ extension Dispatcher {
             record.latencyMs = Int64(latency / 1_000_000)
         }
         if isAccepted, !shard.share.isWhole { noteBadge(job, index, bound) }
+        if ending.verdict == .rejected { noteRejected(job, index) }
         weigh(ending, of: bound, job)
         deliverCopy(job, index, accepted: isAccepted, alert: push.outcome.alertsByCopy)
         conclude(job)
@@ -59,8 +61,30 @@ extension Dispatcher {
         // Without a claim there is no mark that this could be written to.
         if device.isEmpty || job.flags.contains(.owesClaim) { return }
         markClaimed(job)
-        try? shard.store.accepted(
-            app: job.event.app.id, uid: job.uid, job.event.subject, device: device, nowMs: shard.nowMs,
+        note(.accepted, device, of: job)
+    }
+
+    /// Whether a device has a token tells a redelivery that the device was addressed. Of a connection without one the mark
+    /// says so, where the user has other devices.
+    func noteAddressed(_ job: RecipientJob, _ index: Int, _ candidate: Candidate) {
+        let device = job.devices[index].route.device
+        guard job.devices.count > 1, !job.flags.contains(.owesClaim),
+            !candidate.recipient.tokens.contains(where: { $0.record.type == .alert && $0.device.isSame(as: device) })
+        else { return }
+        markClaimed(job)
+        note(.addressed, device, of: job)
+    }
+
+    /// A refused push may cost the device its token: the mark says that its end is recorded, while other devices are open.
+    func noteRejected(_ job: RecipientJob, _ index: Int) {
+        if job.machine.openDevices == 0 || job.flags.contains(.owesClaim) { return }
+        markClaimed(job)
+        note(.addressed, job.devices[index].route.device, of: job)
+    }
+
+    private func note(_ note: PairMark.Note, _ device: String, of job: RecipientJob) {
+        try? shard.store.note(
+            note, app: job.event.app.id, uid: job.uid, job.event.subject, device: device, nowMs: shard.nowMs,
             tag: job.tag(.note))
     }
 

@@ -189,24 +189,13 @@ extension Dispatcher {
     }
 
     /// Devices that came back from the topic and have no way any more: each gets its end.
-    func endReturnedWithoutRoute(_ job: RecipientJob) {
+    func endReturnedWithoutRoute(_ job: RecipientJob, _ decision: Decision) {
         guard let parking = job.parking, !parking.returned.isEmpty else { return }
+        let reason = decision.reasonOfLostRoute
         for device in parking.returned where !job.hasRoute(to: device) && !parking.done.containsSame(device) {
-            endReturned(job, device, .suppressed, .tokenMoved)
+            parking.done.append(device)
+            recorder.write(
+                OutcomeRecord(uid: job.uid, device: device, verdict: Verdict(ofEnd: reason), reason: reason), of: job)
         }
-    }
-
-    /// One verdict for each device that came back; false: none did, so that the verdict is the user's.
-    func endReturned(_ job: RecipientJob, _ verdict: Verdict, _ reason: Reason) -> Bool {
-        guard let parking = job.parking, !parking.returned.isEmpty else { return false }
-        for device in parking.returned where !parking.done.containsSame(device) {
-            endReturned(job, device, verdict, reason)
-        }
-        return true
-    }
-
-    private func endReturned(_ job: RecipientJob, _ device: String, _ verdict: Verdict, _ reason: Reason) {
-        job.parking?.done.append(device)
-        recorder.write(OutcomeRecord(uid: job.uid, device: device, verdict: verdict, reason: reason), of: job)
     }
 }

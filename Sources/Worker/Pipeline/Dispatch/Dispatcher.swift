@@ -167,7 +167,7 @@ final class Dispatcher {
         let claim = candidate.claim
         if claim != nil { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.claimNanos) }
         // What the claim knows of a read or recall withholds alerts, by the long connection too (contract section 5, step 15).
-        let decision = taken.withoutAlerts(isRead: claim?.isRead ?? false, isRevoked: claim?.isRevoked ?? false)
+        let stale = taken.withoutAlerts(isRead: claim?.isRead ?? false, isRevoked: claim?.isRevoked ?? false)
         noteDecided(job)
         job.facts = candidate.facts
         if candidate.owesClaim {
@@ -176,17 +176,29 @@ final class Dispatcher {
             // What an earlier round owed is paid by this one's claim.
             job.flags.remove(.owesClaim)
         }
-        if decision.alert == .deny(.expired) { return expire(job, candidate) }
+        let earlier = earlierDevices(job, candidate)
+        let decision = stale.including(earlier, allowed: addressedDevices(job, candidate))
+        if decision.alert == .deny(.expired) { return expire(job, candidate, decision, earlier) }
         for index in job.devices.indices where job.devices[index].machine.isHeld || job.devices[index].machine.isParked
         {
             replace(job, index)
         }
         copyAccepted(job, candidate, decision)
         recordAccepted(job, candidate)
-        let isReached = endAcknowledgedBefore(job, candidate, decision)
         keepWordsForSMS(job, candidate)
-        recordWithoutDevice(job, candidate, decision, isReached: isReached)
+        recordWithoutDevice(job, decision, earlier)
         noteHeldBack(job, candidate, decision)
+        if case .deny(let reason) = decision.alert { endQueued(job, reason) }
+        beginDevices(job, candidate, decision)
+        endRebound(job, decision)
+        if job.parking != nil { endReturnedWithoutRoute(job, decision) }
+        job.candidate = nil
+        scheduleAckLook(job)
+        recorder.flushDeliveries(of: job.event)
+        conclude(job)
+    }
+
+    private func beginDevices(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
         let first = addDevices(job, candidate, decision)
         noteDesktops(job, candidate)
         for index in first..<job.devices.count {
@@ -195,12 +207,6 @@ final class Dispatcher {
             if job.devices[index].inheritsTurn { sender.leaveQueue(job.devices[index].queueKey) }
             job.devices[index].inheritsTurn = false
         }
-        endRebound(job)
-        if job.parking != nil { endReturnedWithoutRoute(job) }
-        job.candidate = nil
-        scheduleAckLook(job)
-        recorder.flushDeliveries(of: job.event)
-        conclude(job)
     }
 
     /// Returns the index of the first new device.
@@ -234,18 +240,55 @@ final class Dispatcher {
         return turns
     }
 
-    /// A token that was bound anew has no route any more: it moved.
-    private func endRebound(_ job: RecipientJob) {
+    /// A rebound token without a new route: a deny ends it, or it moved.
+    private func endRebound(_ job: RecipientJob, _ decision: Decision) {
+        if job.rebound.isEmpty { return }
+        let reason = decision.reasonOfLostRoute
         for index in job.rebound where job.devices[index].machine.isOpen {
-            end(job, index, .suppressed, Reason.tokenMoved.rawValue)
+            end(job, index, .suppressed, reason.rawValue)
         }
         job.rebound = []
     }
 
-    /// What an earlier try, before a crash, pushed with success. That is the recipient's verdict: nobody knows what else that
-    /// try recorded, so nothing that is decided now stands beside it.
+    /// A deny between two rounds ends the pushes that wait for their turn at the device.
+    private func endQueued(_ job: RecipientJob, _ reason: Reason) {
+        for index in job.devices.indices where job.devices[index].machine.isQueued && !job.rebound.contains(index) {
+            end(job, index, .suppressed, reason.rawValue)
+            deliverCopy(job, index, accepted: false, alert: false)
+        }
+    }
+
+    /// Devices that APNs accepted a push for in an earlier try, before a crash.
     private func pushedBefore(_ job: RecipientJob, _ candidate: Candidate) -> [String] {
         job.flags.contains(.resumed) ? candidate.claim?.acceptedDevices ?? [] : []
+    }
+
+    /// What an earlier try or an earlier round did for the devices of the recipient.
+    private func earlierDevices(_ job: RecipientJob, _ candidate: Candidate) -> EarlierDevices {
+        var earlier = EarlierDevices()
+        let isResumed = job.flags.contains(.resumed)
+        guard isResumed || !job.suspects.isEmpty else { return earlier }
+        let done = job.parking?.done ?? []
+        let accepted = candidate.claim?.acceptedDevices ?? []
+        for device in candidate.acknowledged ?? [] where !done.containsSame(device) && !accepted.containsSame(device) {
+            let wasDelivered = isResumed || job.suspects.contains { $0.device.isSame(as: device) }
+            if wasDelivered, !job.hasRoute(to: device) { earlier.acknowledged.append(device) }
+        }
+        guard isResumed, job.devices.isEmpty else { return earlier }
+        earlier.accepted = accepted
+        earlier.addressed = (candidate.claim?.addressedDevices ?? []).filter { !done.containsSame($0) }
+        return earlier
+    }
+
+    /// The devices that have a route where an alert is allowed.
+    private func addressedDevices(_ job: RecipientJob, _ candidate: Candidate) -> [String] {
+        let now = shard.nowMs
+        if let message = job.event.message {
+            return message.read {
+                PushCore.addressedDevices($0, of: candidate.recipient, policy: job.event.app.policy, now: now)
+            }
+        }
+        return job.event.content?.activity?.addressedDevices(of: candidate.recipient) ?? []
     }
 
     /// Its records may not have been written.
@@ -268,34 +311,15 @@ final class Dispatcher {
         return job.pushIDPrefix.id(tokenHex: token.record.hex)
     }
 
-    /// Devices that acknowledged what an earlier try or round delivered, and have no way now: they have the message. True:
-    /// there were some.
-    private func endAcknowledgedBefore(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) -> Bool {
-        guard let acknowledged = candidate.acknowledged, !acknowledged.isEmpty else { return false }
-        let before = job.devices.count
-        let accepted = candidate.claim?.acceptedDevices ?? []
-        for device in acknowledged where job.devices.count < Self.devicesMax {
-            let wasDelivered = job.flags.contains(.resumed) || job.suspects.contains { $0.device.isSame(as: device) }
-            guard wasDelivered, !decision.hasRoute(to: device), !job.hasRoute(to: device),
-                !accepted.containsSame(device), !(job.parking?.done.containsSame(device) ?? false)
-            else { continue }
-            job.devices.append(DeviceWork(route: Route(device: device, way: .none(.noToken))))
-            job.machine.opened(devices: 1)
-            endAcknowledged(job, job.devices.count - 1)
-        }
-        return job.devices.count > before
-    }
-
-    /// In a later round, each device that still waited expires, and each that was let go of for it; else the user does, once.
-    private func expire(_ job: RecipientJob, _ candidate: Candidate) {
+    /// In a later round each device that still waited expires, and each that an earlier round or try left; else the user does, once.
+    private func expire(
+        _ job: RecipientJob, _ candidate: Candidate, _ decision: Decision, _ earlier: EarlierDevices
+    ) {
         recorder.flushDeliveries(of: job.event)
-        let isFirst = job.devices.isEmpty
         recordAccepted(job, candidate)
-        let isReached = endAcknowledgedBefore(
-            job, candidate, Decision(alert: .deny(.expired), counted: false, routes: []))
-        if isFirst, !endReturned(job, .expired, .expired), !isReached, pushedBefore(job, candidate).isEmpty {
-            recorder.write(OutcomeRecord(uid: job.uid, verdict: .expired, reason: .expired), of: job)
-        }
+        recordWithoutDevice(job, decision, earlier)
+        beginDevices(job, candidate, decision)
+        if job.parking != nil { endReturnedWithoutRoute(job, decision) }
         job.candidate = nil
         recordLeftBehind(job, .expired, .expired)
         for index in job.devices.indices where job.devices[index].machine.isWaiting || job.rebound.contains(index) {
@@ -306,24 +330,18 @@ final class Dispatcher {
         conclude(job)
     }
 
-    /// A deny of steps 6-9, or `no_token`: one record for the user, once.
-    private func recordWithoutDevice(
-        _ job: RecipientJob, _ candidate: Candidate, _ decision: Decision, isReached: Bool
-    ) {
-        guard let final = decision.finalReason, !job.flags.contains(.recordedWithoutDevice), job.rebound.isEmpty
-        else { return }
-        guard let reason = decision.reasonWithoutDevice(isReached: isReached, hasDeviceRecords: job.hasDeviceRecords)
-        else {
-            // Told per device, and an SMS where none was reached in the end.
-            job.leftReason = final
+    /// A deny of steps 2-9, or `no_token`: one record for the recipient, once, unless devices have records of their own.
+    private func recordWithoutDevice(_ job: RecipientJob, _ decision: Decision, _ earlier: EarlierDevices) {
+        job.leftReason = decision.finalReason ?? .noToken
+        guard let final = decision.finalReason, !job.flags.contains(.recordedWithoutDevice) else { return }
+        let haveVerdicts = earlier.haveVerdicts || job.hasDeviceVerdicts(final)
+        guard let reason = decision.reasonWithoutDevice(hasDeviceVerdicts: haveVerdicts) else {
+            // An SMS follows where no device was reached in the end.
             if final == .noToken { job.flags.insert(.failed) }
             return
         }
         job.flags.insert(.recordedWithoutDevice)
-        // Whoever has no token now had one when he was parked.
-        let isReturned = endReturned(job, .suppressed, reason == .noToken ? .tokenMoved : reason)
-        guard pushedBefore(job, candidate).isEmpty else { return }
-        if !isReturned { recorder.write(OutcomeRecord(uid: job.uid, verdict: .suppressed, reason: reason), of: job) }
+        recorder.write(OutcomeRecord(uid: job.uid, verdict: Verdict(ofEnd: reason), reason: reason), of: job)
         if reason == .noToken, !job.uid.isEmpty { recorder.offerSMS(job, .noToken) }
     }
 
@@ -357,19 +375,17 @@ final class Dispatcher {
             guard candidate.recipient.presence.indices.contains(presence) else {
                 return end(job, index, .suppressed, Reason.noToken.rawValue)
             }
-            deliver(job, index, candidate.recipient.presence[presence], alert: alert, ackWithinMs)
+            deliver(job, index, candidate, candidate.recipient.presence[presence], alert: alert, ackWithinMs)
         case .hold(let token, let holdMs):
             hold(job, index, candidate, token: token, holdMs: holdMs)
         case .none(let reason):
-            end(job, index, .suppressed, reason.rawValue)
+            end(job, index, Verdict(ofEnd: reason), reason.rawValue)
         }
     }
 
-    /// True: the device has the message, as it said itself.
+    /// True: the device acknowledged an earlier delivery and needs nothing more.
     private func endAcknowledged(_ job: RecipientJob, _ index: Int, _ candidate: Candidate) -> Bool {
-        let route = job.devices[index].route
-        guard let acknowledged = candidate.acknowledged, acknowledged.containsSame(route.device),
-            route.way.endsByEarlierAck
+        guard let acknowledged = candidate.acknowledged, acknowledged.containsSame(job.devices[index].route.device)
         else { return false }
         endAcknowledged(job, index)
         return true
@@ -385,7 +401,7 @@ final class Dispatcher {
             isRead: candidate.claim?.isRead ?? false, isRevoked: candidate.claim?.isRevoked ?? false,
             isTokenOwned: !candidate.lostTokens.contains(token))
         if let reason = facts.reason(expireAtMs: job.event.expiresAtMs, now: shard.nowMs) {
-            end(job, index, reason == .expired ? .expired : .suppressed, reason.rawValue)
+            end(job, index, Verdict(ofEnd: reason), reason.rawValue)
             return leaveToConnection(job, index, reason)
         }
         if let dueMs = parkedDueMs(job, device: bound.device, candidate) {
@@ -401,7 +417,8 @@ final class Dispatcher {
     }
 
     private func deliver(
-        _ job: RecipientJob, _ index: Int, _ target: DevicePresence, alert: Bool, _ ackWithinMs: Int64?
+        _ job: RecipientJob, _ index: Int, _ candidate: Candidate, _ target: DevicePresence, alert: Bool,
+        _ ackWithinMs: Int64?
     ) {
         job.devices[index].connection = LiveConnection(target)
         job.devices[index].startedNanos = shard.nowNanos
@@ -410,6 +427,7 @@ final class Dispatcher {
                 uid: job.uid, device: target.device, connectionEpoch: target.connectionEpoch, alert: alert,
                 pushed: false, ackByMs: ackWithinMs.map { shard.nowMs &+ $0 }), gateway: target.gateway, of: job)
         if let ackWithinMs {
+            noteAddressed(job, index, candidate)
             let dueNanos = shard.nowNanos &+ UInt64(max(0, ackWithinMs)) &* 1_000_000
             job.devices[index].machine.deliver(ackDueNanos: dueNanos)
         } else {

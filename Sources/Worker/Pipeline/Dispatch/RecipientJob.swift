@@ -184,9 +184,16 @@ final class RecipientJob {
         devices.contains { $0.route.device.isSame(as: device) && $0.machine.phase != .replaced }
     }
 
-    /// A device of his has a record of its own, or will have one.
-    var hasDeviceRecords: Bool {
-        devices.contains { $0.machine.phase != .replaced } || !(parking?.done.isEmpty ?? true)
+    /// Some device has a record of its own, or will have one, so that every device gets one.
+    ///
+    /// - Parameter reason: why nothing more goes to the recipient. The only connection of a user without tokens that did not
+    ///   acknowledge is no such device: the record `no_token` is the recipient's.
+    func hasDeviceVerdicts(_ reason: Reason) -> Bool {
+        if let parking, !parking.returned.isEmpty || !parking.done.isEmpty { return true }
+        guard reason == .noToken, let first = devices.first?.route.device else {
+            return !devices.isEmpty || !suspects.isEmpty
+        }
+        return devices.contains { $0.machine.phase != .replaced || !$0.route.device.isSame(as: first) }
     }
 
     /// A request for the claim of this recipient's event.

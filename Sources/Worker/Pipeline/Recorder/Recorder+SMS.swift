@@ -3,6 +3,10 @@ import JSON
 import Payload
 import PushCore
 
+extension DeviceWork {
+    fileprivate var isPush: Bool { if case .apns = route.way { true } else { false } }
+}
+
 /// The SMS supplement (mPaaS): asked for where the sender allows it and no other way reaches the user.
 extension Recorder {
     /// Notes an end that leaves its device without the alert; what was read, recalled or is over needs none.
@@ -20,9 +24,10 @@ extension Recorder {
         [Reason.payloadTooLarge.rawValue, Reason.tokenMoved.rawValue, Reason.noToken.rawValue]
     }
 
-    /// Every push failed.
+    /// Every push failed, or no device had a token.
     func offerSMSIfAllFailed(_ job: RecipientJob) {
-        if job.flags.contains(.failed) { offerSMS(job, .allFailed) }
+        guard job.flags.contains(.failed) else { return }
+        offerSMS(job, job.parking != nil || job.devices.contains(where: \.isPush) ? .allFailed : .noToken)
     }
 
     /// Once per (event, user), in time, not while a device is live, and not to who was reached otherwise.

@@ -1,0 +1,206 @@
+import PushCore
+import Testing
+
+@testable import Worker
+
+/// One verdict per device, or one verdict without device, never both (contract section 3), in each round and after a crash.
+struct DeviceVerdictTests {
+    // MARK: - Between two rounds
+
+    @Test func aReadBetweenTwoRoundsEndsTheSilentDeviceAlone() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.bind("phone", "pad")
+            user.connect("phone")
+            user.decide()
+            user.missAck("phone")
+            user.isRead = true
+            user.decide()
+            user.accept("pad")
+        }
+        #expect(outcomes == ["pad accepted ok", "phone suppressed already_read"])
+    }
+
+    @Test func aMuteBetweenTwoRoundsEndsTheOnlyDeviceByName() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.bind("phone")
+            user.connect("phone")
+            user.decide()
+            user.missAck("phone")
+            user.isMuted = true
+            user.decide()
+        }
+        #expect(outcomes == ["phone suppressed conv_muted"])
+    }
+
+    @Test func aLateAckCountsAlsoWhereTheMessageWasRead() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.bind("phone", "pad")
+            user.connect("phone")
+            user.decide()
+            user.missAck("phone")
+            user.isRead = true
+            user.decide(acknowledged: ["phone"])
+        }
+        #expect(outcomes == ["phone online acked"])
+    }
+
+    @Test func theOnlySilentConnectionWithoutTokenHasARecordWithoutDevice() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.connect("web")
+            user.decide()
+            user.missAck("web")
+            user.decide()
+        }
+        #expect(outcomes == ["- suppressed no_token"])
+    }
+
+    @Test func silentConnectionsOfAUserWithSeveralDevicesAreNamed() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.connect("pc")
+            user.connect("web")
+            user.decide()
+            user.missAck("pc")
+            user.missAck("web")
+            user.decide()
+        }
+        #expect(outcomes == ["pc suppressed no_token", "web suppressed no_token"])
+    }
+
+    // MARK: - After a crash
+
+    @Test func aReadAfterACrashEndsTheDeviceThatWasNotPushed() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.bind("phone", "pad")
+            user.isRead = true
+            user.decide(resuming: .init(accepted: ["pad"]))
+        }
+        #expect(outcomes == ["pad accepted ok", "phone suppressed already_read"])
+    }
+
+    @Test func anAckOfAnEarlierTryCountsOnARouteWithoutAlert() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.bind("phone", "pad")
+            user.connect("phone")
+            user.isRead = true
+            user.decide(resuming: .init(accepted: ["pad"]), acknowledged: ["phone"])
+        }
+        #expect(outcomes == ["pad accepted ok", "phone online acked"])
+    }
+
+    @Test func anExpiryAfterACrashEndsEachDevice() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.bind("phone", "pad", "watch")
+            user.isExpired = true
+            user.decide(resuming: .init(accepted: ["pad"]), acknowledged: ["watch"])
+        }
+        #expect(outcomes == ["pad accepted ok", "phone expired expired", "watch online acked"])
+    }
+
+    @Test func aConnectionWithoutTokenIsKnownFromTheMark() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.bind("phone")
+            user.isMuted = true
+            user.decide(resuming: .init(addressed: ["web"]))
+        }
+        #expect(outcomes == ["phone suppressed conv_muted", "web suppressed conv_muted"])
+    }
+
+    @Test func aDenyAfterACrashWithoutAnyVerdictHasOneRecordWithoutDevice() async throws {
+        let outcomes = try await Played.outcomes { user in
+            user.bind("phone", "pad")
+            user.isRead = true
+            user.decide(resuming: .init())
+        }
+        #expect(outcomes == ["- suppressed already_read"])
+    }
+}
+
+/// One recipient whose rounds are played by hand, and the outcomes that they record.
+private final class Played {
+    private let pipeline: Pipeline
+    private let job: RecipientJob
+    private var tokens: [BoundToken] = []
+    private var presence: [DevicePresence] = []
+    var isRead = false
+    var isMuted = false
+    var isExpired = false
+
+    private init(_ pipeline: Pipeline) throws {
+        self.pipeline = pipeline
+        let event = try pipeline.read("m", to: ["u"], PipelineWorld.origin(0)).job
+        event.audience = Audience(uids: [])
+        job = RecipientJob(event: event, uid: "u", candidate: Candidate(uid: "u", order: 0))
+        event.undecided = 1
+        pipeline.work.insert(job)
+    }
+
+    /// The outcomes recorded while the rounds are played, as `device verdict reason`, sorted.
+    static func outcomes(_ play: @escaping @Sendable (Played) -> Void) async throws -> [String] {
+        try await PipelineWorld.with { pipeline in
+            let played = try Played(pipeline)
+            play(played)
+            let trace = played.job.trace?.bytes ?? []
+            let record = trace.withUnsafeBytes { TraceRecord($0, kind: .message, id: "m") }
+            return (record?.devices ?? []).filter { $0.verdict != .parked }
+                .map { "\($0.device ?? "-") \($0.verdict.rawValue) \($0.reason)" }.sorted()
+        }
+    }
+
+    func bind(_ devices: String...) {
+        for device in devices {
+            let record = TokenRecord(
+                hex: String(repeating: "ab", count: 32), environment: .production, topic: "com.example.im",
+                type: .alert,
+                boundMs: 0)
+            tokens.append(BoundToken(device: device, record: record, version: Int64(tokens.count)))
+        }
+    }
+
+    func connect(_ device: String) {
+        presence.append(
+            DevicePresence(
+                device: device, state: .foreground, platform: .ios, gateway: "gw", gatewayEpoch: 1, connectionEpoch: 1,
+                lastMs: 0))
+    }
+
+    /// The ack of the device's delivery is missing at its time.
+    func missAck(_ device: String) {
+        job.suspects.append(.init(device: device, connectionEpoch: 1))
+        for index in job.devices.indices where job.devices[index].route.device == device {
+            pipeline.dispatcher.replace(job, index)
+        }
+        presence.removeAll { $0.device == device }
+    }
+
+    /// APNs accepted the device's push.
+    func accept(_ device: String) {
+        for index in job.devices.indices where job.devices[index].route.device == device {
+            pipeline.dispatcher.end(job, index, .accepted, Reason.ok.rawValue)
+        }
+        pipeline.dispatcher.conclude(job)
+    }
+
+    /// A round of the decision with what is true now.
+    ///
+    /// - Parameters:
+    ///   - resuming: what the mark of an earlier try says; nil: there was none.
+    ///   - acknowledged: devices that acknowledged a delivery by now.
+    func decide(resuming earlier: EarlierDevices? = nil, acknowledged: [String] = []) {
+        if job.candidate == nil, !job.machine.decideAgain() { return }
+        let candidate = Candidate(uid: "u", order: 0)
+        job.candidate = candidate
+        candidate.recipient.tokens = tokens
+        candidate.recipient.presence = presence
+        if isMuted { candidate.recipient.mute = .init(level: .blocked) }
+        if isRead { candidate.recipient.read = .init(ms: .max) }
+        candidate.acknowledged = acknowledged
+        guard pipeline.decider.decide(job, candidate) else { return }
+        if isExpired { candidate.decision = Decision(alert: .deny(.expired), counted: false, routes: []) }
+        var claim = ClaimReply(state: earlier == nil ? .fresh : .resume, badge: 1)
+        claim.acceptedDevices = earlier?.accepted ?? []
+        claim.addressedDevices = earlier?.addressed ?? []
+        if earlier != nil { job.flags.insert(.resumed) }
+        candidate.claim = claim
+        pipeline.dispatcher.route(job)
+    }
+}
