@@ -37,6 +37,9 @@ public struct HTTP2Configuration: Sendable {
     /// Header bytes (RFC 9113 size, 32 added per field) taken per message. Of a response what is beyond is left out; a
     /// request with more has its stream reset.
     public var headerListBytesMax = 16_384
+    /// Header bytes of one message, counted the same way, beyond which a client ends the connection: a few bytes on the wire
+    /// can name any number of them (HPACK bomb). The answer counts by its status.
+    public var headerBombBytes = 65_536
     /// SETTINGS and PING acknowledgements that may wait unsent before the peer counts as flooding.
     public var acksQueuedMax = 64
     /// Entries of one SETTINGS frame before the peer counts as flooding.

@@ -59,7 +59,7 @@ public enum StreamEnd: Equatable, Sendable {
         case refused
         /// Above the last stream that the peer's GOAWAY names.
         case aboveGoAway
-        /// Its HEADERS never left this session.
+        /// Its HEADERS, or the last byte of its body, never left this session.
         case notSent
     }
 }

@@ -118,7 +118,7 @@ public final class HTTP2Session {
 
     /// Ends every open stream after the connection went, then says no more.
     ///
-    /// A request whose HEADERS never left ends as `unprocessed(.notSent)`, one above a GOAWAY's last stream as
+    /// A request that never left to its last byte ends as `unprocessed(.notSent)`, one above a GOAWAY's last stream as
     /// `unprocessed(.aboveGoAway)`, every other as `lost`.
     public func abandon() {
         isAbandoned = true
@@ -131,6 +131,7 @@ public final class HTTP2Session {
                 case .server: .lost
                 case .client where stream.id > recorder.pointee.lastSentStreamID: .unprocessed(.notSent)
                 case .client where stream.id > recorder.pointee.goAwayStreamID: .unprocessed(.aboveGoAway)
+                case .client where !stream.body.isEmpty: .unprocessed(.notSent)
                 case .client: .lost
                 }
             recorder.pointee.inbox.facts.append(.ended(slot: slot, end))

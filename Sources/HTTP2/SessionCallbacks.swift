@@ -72,11 +72,15 @@ enum SessionCallbacks {
             guard let frame, frame.pointee.hd.type == NGHTTP2_HEADERS.rawValue,
                 let recorder = SessionCallbacks.recorder(context)
             else { return 0 }
-            let fits = recorder.pointee.header(
+            let step = recorder.pointee.header(
                 UnsafeBufferPointer(start: name, count: nameCount), UnsafeBufferPointer(start: value, count: valueCount)
             )
+            return switch step {
+            case .goOn: 0
             // Resets the stream; the connection and its HPACK state live on.
-            return fits ? 0 : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
+            case .resetStream: NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
+            case .endConnection: NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+            }
         }
     }
 

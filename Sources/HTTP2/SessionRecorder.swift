@@ -39,6 +39,7 @@ struct SessionRecorder {
 
     private let isServer: Bool
     private let headerListBytesMax: Int
+    private let headerBombBytes: Int
     private let goAwayBytesMax: Int
 
     // The header list being received; HEADERS of two streams never interleave (RFC 9113 section 4.3). It is kept apart
@@ -52,11 +53,14 @@ struct SessionRecorder {
     init(role: HTTP2Role, configuration: HTTP2Configuration) {
         isServer = role == .server
         headerListBytesMax = configuration.headerListBytesMax
+        headerBombBytes = configuration.headerBombBytes
         goAwayBytesMax = configuration.goAwayBytesMax
     }
 
     mutating func beginHeaders(_ session: OpaquePointer?, stream: Int32, category: nghttp2_headers_category) {
         collecting = -1
+        // Of trailers too: nothing of them is kept, but each costs.
+        listBytes = 0
         let slot: Int
         if isServer {
             guard category == NGHTTP2_HCAT_REQUEST else { return }
@@ -69,21 +73,30 @@ struct SessionRecorder {
         collecting = slot
         listFields.removeAll(keepingCapacity: true)
         listText.removeAll(keepingCapacity: true)
-        listBytes = 0
         status = 0
     }
 
-    /// Takes one field; false when the list is longer than allowed and its message cannot be understood without the rest.
+    /// What a field means for its message.
+    enum FieldStep {
+        case goOn
+        /// The list is longer than allowed, and its message cannot be understood without the rest.
+        case resetStream
+        /// The list is so long that it is an attack.
+        case endConnection
+    }
+
+    /// Takes one field.
     ///
-    /// Of a response the status comes first (RFC 9113 section 8.3): with it the answer stands, and what is too much is left
-    /// out. A peer that adds its headers to an acceptance would else have the push sent again.
-    mutating func header(_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard collecting >= 0 else { return true }
-        listBytes += name.count + value.count + 32
+    /// Of a response the status comes first (RFC 9113 section 8.3): the answer is complete with it, and the rest of a long
+    /// list is left out. Without this rule a peer that adds headers to an acceptance would get the push again.
+    mutating func header(_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> FieldStep {
+        listBytes &+= name.count &+ value.count &+ 32
+        if !isServer, listBytes > headerBombBytes { return endConnection() }
+        guard collecting >= 0 else { return .goOn }
         guard listBytes <= headerListBytesMax else {
-            if !isServer, status != 0 { return true }
+            if !isServer, status != 0 { return .goOn }
             collecting = -1
-            return false
+            return .resetStream
         }
         // ":status" is the only name of a response that begins with a colon.
         if !isServer, name.first == 0x3A { status = Self.number(value) }
@@ -95,7 +108,14 @@ struct SessionRecorder {
                 nameStart: UInt32(truncatingIfNeeded: start), nameCount: UInt32(truncatingIfNeeded: name.count),
                 valueStart: UInt32(truncatingIfNeeded: start + name.count),
                 valueCount: UInt32(truncatingIfNeeded: value.count)))
-        return true
+        return .goOn
+    }
+
+    /// Reports what came of the list, so that its answer counts by its status.
+    private mutating func endConnection() -> FieldStep {
+        complaint = "the peer sent more than \(headerBombBytes) bytes of headers in one message"
+        if collecting >= 0 { collected(endStream: false) }
+        return .endConnection
     }
 
     mutating func headersDone(_ session: OpaquePointer?, stream: Int32, endStream: Bool) {
@@ -103,6 +123,10 @@ struct SessionRecorder {
             if endStream { bodyDone(session, stream: stream) }
             return
         }
+        collected(endStream: endStream)
+    }
+
+    private mutating func collected(endStream: Bool) {
         let slot = collecting
         collecting = -1
         // An informational response is not the answer (RFC 9113 section 8.1).
@@ -141,7 +165,10 @@ struct SessionRecorder {
         guard slot >= 0, !streams[slot].hasEnded else { return }
         streams[slot].hasEnded = true
         if isServer, !bodyPieces.isEmpty { bodyPieces[stream] = nil }
-        inbox.facts.append(.ended(slot: slot, end(stream: stream, code: HTTP2ErrorCode(rawValue: code))))
+        // A request whose body did not leave to its last byte cannot be processed. (Its answer may have come all the same.)
+        let isWhole = streams[slot].body.isEmpty
+        inbox.facts.append(
+            .ended(slot: slot, end(stream: stream, code: HTTP2ErrorCode(rawValue: code), isWhole: isWhole)))
     }
 
     mutating func requestNotSent(stream: Int32) {
@@ -177,11 +204,11 @@ struct SessionRecorder {
         return streams.holds(slot, id: stream) ? slot : -1
     }
 
-    private func end(stream: Int32, code: HTTP2ErrorCode) -> StreamEnd {
+    private func end(stream: Int32, code: HTTP2ErrorCode, isWhole: Bool) -> StreamEnd {
         // Only what this end asked for can be sent again; to a server the code is all there is to say.
         guard !isServer else { return .closed(code) }
         if stream > lastSentStreamID { return .unprocessed(.notSent) }
-        guard code == .refusedStream else { return .closed(code) }
+        guard code == .refusedStream else { return isWhole ? .closed(code) : .unprocessed(.notSent) }
         return .unprocessed(stream > goAwayStreamID ? .aboveGoAway : .refused)
     }
 

@@ -9,6 +9,8 @@ public struct YAMLDocument: Sendable {
     /// Keys that are repeated in one mapping, each with its second position.
     public var repeatedKeys: [(key: String, mark: YAMLNode.Mark)]
 
+    /// A byte order mark at the beginning is skipped.
+    ///
     /// - Parameters:
     /// - source: the name for marks and faults, such as the file's path.
     /// - Throws: the first fault that makes the text unreadable, with its line.
@@ -19,8 +21,10 @@ public struct YAMLDocument: Sendable {
             throw YAMLFault("longer than \(maxBytes) bytes", YAMLNode.Mark(source: source, line: 1, column: 1))
         }
         var reader = try TreeReader(source: source, maxDepth: maxDepth)
+        // libyaml looks for the mark only where it has to find out the encoding.
+        let mark = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
         root = try bytes.withUnsafeBufferPointer { (buffer) throws(YAMLFault) in
-            try reader.document(buffer)
+            try reader.document(UnsafeBufferPointer(rebasing: buffer[mark...]))
         }
         repeatedKeys = reader.repeatedKeys
     }

@@ -7,31 +7,39 @@ import Testing
     struct Row: Sendable {
         let body: String
         let reason: String
-        let timestamp: Int64?
+        let time: AnswerTime
     }
 
     @Test(arguments: [
-        Row(body: #"{"reason":"BadDeviceToken"}"#, reason: "BadDeviceToken", timestamp: nil),
+        Row(body: #"{"reason":"BadDeviceToken"}"#, reason: "BadDeviceToken", time: .absent),
         Row(
             body: #"{"reason":"Unregistered","timestamp":1700000000123}"#, reason: "Unregistered",
-            timestamp: 1_700_000_000_123),
+            time: .ms(1_700_000_000_123)),
         Row(
             body: #" { "timestamp" : 5 , "x" : {"reason":"no",",":[1,"]"]} , "reason" : "ExpiredToken" } "#,
-            reason: "ExpiredToken", timestamp: 5),
-        Row(body: #"{"reason":"Novel"}"#, reason: "Novel", timestamp: nil),
-        Row(body: #"{"reason":null,"timestamp":"1"}"#, reason: "", timestamp: nil),
-        Row(body: #"{"timestamp":99999999999999999999,"reason":"A"}"#, reason: "A", timestamp: nil),
-        Row(body: "", reason: "", timestamp: nil),
-        Row(body: "<html>", reason: "", timestamp: nil),
-        Row(body: #"{"reason":"cut"#, reason: "", timestamp: nil),
-        Row(body: #"{"reason":"a\"#, reason: "", timestamp: nil),
-        Row(body: "{{{{", reason: "", timestamp: nil),
-        Row(body: "[\"reason\"]", reason: "", timestamp: nil),
+            reason: "ExpiredToken", time: .ms(5)),
+        Row(body: #"{"reason":"Novel"}"#, reason: "Novel", time: .absent),
+        Row(body: #"{"reason":null,"timestamp":"1"}"#, reason: "", time: .unreadable),
+        Row(body: #"{"timestamp":99999999999999999999,"reason":"A"}"#, reason: "A", time: .unreadable),
+        Row(body: #"{"timestamp":1700000000123.5,"reason":"A"}"#, reason: "A", time: .unreadable),
+        Row(body: #"{"timestamp":1.7e12,"reason":"A"}"#, reason: "A", time: .unreadable),
+        Row(body: #"{"timestamp":-5,"reason":"A"}"#, reason: "A", time: .unreadable),
+        Row(body: #"{"timestamp":[5],"reason":"A"}"#, reason: "A", time: .unreadable),
+        Row(body: #"{"timestamp":true,"reason":"A"}"#, reason: "A", time: .unreadable),
+        Row(body: #"{"timestamp":"now"#, reason: "", time: .unreadable),
+        Row(body: #"{"timestamp":null,"reason":"A"}"#, reason: "A", time: .absent),
+        Row(body: #"{"timestamp":"x","reason":"A","timestamp":7}"#, reason: "A", time: .ms(7)),
+        Row(body: "", reason: "", time: .absent),
+        Row(body: "<html>", reason: "", time: .absent),
+        Row(body: #"{"reason":"cut"#, reason: "", time: .absent),
+        Row(body: #"{"reason":"a\"#, reason: "", time: .absent),
+        Row(body: "{{{{", reason: "", time: .absent),
+        Row(body: "[\"reason\"]", reason: "", time: .absent),
     ])
     func bodiesGiveReasonAndTimestamp(row: Row) {
         let body = AnswerBody(row.body.utf8)
         #expect(body.reason.text == row.reason, "\(row.body)")
-        #expect(body.timestampMs == row.timestamp, "\(row.body)")
+        #expect(body.time == row.time, "\(row.body)")
     }
 
     @Test(
@@ -142,10 +150,49 @@ import Testing
         #expect(Set(keys).count == keys.count)
     }
 
-    @Test func retryAfterIsReadInSecondsOnly() {
-        #expect(AnswerBody.retryAfterSeconds("120".utf8) == 120)
-        for bad in ["", "-1", "1.5", "Wed, 21 Oct 2015 07:28:00 GMT", "9999999999"] {
-            #expect(AnswerBody.retryAfterSeconds(bad.utf8) == nil, "\(bad)")
+    /// Sun, 06 Nov 1994 08:49:37 GMT.
+    private static let then: Int64 = 784_111_777
+
+    @Test(arguments: [
+        "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+    ]) func aDateOfHTTPIsReadInEachOfItsForms(text: String) {
+        #expect(HTTPDate.seconds(text.utf8, nowSeconds: Self.then) == Self.then)
+        for ahead in [1, 60, 3600] as [Int64] {
+            let nowMs = (Self.then - ahead) * 1000
+            #expect(RetryAfter.seconds(text.utf8, date: nil, nowMs: nowMs) == UInt32(ahead))
+            // The peer's clock counts where the answer says it, not ours.
+            #expect(RetryAfter.seconds(text.utf8, date: Self.then - ahead, nowMs: 0) == UInt32(ahead))
+        }
+        #expect(RetryAfter.seconds(text.utf8, date: nil, nowMs: Self.then * 1000 - 1) == 1)
+    }
+
+    @Test(arguments: [
+        "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+    ]) func aPastDateAsksForNoWait(text: String) {
+        for past in [0, 1, 86_400] as [Int64] {
+            #expect(RetryAfter.seconds(text.utf8, date: nil, nowMs: (Self.then + past) * 1000) == nil)
+        }
+    }
+
+    @Test func aYearOfTwoDigitsIsTheNearest() {
+        // 2026-01-01.
+        let now: Int64 = 1_767_225_600
+        #expect(HTTPDate.seconds("Thursday, 01-Jan-26 00:00:00 GMT".utf8, nowSeconds: now) == now)
+        #expect(HTTPDate.seconds("Wednesday, 01-Jan-76 00:00:00 GMT".utf8, nowSeconds: now) == 3_345_062_400)
+        #expect(HTTPDate.seconds("Saturday, 01-Jan-77 00:00:00 GMT".utf8, nowSeconds: now) == 220_924_800)
+    }
+
+    @Test func retryAfterIsSecondsOrADateAndNothingElse() {
+        func seconds(_ text: String) -> UInt32? { RetryAfter.seconds(text.utf8, date: nil, nowMs: 0) }
+        #expect(seconds("120") == 120 && seconds("0") == 0 && seconds("99999999999999999999") == .max)
+        for bad in [
+            "", "-1", "1.5", " 1", "1 ", "1e3", "soon", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 CET",
+            "Sun, 31 Feb 2094 08:49:37 GMT", "Sun, 06 Nov 2094 24:00:00 GMT", "Sun, 6 Nov 2094 08:49:37 GMT",
+            "Sun, 06 Nov 94 08:49:37 GMT", "Xxx, 06 Nov 2094 08:49:37 GMT", "Sun, 06 Nov 2094 08:49:37 GMT ",
+            "Sun, 00 Nov 2094 08:49:37 GMT", "Sun Nov 6 08:49:37 2094", "Sun  Nov 06 08:49:37 2094",
+            "Sunday, 06-Nov-2094 08:49:37 GMT", "2094-11-06T08:49:37Z", String(repeating: "9", count: 41),
+        ] {
+            #expect(seconds(bad) == nil, "\(bad)")
         }
     }
 }

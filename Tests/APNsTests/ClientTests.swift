@@ -255,15 +255,15 @@ import Testing
             }
             try await world.allDone()
             await loop.run { _ in
-                guard case .rejected(410, let gone, 1_700_000_000_123) = world.outcomes[2] else {
+                guard case .rejected(410, let gone, .ms(1_700_000_000_123)) = world.outcomes[2] else {
                     Issue.record("\(String(describing: world.outcomes[2]))")
                     return
                 }
                 #expect(gone.text == "Unregistered")
                 #expect(world.outcomes[2]?.tokenFate == .removeIfOlder)
                 #expect(world.outcomes[3]?.tokenFate == .remove)
-                #expect(world.outcomes[4] == .rejected(status: 413, reason: .absent, timestampMs: nil))
-                #expect(world.outcomes[5] == .rejected(status: 400, reason: .absent, timestampMs: nil))
+                #expect(world.outcomes[4] == .rejected(status: 413, reason: .absent, time: .absent))
+                #expect(world.outcomes[5] == .rejected(status: 400, reason: .absent, time: .absent))
             }
         }
     }

@@ -7,10 +7,11 @@ import Testing
     static let ms: UInt64 = 1_000_000
 
     func look(
-        _ health: inout ConnectionHealth, inFlight: Int = 1, isBlocked: Bool = false, peers: UInt64? = nil, atMs: UInt64
+        _ health: inout ConnectionHealth, inFlight: Int = 1, blocked: ConnectionHealth.Suspicion? = nil,
+        peers: UInt64? = nil, atMs: UInt64
     ) -> ConnectionHealth.Suspicion? {
         health.look(
-            inFlight: inFlight, isBlocked: isBlocked, peersTripNanos: peers, stallNanos: 1500 * Self.ms,
+            inFlight: inFlight, blocked: blocked, peersTripNanos: peers, stallNanos: 1500 * Self.ms,
             nowNanos: atMs * Self.ms)
     }
 
@@ -27,15 +28,15 @@ import Testing
 
     @Test func windowThatStaysShutIsSuspicious() {
         var health = ConnectionHealth(nowNanos: 0)
-        same(look(&health, inFlight: 0, isBlocked: true, atMs: 0), nil)
-        same(look(&health, inFlight: 0, isBlocked: true, atMs: 1400), nil)
-        same(look(&health, inFlight: 0, isBlocked: true, atMs: 1500), .window)
+        same(look(&health, inFlight: 0, blocked: .window, atMs: 0), nil)
+        same(look(&health, inFlight: 0, blocked: .window, atMs: 1400), nil)
+        same(look(&health, inFlight: 0, blocked: .window, atMs: 1500), .window)
     }
 
     @Test func windowThatOpensNowAndThenIsNot() {
         var health = ConnectionHealth(nowNanos: 0)
         for step in 0..<100 {
-            same(look(&health, inFlight: 0, isBlocked: true, atMs: UInt64(step) * 400), nil)
+            same(look(&health, inFlight: 0, blocked: .window, atMs: UInt64(step) * 400), nil)
             if step % 3 == 0 { health.submitted(isFirstInFlight: true, nowNanos: UInt64(step) * 400 * Self.ms) }
         }
     }

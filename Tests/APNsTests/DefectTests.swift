@@ -47,7 +47,7 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 let expected = PushOutcome.rejected(
-                    status: 400, reason: APNsReason(known: "BadCollapseId"), timestampMs: nil)
+                    status: 400, reason: APNsReason(known: "BadCollapseId"), time: .absent)
                 #expect(world.outcomes.values.allSatisfy { $0 == expected } && world.doubles == 0)
             }
         }
@@ -99,7 +99,7 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 let expected = PushOutcome.rejected(
-                    status: 410, reason: APNsReason(known: "Unregistered"), timestampMs: 1_700_000_000_000)
+                    status: 410, reason: APNsReason(known: "Unregistered"), time: .ms(1_700_000_000_000))
                 #expect(world.outcomes.values.allSatisfy { $0 == expected })
             }
         }
@@ -122,7 +122,7 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 for outcome in world.outcomes.values {
-                    guard case .rejected(400, let reason, nil) = outcome else {
+                    guard case .rejected(400, let reason, .absent) = outcome else {
                         Issue.record("\(outcome)")
                         continue
                     }
@@ -175,7 +175,7 @@ import Testing
             try await world.allDone()
             await loop.run { _ in
                 let isRejected = world.outcomes.values.allSatisfy {
-                    if case .rejected(400, _, nil) = $0 { true } else { false }
+                    if case .rejected(400, _, .absent) = $0 { true } else { false }
                 }
                 #expect(world.outcomes.count == 60 && isRejected && world.doubles == 0)
             }

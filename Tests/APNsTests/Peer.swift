@@ -28,6 +28,8 @@ final class Peer {
     var isMute = false
     /// Window for all bodies of a connection, and whether it is given back.
     var windowBytes: Int32 = 1 << 24
+    /// Window for the body of each stream.
+    var streamWindowBytes: UInt32 = 1 << 20
     var returnsWindow = true
     var onConnection: (PeerConnection) -> Void = { _ in }
     var onRequest: (PeerRequest, PeerConnection) -> Void = { request, connection in
@@ -91,7 +93,7 @@ final class PeerConnection: LinkDelegate, HTTP2SessionDelegate {
         self.index = index
         var configuration = HTTP2Configuration()
         configuration.settings.maxConcurrentStreams = peer.maxStreams
-        configuration.settings.initialWindowBytes = 1 << 20
+        configuration.settings.initialWindowBytes = peer.streamWindowBytes
         configuration.connectionWindowBytes = peer.windowBytes
         configuration.returnsWindow = peer.returnsWindow
         session = try HTTP2Session(.server, configuration: configuration)

@@ -8,7 +8,7 @@ import Testing
 
     func answer(_ status: Int, _ reason: String, retryAfter: UInt32? = nil) -> AttemptEnd {
         .answer(
-            status: status, reason: APNsReason(bytes: reason.utf8), timestampMs: nil, retryAfterSeconds: retryAfter)
+            status: status, reason: APNsReason(bytes: reason.utf8), time: .absent, retryAfterSeconds: retryAfter)
     }
 
     @Test func finalAnswersFinish() {
@@ -21,12 +21,12 @@ import Testing
                 == .finish(.accepted(apnsID: id)))
         let gone = policy.next(
             after: .answer(
-                status: 410, reason: APNsReason(bytes: "Unregistered".utf8), timestampMs: 5, retryAfterSeconds: nil),
+                status: 410, reason: APNsReason(bytes: "Unregistered".utf8), time: .ms(5), retryAfterSeconds: nil),
             history: &history, id: id, isRepeatable: true, leftMs: 1, random: &random)
         #expect(
             gone
                 == .finish(
-                    .rejected(status: 410, reason: APNsReason(bytes: "Unregistered".utf8), timestampMs: 5)))
+                    .rejected(status: 410, reason: APNsReason(bytes: "Unregistered".utf8), time: .ms(5))))
     }
 
     @Test func unprocessedIsResentAtOnceThenSpaced() {

@@ -72,7 +72,7 @@ private final class FakeProxy: LinkDelegate {
 
     @Test(arguments: [
         "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "HTTP/1.1 502 Bad Gateway\r\n\r\n", "SSH-2.0\r\n\r\n",
-        "HTTP/1.1 200 OK\r\n\r\nmore",
+        "HTTP/1.1 200 OK\r\n\r\nmore", "HTTP/1.1 407 Authentication Required\r\ncontent-length: 4\r\n\r\nbody",
     ])
     func anotherAnswerEndsTheLink(answer: String) async throws {
         _ = try await open(answer: answer) { facts, _ in

@@ -16,7 +16,8 @@ enum AnswerFuzz {
         for status in [200, 400, 403, 410, 429, 500, 503, Int(bytes.first ?? 0) * 4] {
             _ = AnswerTable.rule(status: status, reason: body.reason)
         }
-        if let seconds = AnswerBody.retryAfterSeconds(bytes), seconds > 999_999_999 { complaints.append("a long wait") }
+        let wait = RetryAfter.seconds(bytes, date: nil, nowMs: 0)
+        if wait == 0, bytes.contains(where: { $0 != UInt8(ascii: "0") }) { complaints.append("a wait of no time") }
         if let date = HTTPDate.seconds(bytes), !(-62_200_000_000...253_500_000_000).contains(date) {
             complaints.append("a date outside four digits of years")
         }
@@ -33,9 +34,9 @@ enum AnswerFuzz {
             complaints.append("reason \(body.reason.text), not \(reason)")
         }
         if case .number(let text)? = tree["timestamp"], text.utf8.count <= 18,
-            text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), body.timestampMs != Int64(text)
+            text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), body.time.milliseconds != Int64(text)
         {
-            complaints.append("timestamp \(body.timestampMs ?? -1), not \(text)")
+            complaints.append("timestamp \(body.time.milliseconds ?? -1), not \(text)")
         }
         return complaints
     }

@@ -41,6 +41,45 @@ import Testing
         #expect(wire.clientSide.end(2) == .closed(.noError))
     }
 
+    /// 0xBE names the newest entry of the HPACK table: one byte on the wire, 4 000 in the list.
+    private func bomb(_ id: UInt8, status: UInt8, fields: Int) -> [UInt8] {
+        let value = [UInt8](repeating: 0x61, count: 3000)
+        // A literal with indexing: name of one byte, value of 3000.
+        let entry: [UInt8] = [0x40, 1, 0x78, 0x7F, 0xB9, 0x16] + value
+        let block = [status] + entry + [UInt8](repeating: 0xBE, count: fields)
+        return [0, UInt8(block.count >> 8), UInt8(block.count & 0xFF), 1, 4, 0, 0, 0, id] + block
+    }
+
+    @Test func aFewBytesThatNameManyHeadersEndTheConnectionAndTheAnswerCounts() throws {
+        let wire = try Wire.open()
+        let answered = try wire.request(1)
+        let other = try wire.request(2)
+        try wire.pump()
+        let frame = bomb(UInt8(answered), status: 0x88, fields: 10_000)
+        let fault = #expect(throws: HTTP2Fault.self) { try frame.withUnsafeBytes { try wire.client.receive($0) } }
+        #expect(fault?.code == .session && fault?.description.contains("65536 bytes of headers") == true)
+        #expect(wire.clientSide.entries.contains(.headers(tag: 1, status: 200, endStream: false)))
+        #expect((wire.clientSide.fields[answered]?.count ?? 0) < 10)
+        wire.client.abandon()
+        #expect(wire.clientSide.end(2) == .lost && other > answered)
+    }
+
+    @Test func trailersThatNameManyHeadersEndTheConnection() throws {
+        let wire = try Wire.open()
+        let id = UInt8(try wire.request(1))
+        try wire.pump()
+        let head: [UInt8] = [0, 0, 1, 1, 4, 0, 0, 0, id, 0x88]
+        try head.withUnsafeBytes { try wire.client.receive($0) }
+        var trailers = bomb(id, status: 0x88, fields: 10_000)
+        // Trailers have no status and end the stream.
+        trailers.remove(at: 9)
+        let length = trailers.count - 9
+        trailers[1] = UInt8(length >> 8)
+        trailers[2] = UInt8(length & 0xFF)
+        trailers[4] = 5
+        #expect(throws: HTTP2Fault.self) { try trailers.withUnsafeBytes { try wire.client.receive($0) } }
+    }
+
     @Test func aHeaderListSplitOverManyReadsArrivesWhole() throws {
         let wire = try Wire.open()
         let value = String(repeating: "v", count: 3000)

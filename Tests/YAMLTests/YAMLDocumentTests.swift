@@ -27,6 +27,13 @@ struct YAMLDocumentTests {
         }
     }
 
+    @Test(arguments: ["a: 1\nb: 2\n", "---\na: 1\nb: 2\n", "# top\na: 1\nb: 2\n", "{a: 1, b: 2}"])
+    func aByteOrderMarkAtTheBeginningIsSkipped(text: String) throws {
+        let root = try read("\u{FEFF}" + text).root
+        #expect(self.text(root["a"]) == "1" && self.text(root["b"]) == "2")
+        #expect(root["a"]?.mark == (try read(text).root["a"]?.mark))
+    }
+
     @Test(arguments: ["a:", "a: ~", "a: null"])
     func knowsNull(line: String) throws {
         #expect(try read(line).root["a"]?.isNull == true)

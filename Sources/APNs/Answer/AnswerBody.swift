@@ -1,12 +1,12 @@
 /// The body of an error answer, `{"reason":"…","timestamp":n}`, read with a bounded scanner.
 ///
-/// The bytes come from the network: whatever they are, the result is a reason (perhaps none) and perhaps a timestamp.
+/// The bytes come from the network: whatever they are, the result is a reason (perhaps none) and a time (perhaps none).
 struct AnswerBody: Equatable {
     /// Bytes kept of one answer's body; more are thrown away as they come.
     static var bytesMax: Int { 4096 }
 
     private(set) var reason: APNsReason = .absent
-    private(set) var timestampMs: Int64?
+    private(set) var time: AnswerTime = .absent
 
     init(_ bytes: some Collection<UInt8>) {
         var scanner = Scanner(bytes: Array(bytes.prefix(Self.bytesMax)))
@@ -14,24 +14,15 @@ struct AnswerBody: Equatable {
         while let key = scanner.string(), scanner.take(UInt8(ascii: ":")) {
             if key.elementsEqual("reason".utf8), let text = scanner.string() {
                 reason = APNsReason(bytes: text)
-            } else if key.elementsEqual("timestamp".utf8), let number = scanner.integer() {
-                timestampMs = number
+            } else if key.elementsEqual("timestamp".utf8) {
+                let read = scanner.time()
+                time = read ?? .unreadable
+                if read == nil { return }
             } else {
                 guard scanner.skipValue() else { return }
             }
             guard scanner.take(UInt8(ascii: ",")) else { return }
         }
-    }
-
-    /// Reads `Retry-After` in its seconds form; the date form and nonsense give nil (Apple documents neither).
-    static func retryAfterSeconds(_ bytes: some Collection<UInt8>) -> UInt32? {
-        guard !bytes.isEmpty, bytes.count <= 9 else { return nil }
-        var seconds: UInt32 = 0
-        for byte in bytes {
-            guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-            seconds = seconds &* 10 &+ UInt32(byte &- UInt8(ascii: "0"))
-        }
-        return seconds
     }
 
     /// Walks over the bytes of one flat JSON object; never past their end.
@@ -89,6 +80,15 @@ struct AnswerBody: Equatable {
             guard let next = peek(), next != UInt8(ascii: ","), next != UInt8(ascii: "}") else { return value }
             at = start
             return nil
+        }
+
+        /// The value of `timestamp`. Returns nil where the body breaks off in it.
+        mutating func time() -> AnswerTime? {
+            if let number = integer() { return .ms(number) }
+            if peek() == UInt8(ascii: "n"), bytes[at...].starts(with: "null".utf8) {
+                return skipValue() ? .absent : nil
+            }
+            return skipValue() ? .unreadable : nil
         }
 
         /// Steps over a value of any kind, nested ones by counting brackets outside strings.

@@ -42,9 +42,9 @@ extension APNsClient {
                 summary.live += 1
                 // Without window for the next push a connection has no room, however many streams it allows: APNs leaves
                 // the window at 65 535 bytes, some hundred pushes.
-                if connection.canCarry(bytes) { summary.room += connection.machine.room }
+                if !connection.isFrozen, connection.canCarry(bytes) { summary.room += connection.machine.room }
                 // Nothing accepted yet: what it will carry is not known.
-                if !connection.isProven { summary.opening += 1 }
+                if !connection.isProven, !connection.isSuspicious { summary.opening += 1 }
                 if connection.isReplacing { summary.replacing += 1 }
             case .draining, .closed: break
             }
@@ -117,6 +117,7 @@ extension APNsClient {
     /// Make before break: only now goes the oldest of those that wait for a successor.
     func connectionProved(_ connection: APNsConnection) {
         connection.isProven = true
+        stall = nil
         pacer.proved()
         if let address = connection.remoteAddress { addresses.succeeded(address) }
         if connection.identity === identity, previousIdentity != nil {
@@ -186,6 +187,7 @@ extension APNsClient {
         connection.shut()
         connections.removeAll { $0 === connection }
         if connections.allSatisfy({ !$0.machine.isReady }) {
+            if let stall { return noteUnusable(stall.description) }
             noteUnusable(isWanted ? fault : farewell?.description ?? fault)
         }
     }
@@ -212,7 +214,10 @@ extension APNsClient {
 
     /// No new streams on a connection; it closes when its last one ends.
     func retire(_ connection: APNsConnection, _ cause: ConnectionMachine.DrainCause) {
-        if cause == .goaway || cause == .credential, !connection.isProven { noteFailure(connection) }
+        switch cause {
+        case .goaway, .credential, .suspicious: if !connection.isProven { noteFailure(connection) }
+        case .age, .idle: break
+        }
         _ = connection.machine.drain(cause, nowNanos: loop.nowNanos)
     }
 
@@ -232,7 +237,7 @@ extension APNsClient {
     }
 
     private func noteUsable() {
-        let isUsable = connections.contains { $0.machine.isReady && $0.route == .main }
+        let isUsable = connections.contains { $0.route == .main && isUseful($0) }
         guard isUsable != wasUsable else { return }
         if isUsable {
             wasUsable = true
@@ -240,11 +245,17 @@ extension APNsClient {
             unusableBecause = nil
             delegate?.apns(self, stateChanged: .usable)
         } else {
-            noteUnusable(farewell?.description ?? "all connections are draining")
+            noteUnusable(farewell?.description ?? stall?.description ?? "all connections are draining")
         }
     }
 
-    private func noteUnusable(_ cause: String) {
+    /// After a stall only an accepted push shows that a connection is of use.
+    private func isUseful(_ connection: APNsConnection) -> Bool {
+        guard connection.machine.isReady, connection.machine.peerLimit > 0 else { return false }
+        return connection.isProven || (stall == nil && !connection.isSuspicious)
+    }
+
+    func noteUnusable(_ cause: String) {
         wasUsable = false
         unusableBecause = cause
         delegate?.apns(self, stateChanged: .unusable(cause: cause))
@@ -275,7 +286,9 @@ extension APNsClient {
                 connectionBroke(connection, fault: cause.rawValue)
             }
         }
-        for connection in connections where connection.machine.isReady && connection.isProven { look(at: connection) }
+        for connection in connections where connection.machine.isReady { look(at: connection) }
+        // Nothing is left that could be stuck.
+        if table.count == 0 { stall = nil }
         retireIdle(.main, keep: limits.connectionsMin)
         retireIdle(.suspect, keep: 0)
     }
@@ -287,38 +300,5 @@ extension APNsClient {
         guard spare > 0 else { return }
         let idle = ready.filter { $0.machine.idleNanos(nowNanos: now) >= limits.idleMaxNanos }
         for connection in idle.prefix(spare) { retire(connection, .idle) }
-    }
-
-    /// Finds the connection that lives and is no use: it gets no more pushes as soon as another one takes them.
-    private func look(at connection: APNsConnection) {
-        if let answers = connection.frozenAfter, connection.health.answers > answers {
-            // It was only slow to answer; it may stay.
-            connection.frozenAfter = nil
-            connection.replaceCause = nil
-        }
-        guard connection.replaceCause != .suspicious else { return }
-        let route = connection.route
-        let others = connections.filter {
-            $0.route == route && $0 !== connection && $0.machine.isReady && $0.isProven && !$0.isReplacing
-        }
-        let trips = others.filter { $0.health.answers >= 32 }.map(\.health.tripNanos).sorted()
-        let bytes = table.anyWaiting(route).map { table.payloadBytes($0) }
-        let suspicion = connection.health.look(
-            inFlight: connection.machine.inFlight,
-            isBlocked: bytes.map { connection.isWindowShort(of: $0) } ?? false,
-            peersTripNanos: trips.isEmpty ? nil : trips[trips.count / 2], stallNanos: limits.stallNanos,
-            nowNanos: loop.nowNanos)
-        guard let suspicion else { return }
-        metrics.suspicion(suspicion)
-        limiter.cut(.slow, nowNanos: loop.nowNanos)
-        log.warning(
-            "a connection to APNs does badly and is replaced",
-            [
-                "address": .string(connection.remoteAddress ?? "?"), "how": .string(suspicion.rawValue),
-                "in_flight": .int(connection.machine.inFlight),
-            ])
-        connection.replaceCause = .suspicious
-        if suspicion == .frozen { connection.frozenAfter = connection.health.answers }
-        if !others.isEmpty { retire(connection, .suspicious) }
     }
 }

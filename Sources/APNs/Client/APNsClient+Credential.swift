@@ -121,7 +121,8 @@ extension APNsClient {
     /// Counts an attempt that was not accepted.
     func count(_ attempt: AttemptEnd, _ entry: PushTable.Entry, on connection: APNsConnection, nowNanos: UInt64) {
         switch attempt {
-        case .answer:
+        case .answer(let status, _, let time, _):
+            if status == 410, time == .unreadable { metrics.unreadableTimes.add() }
             let trip = nowNanos &- entry.submittedNanos
             metrics.rejected.add()
             metrics.latencyOther.observe(trip)

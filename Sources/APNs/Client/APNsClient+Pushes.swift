@@ -249,7 +249,7 @@ extension APNsClient {
             // The answer stands whatever code the stream was closed with.
             let body = entry.status == 200 ? nil : bodies.removeValue(forKey: slot).map { AnswerBody($0) }
             return .answer(
-                status: Int(entry.status), reason: body?.reason ?? .absent, timestampMs: body?.timestampMs,
+                status: Int(entry.status), reason: body?.reason ?? .absent, time: body?.time ?? .absent,
                 retryAfterSeconds: entry.retryAfterSeconds)
         }
         return switch end {

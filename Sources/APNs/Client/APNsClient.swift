@@ -52,6 +52,8 @@ public final class APNsClient {
     public internal(set) var farewell: APNsFarewell?
     /// Why there is no ready connection, as of the last one that was lost or could not be made; nil while there is one.
     public internal(set) var unusableBecause: String?
+    /// How new connections last turned out to be of no use; nil once a push was accepted.
+    var stall: ConnectionHealth.Suspicion?
     var pool: PoolPolicy
     var suspectPool: PoolPolicy
     var addresses = AddressBook()
@@ -155,6 +157,8 @@ public final class APNsClient {
     public var waiting: Int { table.waitingCount(.main) + table.checkingCount(.main) }
     /// Pushes that `send` would still take, suspects apart.
     public var room: Int { table.capacity - table.count }
+    /// Connections can be made and carry no push: the peer allows no stream, or answers nothing.
+    public var isStalled: Bool { !wasUsable && stall != nil }
     /// A connection is ready and the credential is not paused.
     public var isUsable: Bool { wasUsable && !gate.isPaused }
     /// Nothing but probes goes: no connection is ready, APNs refuses the credential, or it says that it is unavailable.

@@ -34,6 +34,7 @@ public final class APNsMetrics {
     let pingRoundTrip: Histogram
     let ambiguousResends: Counter
     let minted: Counter
+    let unreadableTimes: Counter
     let tokenAge: Gauge
     let clockSkew: Gauge
     private let registry: MetricsRegistry
@@ -126,6 +127,9 @@ public final class APNsMetrics {
         ambiguousResends = registry.counter(
             "carillon_ambiguous_resends_total", help: "Pushes sent again although the first try may have arrived",
             labels: of)
+        unreadableTimes = registry.counter(
+            "carillon_apns_unreadable_timestamps_total",
+            help: "410 answers whose timestamp is no whole number: the token is kept", labels: of)
         tokenAge = registry.gauge(
             "carillon_jwt_age_seconds", help: "Age of the newest provider token", labels: of, combine: .max)
         clockSkew = registry.gauge(

@@ -61,12 +61,16 @@ final class APNsConnection {
     var tokens: TokenSource? { identity.tokens }
     var isFrozen: Bool { frozenAfter != nil }
     var isReplacing: Bool { replaceCause != nil }
+    var isSuspicious: Bool { replaceCause == .suspicious }
     var remoteAddress: String? { link.remoteAddress }
     /// Addresses that were tried in vain on the way.
     var failedAddresses: [String] { link.failedAddresses }
 
-    /// Whether the peer's window is what keeps a push of so many bytes from leaving here.
-    func isWindowShort(of bytes: Int) -> Bool { machine.room > 0 && session.connectionSendWindow < bytes }
+    /// Which limit of the peer keeps a push of so many bytes from leaving here; nil: none does.
+    func block(of bytes: Int) -> ConnectionHealth.Suspicion? {
+        if machine.peerLimit < 1 { return .streams }
+        return machine.room > 0 && session.connectionSendWindow < bytes ? .window : nil
+    }
 
     /// Whether a push with a body of so many bytes may leave here now.
     ///
@@ -185,10 +189,13 @@ extension APNsConnection: HTTP2SessionDelegate {
         _ session: HTTP2Session, stream: HTTP2Stream, didReceiveHeaders fields: borrowing HeaderFields, endStream: Bool
     ) {
         var retryAfter: UInt32?
-        if fields.status != 200 { retryAfter = fields.first("retry-after").flatMap(AnswerBody.retryAfterSeconds) }
+        if fields.status != 200, let value = fields.first("retry-after") {
+            let date = fields.first("date").flatMap { HTTPDate.seconds($0) }
+            retryAfter = RetryAfter.seconds(value, date: date, nowMs: Loop.wallMs())
+        }
         if !hasComparedClocks || fields.status == 403 {
             hasComparedClocks = true
-            if let date = fields.first("date").flatMap(HTTPDate.seconds) { client.noteServerDate(date) }
+            if let date = fields.first("date").flatMap({ HTTPDate.seconds($0) }) { client.noteServerDate(date) }
         }
         client.answerBegan(stream, status: fields.status, retryAfterSeconds: retryAfter, on: self)
     }

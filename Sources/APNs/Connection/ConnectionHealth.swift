@@ -1,13 +1,16 @@
-/// How one connection does beside the others: what a PING cannot tell.
+/// How well one connection works, compared with the others: PING cannot show it.
 ///
-/// A connection can answer every PING and still be useless: its streams frozen, its window never returned, its answers
-/// far slower than elsewhere. Suspected, it is fed no more as soon as another one is warm. Pure; times are injected.
+/// A connection can answer every PING and still be useless: its streams frozen, no stream allowed, its window never
+/// returned, its answers far slower than those of other connections. A suspected connection gets no more pushes once
+/// another one is warm. Pure; times are injected.
 struct ConnectionHealth: Equatable {
     enum Suspicion: String, Equatable, CaseIterable {
         /// Requests are out and none was answered for long.
         case frozen
         /// Pushes wait, and the peer gives back no window.
         case window
+        /// Pushes wait, and the peer allows no stream.
+        case streams
         /// Answers take far longer than on the other connections.
         case slow
     }
@@ -43,19 +46,19 @@ struct ConnectionHealth: Equatable {
     /// What a look at the connection shows.
     ///
     /// - Parameters:
-    ///   - isBlocked: pushes wait that its window has no room for, and nothing else keeps them.
+    ///   - blocked: which limit of the peer keeps waiting pushes from this connection; nil: none.
     ///   - peersTripNanos: the median of the other connections, nil without any.
     mutating func look(
-        inFlight: Int, isBlocked: Bool, peersTripNanos: UInt64?, stallNanos: UInt64, nowNanos: UInt64
+        inFlight: Int, blocked: Suspicion?, peersTripNanos: UInt64?, stallNanos: UInt64, nowNanos: UInt64
     ) -> Suspicion? {
-        if !isBlocked {
+        if blocked == nil {
             blockedNanos = nil
         } else if submissions != seenSubmissions || blockedNanos == nil {
             blockedNanos = nowNanos
         }
         seenSubmissions = submissions
         if inFlight > 0, nowNanos &- answeredNanos >= stallNanos { return .frozen }
-        if let blockedNanos, nowNanos &- blockedNanos >= stallNanos { return .window }
+        if let blocked, let blockedNanos, nowNanos &- blockedNanos >= stallNanos { return blocked }
         guard let peersTripNanos, answers >= 32, inFlight > 0 else { return nil }
         let isSlow = tripNanos > 4 * peersTripNanos && tripNanos > peersTripNanos &+ 250_000_000
         return isSlow ? .slow : nil

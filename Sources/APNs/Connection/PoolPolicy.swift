@@ -3,7 +3,7 @@ struct PoolPolicy: Equatable {
     struct Summary: Equatable {
         /// Ready or on the way there.
         var live = 0
-        /// On the way there, or ready and not yet proven by an accepted push.
+        /// On the way there, or ready, not suspected and not yet proven by an accepted push.
         var opening = 0
         /// Ready connections that a successor is to replace.
         var replacing = 0
@@ -49,6 +49,8 @@ struct PoolPolicy: Equatable {
 
     /// True when one more connect should begin (the pacer still decides when).
     mutating func wantsConnection(_ summary: Summary, nowNanos: UInt64) -> Bool {
+        // Where each successor is as bad as the one before, their number stays bounded.
+        guard summary.live <= connectionsMax else { return false }
         if summary.live - summary.replacing < connectionsMin { return true }
         if summary.live == 0, summary.waiting > 0 { return true }
         // Its size was found before: where it is missed there is nothing to find out, nor does one wait for another.

@@ -2,8 +2,8 @@
 public enum PushOutcome: Sendable, Equatable {
     /// 200: APNs has it.
     case accepted(apnsID: PushID)
-    /// APNs answered that it will not deliver it; `timestampMs` comes with a 410 only (Unix ms).
-    case rejected(status: Int, reason: APNsReason, timestampMs: Int64?)
+    /// APNs answered that it will not deliver it; `time` comes with a 410 only.
+    case rejected(status: Int, reason: APNsReason, time: AnswerTime)
     /// Its time ran out before any attempt was accepted.
     case expired
     /// APNs wants more patience than `APNsLimits.holdNanos` gives; the caller may put it away and send it again later.

@@ -2,7 +2,7 @@ import EventLoop
 
 /// How one attempt ended.
 enum AttemptEnd: Equatable {
-    case answer(status: Int, reason: APNsReason, timestampMs: Int64?, retryAfterSeconds: UInt32?)
+    case answer(status: Int, reason: APNsReason, time: AnswerTime, retryAfterSeconds: UInt32?)
     case unprocessed(UnprocessedCause)
     case unknown(UnknownCause)
 
@@ -65,10 +65,10 @@ struct RetryPolicy {
         random: inout SmallRandom
     ) -> NextStep {
         switch end {
-        case .answer(let status, let reason, let timestampMs, let retryAfter):
+        case .answer(let status, let reason, let time, let retryAfter):
             switch rule?.push ?? .reject {
             case .accept: return .finish(.accepted(apnsID: id))
-            case .reject: return .finish(.rejected(status: status, reason: reason, timestampMs: timestampMs))
+            case .reject: return .finish(.rejected(status: status, reason: reason, time: time))
             case .awaitCredential: return leftMs > 0 ? .awaitCredential : .finish(ended(history, id))
             case .resend: return free(history: &history, id: id, leftMs: leftMs, random: &random)
             case .retry:

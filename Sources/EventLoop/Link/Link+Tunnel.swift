@@ -39,6 +39,11 @@ extension Link {
             return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) closed the connection"))
         }
         tunnelAnswer.append(contentsOf: loop.scratch[..<count])
+        // A refusal says all in its first line: what follows, a page for a browser as a rule, is not awaited.
+        if let status = Self.status(tunnelAnswer), status / 100 > 2 {
+            let why = status == 407 ? " (the proxy asks for a login, or refuses the one it got)" : ""
+            return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) answered \(status)\(why)"))
+        }
         guard let end = Self.end(of: tunnelAnswer) else {
             guard tunnelAnswer.count < Self.answerBytesMax else {
                 return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) answers without an end"))
@@ -46,11 +51,8 @@ extension Link {
             return
         }
         // In TLS the client speaks first: more than the answer is no tunnel.
-        guard let status = Self.status(tunnelAnswer), end == tunnelAnswer.count else {
+        guard let status = Self.status(tunnelAnswer), status / 100 == 2, end == tunnelAnswer.count else {
             return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) does not speak HTTP/1.1"))
-        }
-        guard status / 100 == 2 else {
-            return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) answered \(status)"))
         }
         tunnelAnswer = []
         if let readEvent { event_del(readEvent) }

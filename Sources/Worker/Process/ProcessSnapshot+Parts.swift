@@ -80,8 +80,13 @@ extension ProcessSnapshot {
             if paused.isEmpty, clients.contains(where: \.isBreakerOpen) {
                 part.add(isDown ? .down : .degraded, "APNs says that it is unavailable")
             } else if paused.isEmpty, isWanted, !clients.contains(where: \.isUsable) {
-                let why = clients.lazy.compactMap(\.unusableBecause).first.map { ": \($0)" } ?? ""
-                part.add(isDown ? .down : .degraded, "no connection to APNs\(why)")
+                let why = clients.lazy.compactMap(\.unusableBecause).first
+                if clients.contains(where: \.isStalled) {
+                    // APNs is there: the trouble is this app's connections.
+                    part.add(.degraded, "connections to APNs carry no push: \(why ?? "they are stuck")")
+                } else {
+                    part.add(isDown ? .down : .degraded, "no connection to APNs" + (why.map { ": \($0)" } ?? ""))
+                }
             }
             if clients.contains(where: \.isDefault), case .app(let id, _) = name { addNotes(&part, id, shards) }
             parts.append(part)

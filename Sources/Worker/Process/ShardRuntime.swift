@@ -65,7 +65,7 @@ final class ShardRuntime: PipelineOwner {
                     ShardStatus.Client(
                         app: app.policy.id, environment: client.environment.rawValue, isDefault: client.isDefault,
                         host: client.apns.endpoint.host, isUsable: client.apns.isUsable,
-                        unusableBecause: client.apns.unusableBecause,
+                        unusableBecause: client.apns.unusableBecause, isStalled: client.apns.isStalled,
                         isBreakerOpen: client.apns.isBreakerOpen, pausedBecause: client.apns.credentialPause?.label,
                         refusedCredential: credentialWatch?.refusal(of: app, credential: client.credential),
                         connections: counts.ready,

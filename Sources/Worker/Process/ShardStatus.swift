@@ -147,6 +147,8 @@ public struct ShardStatus: Sendable {
         public var isUsable: Bool
         /// Why there is no connection; nil: there is one, or none was tried.
         public var unusableBecause: String?
+        /// Connections can be made and carry no push.
+        public var isStalled = false
         /// APNs says that it is unavailable: only now and then a push asks whether that is over.
         public var isBreakerOpen: Bool
         /// Why the credential is paused; nil: it is not.

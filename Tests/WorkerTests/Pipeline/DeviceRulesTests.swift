@@ -10,7 +10,7 @@ struct DeviceRulesTests {
 
     private static let outcomes: [(PushOutcome, Bool?)] = [
         (.accepted(apnsID: id), false),
-        (.rejected(status: 413, reason: APNsReason(known: "PayloadTooLarge"), timestampMs: nil), true),
+        (.rejected(status: 413, reason: APNsReason(known: "PayloadTooLarge"), time: .absent), true),
         (.expired, nil),
         (.deferred(status: 429, reason: APNsReason(known: "TooManyRequests"), retryAfterMs: 5), true),
         (.superseded, false), (.unprocessed(.notSent), true), (.unknown(.timeout, apnsID: id), false),

@@ -82,8 +82,8 @@ import Testing
         Ending(outcome, token: BoundToken(device: "d", record: token, version: 1), isForced: isForced)
     }
 
-    private func rejected(_ status: Int, _ reason: String, _ timestampMs: Int64? = nil) -> Ending {
-        ending(.rejected(status: status, reason: APNsReason(bytes: reason.utf8), timestampMs: timestampMs))
+    private func rejected(_ status: Int, _ reason: String, _ time: AnswerTime = .absent) -> Ending {
+        ending(.rejected(status: status, reason: APNsReason(bytes: reason.utf8), time: time))
     }
 
     @Test func anAcceptedPushIsOkOrForced() {
@@ -96,9 +96,10 @@ import Testing
 
     @Test func aTokenGoesOnlyForWhatIsItsOwnFault() {
         let rows: [(Ending, RemovalBrake.Cause?)] = [
-            (rejected(410, "Unregistered", 1001), .gone),
-            (rejected(410, "Unregistered", 1000), nil),
-            (rejected(410, "Unregistered", 999), nil),
+            (rejected(410, "Unregistered", .ms(1001)), .gone),
+            (rejected(410, "Unregistered", .ms(1000)), nil),
+            (rejected(410, "Unregistered", .ms(999)), nil),
+            (rejected(410, "Unregistered", .unreadable), nil),
             (rejected(410, "ExpiredToken"), .gone),
             (rejected(400, "BadDeviceToken"), .badDeviceToken),
             (rejected(400, "DeviceTokenNotForTopic"), .notForTopic),

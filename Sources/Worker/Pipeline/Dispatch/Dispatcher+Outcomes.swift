@@ -170,14 +170,16 @@ struct Ending {
             self.init(.accepted, (isForced ? Reason.forced : .ok).rawValue)
             status = 200
             apnsID = id
-        case .rejected(let status, let reason, let timestampMs):
+        case .rejected(let status, let reason, let time):
             self.init(.rejected, reason.text, label: reason.label)
             self.status = status
-            self.timestampMs = timestampMs
+            timestampMs = time.milliseconds
             switch outcome.tokenFate {
             case .keep: break
             case .remove: removal = reason.text == "DeviceTokenNotForTopic" ? .notForTopic : .badDeviceToken
-            case .removeIfOlder: removal = token.record.isDead(sinceMs: timestampMs) ? .gone : nil
+            case .removeIfOlder:
+                // A time that cannot be read proves nothing.
+                removal = time != .unreadable && token.record.isDead(sinceMs: timestampMs) ? .gone : nil
             }
         case .expired:
             self.init(.expired, Reason.expired.rawValue)
