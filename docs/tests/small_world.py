@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from chaos.servers import Broker, RedisServer, Simulator, Worker, configuration, now_ms
@@ -84,14 +85,20 @@ class SmallWorld:
         self.worker = Worker("worker", folder, binary, self.config, {})
         self._tails: dict[str, Tail] = {}
 
-    def open(self) -> None:
+    def open(self, apps: Sequence[dict[str, Any]] = ()) -> None:
+        """Starts all servers; `apps` are more apps of the worker, with the first one's APNs server and credentials."""
         self.redis.start()
         self.redis.await_ready()
         self.broker.open()
         self.simulator.open(SCENARIO)
         options = {"session_ms": 6000, "shards": 1, "in_flight": 100, "window": 20_000}
         text = configuration(self.broker.bootstrap, self.redis.place, self.simulator, **options)
-        self.config.write_text(text + "state_results: true\n")
+        config = {**yaml.safe_load(text), "state_results": True}
+        first = config["apps"][0]
+        common = {name: first[name] for name in ("environment", "endpoint", "ca_file", "credentials")}
+        config["apps"] += [{**common, **app} for app in apps]
+        # JSON is YAML too, and has no anchors.
+        self.config.write_text(json.dumps(config))
         self.worker.open()
         self.producer = Producer({"bootstrap.servers": self.bootstrap, "message.max.bytes": 2_000_000, "log_level": 2})
 
@@ -129,6 +136,7 @@ class SmallWorld:
                 found = consumer.committed(places, timeout=5)
                 if all(max(at.offset, 0) >= end for at, end in zip(found, ends, strict=True)):
                     return
+                assert self.worker.runs(), self.worker.tail()
                 assert time.monotonic() < deadline, f"not settled: {found} of {ends}; {self.worker.tail()}"
                 time.sleep(0.1)
         finally:
@@ -158,11 +166,13 @@ class SmallWorld:
             tail.poll(0.2)
         raise AssertionError(f"{topic}: no such record among {looked}; {self.worker.tail()}")
 
-    def pushed_tokens(self) -> set[str]:
-        """Of the simulator's ledger."""
+    def ledger(self) -> list[dict[str, Any]]:
+        """The simulator's ledger: one entry per request."""
         ledger = self.folder / "ledger.ndjson"
-        lines = ledger.read_text().splitlines() if ledger.exists() else []
-        return {json.loads(line)["token"] for line in lines}
+        return [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
+
+    def pushed_tokens(self) -> set[str]:
+        return {entry["token"] for entry in self.ledger()}
 
     def presence(self, uid: str, device: str, state: str = "fg", platform: str = "ios", gateway: str = "gw-t") -> None:
         client = self.redis.client()
