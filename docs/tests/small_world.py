@@ -136,7 +136,7 @@ class SmallWorld:
                 found = consumer.committed(places, timeout=5)
                 if all(max(at.offset, 0) >= end for at, end in zip(found, ends, strict=True)):
                     return
-                assert self.worker.runs(), self.worker.tail()
+                assert self.worker.runs, self.worker.tail()
                 assert time.monotonic() < deadline, f"not settled: {found} of {ends}; {self.worker.tail()}"
                 time.sleep(0.1)
         finally:
