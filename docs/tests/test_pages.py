@@ -1,4 +1,4 @@
-"""The pages of docs: every field is told, and every link leads somewhere."""
+"""The pages of docs: the contract has every field, and every link has a target."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fields(schema: Any) -> Iterator[str]:  # noqa: ANN401
             yield from fields(item)
 
 
-def test_the_contract_tells_of_every_field() -> None:
+def test_the_contract_has_every_field() -> None:
     text = "".join(path.read_text() for path in (TOP / "docs/contract").glob("*.md"))
     words = set(re.findall(r"[\w-]+", text))
     wanted = {name for schema in SCHEMAS.values() for name in fields(schema)}
@@ -39,7 +39,7 @@ def test_the_contract_tells_of_every_field() -> None:
 
 
 def lone_rows(text: str) -> list[str]:
-    """Rows that belong to no table, and rows of another width than their table's head."""
+    """Rows outside of a table, and rows with another width than their table's head."""
     wrong = []
     width = 0
     lines = re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines()
@@ -47,7 +47,7 @@ def lone_rows(text: str) -> list[str]:
         if not line.startswith("|"):
             width = 0
             continue
-        # A bar after a backslash parts no cells; one within code does, as GitHub reads it.
+        # For GitHub, a bar within code separates cells; a bar after a backslash does not.
         cells = len(re.findall(r"(?<!\\)\|", line)) - 1
         if width == 0:
             if not re.fullmatch(r"\|(?: *:?-+:? *\|)+", following):
