@@ -94,3 +94,13 @@ def test_the_threat_model_names_tests_that_exist() -> None:
     assert len(named) > 20
     files = {path.stem for path in (TOP / "Tests").rglob("*.swift")}
     assert named - files == set()
+
+
+def test_the_runbooks_quote_texts_of_the_program() -> None:
+    """Log messages, `/readyz` lines and panel titles in quotes exist in the sources."""
+    prose = re.sub(r"\s+", " ", re.sub(r"```.*?```|`[^`]*`", "", (TOP / "docs/runbooks.md").read_text(), flags=re.DOTALL))
+    quoted = {text for text in re.findall(r'"([^"]+)"', prose) if len(text.split()) > 2}
+    assert len(quoted) > 5
+    sources = [*(TOP / "Sources").rglob("*.swift"), *(TOP / "deploy/monitoring").glob("*.py")]
+    code = re.sub(r"\s+", " ", "".join(path.read_text() for path in sources))
+    assert {text for text in quoted if text.rstrip(".,") not in code} == set()
