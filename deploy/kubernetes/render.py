@@ -49,6 +49,9 @@ def render(folder: Path) -> list[Document]:
         _patch(documents, yaml.safe_load((folder / patch["path"]).read_text()))
     for generator in plan.get("configMapGenerator", []):
         _config_map(documents, folder, generator)
+    # What was added here may refer to a map that was generated below.
+    for document in [one for one in documents if one["kind"] == "ConfigMap"]:
+        _rename(documents, document["metadata"]["name"].rsplit("-", 1)[0], document["metadata"]["name"])
     for document in documents:
         if "namespace" in plan and document["kind"] not in CLUSTER_WIDE:
             document["metadata"]["namespace"] = plan["namespace"]
@@ -62,7 +65,10 @@ def render(folder: Path) -> list[Document]:
 def _patch(documents: list[Document], patch: Document) -> None:
     for index, document in enumerate(documents):
         if (document["kind"], document["metadata"]["name"]) == (patch["kind"], patch["metadata"]["name"]):
-            documents[index] = _merge(document, patch)
+            if patch.get("$patch") == "delete":
+                del documents[index]
+            else:
+                documents[index] = _merge(document, patch)
             return
     raise Unknown(f"a patch of {patch['kind']} {patch['metadata']['name']}, which is not there")
 
@@ -89,10 +95,14 @@ def _config_map(documents: list[Document], folder: Path, generator: Document) ->
     data = {name: (folder / name).read_text() for name in generator["files"]}
     old = generator["name"]
     new = f"{old}-{_hash(data)}"
+    _rename(documents, old, new)
+    documents.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": new}, "data": data})
+
+
+def _rename(documents: list[Document], old: str, new: str) -> None:
     for volume in _every(documents, "configMap"):
         if volume.get("name") == old:
             volume["name"] = new
-    documents.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": new}, "data": data})
 
 
 def _hash(data: dict[str, str]) -> str:

@@ -149,6 +149,23 @@ def test_the_drain_ends_within_the_grace_period(folder: str) -> None:
     assert grace == int(re.search(r"^TimeoutStopSec=(\d+)$", unit, re.M)[1])
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_static_rollout_moves_no_partition(version: str) -> None:
+    documents = rendered("overlays/static")
+    assert ("Deployment", "carillon") not in documents
+    workers = documents["StatefulSet", "carillon"]
+    validate(workers, version)
+    pod = workers["spec"]["template"]["spec"]
+    env = {one["name"]: one for one in pod["containers"][0].pop("env")}
+    assert env["CARILLON__KAFKA__OPTIONS__GROUP_INSTANCE_ID"]["value"] == "$(POD_NAME)"
+    session = int(env["CARILLON__KAFKA__OPTIONS__SESSION_TIMEOUT_MS"]["value"])
+    assert session >= 1000 * (pod["terminationGracePeriodSeconds"] + 30), "a restart is over before the session"
+    base = rendered("base")["Deployment", "carillon"]["spec"]
+    assert pod == base["template"]["spec"], "otherwise the same pods"
+    assert workers["spec"]["selector"] == base["selector"]
+    assert documents["Service", workers["spec"]["serviceName"]]["spec"]["clusterIP"] == "None"
+
+
 def test_the_job_makes_the_topics_of_the_configuration() -> None:
     documents = rendered("base")
     shipped = yaml.safe_load((TOP / "Config/carillon.yaml").read_text())["kafka"]["topics"]
