@@ -19,6 +19,20 @@ extension KafkaConsumer {
         goOnFetching(held)
     }
 
+    /// Reads an assigned partition again from its oldest record. `restarted` is reported when that comes, unless nothing was read
+    /// before.
+    public func rewind(_ partition: TopicPartition) {
+        guard assignment.contains(partition) else { return }
+        _ = withNativeList([partition]) { list in
+            list.pointee.elems?.pointee.offset = Int64(RD_KAFKA_OFFSET_BEGINNING)
+            // 0: it does not wait for the outcome.
+            if let error = rd_kafka_seek_partitions(raw, list, 0) {
+                record(KafkaError(rd_kafka_error_code(error)), partition: partition)
+                rd_kafka_error_destroy(error)
+            }
+        }
+    }
+
     private func stopFetching(_ partitions: Set<TopicPartition>) {
         if !partitions.isEmpty { _ = withNativeList(partitions) { rd_kafka_pause_partitions(raw, $0) } }
     }
@@ -50,10 +64,11 @@ extension KafkaConsumer {
         return max(high, next)
     }
 
-    /// The ends of all assigned partitions now; nil while one of them is unknown, and while an assignment is pending. Empty
-    /// without an assignment.
+    /// The ends of all assigned partitions now; nil while one of them is unknown, and between two assignments. Empty where the
+    /// group has no partition for this member.
     public func knownEnds() -> [TopicPartition: Int64]? {
-        if pendingAssignment != nil { return nil }
+        // An eager group revokes all partitions before it assigns again. The next assignment is not known then.
+        if !isAssigned || pendingAssignment != nil { return nil }
         var ends: [TopicPartition: Int64] = [:]
         for partition in assignment {
             guard let end = highWatermark(partition) else { return nil }

@@ -42,6 +42,9 @@ public struct OffsetLedger: ~Copyable {
         case settledBefore
         /// Seen before in this assignment (a rewind): in work or done, so skip it.
         case repeated
+        /// The committed offset is of another epoch of the partition, by its list of what is settled: skip the record and
+        /// `rewind` the partition.
+        case otherEpoch
         /// Not ours (any more): skip it, its owner gets it.
         case unassigned
     }
@@ -128,15 +131,18 @@ public struct OffsetLedger: ~Copyable {
     }
 
     /// Enters a record; offsets of a partition rise, with any gaps.
+    ///
+    /// - Parameter timeMs: the record's time in Kafka, Unix ms; nil: it has none.
     public mutating func receive(
-        _ partition: TopicPartition, offset: Int64, bytes: Int, nowNanos: UInt64
+        _ partition: TopicPartition, offset: Int64, bytes: Int, nowNanos: UInt64, timeMs: Int64? = nil
     ) -> Receipt {
         guard let index = index(of: partition), windows[index].isAssigned, offset >= 0, offset < .max else {
             return .unassigned
         }
         let before = windows[index].unsettledBytes
-        switch windows[index].append(offset: offset, bytes: bytes, nowNanos: nowNanos) {
+        switch windows[index].append(offset: offset, bytes: bytes, nowNanos: nowNanos, timeMs: timeMs) {
         case .repeated: return .repeated
+        case .otherEpoch: return .otherEpoch
         case .settledBefore: return .settledBefore
         case .tracked(let sequence):
             unsettledCount += 1

@@ -29,6 +29,8 @@ struct OffsetWindow {
     private var head: UInt64 = 0
     private var tail: UInt64 = 0
     private var newest: Int64 = -1
+    /// The newest time of the received records, Unix ms.
+    private var newestMs: Int64?
     /// The first received offset of this assignment, and the group's offset at its begin; nil until they are known.
     private var first: Int64?
     private var committed: Int64?
@@ -58,6 +60,7 @@ struct OffsetWindow {
         head = 0
         tail = 0
         newest = -1
+        newestMs = nil
         first = nil
         committed = nil
         settledBefore = nil
@@ -73,12 +76,19 @@ struct OffsetWindow {
         case settledBefore
         /// It was seen in this assignment already.
         case repeated
+        /// The list of settled offsets, and so the committed offset, is of another epoch of the partition.
+        case otherEpoch
     }
 
     /// Takes an offset above all earlier ones.
-    mutating func append(offset: Int64, bytes: Int, nowNanos: UInt64) -> Admission {
+    mutating func append(offset: Int64, bytes: Int, nowNanos: UInt64, timeMs: Int64? = nil) -> Admission {
         // A rewind, as after a partition is resumed that was not paused, delivers again what is in work or done here.
         if offset <= newest { return .repeated }
+        if isOfOtherEpoch(offset, timeMs) {
+            settledBefore = nil
+            return .otherEpoch
+        }
+        if let timeMs { newestMs = max(timeMs, newestMs ?? timeMs) }
         if newest >= 0 {
             skipped &+= UInt64(offset - newest - 1)
         } else {
@@ -99,6 +109,12 @@ struct OffsetWindow {
         unsettledCount += 1
         unsettledBytes += Int(size)
         return .tracked(sequence: sequence)
+    }
+
+    /// A record that is newer than all that were read when its offset was listed as settled.
+    private func isOfOtherEpoch(_ offset: Int64, _ timeMs: Int64?) -> Bool {
+        guard let before = settledBefore, let timeMs, let listedMs = before.newestMs else { return false }
+        return timeMs > listedMs && before.contains(offset)
     }
 
     private mutating func takeSettledBefore(_ offset: Int64) -> Bool {
@@ -136,6 +152,7 @@ struct OffsetWindow {
                 later &+= 1
             }
         }
+        if let ms = newestMs { settled.newestMs = max(ms, settledBefore?.newestMs ?? ms) }
         if next == nil, settled.isEmpty { return nil }
         return (offset, settled.isEmpty ? nil : settled)
     }

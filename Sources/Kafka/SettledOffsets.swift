@@ -7,13 +7,16 @@ import Digits
 public struct SettledOffsets: Equatable, Sendable {
     /// The committed offset that these go with; bit 0 stands for it.
     public let base: Int64
+    /// The newest time of the records that were read when the list was made, Unix ms; nil: not known. A later record at a
+    /// listed offset belongs to another epoch of the partition.
+    public var newestMs: Int64?
     /// Lowest bit first; the last byte is not zero.
     private var bytes: [UInt8] = []
 
     /// Below the 4096 bytes that brokers take at least (`offset.metadata.max.bytes`).
     public static let maxCharacters = 4000
-    /// As many bytes as base64 has place for behind the longest prefix.
-    private static let maxBytes = (maxCharacters - prefix.count - 20) / 4 * 3
+    /// As many bytes as base64 has place for between the longest prefix and the longest time.
+    private static let maxBytes = (maxCharacters - prefix.count - 41) / 4 * 3
     /// The version of the text; any other is ignored.
     private static let prefix = Array("carillon1:".utf8)
 
@@ -48,15 +51,17 @@ public struct SettledOffsets: Equatable, Sendable {
 
     // MARK: - As a commit's metadata
 
-    /// `carillon1:<base>:<base64url>` of at most `maxCharacters`, cut at the far end; empty when nothing is settled.
+    /// `carillon1:<base>:<base64url>`, then `:<newest>` where that time is known, of at most `maxCharacters`, cut at the far
+    /// end; empty when nothing is settled.
     func metadata(maxCharacters: Int = Self.maxCharacters) -> [UInt8] {
         if isEmpty { return [] }
         var text = Self.prefix + Array("\(base):".utf8)
-        let place = max(0, min(maxCharacters, Self.maxCharacters) - text.count)
+        let time = newestMs.map { Array(":\($0)".utf8) } ?? []
+        let place = max(0, min(maxCharacters, Self.maxCharacters) - text.count - time.count)
         let told = bytes.prefix(place / 4 * 3)
         if told.isEmpty { return [] }
         text += Base64URL.encode(told)
-        return text
+        return text + time
     }
 
     /// Nil for anything but what `metadata` makes for this committed offset: other programs commit as well, and tools
@@ -66,8 +71,14 @@ public struct SettledOffsets: Equatable, Sendable {
             return nil
         }
         let expected = Self.prefix + Array("\(committed):".utf8)
-        guard metadata.starts(with: expected),
-            var bytes = Base64URL.decode(metadata.dropFirst(expected.count)), bytes.count <= Self.maxBytes,
+        guard metadata.starts(with: expected) else { return nil }
+        var list = metadata.dropFirst(expected.count)
+        if let colon = list.lastIndex(of: UInt8(ascii: ":")) {
+            guard let ms = Int64(String(decoding: list[list.index(after: colon)...], as: UTF8.self)) else { return nil }
+            newestMs = ms
+            list = list[..<colon]
+        }
+        guard var bytes = Base64URL.decode(list), bytes.count <= Self.maxBytes,
             committed <= .max - Self.capacity
         else { return nil }
         while bytes.last == 0 { bytes.removeLast() }

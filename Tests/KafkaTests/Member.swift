@@ -37,6 +37,7 @@ final class Member: KafkaConsumerDelegate {
     var willRevoke = 0
     var onRecord: ((Seen) -> Void)?
     var onAssigned: (() -> Void)?
+    var onRevoked: (() -> Void)?
     var ledger = OffsetLedger()
     var committedAtStart: [PartitionOffset] = []
 
@@ -70,7 +71,9 @@ final class Member: KafkaConsumerDelegate {
             hasTime: record.timestampMs != nil)
         seen.append(one)
         if !committedAtStart.contains(where: { $0.partition == record.partition }) { early += 1 }
-        let receipt = ledger.receive(record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: 0)
+        let receipt = ledger.receive(
+            record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: 0, timeMs: record.timestampMs)
+        if receipt == .otherEpoch { consumer.rewind(record.partition) }
         if receipt == .settledBefore { settledBefore.append(record.offset) }
         if storesAll { store(record.partition, next: record.offset + 1) }
         onRecord?(one)
@@ -78,10 +81,11 @@ final class Member: KafkaConsumerDelegate {
 
     /// False where the partition is not its own.
     @discardableResult
-    func store(_ partition: TopicPartition, next: Int64, settled: [Int64] = []) -> Bool {
+    func store(_ partition: TopicPartition, next: Int64, settled: [Int64] = [], newestMs: Int64? = nil) -> Bool {
         guard consumer.assignment.contains(partition) else { return false }
         var beyond = SettledOffsets(base: next)
         for offset in settled { beyond.insert(offset) }
+        beyond.newestMs = newestMs
         stored[partition] = PartitionOffset(
             partition: partition, offset: next, settled: beyond.isEmpty ? nil : beyond)
         return true
@@ -105,6 +109,7 @@ final class Member: KafkaConsumerDelegate {
         case .revoked(let partitions, let lost):
             revocations.append((partitions, lost))
             for partition in partitions { stored[partition] = nil }
+            onRevoked?()
         case .committed(let offsets, let error): commits.append((offsets, error))
         case .failed(let error, _), .fatal(let error): failures.append(error)
         case .restarted(let partition, let due, let offset):

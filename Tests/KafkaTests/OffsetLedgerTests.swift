@@ -271,7 +271,7 @@ struct OffsetLedgerTests {
                 case .tracked(let slot):
                     #expect(!done.contains(offset), "seed \(seed) owner \(owner) offset \(offset)")
                     open.append((slot, offset))
-                case .repeated, .unassigned: Issue.record("seed \(seed) owner \(owner) offset \(offset)")
+                case .repeated, .otherEpoch, .unassigned: Issue.record("seed \(seed) owner \(owner) offset \(offset)")
                 }
                 while !open.isEmpty, random.next() % 3 == 0 {
                     // The oldest waits long.

@@ -69,6 +69,33 @@ struct PartitionEpochTests {
         #expect(outcome.skipped == [])
     }
 
+    /// The log grew past the committed offset again before anybody read it: records at listed offsets are newer than the list.
+    @Test func aListOfSettledOffsetsThatIsOlderThanItsRecordsIsOfAnEarlierEpoch() async throws {
+        let outcome = try await offPool { () throws -> Outcome in
+            var outcome = Outcome()
+            let broker = try MockBroker()
+            try broker.createTopic("events", partitions: 1)
+            do {
+                let before = try Member(broker.bootstrap, group: "g", topics: ["events"])
+                _ = pump([before]) { before.assignments == 1 }
+                before.store(Self.zero, next: 3, settled: [4, 5], newestMs: 1_000)
+                _ = pump([before]) { before.committedTo(3) }
+                _ = before.consumer.close(timeoutMs: 15_000)
+            }
+            let producer = try KafkaProducer(KafkaConfiguration(brokers: broker.bootstrap))
+            try write(producer, "events", (0..<8).map { (nil, "v\($0)", 0) })
+            let member = try Member(broker.bootstrap, group: "g", topics: ["events"])
+            _ = pump([member]) { !member.restarts.isEmpty && member.seen.last?.offset == 7 }
+            outcome.restarts = member.restarts
+            outcome.seen = member.seen.map(\.offset)
+            outcome.skipped = member.settledBefore
+            return outcome
+        }
+        #expect(outcome.restarts.map(\.offset) == [0])
+        #expect(outcome.seen.suffix(8) == [0, 1, 2, 3, 4, 5, 6, 7])
+        #expect(outcome.skipped == [])
+    }
+
     /// An empty topic has no record that would show it.
     @Test func anEndBelowTheCommittedOffsetBeginsANewEpoch() async throws {
         let outcome = try await offPool { () throws -> Outcome in

@@ -43,6 +43,16 @@ struct SettledOffsetsTests {
         #expect(parse(text, committed: 5) == nil)
     }
 
+    @Test func theTimeOfTheNewestRecordGoesAlong() {
+        var settled = settled(5, [6, 12])
+        settled.newestMs = 1_790_000_000_000
+        #expect(String(decoding: settled.metadata(), as: UTF8.self) == "carillon1:5:gg:1790000000000")
+        #expect(parse("carillon1:5:gg:1790000000000", committed: 5) == settled)
+        for text in ["carillon1:5:gg:", "carillon1:5:gg:x", "carillon1:5:gg:1:2", "carillon1:5::1"] {
+            #expect(parse(text, committed: 5) == nil, "\(text)")
+        }
+    }
+
     @Test(arguments: [-1, -1001, .min, .max, .max - 1] as [Int64])
     func anImpossibleOffsetHasNone(committed: Int64) {
         #expect(parse("carillon1:\(committed):AQ", committed: committed) == nil)

@@ -122,6 +122,54 @@ struct SplitSubscriptionTests {
         #expect(outcome.failures == [])
     }
 
+    /// A restart within the session's time: the group does not share out again, and nobody else stops reading. The mock shares
+    /// out when a static member joins again, as Kafka does not (KIP-345).
+    @Test func aStaticMemberThatGoesDoesNotLeaveTheGroup() async throws {
+        struct Outcome { var isAssigned: Bool, isClosed: Bool, isRevoked: Bool }
+        let outcome = try await offPool { () throws -> Outcome in
+            let (broker, _) = try Self.cluster()
+            func member(_ id: String) throws -> Member {
+                let configuration = KafkaConfiguration(
+                    brokers: broker.bootstrap, group: "g",
+                    options: [
+                        "session.timeout.ms": "12000", "heartbeat.interval.ms": "500", "group.instance.id": id,
+                    ])
+                return Member(try KafkaConsumer(configuration.member("0"), topics: ["events"]))
+            }
+            let (stays, goes) = (try member("carillon-0"), try member("carillon-1"))
+            let isAssigned = pump([stays, goes], seconds: 60) {
+                !stays.consumer.assignment.isEmpty && !goes.consumer.assignment.isEmpty
+            }
+            let before = stays.revocations.count
+            let isClosed = goes.consumer.close(timeoutMs: 5_000)
+            // Six heartbeats.
+            let isRevoked = pump([stays], seconds: 3) { stays.revocations.count > before }
+            return Outcome(isAssigned: isAssigned, isClosed: isClosed, isRevoked: isRevoked)
+        }
+        #expect(outcome.isAssigned && outcome.isClosed)
+        #expect(!outcome.isRevoked)
+    }
+
+    /// An eager group takes all back before it assigns again: no ends then means nothing.
+    @Test func betweenTwoAssignmentsNoEndsAreKnown() async throws {
+        struct Outcome { var before: Bool, between: [Bool], after: Bool }
+        let outcome = try await offPool { () throws -> Outcome in
+            let (broker, producer) = try Self.cluster()
+            try Self.write(producer, "a")
+            func member() throws -> Member { try Member(broker.bootstrap, group: "g", topics: ["events"]) }
+            let first = try member()
+            let before = pump([first]) { first.consumer.knownEnds()?.isEmpty == false }
+            var between: [Bool] = []
+            first.onRevoked = { between.append(first.consumer.knownEnds() == nil) }
+            let second = try member()
+            _ = pump([first, second], seconds: 60) { first.assignments == 2 }
+            let after = pump([first, second]) { first.consumer.knownEnds()?.isEmpty == false }
+            return Outcome(before: before, between: between, after: after)
+        }
+        #expect(outcome.before && outcome.after)
+        #expect(outcome.between == [true])
+    }
+
     @Test func aSuffixIsGivenToAnInstanceIDAndToNothingElse() {
         var configuration = KafkaConfiguration(brokers: "b:1", group: "g", options: ["group.instance.id": "w"])
         #expect(configuration.member("1").options == ["group.instance.id": "w-1"])
@@ -169,7 +217,7 @@ struct SplitSubscriptionTests {
             return outcome
         }
         #expect(outcome.steps == [])
-        #expect(outcome.before == [:], "nothing is assigned yet")
+        #expect(outcome.before == nil, "nothing is assigned yet")
         #expect(outcome.ends?.count == 4)
         #expect(outcome.ends?.values.allSatisfy { $0 == 10 } == true)
     }
