@@ -27,7 +27,7 @@ final class ClientHandle: @unchecked Sendable {
             // On failure the configuration is still ours.
             rd_kafka_conf_destroy(conf)
             context.release()
-            throw .creation(why ?? "no reason given")
+            throw .creation(KafkaFault.withCure(why ?? "no reason given"))
         }
         self.raw = made
         self.wake = wake

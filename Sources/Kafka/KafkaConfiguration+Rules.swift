@@ -64,7 +64,12 @@ extension KafkaConfiguration {
         switch role {
         case .consumer:
             // With the consumer protocol the broker shares out and sets the session's time; the library refuses both.
-            let shares = [("partition.assignment.strategy", assignment.rawValue), ("session.timeout.ms", "45000")]
+            // A member learns of a rebalance by the answer to a heartbeat. Until then nobody reads the
+            // partitions of one that left.
+            let shares = [
+                ("partition.assignment.strategy", assignment.rawValue), ("session.timeout.ms", "45000"),
+                ("heartbeat.interval.ms", "1000"),
+            ]
             return common + (usesConsumerProtocol ? [] : shares) + [
                 ("enable.auto.offset.store", "false"),
                 ("auto.offset.reset", offsetReset.rawValue),
@@ -100,6 +105,10 @@ extension KafkaConfiguration {
         if key.contains("\0") || value.contains("\0") { return "holds a NUL byte" }
         switch key {
         case "bootstrap.servers", "metadata.broker.list": return "set kafka.brokers in its place"
+        case "transactional.id":
+            return
+                "cannot be set: a producer with it sends nothing outside of a transaction, and the worker uses none; "
+                + "leave it out, a repeated record has the same pid"
         case "group.id": return "set kafka.group in its place"
         case "enable.auto.commit" where value != "true":
             return "must stay true: what is settled is committed each second, at revocation and at the end"

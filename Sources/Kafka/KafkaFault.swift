@@ -9,6 +9,13 @@ public enum KafkaFault: Error, Equatable, Sendable, CustomStringConvertible {
     /// The system refused a descriptor for the wake-up.
     case wakeup(errno: Int32)
 
+    /// librdkafka's reason, with the cure where its words hide it.
+    static func withCure(_ why: String) -> String {
+        guard why.contains("PKCS#12"), why.contains("unsupported") else { return why }
+        return why + ": OpenSSL keeps such old algorithms (RC2, for example) apart. Set kafka.options ssl.providers to "
+            + "\"default,legacy\", or export the keystore again with AES"
+    }
+
     public var description: String {
         switch self {
         case .configuration(let problems): problems.map(\.description).joined(separator: "; ")

@@ -16,10 +16,14 @@ public struct KafkaRecord: ~Copyable {
     public var offset: Int64 { message.pointee.offset }
 
     /// Unix ms, of creation or append as the topic is set; nil where the broker keeps none.
-    public var timestampMs: Int64? {
+    public var timestampMs: Int64? { timestamp?.ms }
+
+    /// The same, and whether it is the broker's time of appending.
+    public var timestamp: (ms: Int64, isAppendTime: Bool)? {
         var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
         let time = rd_kafka_message_timestamp(message, &kind)
-        return kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || time < 0 ? nil : time
+        if kind == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || time < 0 { return nil }
+        return (time, kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME)
     }
 
     /// Nil is a record without key; an empty key is an empty buffer.

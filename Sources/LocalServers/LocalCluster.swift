@@ -243,7 +243,9 @@ public actor LocalCluster {
     @discardableResult
     ///
     /// - Parameter group: a consumer group other than the world's.
-    public func startWorker(log: Log? = nil, group: String? = nil) async throws -> WorkerProcess {
+    public func startWorker(
+        log: Log? = nil, group: String? = nil, wallClock: WallClock = WallClock()
+    ) async throws -> WorkerProcess {
         let text = configurationText
         switch Configuration.read(Array(text.utf8), source: "carillon.yaml") {
         case .failure(let problems):
@@ -251,7 +253,7 @@ public actor LocalCluster {
         case .success(var configuration):
             if let group { configuration.kafka.group = group }
             let worker = try WorkerProcess(
-                configuration: configuration, log: log ?? Log(level: settings.logLevel))
+                configuration: configuration, log: log ?? Log(level: settings.logLevel), wallClock: wallClock)
             workers.append(worker)
             try await worker.start()
             return worker

@@ -76,8 +76,11 @@ actor Stage {
     static let shortSessionMs = 9000
 
     @discardableResult
-    func startWorker(group: String? = nil, waits: Bool = true) async throws -> WorkerProcess {
-        let worker = try await world.startWorker(log: Log(level: .debug, fd: log()), group: group)
+    func startWorker(
+        group: String? = nil, wallClock: WallClock = WallClock(), waits: Bool = true
+    ) async throws -> WorkerProcess {
+        let worker = try await world.startWorker(
+            log: Log(level: .debug, fd: log()), group: group, wallClock: wallClock)
         workers.append(worker)
         if waits { try await world.awaitGroup(of: group == nil ? workers : [worker]) }
         return worker

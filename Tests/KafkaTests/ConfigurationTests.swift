@@ -79,4 +79,19 @@ struct ConfigurationTests {
             _ = try KafkaConsumer(KafkaConfiguration(brokers: "b:1", group: "g"), topics: topics)
         }
     }
+
+    @Test(arguments: [KafkaRole.consumer, .producer]) func aTransactionalIdIsRefusedWithItsCure(role: KafkaRole) {
+        let configuration = KafkaConfiguration(brokers: "b:1", group: "g", options: ["transactional.id": "w"])
+        let problems = configuration.problems(for: role)
+        #expect(problems.map(\.key) == ["transactional.id"])
+        #expect(problems.first?.why.contains("leave it out") == true)
+    }
+
+    @Test func anOldKeystoreIsHintedAtTheLegacyProvider() {
+        let words =
+            "Failed to parse ssl.keystore.location PKCS#12 file: ks.p12: error:0308010C:digital envelope "
+            + "routines::unsupported: Global default library context, Algorithm (RC2-40-CBC : 0), Properties ()"
+        #expect(KafkaFault.withCure(words).contains("ssl.providers"))
+        #expect(KafkaFault.withCure("no such file") == "no such file")
+    }
 }

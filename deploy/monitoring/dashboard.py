@@ -266,6 +266,7 @@ ROWS: list[tuple[str, list[Panel]]] = [
                 [
                     (most("carillon_jwt_age_seconds", APP), f"{NAMED_APP} age of the provider token"),
                     (most("carillon_apns_clock_skew_seconds", APP), f"{NAMED_APP} clock skew"),
+                    (most("carillon_clock_skew_seconds", "instance, reference"), "{{instance}} ahead of {{reference}}"),
                     (
                         f"min by (app, credential) (carillon_credential_expiry_timestamp_seconds{{{OF}}}) - time()",
                         "{{app}} {{credential}} certificate left",

@@ -1,4 +1,4 @@
-"""A worker with its broker, Redis and APNs simulator, for the tests of the external interfaces."""
+"""A worker with its broker, Redis and APNs simulator, for the tests of what integrators see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worlds of `carillon generate` are valid by the schemas of input records."""
+"""Worlds of `carillon generate` keep to the schemas of records in."""
 
 from __future__ import annotations
 

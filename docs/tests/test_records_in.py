@@ -1,4 +1,4 @@
-"""The schemas of input records and the worker refuse the same records."""
+"""The schemas of records in, beside the worker that reads them: what the one refuses, the other refuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEAD = {"v": 1, "app": "im", "event_id": "e", "sent_ms": 1_000_000}
 MESSAGE = {
     "msg_id": "m",
     "server_seq": 1,
-    # Expired, so that an accepted record costs nothing.
+    # Long over, so that it costs nothing to be taken.
     "expire_at_ms": 1_000_001,
     "conv": {"id": "c", "type": "p2p", "name": "n"},
     "from": {"uid": "a", "nick": "A", "device": "d", "avatar": "https://example.com/a.png"},
@@ -35,7 +35,7 @@ MESSAGE = {
 }
 TOKEN = {"device": "d", "token": "abcd", "env": "production", "topic": "com.example.im", "type": "alert", "bind_ver": 1}
 ACTIVITY = {"activity_id": "x", "event": "start", "state": {"a": 1}}
-# One good record of each kind, the base of the mutants.
+# One good record of each kind; the mutants are made of them.
 GOOD: dict[str, dict[str, Any]] = {
     "message": MESSAGE,
     "revoke": {**MESSAGE, "revoke": {"target_msg_id": "t", "badge": "keep"}},
@@ -50,8 +50,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "open_report": {"uid": "u", "device": "d", "pid": "p", "opened_ms": 5, "msg_id": "m"},
     "arrived_report": {"uid": "u", "device": "d", "pid": "p", "arrived_ms": 5, "msg_id": "m"},
 }
-# Rules that a schema cannot express: they depend on another field, the configuration or the whole record.
-# The schema must refuse everything else that the worker refuses.
+# Rules that a schema cannot say: those of another field's value, of the configuration or of the record as a whole.
+# Whatever else the worker refuses, the schema has to refuse.
 BEYOND_SCHEMAS = re.compile("start and end must differ|unknown app|longer than 2048 characters|record longer than|more than 32")
 
 
@@ -90,7 +90,7 @@ def made() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def kept() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Records of the demo, of the fuzzing corpus and of the reader's own tests."""
+    """The demo's records, and those that fuzzing and the reader's own tests keep."""
     for name, topic in (("events", EVENTS), ("state", USER_STATE)):
         for line in (TOP / f"Config/demo/{name}.ndjson").read_text().splitlines():
             yield topic, f"demo {name}", json.loads(line)
@@ -107,7 +107,7 @@ def kept() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def parsed(raw: bytes) -> dict[str, Any] | None:
-    """The record as JSON of whole characters; None for others, which schemas cannot judge."""
+    """As JSON of whole characters; what breaks those rules is no matter of schemas."""
     try:
         value = json.loads(raw, parse_constant=lambda _: 1 / 0)
         json.dumps(value, ensure_ascii=False).encode()
@@ -117,7 +117,7 @@ def parsed(raw: bytes) -> dict[str, Any] | None:
 
 
 def swift_rows() -> list[str]:
-    """The records that `message(#"…"#)`, `state("…", #"…"#)` and `bind(#"…"#)` make in the reader's tests."""
+    """The calls `message(#"…"#)`, `state("…", #"…"#)` and `bind(#"…"#)` of the reader's tests, as they make records of them."""
     text = "".join(
         (TOP / f"Tests/WorkerTests/Events/{name}.swift").read_text() for name in ("BadRecordTests", "EventReaderTests")
     )

@@ -11,9 +11,8 @@ public struct Recipient: Sendable {
     /// How far this conversation was read.
     public var read: UserState.ReadMark?
     public var tokens: [BoundToken] = []
-    /// Devices of which an earlier push is put off, each with the time at which that one is looked at again, Unix ms; an empty
-    /// name: all of them.
-    public var parked: [(device: String, dueMs: Int64)] = []
+    /// Devices of which an earlier push is parked, each with its note; an empty name: all of them.
+    public var parked: [(device: String, note: ParkedNote)] = []
     /// Whether this message is known as revoked.
     public var isRevoked = false
 

@@ -16,7 +16,7 @@ extension Pipeline: RedisClientDelegate {
         case .tokenOwner: fanOut.didReadOwner(tag, reply)
         case .groupSize: fanOut.didReadSize(tag.ref, count: reply.int64)
         case .original: fanOut.didReadOriginal(tag.ref, collapseID: StateStore.keptCollapseID(reply))
-        case .parkedBefore: fanOut.didReadParked(tag.ref, dueMs: StateStore.parkedMs(reply))
+        case .parkedBefore: fanOut.didReadParked(tag.ref, StateStore.parkedNote(reply))
         case .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook:
             claims.didReply(tag, reply)
         case .acks where claims.isClaiming(tag.ref): claims.didReply(tag, reply)
@@ -39,6 +39,7 @@ extension Pipeline: RedisClientDelegate {
         case .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner: badgeUpdates.didReply(tag, reply)
         case .newestBase, .newestSize: newestBadges.didReply(tag, reply)
         case .keyCount: didCountKeys(StateStore.keyCounts(reply))
+        case .time: didReadTime(StateStore.timeMs(reply))
         case .lossAccepted: didReadAcceptance(reply.string.flatMap { Int64($0) })
         case .note, .push, .updatePush: break
         case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback,
@@ -73,6 +74,7 @@ extension Pipeline: RedisClientDelegate {
         case .newestBase, .newestSize: newestBadges.didFail(tag)
         case .due: digests.didFailDue(fault)
         case .keyCount: didFailToCount(fault)
+        case .time: didFailToAskTime(fault)
         case .lossAccepted: break
         case .note, .push, .updatePush: break
         case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback,
@@ -92,6 +94,7 @@ extension Pipeline: RedisClientDelegate {
             shard.writes.refused(RedisFault(.readOnly), nowNanos: shard.nowNanos)
         }
         checkServer()
+        if !isTimeAsked { askTime() }
         userStates.serverMayHaveChanged()
         lookup.readPostponed(evenIfEarly: true)
         shard.requestTurn()

@@ -9,29 +9,31 @@ extension Pipeline {
     /// Of an app that has its share of the work in hand, more is parked. False: the event begins.
     func parks(_ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ app: AppContext) -> Bool {
         guard app.inHand.isFull(shard.limits), raw.count <= ParkedRecord.rawMax else { return false }
-        return park(record, event, raw, .share, dueMs: shard.nowMs)
+        return park(record, event, raw, .share, dueMs: shard.steadyMs)
     }
 
     private func park(
         _ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ cause: ParkCause, dueMs: Int64
     ) -> Bool {
         var parked = ParkedRecord(
-            app: event.app, uid: nil, raw: raw, cause: cause, dueMs: dueMs, writtenMs: shard.nowMs, id: "")
+            app: event.app, uid: nil, raw: raw, cause: cause, dueMs: dueMs, writtenMs: shard.steadyMs, id: "")
         parked.source = record.origin.source
         switch event.body {
         case .userState: return false
         case .message(let message):
             let kind: PairKind = message.value.kind == .revoke ? .revoke : .message
             parked.id = kind.rawValue + message.value.msgID
+            parked.expiresAtMs = message.value.expireAtMs
             parked.conversation = message.value.conversation.id
             parked.uid = message.value.to.uids.flatMap { $0.count == 1 ? $0.first : nil }
         case .liveActivity(let activity):
             parked.id = PairKind.liveActivity.rawValue + event.id
+            parked.expiresAtMs = event.sentMs &+ LiveActivity.lifetimeMs
             parked.uid = !activity.isForAllBound && activity.uids.count == 1 ? activity.uids.first : nil
         }
         // Another worker may read it at once: not before what this one has in hand of the conversation is out.
         if cause == .share, work.hasEvent(of: parked.conversation, app: parked.app) {
-            parked.dueMs = max(dueMs, shard.nowMs &+ shard.limits.outOfHandMs)
+            parked.dueMs = max(dueMs, shard.steadyMs &+ shard.limits.outOfHandMs)
         }
         parking.park(record, as: parked, events)
         return true
@@ -39,10 +41,10 @@ extension Pipeline {
 
     /// Events that follow a parked one of their conversation, and those that the broker would not take.
     func takeParked() {
-        fanOut.behind.takeAll { event, dueMs in
+        fanOut.behind.takeAll { event, leftMs in
             guard let origin = event.origin, let read = try? shard.reader.read(event.raw, of: .events) else { return }
             let record = ReceivedRecord(content: .event(read, raw: event.raw), origin: origin)
-            _ = park(record, read, event.raw, .behind, dueMs: max(dueMs, shard.nowMs))
+            _ = park(record, read, event.raw, .behind, dueMs: shard.steadyMs &+ leftMs)
         }
         parking.refused.takeAll { record, _ in
             if case .event(let event, let raw) = record.content, let app = app(event.app) {
@@ -107,7 +109,7 @@ extension Pipeline {
             app.inHand.look(pushesAhead: app.pushesAhead, isHeld: isHeld, shard.limits, nowNanos: now)
             for client in app.clients { client.probesBegun = 0 }
         }
-        guard hasRoom, stateFirstNanos == nil, !events.isClosing, !isStoppedByLoss else { return }
+        guard hasRoom, stateFirstNanos == nil, !events.isClosing, !isStoppedByLoss, !isStoppedByClock else { return }
         parking.look(atMost: shard.limits.parkedPerLook) { record in mayBegin(record) }
     }
 

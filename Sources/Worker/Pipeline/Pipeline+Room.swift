@@ -76,6 +76,7 @@ extension Pipeline {
     // MARK: Time
 
     func tick() {
+        lookAtClock()
         for intake in intakes {
             intake.tick(hasRoom: hasRoom(intake))
             noteShare(of: intake)
@@ -86,7 +87,7 @@ extension Pipeline {
         parkWhatWaits()
         parking.tick()
         dispatcher.releaseBrakes(of: apps.values)
-        if hasRoom, !events.isClosing { digests.poll() }
+        if hasRoom, !events.isClosing, !isStoppedByClock { digests.poll() }
         holdStateIfRefused()
         newestBadges.lookAgain()
         badgeUpdates.leaveUnsent()

@@ -45,6 +45,10 @@ final class Pipeline {
     var seenServer: UInt32 = 0
     /// When it stopped, Unix ms; nil: it did not.
     var lossSinceMs: Int64?
+    var clockVerdict = ClockWatch.Verdict.unknown
+    var isTimeAsked = false
+    /// When Redis was asked for the time last, monotonic.
+    var timeAskedNanos: UInt64?
     private(set) var apps: [String: AppContext]
     /// Members who get nothing: routed once all of this turn are decided about, and their marks put together after that.
     private let denied = Tray<RecipientJob>()
@@ -104,7 +108,11 @@ final class Pipeline {
         tickTimer?.arm(afterNanos: ReadingGate.tickNanos)
         stateTimer = LoopTimer(loop: shard.loop) { [unowned self] in watchState() }
         stateTimer?.arm(afterNanos: StateWatch.lookNanos)
-        for intake in intakes { try intake.start(owner: self) }
+        for intake in intakes {
+            // Until Redis has said the time.
+            intake.block(.clock, true)
+            try intake.start(owner: self)
+        }
         intakeIsReadable(userState)
         intakeIsReadable(chunks)
         intakeIsReadable(events)

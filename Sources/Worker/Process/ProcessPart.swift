@@ -5,6 +5,8 @@ public struct ProcessPart: Sendable, Equatable {
         case app(String, environment: String)
         /// Only while there is something to say of it.
         case configuration
+        /// The same.
+        case clock
     }
 
     /// Contract section 9.
@@ -42,6 +44,7 @@ public struct ProcessPart: Sendable, Equatable {
         case .kafka: "kafka"
         case .redis: "redis"
         case .configuration: "configuration"
+        case .clock: "clock"
         case .app(let id, let environment): "app \(id) \(environment)"
         }
     }
@@ -57,6 +60,7 @@ public struct ProcessPart: Sendable, Equatable {
         case .kafka: [("part", "kafka")]
         case .redis: [("part", "redis")]
         case .configuration: [("part", "configuration")]
+        case .clock: [("part", "clock")]
         case .app(let id, let environment): [("part", "apns"), ("app", id), ("env", environment)]
         }
     }

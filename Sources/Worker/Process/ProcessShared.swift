@@ -10,7 +10,10 @@ final class ProcessShared: Sendable {
     /// Whether shards tell how long each stage takes.
     let timesStages: Bool
 
-    init(shardCount: Int, timesStages: Bool = false) {
+    let wallClock: WallClock
+
+    init(shardCount: Int, timesStages: Bool = false, wallClock: WallClock = WallClock()) {
+        self.wallClock = wallClock
         self.timesStages = timesStages
         occupancy = shardCount > 1 ? DeviceOccupancy() : nil
         stateProgress = StateProgress(shardCount: shardCount)

@@ -3,7 +3,20 @@ import Kafka
 /// What state each part is in.
 extension ProcessSnapshot {
     static func parts(of shards: [ShardStatus]) -> [ProcessPart] {
-        shards.isEmpty ? [] : [kafka(shards), redis(shards)] + apps(shards)
+        shards.isEmpty ? [] : [kafka(shards), redis(shards)] + apps(shards) + clock(shards)
+    }
+
+    /// Only while the clock is off.
+    private static func clock(_ shards: [ShardStatus]) -> [ProcessPart] {
+        guard let note = shards.compactMap(\.clock).max(by: { $0.skewMs.magnitude < $1.skewMs.magnitude }) else {
+            return []
+        }
+        var part = ProcessPart(.clock)
+        let skew = "\(note.skewMs.magnitude / 1000) s \(note.skewMs > 0 ? "ahead of" : "behind") \(note.reference)"
+        part.add(
+            note.isStopped ? .down : .degraded,
+            "this machine's clock is \(skew)" + (note.isStopped ? ": reading has stopped, and nothing expires" : ""))
+        return [part]
     }
 
     static var refusedConfiguration: ProcessPart {
@@ -29,6 +42,9 @@ extension ProcessSnapshot {
             part.add(.down, "no broker answers")
         } else if shards.contains(where: { $0.kafkaReach == .none || $0.kafkaReach == .partial }) {
             part.add(.degraded, "brokers do not answer about every partition")
+        }
+        for refused in shards.flatMap(\.refusedTopics) {
+            part.add(.degraded, "refuses records of \(refused.topic): \(refused.why); they are sent again")
         }
         var restarted: [String] = []
         for topic in shards.flatMap(\.restartedTopics) where !restarted.contains(topic) { restarted.append(topic) }

@@ -64,10 +64,12 @@ public actor Shard {
     }
 
     /// Leaves the group and lets go of every connection; after `settle`. False: the broker did not answer in time.
-    public func leave() async -> Bool {
+    ///
+    /// - Parameter endNanos: when it must be over, monotonic; nil: within seconds.
+    public func leave(untilNanos endNanos: UInt64? = nil) async -> Bool {
         guard let runtime else { return true }
         let isWell = await withCheckedContinuation { continuation in
-            runtime.leave { continuation.resume(returning: $0) }
+            runtime.leave(untilNanos: endNanos) { continuation.resume(returning: $0) }
         }
         shared.occupancy?.part(shard: index)
         runtime.shut()

@@ -23,6 +23,9 @@ final class ShardRuntime: PipelineOwner {
     private static let lookNanos: UInt64 = 20_000_000
     private static let commitNanos: UInt64 = 500_000_000
     private static let closeNanos: UInt64 = 5_000_000_000
+    private static let flushNanos: UInt64 = 2_000_000_000
+    /// When leaving must be over, monotonic.
+    private var leaveEndNanos: UInt64 = 0
 
     init(
         index: Int, loop: Loop, configuration: Configuration, registry: MetricsRegistry, log: Log, beat: Heartbeat,
@@ -88,6 +91,10 @@ final class ShardRuntime: PipelineOwner {
             endToEnd: pipeline.shard.metrics.endToEnd, partitions: pipeline.partitionStatuses,
             readPartitions: pipeline.readPartitions, heldPartitions: pipeline.heldPartitions,
             awaitedTopics: pipeline.awaitedTopics, restartedTopics: pipeline.restartedTopics,
+            refusedTopics: pipeline.recorder.outbox.refused.map {
+                ShardStatus.RefusedTopic(topic: $0.topic, why: $0.why)
+            },
+            clock: pipeline.clockNote,
             redisPlaces: pipeline.shard.store.client.places)
     }
 
@@ -123,8 +130,12 @@ final class ShardRuntime: PipelineOwner {
     }
 
     /// Leaves the group and waits for the broker's last answers.
-    func leave(_ done: @escaping (Bool) -> Void) {
-        begin(.leaving, nanos: Self.closeNanos, done)
+    func leave(untilNanos endNanos: UInt64? = nil, _ done: @escaping (Bool) -> Void) {
+        let now = loop.nowNanos
+        leaveEndNanos = endNanos ?? (now &+ Self.closeNanos &+ Self.flushNanos)
+        let leftNanos = leaveEndNanos > now ? leaveEndNanos - now : 0
+        // The last answers of the broker have the rest.
+        begin(.leaving, nanos: min(Self.closeNanos, leftNanos / 2), done)
         pipeline.close()
         look()
     }
@@ -183,7 +194,9 @@ final class ShardRuntime: PipelineOwner {
 
     func pipelineDidClose() {
         guard ending == .leaving else { return }
-        finish(pipeline.recorder.outbox.flush(timeoutMs: 2_000))
+        let now = Loop.monotonicNanos()
+        let leftNanos = min(Self.flushNanos, leaveEndNanos > now ? leaveEndNanos - now : 0)
+        finish(pipeline.recorder.outbox.flush(timeoutMs: Int(leftNanos / 1_000_000)))
     }
 
     func pipelineDidMeetFatalError() { onFatal() }

@@ -43,8 +43,40 @@ public struct ShardStatus: Sendable {
     public var awaitedTopics: [String] = []
     /// Topics of which a partition began again at a lower offset lately.
     public var restartedTopics: [String] = []
+    /// Topics that refuse records, and why.
+    public var refusedTopics: [RefusedTopic] = []
+    /// How far the machine's clock is off; nil: it is right.
+    public var clock: ClockNote?
     /// The servers of Redis, as this shard's connections to them stand.
     public var redisPlaces: [RedisPlace] = []
+
+    /// A topic that cannot be written.
+    public struct RefusedTopic: Sendable, Equatable {
+        public var topic: String
+        /// librdkafka's name of the error.
+        public var why: String
+
+        public init(topic: String, why: String) {
+            self.topic = topic
+            self.why = why
+        }
+    }
+
+    /// A clock that is off.
+    public struct ClockNote: Sendable, Equatable {
+        /// The clock that it was compared with.
+        public var reference: String
+        /// By how much it is ahead, or behind where negative.
+        public var skewMs: Int64
+        /// Reading has stopped for it.
+        public var isStopped: Bool
+
+        public init(reference: String, skewMs: Int64, isStopped: Bool) {
+            self.reference = reference
+            self.skewMs = skewMs
+            self.isStopped = isStopped
+        }
+    }
 
     /// A partition that it reads, of any topic but `carillon.parked`.
     public struct Partition: Sendable, Equatable {

@@ -55,8 +55,14 @@ extension WorkerProcess {
         self.configuration.apps = configuration.apps
         reloads.applied.add()
         isReloadRefused = false
-        reloads.pendingKeys.set(change.pending.count)
+        let secrets = kafkaSecrets.changes(to: KafkaSecrets(configuration.kafka))
+        reloads.pendingKeys.set(change.pending.count + secrets.count)
         reloads.running(running.hash)
+        if !secrets.isEmpty {
+            log.warning(
+                "secrets of Kafka have changed: a restart is needed, until then the old ones are in use",
+                ["keys": .string(secrets.joined(separator: ", "))])
+        }
         log.info("configuration reloaded", ["changed": .string(Self.list(change.applied))])
         if !change.pending.isEmpty {
             log.warning(

@@ -12,10 +12,13 @@ public actor WorkerProcess {
     /// As it was started, but for what a reload took over.
     var configuration: Configuration
     private let timesStages: Bool
+    private let wallClock: WallClock
     var drainSeconds: Double
     /// What it runs with, for what a reload finds changed.
     var running: EffectiveConfiguration.Values
     let reloads: ReloadMetrics
+    /// As the Kafka clients have them.
+    let kafkaSecrets: KafkaSecrets
     let log: Log
     private let registry: MetricsRegistry
     /// By app: a ratio of sums, so it is no shard's to tell.
@@ -37,16 +40,19 @@ public actor WorkerProcess {
 
     /// - Parameters:
     ///   - effective: the configuration's values, where `reload` may come.
+    ///   - wallClock: a test moves it.
     ///   - timesStages: shards tell how long each stage takes, and the allocator how often it was asked.
     public init(
         configuration: Configuration, effective: EffectiveConfiguration? = nil, log: Log,
-        registry: MetricsRegistry = MetricsRegistry(), timesStages: Bool = false
+        registry: MetricsRegistry = MetricsRegistry(), timesStages: Bool = false, wallClock: WallClock = WallClock()
     ) throws(LoopFault) {
         self.configuration = configuration
         self.timesStages = timesStages
+        self.wallClock = wallClock
         running = effective?.values ?? EffectiveConfiguration.Values()
         drainSeconds = configuration.drainSeconds
         reloads = ReloadMetrics(registry)
+        kafkaSecrets = KafkaSecrets(configuration.kafka)
         watch = OperatorWatch(registry)
         if effective != nil { reloads.running(running.hash) }
         self.log = log
@@ -129,7 +135,7 @@ public actor WorkerProcess {
 
     private func startShards(onFatal: @escaping @Sendable () -> Void) async throws(StartFault) {
         let count = configuration.shardCount
-        let shared = ProcessShared(shardCount: count, timesStages: timesStages)
+        let shared = ProcessShared(shardCount: count, timesStages: timesStages, wallClock: wallClock)
         for index in 0..<count {
             let shard: Shard
             do throws(LoopFault) {
@@ -185,8 +191,10 @@ public actor WorkerProcess {
         snapshot = fresh
         setReady(nil, [("part", "process")], fresh.isReady ? 1 : 0)
         for part in fresh.parts { setReady(part.name, part.labels, part.state.number) }
-        // The one part that goes again.
-        if !fresh.parts.contains(where: { $0.name == .configuration }) { readiness[.configuration]?.set(1) }
+        // Parts that go again.
+        for name in [ProcessPart.Name.configuration, .clock] where !fresh.parts.contains(where: { $0.name == name }) {
+            readiness[name]?.set(1)
+        }
     }
 
     private func setReady(_ name: ProcessPart.Name?, _ labels: [(String, String)], _ value: Double) {
@@ -206,9 +214,11 @@ public actor WorkerProcess {
         isDraining = true
         show(ProcessSnapshot(shards: snapshot.shards, isDraining: true, isReloadRefused: isReloadRefused))
         let seconds = drainSeconds
-        let isSettled = await ofEach { await $0.settle(seconds: seconds) }
+        let endNanos = Loop.monotonicNanos() &+ UInt64(max(0, seconds) * 1_000_000_000)
+        // With brokers that answer, leaving takes some milliseconds; without, it must end all the same.
+        let isSettled = await ofEach { await $0.settle(seconds: seconds - min(2.5, seconds / 2)) }
         sampler?.cancel()
-        let isLeft = await ofEach { await $0.leave() }
+        let isLeft = await ofEach { await $0.leave(untilNanos: endNanos) }
         let isDrained = isSettled && isLeft
         pages = nil
         log.info("stopped", ["drained": .bool(isDrained)])

@@ -37,12 +37,11 @@ public enum RecipientReplies {
                     tokens.append(token)
                 }
             } else if field.bytes.first == UInt8(ascii: "y") {
-                var text = CompactText(value.bytes)
                 guard recipient.parked.count < devicesMax, field.bytes.count <= EventReader.Limit.user + 1,
-                    let dueMs = text.number()
+                    let note = ParkedNote(value.bytes)
                 else { return }
                 let device = UnsafeRawBufferPointer(rebasing: field.bytes.dropFirst())
-                recipient.parked.append((String(decoding: device, as: UTF8.self), dueMs))
+                recipient.parked.append((String(decoding: device, as: UTF8.self), note))
             } else {
                 settings.take(field: field.bytes, value: value.bytes)
             }

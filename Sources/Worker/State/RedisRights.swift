@@ -7,7 +7,7 @@ public enum RedisRights {
         "append", "del", "eval", "evalsha", "exists", "expire", "get", "hdel", "hexists", "hget", "hgetall", "hincrby",
         "hlen", "hmget", "hrandfield", "hscan", "hset", "hsetnx", "mget", "sadd", "scan", "scard", "set", "setrange",
         "smembers", "spop", "srem", "sunionstore", "zadd", "zcard", "zmscore", "zrange", "zrangebylex", "zrangebyscore",
-        "zrem", "zremrangebyrank", "zremrangebyscore", "zscore", "dbsize", "info", "cluster|info",
+        "zrem", "zremrangebyrank", "zremrangebyscore", "zscore", "dbsize", "info", "time", "cluster|info",
     ]
 
     /// A word and arguments of each that `redis.acl_check_cmd` can judge, the key beside those that take one.
@@ -15,7 +15,7 @@ public enum RedisRights {
         switch command {
         case "eval", "evalsha": "\(command) return 0"
         case "scan", "select": "\(command) 0"
-        case "dbsize", "info", "asking": command
+        case "dbsize", "info", "time", "asking": command
         case "cluster|info": "cluster info"
         case "cluster|slots": "cluster slots"
         // All their arguments are keys.

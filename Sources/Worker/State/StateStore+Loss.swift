@@ -40,4 +40,17 @@ extension StateStore {
             command.arg(86_400)
         }
     }
+
+    /// The server's time: two texts (`timeMs`). By a script, since a cluster's client sends by key.
+    func time(tag: UInt64) throws(RedisFault) {
+        try change(tag, StateScripts.time, keyCount: 1) { command in command.arg(word: "c:w:{accepted}") }
+    }
+
+    /// - Returns: Unix ms; nil for any other reply.
+    static func timeMs(_ reply: borrowing RedisReply) -> Int64? {
+        guard reply.kind == .array, reply.count == 2, let seconds = reply[0].int64, let micros = reply[1].int64,
+            (0..<(1 << 40)).contains(seconds), (0..<1_000_000).contains(micros)
+        else { return nil }
+        return seconds * 1000 + micros / 1000
+    }
 }

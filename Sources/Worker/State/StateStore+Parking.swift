@@ -1,21 +1,23 @@
 import PushCore
 import Redis
 
-/// Notes that tell later events of a device, user or conversation that an earlier one is parked.
+/// Notes for later events of a device, user or conversation: an earlier one is parked.
 ///
 /// Field `y` + device of the user's hash, with an empty device for all of them; or `c:y:{app:conversation}` for an event that is
-/// parked with all its recipients. Value: `<due, Unix ms> <id>`, of the one that was parked last.
+/// parked with all its recipients. Value: `2 <due> <written> <until> <id>`, the times in Unix ms (`ParkedNote`), of the one that
+/// was parked last. Earlier versions wrote `<due> <id>`.
 extension StateStore {
     private static let conversationSeconds: Int64 = 2 * 86_400
 
     /// - Parameter isAgain: it was parked before, so that others may be parked behind it already.
     func noteParked(
-        app: String, uid: String, device: String, dueMs: Int64, id: String, isAgain: Bool, tag: UInt64
+        app: String, uid: String, device: String, _ note: ParkedNote, id: String, isAgain: Bool, tag: UInt64
     ) throws(RedisFault) {
         try change(tag, StateScripts.noteParked, keyCount: 1) { command in
             command.key("c:u", app, uid)
             command.field("y", device)
-            command.arg(StateKeys.time(dueMs))
+            command.part(note)
+            command.end()
             command.arg(id)
             if isAgain { command.arg(word: "1") }
         }
@@ -33,12 +35,12 @@ extension StateStore {
     }
 
     func noteParked(
-        app: String, conversation: String, dueMs: Int64, id: String, tag: UInt64
+        app: String, conversation: String, _ note: ParkedNote, id: String, tag: UInt64
     ) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "SET")
             command.key("c:y", app, conversation)
-            command.part(StateKeys.time(dueMs))
+            command.part(note)
             command.part(byte: UInt8(ascii: " "))
             command.part(id)
             command.end()
@@ -47,7 +49,7 @@ extension StateStore {
         }
     }
 
-    /// The note of a conversation: a text (`StateStore.parkedMs`), or null.
+    /// The note of a conversation: a text (`StateStore.parkedNote`), or null.
     func readParked(app: String, conversation: String, tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "GET")
@@ -55,17 +57,42 @@ extension StateStore {
         }
     }
 
-    /// When what `readParked` found is due, Unix ms; nil: nothing is parked.
-    static func parkedMs(_ reply: borrowing RedisReply) -> Int64? {
-        if reply.isNull { return nil }
-        var text = CompactText(reply.bytes)
-        return text.number()
+    /// - Returns: the note that `readParked` found; nil if nothing is parked.
+    static func parkedNote(_ reply: borrowing RedisReply) -> ParkedNote? {
+        reply.isNull ? nil : ParkedNote(reply.bytes)
     }
 
     func forgetParked(app: String, conversation: String, id: String, tag: UInt64) throws(RedisFault) {
         try change(tag, StateScripts.forgetParkedConversation, keyCount: 1) { command in
             command.key("c:y", app, conversation)
             command.arg(id)
+        }
+    }
+}
+
+extension ParkedNote {
+    /// - Returns: nil for any other text.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        var text = CompactText(bytes)
+        guard let first = text.number() else { return nil }
+        // Without the other times nobody knows how long the record was to wait: it is looked at now.
+        guard first == Self.version else {
+            self.init(dueMs: 0, writtenMs: 0, untilMs: .max)
+            return
+        }
+        guard let due = text.number(), let written = text.number(), let until = text.number() else { return nil }
+        self.init(dueMs: due, writtenMs: written, untilMs: until)
+    }
+
+    fileprivate static var version: Int64 { 2 }
+}
+
+extension RedisCommand {
+    fileprivate mutating func part(_ note: ParkedNote) {
+        part(ParkedNote.version)
+        for ms in [note.dueMs, note.writtenMs, note.untilMs] {
+            part(byte: UInt8(ascii: " "))
+            part(StateKeys.time(ms))
         }
     }
 }

@@ -20,6 +20,14 @@ enum Checks {
     /// Reports a difference between two machines' clocks that is too large for both to be right.
     static func clock(aheadSeconds: Int64, of peer: String, _ place: String) -> [Finding] {
         guard abs(aheadSeconds) > 5 else { return [] }
+        if peer == "Redis", abs(aheadSeconds) > 300 {
+            return [
+                Finding(
+                    .fail, "clock", place,
+                    "this machine is \(abs(aheadSeconds)) s \(aheadSeconds > 0 ? "ahead of" : "behind") \(peer): "
+                        + "a worker reads nothing above 300 s; set the clock")
+            ]
+        }
         return [
             Finding(
                 .warn, "clock", place,

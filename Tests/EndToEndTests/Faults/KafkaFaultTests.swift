@@ -41,14 +41,52 @@ import Worker
                 try await stage.metric("carillon_kafka_partition_restarts_total") > 0
             }
             stage.world.broker.clearErrors(api: .fetch)
-            let page = try await stage.page("/readyz")
-            #expect(page.status == 200)
-            #expect(page.text.contains("kafka: degraded: began again at a lower offset"))
+            try await until("/readyz shows it") {
+                let page = try await stage.page("/readyz")
+                return page.status == 200 && page.text.contains("kafka: degraded: began again at a lower offset")
+            }
             #expect(try stage.logText().contains("a partition began again at a lower offset"))
             try await stage.writeEvents([.message("epoch-new", to: ["epoch-0"])])
             try await until("the next message is out") { !(try await stage.look()).outcomes(of: "epoch-new").isEmpty }
             let after = try await stage.look()
             #expect(after.results.count == before.results.count + 1 && after.doubled.isEmpty)
+        }
+    }
+
+    @Test func theEndComesWithinItsTimeWhileNoBrokerAnswers() async throws {
+        var settings = Self.membersComeAndGo
+        settings.drainSeconds = 6
+        try await Stage.with(settings) { stage in
+            let crowd = Crowd(name: "outage", count: 400)
+            try await stage.play(state: crowd.binds)
+            try await stage.writeEvents(crowd.messages)
+            try await until("somebody is pushed") {
+                crowd.accepted(await stage.world.simulator.entries).contains { $0 > 0 }
+            }
+            try stage.world.broker.setDown(broker: 1)
+            let worker = try await stage.worker
+            let took = await ContinuousClock().measure { _ = await stage.stop(worker) }
+            try stage.world.broker.setUp(broker: 1)
+            #expect(took < .seconds(6.8), "drain_s is 6")
+        }
+    }
+
+    /// 29: TOPIC_AUTHORIZATION_FAILED.
+    @Test func refusedRecordsAreShownAndWrittenOnceTheyAreTaken() async throws {
+        try await Stage.with { stage in
+            let crowd = Crowd(name: "refused", count: 10)
+            try await stage.play(state: crowd.binds)
+            try await stage.writeEvents(crowd.messages)
+            // Results leave a tenth of a second after the pushes.
+            stage.world.broker.pushErrors(api: .produce, Array(repeating: 29, count: 500))
+            try await until("/readyz shows it") {
+                let page = try await stage.page("/readyz")
+                return page.status == 200 && page.text.contains("kafka: degraded: refuses records of ")
+            }
+            #expect(try stage.logText().contains("a record was refused and is sent again"))
+            stage.world.broker.clearErrors(api: .produce)
+            try await stage.settle()
+            #expect(try await stage.look().results.count == crowd.count)
         }
     }
 

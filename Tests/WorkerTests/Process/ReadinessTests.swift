@@ -6,7 +6,7 @@ import Testing
 
 /// `/readyz` by what the shards tell (contract section 9).
 @Suite struct ReadinessTests {
-    private static func client(
+    static func client(
         _ app: String, sandbox: Bool = false, _ change: (inout ShardStatus.Client) -> Void = { _ in }
     ) -> ShardStatus.Client {
         var client = ShardStatus.Client(
@@ -16,7 +16,7 @@ import Testing
         return client
     }
 
-    private static func shard(
+    static func shard(
         _ clients: [ShardStatus.Client], index: Int = 0, _ change: (inout ShardStatus) -> Void = { _ in }
     ) -> ShardStatus {
         var shard = ShardStatus(
@@ -66,6 +66,15 @@ import Testing
         #expect(part(.whole, .partial) == "kafka: degraded: brokers do not answer about every partition")
         #expect(part(.whole, partitions: 0) == "kafka: down: no partition is assigned")
         #expect(part(.none, partitions: 0) == "kafka: down: no partition is assigned; no broker answers")
+    }
+
+    @Test func aTopicThatRefusesRecordsIsDegraded() {
+        let shard = Self.shard([Self.client("im")]) {
+            $0.refusedTopics = [ShardStatus.RefusedTopic(topic: "push.results", why: "_STATE")]
+        }
+        #expect(
+            ProcessSnapshot(shards: [shard]).lines.first
+                == "kafka: degraded: refuses records of push.results: _STATE; they are sent again")
     }
 
     @Test func aTopicThatBeganAgainAtALowerOffsetIsDegraded() {

@@ -12,7 +12,7 @@ extension Dispatcher {
         let index = Int(push.tag.index)
         guard job.isPushing(index), let bound = job.devices[index].token else { return }
         if case .deferred(_, _, let retryAfterMs) = push.outcome, job.mayPark {
-            park(job, index, .retryAfter, dueMs: shard.nowMs &+ retryAfterMs)
+            park(job, index, .retryAfter, dueMs: shard.steadyMs &+ retryAfterMs)
             return conclude(job)
         }
         let latency = shard.nowNanos &- job.devices[index].startedNanos

@@ -16,7 +16,8 @@ extension Dispatcher {
         parking.waits.removeAll { $0.device == index }
         parking.waits.append(
             RecipientParking.Wait(
-                device: index, cause: cause, dueMs: min(dueMs, job.event.expiresAtMs), client: client))
+                device: index, cause: cause, dueMs: min(dueMs, shard.steadyMs(at: job.event.expiresAtMs)),
+                client: client))
         if cause != .desktopFirst { enterParkingQueue(job, index, dueMs: dueMs) }
         let merged = job.devices[index].merged.take()
         if let merged { follow(merged, .parked) }
@@ -49,7 +50,7 @@ extension Dispatcher {
         for job in jobs.sorted(by: { $0.order < $1.order }) {
             var hasParked = false
             for index in job.devices.indices where job.devices[index].machine.isQueued {
-                park(job, index, .share, dueMs: shard.nowMs &+ shard.limits.outOfHandMs)
+                park(job, index, .share, dueMs: shard.steadyMs &+ shard.limits.outOfHandMs)
                 hasParked = true
             }
             if hasParked { conclude(job) }
@@ -60,9 +61,10 @@ extension Dispatcher {
     func parkedDueMs(_ job: RecipientJob, device: String, _ candidate: Candidate) -> Int64? {
         guard job.mayPark else { return nil }
         if !ownsNote(job, of: device),
-            let noted = candidate.recipient.parked.first(where: { $0.device.isSame(as: device) })
+            let noted = candidate.recipient.parked.first(where: { $0.device.isSame(as: device) }),
+            let leftMs = noted.note.leftMs(nowMs: shard.nowMs)
         {
-            return max(noted.dueMs, shard.nowMs)
+            return shard.steadyMs &+ leftMs
         }
         if parking.devices.isEmpty { return nil }
         let key = DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device)
@@ -89,9 +91,10 @@ extension Dispatcher {
     func parksBesideItself(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         guard job.flags.contains(.resumed), !job.flags.contains(.decided), job.event.parked == nil,
             job.event.digest == nil, job.mayPark,
-            let dueMs = candidate.recipient.parked.map(\.dueMs).min(), job.machine.decided()
+            let leftMs = candidate.recipient.parked.compactMap({ $0.note.leftMs(nowMs: shard.nowMs) }).min(),
+            job.machine.decided()
         else { return false }
-        parkWhole(job, dueMs: max(dueMs, shard.nowMs))
+        parkWhole(job, dueMs: shard.steadyMs &+ leftMs)
         return true
     }
 
@@ -160,8 +163,9 @@ extension Dispatcher {
         let first = waits.min { $0.dueMs < $1.dueMs }
         var record = ParkedRecord(
             app: event.app.id, uid: job.uid, raw: event.raw, cause: first?.cause ?? .behind,
-            dueMs: first?.dueMs ?? shard.nowMs, writtenMs: shard.nowMs,
+            dueMs: first?.dueMs ?? shard.steadyMs, writtenMs: shard.steadyMs,
             id: event.subject.kind.rawValue + event.subject.id)
+        record.expiresAtMs = event.expiresAtMs
         record.source = event.origin?.source ?? EventSource()
         record.client = first?.client
         record.devices = waits.compactMap { $0.device < 0 ? nil : job.devices[$0.device].route.device }

@@ -140,7 +140,7 @@ extension Dispatcher {
     }
 
     private func leftOfHold(_ job: RecipientJob, _ holdMs: Int64) -> Int64 {
-        if let untilMs = job.parking?.holdUntilMs { return max(0, untilMs &- shard.nowMs) }
+        if let untilMs = job.parking?.holdUntilMs { return max(0, untilMs &- shard.steadyMs) }
         // A try before this one, of this worker or another, has waited since the record came.
         let writtenMs = job.event.origin?.source.kafkaMs ?? .max
         let waitedMs = job.flags.contains(.resumed) ? max(0, shard.nowMs &- writtenMs) : 0
@@ -151,7 +151,7 @@ extension Dispatcher {
     private func parksHold(_ job: RecipientJob, _ index: Int, _ holdMs: Int64) -> Bool {
         let leftMs = leftOfHold(job, holdMs)
         guard job.mayPark, leftMs > shard.limits.holdMs else { return false }
-        let untilMs = shard.nowMs &+ leftMs
+        let untilMs = shard.steadyMs &+ leftMs
         park(job, index, .desktopFirst, dueMs: untilMs)
         job.parking?.holdUntilMs = untilMs
         return true

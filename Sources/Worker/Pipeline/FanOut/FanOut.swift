@@ -12,7 +12,7 @@ final class FanOut {
     let candidates = Tray<RecipientJob>()
     let finished = Tray<EventJob>()
     /// Events that are parked behind an earlier one of their conversation, with its time.
-    let behind = Tray<(event: EventJob, dueMs: Int64)>()
+    let behind = Tray<(event: EventJob, leftMs: Int64)>()
     let shard: ShardContext
     let work: WorkTable
     private let planner: Planner
@@ -247,7 +247,7 @@ final class FanOut {
         let candidate = Candidate(uid: uid, groupLevel: level, order: nextOrder)
         nextOrder &+= 1
         let job = RecipientJob(event: event, uid: uid, candidate: candidate)
-        if let record = event.parked?.record { job.goOn(from: record, nowMs: shard.nowMs) }
+        if let record = event.parked?.record { job.goOn(from: record, steadyMs: shard.steadyMs) }
         work.insert(job)
         event.hasRecipients = true
         event.undecided += 1
@@ -387,21 +387,23 @@ final class FanOut {
         }
     }
 
-    func didReadParked(_ ref: WorkRef, dueMs: Int64?) {
+    func didReadParked(_ ref: WorkRef, _ note: ParkedNote?) {
         guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return }
         event.failures = 0
         event.fanOutPhase = .ready
-        guard let dueMs, event.raw.count <= ParkedRecord.rawMax, open.contains(where: { $0 === event }) else { return }
+        guard let leftMs = note?.leftMs(nowMs: shard.nowMs), event.raw.count <= ParkedRecord.rawMax,
+            open.contains(where: { $0 === event })
+        else { return }
         open.removeAll { $0 === event }
         // It is settled once the broker has it parked.
         event.isHandedBack = true
         event.audience.abandon()
         finish(event)
-        behind.append((event, dueMs))
+        behind.append((event, leftMs))
     }
 
     func didFailParked(_ ref: WorkRef, isAbsent: Bool) {
-        if isAbsent { return didReadParked(ref, dueMs: nil) }
+        if isAbsent { return didReadParked(ref, nil) }
         guard let event = work.event(ref), event.fanOutPhase == .readingParked else { return }
         retryLater(.retryParked(ref), event)
     }

@@ -50,6 +50,8 @@ final class Intake {
         case stateFirst
         /// Redis seems to have lost its tokens.
         case tokenLoss
+        /// The worker's clock is wrong, or nobody has said the time yet.
+        case clock
     }
 
     /// Partitions that the group wants back, and until when what is in flight of them may end.
@@ -400,15 +402,19 @@ extension Intake: KafkaConsumerDelegate {
         // Left over from before the end began: its next owner reads it again.
         if isClosing { return }
         let inputClass = classes[record.partition.topic]
+        let time = record.timestamp
+        if let time, time.isAppendTime { shard.clockWatch.appended(ms: time.ms, nowNanos: shard.nowNanos) }
         let receipt = withLedger(isParked: inputClass == .parked) { ledger in
             ledger.receive(
-                record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos)
+                record.partition, offset: record.offset, bytes: record.byteCount, nowNanos: shard.nowNanos,
+                timeMs: time?.ms)
         }
         if receipt == .settledBefore {
             shard.metrics.settledBefore.add()
             // It takes a place in the window behind an older record.
             relieve(record.partition)
         }
+        if receipt == .otherEpoch { consumer.rewind(record.partition) }
         guard case .tracked(let slot) = receipt else { return }
         let place = RecordPlace(slot, inputClass)
         if !inputClass.isOurs { shard.metrics.recordsConsumed.add() }
@@ -416,7 +422,7 @@ extension Intake: KafkaConsumerDelegate {
         let origin = EventJob.Origin(
             partition: record.partition, place: place,
             source: EventSource(
-                partition: record.partition.partition, offset: record.offset, kafkaMs: record.timestampMs ?? 0))
+                partition: record.partition.partition, offset: record.offset, kafkaMs: time?.ms ?? 0))
         do throws(BadRecord) {
             guard let value = record.value else { throw BadRecord(.empty, "the record is null") }
             received.append(

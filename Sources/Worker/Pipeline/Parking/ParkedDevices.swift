@@ -4,7 +4,7 @@ final class ParkedDevices {
     private struct Note {
         /// Monotonic.
         var atNanos: UInt64
-        /// Unix ms.
+        /// On the shard's steady clock.
         var dueMs: Int64
     }
 
@@ -31,7 +31,7 @@ final class ParkedDevices {
         notes[key] = Note(atNanos: nowNanos, dueMs: max(dueMs, notes[key]?.dueMs ?? .min))
     }
 
-    /// When what is parked of it is due, Unix ms; nil: nothing was parked since the recipient was read, and nothing before
+    /// When what is parked of it is due, on the steady clock; nil: nothing was parked since the recipient was read, and nothing before
     /// him waits to be.
     func dueMs(_ key: UInt64, before job: RecipientJob) -> Int64? {
         if let note = notes[key], note.atNanos >= job.readNanos { return note.dueMs }

@@ -13,10 +13,13 @@ struct ParkedRecord: Sendable, Equatable {
     /// The event as it was read from its topic.
     var raw: [UInt8]
     var cause: ParkCause
-    /// It is looked at again then, Unix ms.
+    /// It is looked at again then. In the topic this and the other times are Unix ms by the writer's clock; in memory they are
+    /// on the shard's steady clock (`taken`, `leaving`).
     var dueMs: Int64
-    /// When it was written, Unix ms.
+    /// When it was written, or read.
     var writtenMs: Int64
+    /// The end of the event's life, Unix ms: known where the record is made, and not written.
+    var expiresAtMs = Int64.max
     /// Of the event, which tells its place among the user's other records.
     var source = EventSource()
     /// What tells it from the user's other records: kind and id of what is deduplicated.
@@ -29,7 +32,7 @@ struct ParkedRecord: Sendable, Equatable {
     var devices: [String] = []
     /// Devices that have their final record.
     var done: [String] = []
-    /// The end of the hold for a desktop, Unix ms; nil: none is held.
+    /// The end of the hold for a desktop; nil: none is held.
     var holdUntilMs: Int64?
     /// `RecipientJob.Flags` that hold for later rounds.
     var flags: UInt32 = 0
@@ -85,6 +88,29 @@ struct ParkedRecord: Sendable, Equatable {
         writer.member("mover", ifPresent: mover)
         writer.endObject()
         return writer.bytes + [UInt8(ascii: "\n")] + raw
+    }
+
+    /// The record as it was read, on the steady clock. A delay counts from now, and is at most the delay at the time of
+    /// writing: the writer's clock may have been wrong, or this one may be.
+    func taken(nowMs: Int64, steadyMs: Int64) -> ParkedRecord {
+        func steady(_ ms: Int64) -> Int64 {
+            steadyMs &+ ParkedNote.leftMs(until: ms, writtenMs: writtenMs, nowMs: nowMs)
+        }
+        var record = self
+        record.dueMs = steady(dueMs)
+        record.holdUntilMs = holdUntilMs.map(steady)
+        record.writtenMs = steadyMs
+        return record
+    }
+
+    /// The record as it is written, on the wall clock.
+    func leaving(nowMs: Int64, steadyMs: Int64) -> ParkedRecord {
+        let shift = nowMs &- steadyMs
+        var record = self
+        record.dueMs = dueMs &+ shift
+        record.holdUntilMs = holdUntilMs.map { $0 &+ shift }
+        record.writtenMs = nowMs
+        return record
     }
 
     init(

@@ -16,9 +16,9 @@ struct ParkedWheel {
         var waiting: [ParkedWork] = []
         /// Those that were begun and have not ended.
         var begun = 0
-        /// When they were begun, Unix ms.
+        /// When they were begun, in ms of the steady clock.
         var begunMs: Int64 = 0
-        /// When it is looked at next, Unix ms; nil: nothing of it waits.
+        /// When it is looked at next, in ms of the steady clock; nil: nothing of it waits.
         var plannedMs: Int64?
 
         /// Within a partition of the events topic the offsets are the order; the brokers' times, which are those of different

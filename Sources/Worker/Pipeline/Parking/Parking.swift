@@ -87,7 +87,9 @@ final class Parking {
 
     private func send(_ record: ParkedRecord, tag: UInt64) {
         shard.metrics.parkedWork.add()
-        outbox.sendRaw(topic, key: Array(record.key.utf8), value: record.bytes, headers: [], tag: tag)
+        outbox.sendRaw(
+            topic, key: Array(record.key.utf8),
+            value: record.leaving(nowMs: shard.nowMs, steadyMs: shard.steadyMs).bytes, headers: [], tag: tag)
     }
 
     /// Later ones of the device, user or conversation see that this one is before them. Best effort: where Redis takes it not,
@@ -101,17 +103,18 @@ final class Parking {
     }
 
     private func note(_ record: ParkedRecord, of device: String, isAgain: Bool = false) {
+        let nowMs = shard.nowMs
+        let note = ParkedNote(
+            dueMs: record.dueMs &- shard.steadyMs &+ nowMs, writtenMs: nowMs, untilMs: record.expiresAtMs)
         guard let uid = record.uid else {
             try? shard.store.noteParked(
-                app: record.app, conversation: record.conversation, dueMs: record.dueMs, id: record.id,
-                tag: Tag.noteBits)
+                app: record.app, conversation: record.conversation, note, id: record.id, tag: Tag.noteBits)
             return
         }
         devices.note(
             DeviceKey.make(app: record.app, uid: uid, device: device), dueMs: record.dueMs, nowNanos: shard.nowNanos)
         try? shard.store.noteParked(
-            app: record.app, uid: uid, device: device, dueMs: record.dueMs, id: record.id, isAgain: isAgain,
-            tag: Tag.noteBits)
+            app: record.app, uid: uid, device: device, note, id: record.id, isAgain: isAgain, tag: Tag.noteBits)
     }
 
     /// The broker has the record.
@@ -136,19 +139,21 @@ final class Parking {
 
     /// A parked record was read.
     func read(_ record: ParkedRecord, _ origin: EventJob.Origin) {
-        let work = ParkedWork(record, partition: origin.partition, place: origin.place)
+        let work = ParkedWork(
+            record.taken(nowMs: shard.nowMs, steadyMs: shard.steadyMs), partition: origin.partition,
+            place: origin.place)
         if !wheel.read(work) { moveBehind(work) }
     }
 
     private func moveBehind(_ work: ParkedWork) {
-        work.record.writtenMs = shard.nowMs
+        work.record.writtenMs = shard.steadyMs
         send(work.record, tag: Tag(pending.insert(Pending(intake, work)), .parkedEvent).bits)
     }
 
     /// Begins what is due, as far as there is room and its app's state lets it.
     func look(atMost limit: Int, mayBegin: (ParkedRecord) -> Bool) {
         var left = limit
-        while left > 0, let work = wheel.next(nowMs: shard.nowMs, mayBegin: mayBegin) {
+        while left > 0, let work = wheel.next(nowMs: shard.steadyMs, mayBegin: mayBegin) {
             left -= 1
             due.append(work)
         }
@@ -189,7 +194,7 @@ final class Parking {
         guard !full.isEmpty, hasRoom else { return }
         moves &+= 1
         let works = wheel.move(
-            from: full, atMost: Self.movedPerTick, nowMs: shard.nowMs, mark: "\(mark)-\(moves)")
+            from: full, atMost: Self.movedPerTick, nowMs: shard.steadyMs, mark: "\(mark)-\(moves)")
         for work in works { moveBehind(work) }
     }
 

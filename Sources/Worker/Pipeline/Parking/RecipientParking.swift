@@ -9,13 +9,13 @@ final class RecipientParking {
     var returned: [String] = []
     /// Devices that had their final record when the record was written.
     var done: [String] = []
-    /// The end of the hold for a desktop, Unix ms; nil: none is held.
+    /// The end of the hold for a desktop, on the steady clock; nil: none is held.
     var holdUntilMs: Int64?
 
     struct Wait {
         var device: Int
         var cause: ParkCause
-        /// Unix ms.
+        /// On the shard's steady clock.
         var dueMs: Int64
         /// `AppContext.Client.name`; nil: not the client's trouble.
         var client: String?
@@ -24,14 +24,14 @@ final class RecipientParking {
 
 extension RecipientJob {
     /// Goes on where the record says that he was.
-    func goOn(from record: ParkedRecord, nowMs: Int64) {
+    func goOn(from record: ParkedRecord, steadyMs: Int64) {
         let parking = RecipientParking()
         parking.returned = record.devices
         parking.done = record.done
         parking.holdUntilMs = record.holdUntilMs
         self.parking = parking
         flags.formUnion(Flags(rawValue: record.flags).intersection(.keptWhileParked))
-        if let until = record.holdUntilMs, until <= nowMs { flags.insert(.holdOver) }
+        if let until = record.holdUntilMs, until <= steadyMs { flags.insert(.holdOver) }
         suspects = record.suspects.map { Suspect(device: $0.device, connectionEpoch: $0.epoch) }
         trace = TraceBytes(resuming: record.trace)
     }

@@ -52,6 +52,12 @@ final class Outbox {
         let watcher: FDWatcher?
     }
 
+    /// Topics of which a broker or the client refused a record, with its last reason and when (monotonic).
+    private var refusals: [String: (why: String, atNanos: UInt64)] = [:]
+    /// A refused record is sent again within five seconds, and renews the entry if it is refused again.
+    private static let refusalNanos: UInt64 = 15_000_000_000
+    private static let refusalsMax = 32
+
     private enum Warning: Hashable {
         case refused(code: Int32)
         case cut, givenUp
@@ -105,6 +111,19 @@ final class Outbox {
 
     /// The broker has taken nothing for a while of what it was sent.
     var isBehind: Bool { loop.nowNanos &- progressNanos > Self.behindNanos && pendingCount > 0 }
+
+    /// Topics that refuse records now, and why.
+    var refused: [(topic: String, why: String)] {
+        refusals.filter { loop.nowNanos &- $0.value.atNanos < Self.refusalNanos }
+            .map { (topic: $0.key, why: $0.value.why) }.sorted { $0.topic < $1.topic }
+    }
+
+    private func refused(_ topic: String, _ error: KafkaError) {
+        if refusals.count < Self.refusalsMax || refusals[topic] != nil {
+            refusals[topic] = (error.name, loop.nowNanos)
+        }
+        warn(.refused(code: error.code), "a record was refused and is sent again", topic, error: error.name)
+    }
 
     private func noteSending() {
         let now = loop.nowNanos
@@ -185,7 +204,7 @@ final class Outbox {
         let held = Waiting(
             topic: topic, key: record.key, value: record.value, headers: record.headers, tag: report.opaque)
         if error.isTooLarge { return tooLarge(held) }
-        warn(.refused(code: error.code), "a record was refused and is sent again", record.topic, error: error.name)
+        refused(record.topic, error)
         keep(held)
     }
 
@@ -251,6 +270,7 @@ final class Outbox {
         if case .refused(let error) = outcome {
             metrics.failures.add()
             if error.isTooLarge { return tooLarge(record) }
+            refused(producers.name(of: record.topic), error)
         }
         keep(record)
     }

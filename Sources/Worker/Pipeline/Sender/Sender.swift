@@ -240,7 +240,7 @@ final class Sender {
     /// Why the push is parked rather than sent by its client; nil: it goes.
     private func parks(_ job: RecipientJob, _ index: Int, _ client: AppContext.Client?) -> UnsentPush.Cause? {
         guard job.mayPark else { return nil }
-        if job.devices[index].parksAtItsTurn { return .park(.behind, dueMs: shard.nowMs, client: nil) }
+        if job.devices[index].parksAtItsTurn { return .park(.behind, dueMs: shard.steadyMs, client: nil) }
         if !parked.isEmpty, let dueMs = parked.dueMs(job.devices[index].queueKey, before: job) {
             return .park(.behind, dueMs: dueMs, client: nil)
         }
@@ -248,7 +248,7 @@ final class Sender {
             client.apns.queued >= shard.limits.probesMax,
             client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)
         else { return nil }
-        return .park(client.trouble, dueMs: shard.nowMs, client: client.name)
+        return .park(client.trouble, dueMs: shard.steadyMs, client: client.name)
     }
 
     /// Once a second: what has waited for too long in a client in trouble, or for `limits.rate`, is parked.
@@ -279,7 +279,7 @@ final class Sender {
         let patience = 2 * shard.limits.patienceNanos
         app.paced.removeAll { device in
             guard isOverdue(device, patience, isFull) else { return false }
-            drop(device, .park(.rate, dueMs: shard.nowMs, client: nil))
+            drop(device, .park(.rate, dueMs: shard.steadyMs, client: nil))
             return true
         }
     }
@@ -287,7 +287,7 @@ final class Sender {
     private func park(_ devices: [DeviceRef], of client: AppContext.Client, _ isInTrouble: Bool) {
         let order = devices.sorted { (work.recipient($0.work)?.order ?? 0) < (work.recipient($1.work)?.order ?? 0) }
         for device in order {
-            drop(device, .park(isInTrouble ? client.trouble : .share, dueMs: shard.nowMs, client: client.name))
+            drop(device, .park(isInTrouble ? client.trouble : .share, dueMs: shard.steadyMs, client: client.name))
         }
     }
 

@@ -35,6 +35,7 @@ final class PipelineMetrics {
     /// From the broker's timestamp of the event to APNs' acceptance, in the order of `PushLane`.
     let endToEnd: [Histogram]
     var backpressure: Backpressure
+    let clock: ClockMetrics
     let kafka: KafkaMetrics
     private var lags: [String: LagMetrics] = [:]
     private let registry: MetricsRegistry
@@ -84,6 +85,7 @@ final class PipelineMetrics {
         oldestUnsettled = gauge("watermark_age_seconds", "Age of the oldest unsettled record.", .max)
         loopLag = gauge("loop_lag_seconds", "Longest turn of a shard's loop since the last sample.", .max)
         backpressure = Backpressure(registry)
+        clock = ClockMetrics(registry)
         kafka = KafkaMetrics(registry)
         endToEnd = PushLane.allCases.map { lane in
             registry.histogram(

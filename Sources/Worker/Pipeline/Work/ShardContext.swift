@@ -20,6 +20,9 @@ final class ShardContext {
     let stateProgress: StateProgress
     /// Whether Redis takes writes.
     let writes: RedisWrites
+    private let wallClock: WallClock
+    private var clock: ShardClock
+    var clockWatch = ClockWatch()
     let timers: Timers
     /// Nil: nobody asks.
     let waits: StageWaits?
@@ -47,6 +50,8 @@ final class ShardContext {
         share = parts.shared.share
         writes = RedisWrites(log: parts.log)
         waits = parts.waits
+        wallClock = parts.shared.wallClock
+        clock = ShardClock(wallMs: parts.shared.wallClock.nowMs, nowNanos: parts.loop.nowNanos)
         timers = Timers(loop: parts.loop)
         random = SmallRandom(seed: .random(in: 0 ... .max))
         timers.didBecomeDue = { [unowned self] in requestTurn() }
@@ -109,7 +114,29 @@ final class ShardContext {
 
     var nowNanos: UInt64 { loop.nowNanos }
     /// Unix ms.
-    var nowMs: Int64 { loop.wallMs }
+    var nowMs: Int64 { clock.ms(nowNanos: nowNanos) }
+
+    /// Compares the wall clock with others, and goes by it unless it is wrong.
+    func lookAtClock() -> ClockWatch.Verdict {
+        let (wallMs, nowNanos) = (wallClock.nowMs, nowNanos)
+        let verdict = clockWatch.verdict(wallMs: wallMs, nowNanos: nowNanos)
+        if verdict == .right || verdict == .off { clock.take(wallMs: wallMs, nowNanos: nowNanos) }
+        metrics.clock.set(clockWatch, wallMs: wallMs, nowNanos: nowNanos)
+        return verdict
+    }
+
+    /// The reference from which the clock is furthest.
+    var worstClock: (reference: ClockWatch.Reference, skewMs: Int64)? {
+        clockWatch.worst(wallMs: wallClock.nowMs, nowNanos: nowNanos)
+    }
+
+    /// Milliseconds of a clock that never jumps: delays in memory go by it.
+    var steadyMs: Int64 { Int64(clamping: nowNanos / 1_000_000) }
+    /// The moment of this clock at which a Unix time comes.
+    func steadyMs(at unixMs: Int64) -> Int64 {
+        let (leftMs, hasOverflowed) = unixMs.subtractingReportingOverflow(nowMs)
+        return steadyMs &+ (hasOverflowed ? 0 : max(0, min(leftMs, 1 << 50)))
+    }
 
     /// When a step that Redis could not answer is tried again: a jittered pause that doubles with each failure in a row.
     func retryNanos(failures: Int) -> UInt64 {

@@ -39,8 +39,8 @@ struct Tag: Equatable {
         case record, delivery, deadLetter, parked, updateRecord, stateResult, park, parkedEvent, feedback, chunk
         // FanOut: whether an earlier event of the conversation is parked.
         case parkedBefore
-        // Pipeline: how many keys Redis has, and when an operator said that its loss is accepted.
-        case keyCount, lossAccepted
+        // Pipeline: how many keys Redis has, and when an operator said that its loss is accepted, and the time.
+        case keyCount, lossAccepted, time
     }
 
     var ref: WorkRef
@@ -81,7 +81,7 @@ extension Tag.Stage {
         case .finish, .heldBack, .finishes, .record, .delivery: .record
         case .note, .change, .burst, .due, .digest, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
             .newestBase, .newestSize, .updatePush, .deadLetter, .parked, .updateRecord, .stateResult, .park,
-            .parkedEvent, .feedback, .chunk, .keyCount, .lossAccepted:
+            .parkedEvent, .feedback, .chunk, .keyCount, .lossAccepted, .time:
             .other
         }
     }

@@ -2,12 +2,14 @@ import Redis
 
 /// Notes of what is parked (`StateStore+Parking`).
 extension StateScripts {
-    /// KEYS user. ARGV 1 field; 2 due; 3 id; 4 `1` where it was parked before: then the id of one behind it stays.
+    /// KEYS user. ARGV 1 field; 2 the note without its id; 3 id; 4 `1` where it was parked before: then the id of one behind it stays.
     static let noteParked = RedisScript(
         """
         #!lua
         local id, cur = ARGV[3], redis.call('HGET', KEYS[1], ARGV[1])
-        if cur and ARGV[4] then id = string.match(cur, '^%d+ (.*)$') or id end
+        if cur and ARGV[4] then
+            id = string.match(cur, '^2 %d+ %d+ %d+ (.*)$') or string.match(cur, '^%d+ (.*)$') or id
+        end
         redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. id)
         return 1
         """)
@@ -17,7 +19,8 @@ extension StateScripts {
         """
         #!lua
         local cur = redis.call('HGET', KEYS[1], ARGV[1])
-        if not cur or (string.match(cur, '^%d+ (.*)$') or ARGV[2]) ~= ARGV[2] then return 0 end
+        local id = cur and (string.match(cur, '^2 %d+ %d+ %d+ (.*)$') or string.match(cur, '^%d+ (.*)$') or ARGV[2])
+        if id ~= ARGV[2] then return 0 end
         return redis.call('HDEL', KEYS[1], ARGV[1])
         """)
 
@@ -26,7 +29,16 @@ extension StateScripts {
         """
         #!lua
         local cur = redis.call('GET', KEYS[1])
-        if not cur or (string.match(cur, '^%d+ (.*)$') or ARGV[1]) ~= ARGV[1] then return 0 end
+        local id = cur and (string.match(cur, '^2 %d+ %d+ %d+ (.*)$') or string.match(cur, '^%d+ (.*)$') or ARGV[1])
+        if id ~= ARGV[1] then return 0 end
         return redis.call('DEL', KEYS[1])
+        """)
+
+    /// KEYS any. Answer: seconds and microseconds of the server's time; empty where the user may not ask for it.
+    static let time = RedisScript(
+        """
+        #!lua flags=no-writes
+        local time = redis.pcall('TIME')
+        return time.err and {} or time
         """)
 }

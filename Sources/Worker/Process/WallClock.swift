@@ -1,0 +1,15 @@
+import EventLoop
+import Synchronization
+
+/// The wall clock that a worker goes by. A test may move it.
+public final class WallClock: Sendable {
+    private let shiftMs = Atomic<Int64>(0)
+
+    public init() {}
+
+    /// Unix ms.
+    var nowMs: Int64 { Loop.wallMs() &+ shiftMs.load(ordering: .relaxed) }
+
+    /// Moves the clock from now on, as an operator's hand would.
+    public func move(byMs change: Int64) { shiftMs.add(change, ordering: .relaxed) }
+}
