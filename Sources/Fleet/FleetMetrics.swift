@@ -8,6 +8,7 @@ public enum FleetMetrics {
     public static let deliveries = "carillon_deliveries_total"
     public static let ackTimeouts = "carillon_delivery_ack_timeouts_total"
     public static let deadLetters = "carillon_dlq_records_total"
+    public static let unusualKeys = "carillon_unusual_keys_total"
     public static let parked = "carillon_parked_total"
     public static let parkedSettled = "carillon_parked_settled_total"
     public static let pendingEvents = "carillon_pending_events"
@@ -47,7 +48,8 @@ public enum FleetMetrics {
     public static let histograms = [endToEnd, pushLatency, redisSeconds]
     public static let all =
         [
-            consumed, settled, decisions, attempts, deliveries, ackTimeouts, deadLetters, parked, parkedSettled,
+            consumed, settled, decisions, attempts, deliveries, ackTimeouts, deadLetters, unusualKeys, parked,
+            parkedSettled,
             pendingEvents, pendingRecipients, waitingForDevice, backpressure, lagRecords, lagSeconds, watermarkAge,
             assigned, paused, brokerUp, connections, inFlight, limit, queued, breaker, credentialPaused,
             credentialRefused,

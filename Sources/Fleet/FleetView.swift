@@ -122,6 +122,8 @@ public struct FleetView: Sendable {
     public var waitingForDevice: Double?
     /// Parked records that have not returned.
     public var parked: Double?
+    /// Records since the start with a key that is neither the conversation's id nor a user's.
+    public var unusualKeys: Double?
     public var lags: [Lag] = []
     public var oldestSeconds: Double?
     /// Partitions that lag, slowest first.
@@ -231,6 +233,7 @@ public struct FleetView: Sendable {
             Self.reduce(pages.map { Self.reduce($0.series(name).map(\.value), Swift.max) }, Swift.max)
         }
         pendingEvents = sum(FleetMetrics.pendingEvents)
+        unusualKeys = sum(FleetMetrics.unusualKeys)
         pendingRecipients = sum(FleetMetrics.pendingRecipients)
         waitingForDevice = sum(FleetMetrics.waitingForDevice)
         parked = sum(FleetMetrics.parked).map { Swift.max(0, $0 - (sum(FleetMetrics.parkedSettled) ?? 0)) }

@@ -2,12 +2,17 @@
 public struct JSONFault: Error, Equatable, Sendable, CustomStringConvertible {
     public enum Code: Sendable {
         case empty, tooLong, tooDeep, outOfMemory, notUTF8, badString, unclosedString, badNumber, badStructure
+        /// The text begins with a byte order mark, which JSON does not allow (RFC 8259 section 8.1).
+        case byteOrderMark
     }
 
     public let code: Code
+    /// The position of the fault in the text, from 0; the number of bytes if the text ends too early.
+    public let byte: Int
 
-    public init(_ code: Code) {
+    public init(_ code: Code, byte: Int = 0) {
         self.code = code
+        self.byte = byte
     }
 
     public var description: String {
@@ -21,6 +26,7 @@ public struct JSONFault: Error, Equatable, Sendable, CustomStringConvertible {
         case .unclosedString: "a string does not end"
         case .badNumber: "broken number"
         case .badStructure: "broken JSON"
+        case .byteOrderMark: "the text begins with a byte order mark"
         }
     }
 }

@@ -6,6 +6,7 @@ import CSimdjson
 /// walks without C calls. Buffers grow to the longest document, at most about 16 times `maxBytes`, and remain.
 public final class JSONParser {
     public let maxBytes: Int
+    private let maxDepth: Int
     private let handle: OpaquePointer?
     private let view: UnsafeMutablePointer<JSONView>
 
@@ -14,6 +15,7 @@ public final class JSONParser {
     /// - maxDepth: the largest number of nested objects and arrays. An empty one inside the deepest is accepted.
     public init(maxBytes: Int = 1 << 20, maxDepth: Int = 32) {
         self.maxBytes = maxBytes
+        self.maxDepth = maxDepth
         handle = csimdjson_create(maxBytes, maxDepth)
         view = .allocate(capacity: 1)
     }
@@ -57,14 +59,35 @@ public final class JSONParser {
     @usableFromInline
     func begin(_ bytes: UnsafeRawBufferPointer) -> Swift.Result<JSONCursor, JSONFault> {
         guard let handle else { return .failure(JSONFault(.outOfMemory)) }
+        // simdjson skips a mark and then counts offsets from behind it.
+        if bytes.count >= 2, bytes[0] >= 0xEF, Self.beginsWithMark(bytes) { return .failure(JSONFault(.byteOrderMark)) }
         var tape = csimdjson_tape()
         let status = csimdjson_parse(handle, bytes.baseAddress, bytes.count, &tape)
         guard status == CSIMDJSON_OK, let words = tape.tape, let strings = tape.strings else {
-            return .failure(JSONFault(Self.code(of: status)))
+            return .failure(fault(Self.code(of: status), in: bytes))
         }
         view.initialize(
             to: JSONView(parser: handle, tape: words, strings: UnsafeRawPointer(strings), source: bytes))
         return .success(JSONCursor(view: UnsafePointer(view), index: 1))
+    }
+
+    /// UTF-8's mark, or one of UTF-16.
+    private static func beginsWithMark(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        switch (bytes[0], bytes[1]) {
+        case (0xEF, 0xBB): bytes.count > 2 && bytes[2] == 0xBF
+        case (0xFE, 0xFF), (0xFF, 0xFE): true
+        default: false
+        }
+    }
+
+    private func fault(_ code: JSONFault.Code, in bytes: UnsafeRawBufferPointer) -> JSONFault {
+        switch code {
+        case .empty, .tooLong, .outOfMemory, .byteOrderMark: JSONFault(code)
+        case .notUTF8: JSONFault(code, byte: JSONBreak.brokenUTF8(in: bytes) ?? 0)
+        case .tooDeep: JSONFault(code, byte: JSONBreak.position(in: bytes, maxDepth: maxDepth))
+        case .badString, .unclosedString, .badNumber, .badStructure:
+            JSONFault(code, byte: JSONBreak.position(in: bytes, maxDepth: .max))
+        }
     }
 
     private static func code(of status: csimdjson_status) -> JSONFault.Code {

@@ -34,7 +34,8 @@ enum HeaderFuzz {
         for header in headers {
             let value = header.value ?? []
             if value.isEmpty || value.count > 512 { complaints.append("\(header.name) of \(value.count) bytes") }
-            if value.contains(where: { $0 < 0x20 || $0 > 0x7E }) {
+            // An unknown app is named as it is written, its controls escaped.
+            if value.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
                 complaints.append("\(header.name) is \(String(decoding: value, as: UTF8.self).debugDescription)")
             }
         }

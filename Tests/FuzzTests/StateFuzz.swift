@@ -89,7 +89,8 @@ enum StateFuzz {
         if settings.language?.utf8.count ?? 0 > 64 || settings.phone?.utf8.count ?? 0 > 20 {
             complaints.append("settings over their bounds")
         }
-        if let dnd = settings.dnd, !(0..<1440).contains(dnd.start) || !(0..<1440).contains(dnd.end) {
+        let minutes = 0..<1440
+        if settings.dnd?.windows.contains(where: { !minutes.contains($0.start) || !minutes.contains($0.end) }) == true {
             complaints.append("quiet hours that are none")
         }
         return complaints

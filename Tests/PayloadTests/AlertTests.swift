@@ -173,9 +173,10 @@ import Testing
                         $0.from.nick = text
                         $0.push.content = text
                     }
-                    let shown = rest.isEmpty ? "" : rest + ": "
+                    let shown = rest + ": "
                     let isFormatting = harm.unicodeScalars.allSatisfy { $0.value > 0x2000 }
-                    if isFormatting || !rest.isEmpty {
+                    // A text of the mark alone shows nothing, and is treated as absent.
+                    if !rest.isEmpty {
                         #expect(
                             try PayloadWorld.body(message, .init(language: "en")) == shown
                                 + (isFormatting ? text : rest))

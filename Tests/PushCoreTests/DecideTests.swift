@@ -63,7 +63,7 @@ import Testing
         (59_999, 0, 0), (60_000, 0, 1), (30_000, 30, 1), (0, 20_700, 345),
     ])
     func theMinuteOfTheDayIsTheLocalOne(ms: Int64, offset: Int, minute: Int) {
-        #expect(QuietHours.minuteOfDay(ms, offset: offset) == minute)
+        #expect(QuietHours.minuteOfWeek(ms, offset: offset) % 1440 == minute)
     }
 
     @Test func theSenderAndTheExcludedAreNotMeant() {

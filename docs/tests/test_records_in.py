@@ -1,4 +1,4 @@
-"""The schemas of records in, beside the worker that reads them: what the one refuses, the other refuses."""
+"""The schemas of input records and the worker refuse the same records."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from docs.tests.small_world import EVENTS, USER_STATE, Place, SmallWorld
 
 TOP = Path(__file__).parents[2]
 SCHEMA_OF = {EVENTS: "events.json", USER_STATE: "user-state.json"}
-HEAD = {"v": 1, "app": "im", "event_id": "e", "sent_ms": 1_000_000}
+HEAD = {"v": 1, "app": "im", "event_id": "e", "sent_ms": 1_600_000_000_000}
 MESSAGE = {
     "msg_id": "m",
     "server_seq": 1,
-    # Long over, so that it costs nothing to be taken.
-    "expire_at_ms": 1_000_001,
+    # Expired, so that an accepted record costs nothing.
+    "expire_at_ms": 1_600_000_000_001,
     "conv": {"id": "c", "type": "p2p", "name": "n"},
     "from": {"uid": "a", "nick": "A", "device": "d", "avatar": "https://example.com/a.png"},
     "to": {"uids": ["b"], "exclude": ["x"], "devices": ["d"]},
@@ -34,8 +34,15 @@ MESSAGE = {
     },
 }
 TOKEN = {"device": "d", "token": "abcd", "env": "production", "topic": "com.example.im", "type": "alert", "bind_ver": 1}
-ACTIVITY = {"activity_id": "x", "event": "start", "state": {"a": 1}}
-# One good record of each kind; the mutants are made of them.
+ACTIVITY = {
+    "activity_id": "x",
+    "event": "start",
+    "state": {"a": 1},
+    "attributes_type": "T",
+    "attributes": {"a": 1},
+    "alert": {"title": "t"},
+}
+# One good record of each kind, the base of the mutants.
 GOOD: dict[str, dict[str, Any]] = {
     "message": MESSAGE,
     "revoke": {**MESSAGE, "revoke": {"target_msg_id": "t", "badge": "keep"}},
@@ -43,16 +50,19 @@ GOOD: dict[str, dict[str, Any]] = {
     "bind": {"uid": "u", "token": TOKEN},
     "unbind": {"uid": "u", "token": {"device": "d", "token": "abcd", "bind_ver": 1}},
     "settings": {"uid": "u", "dnd": {"on": True, "start": "22:00", "end": "08:00", "tz": "UTC", "level": 1}},
-    "mute": {"uid": "u", "conv_id": "c", "level": 5, "until_ms": 5},
+    "mute": {"uid": "u", "conv_id": "c", "level": 5, "until_ms": 1_600_000_000_000},
     "read": {"uid": "u", "conv_id": "c", "up_to_seq": 5},
-    "badge_report": {"uid": "u", "device": "d", "value": 3, "client_ms": 5},
+    "badge_report": {"uid": "u", "device": "d", "value": 3, "client_ms": 1_600_000_000_000},
     "ack": {"uid": "u", "device": "d", "conn_epoch": 5, "msg_ids": ["m"]},
-    "open_report": {"uid": "u", "device": "d", "pid": "p", "opened_ms": 5, "msg_id": "m"},
-    "arrived_report": {"uid": "u", "device": "d", "pid": "p", "arrived_ms": 5, "msg_id": "m"},
+    "open_report": {"uid": "u", "device": "d", "pid": "p", "opened_ms": 1_600_000_000_000, "msg_id": "m"},
+    "arrived_report": {"uid": "u", "device": "d", "pid": "p", "arrived_ms": 1_600_000_000_000, "msg_id": "m"},
 }
-# Rules that a schema cannot say: those of another field's value, of the configuration or of the record as a whole.
-# Whatever else the worker refuses, the schema has to refuse.
-BEYOND_SCHEMAS = re.compile("start and end must differ|unknown app|longer than 2048 characters|record longer than|more than 32")
+# Rules that a schema cannot express: they depend on another field, the configuration or the whole record.
+# The schema must refuse everything else that the worker refuses.
+BEYOND_SCHEMAS = re.compile(
+    "start and end must differ|no time zone that|quiet hours need a window|a start needs an alert|unknown app|"
+    "longer than 2048 characters|record longer than|more than 32"
+)
 
 
 def topic_of(kind: str) -> str:
@@ -90,7 +100,7 @@ def made() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def kept() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The demo's records, and those that fuzzing and the reader's own tests keep."""
+    """Records of the demo, of the fuzzing corpus and of the reader's own tests."""
     for name, topic in (("events", EVENTS), ("state", USER_STATE)):
         for line in (TOP / f"Config/demo/{name}.ndjson").read_text().splitlines():
             yield topic, f"demo {name}", json.loads(line)
@@ -107,7 +117,7 @@ def kept() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def parsed(raw: bytes) -> dict[str, Any] | None:
-    """As JSON of whole characters; what breaks those rules is no matter of schemas."""
+    """The record as JSON of whole characters; None for others, which schemas cannot judge."""
     try:
         value = json.loads(raw, parse_constant=lambda _: 1 / 0)
         json.dumps(value, ensure_ascii=False).encode()
@@ -117,11 +127,11 @@ def parsed(raw: bytes) -> dict[str, Any] | None:
 
 
 def swift_rows() -> list[str]:
-    """The calls `message(#"…"#)`, `state("…", #"…"#)` and `bind(#"…"#)` of the reader's tests, as they make records of them."""
+    """The records that `message(#"…"#)`, `state("…", #"…"#)` and `bind(#"…"#)` make in the reader's tests."""
     text = "".join(
         (TOP / f"Tests/WorkerTests/Events/{name}.swift").read_text() for name in ("BadRecordTests", "EventReaderTests")
     )
-    head = '{"v":1,"app":"im","event_id":"e","sent_ms":1,'
+    head = '{"v":1,"app":"im","event_id":"e","sent_ms":1700000000000,'
     message = head + '"kind":"message","msg_id":"m","conv":{"id":"c","type":"p2p"},"from":{"uid":"a"},"to":{"uids":["b"]}'
     token = '"device":"d","token":"ab","env":"sandbox","topic":"t","type":"alert","bind_ver":1'
     rows = [f"{message},{extra}}}" for extra in re.findall(r'\bmessage\(\s*#"([^\n]*?)"#', text)]

@@ -48,6 +48,6 @@ struct AlertText {
 
     private static func shown(_ text: String) -> String? {
         let text = PlainText.body(text)
-        return text.isEmpty ? nil : text
+        return BlankText.showsNothing(text) ? nil : text
     }
 }

@@ -105,16 +105,25 @@ public struct Templates: Sendable, Equatable {
         first(language) { texts, _ in pick(texts) }
     }
 
-    /// `zh-Hans-CN` asks `zh-Hans-CN`, `zh-Hans`, `zh`, then the default language in the same way.
+    /// `zh-Hans-CN` asks `zh-Hans-CN`, `zh-Hans`, `zh`, then the default language in the same way (`LanguageTag.chain`).
     ///
     /// - Parameter pick: is given the texts, and the tag they stand under.
     private func first(_ language: String, _ pick: (Language, String) -> String?) -> String? {
         for start in [language, defaultLanguage] {
+            // Mostly there are texts of this very tag.
+            let exact = LanguageTag.folded(start)
+            if let text = shown(texts[exact], exact, pick) { return text }
             for tag in LanguageTag.chain(of: start) {
-                if let texts = texts[tag], let text = pick(texts, tag), !text.isEmpty { return text }
+                if let text = shown(texts[tag], tag, pick) { return text }
             }
         }
         return nil
+    }
+
+    /// A text that shows nothing is treated as absent.
+    private func shown(_ texts: Language?, _ tag: String, _ pick: (Language, String) -> String?) -> String? {
+        guard let texts, let text = pick(texts, tag), !BlankText.showsNothing(text) else { return nil }
+        return text
     }
 
     private static func folded(_ languages: [String: Language]) -> [String: Language] {

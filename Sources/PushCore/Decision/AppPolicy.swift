@@ -52,6 +52,23 @@ public struct AppPolicy: Sendable {
         return allowedTopics.contains { $0.isSame(as: topic) }
     }
 
+    /// The bundle id that a bind's topic names: without the suffix of the token's own type, unless the app has that very topic.
+    public func bareTopic(_ topic: String, of type: TokenRecord.Kind) -> String {
+        guard let suffix = type.topicSuffix, topic.utf8.count > suffix.utf8.count, topic.hasSuffix(suffix) else {
+            return topic
+        }
+        let topics = allowedTopics ?? [self.topic]
+        return topics.containsSame(topic) ? topic : String(topic.dropLast(suffix.count))
+    }
+
+    /// The suffix of Apple's that a topic ends in; nil: none. A bundle id has none, so the worker would add a second one.
+    public static func suffix(of topic: String) -> String? {
+        [
+            ".voip", ".push-type.liveactivity", ".voip-ptt", ".complication", ".pushkit.fileprovider",
+            ".location-query", ".push-type.widgets", ".push-type.controls",
+        ].first { topic.hasSuffix($0) }
+    }
+
     /// Whether a text may be a bundle id, and so a header: letters, digits, dots, hyphens, underscores.
     public static func isTopic(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= topicBytesMax

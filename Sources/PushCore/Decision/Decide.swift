@@ -130,7 +130,7 @@ private func denyForQuietHours(
     trace.record(
         .quietHours,
         input: quiet.isActive
-            ? "active at minute \(quiet.minute), level \(quiet.level), forced \(isForced), "
+            ? "active at minute \(quiet.minute) of day \(quiet.weekMinute / 1440 + 1), level \(quiet.level), forced \(isForced), "
                 + "force overrides \(policy.forceOverridesDND)"
             : "no active window",
         outcome: passes ? "let through" : Reason.dnd.rawValue)

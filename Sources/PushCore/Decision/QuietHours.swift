@@ -1,19 +1,22 @@
-/// A user's quiet window at one instant, in the zone that counts for him (contract section 5, step 9).
+/// A user's quiet windows at one instant, in the time zone that counts for the user (contract section 5, step 9).
 public struct QuietHours: Sendable, Equatable {
-    /// The window holds now.
+    /// A window holds now.
     public var isActive: Bool
     /// 1: mentions in groups come through. 5: nothing does.
     public var level: Int
+    /// Minute of the local week; 0 is Monday 00:00.
+    public var weekMinute: Int
+
     /// Minute of the local day.
-    public var minute: Int
+    public var minute: Int { weekMinute % 1440 }
 
     /// No window, or one that is switched off.
-    public static var off: QuietHours { QuietHours(isActive: false, level: 5, minute: 0) }
+    public static var off: QuietHours { QuietHours(isActive: false, level: 5, weekMinute: 0) }
 
-    public init(isActive: Bool, level: Int, minute: Int) {
+    public init(isActive: Bool, level: Int, weekMinute: Int) {
         self.isActive = isActive
         self.level = level
-        self.minute = minute
+        self.weekMinute = weekMinute
     }
 
     /// Looks at the clock of the recipient's zone: the window's own, else the newest token's, else the app's.
@@ -28,8 +31,8 @@ public struct QuietHours: Sendable, Equatable {
         }
         let names = [window.zone, Self.newestZone(recipient.tokens), policy.defaultZone]
         let offset = names.lazy.compactMap { $0.flatMap { zones.offset(of: $0, at: now) } }.first ?? 0
-        let minute = Self.minuteOfDay(now, offset: offset)
-        self.init(isActive: window.holds(minute: minute), level: window.level, minute: minute)
+        let minute = Self.minuteOfWeek(now, offset: offset)
+        self.init(isActive: window.left(weekMinute: minute) != nil, level: window.level, weekMinute: minute)
     }
 
     /// Whether a message comes through although the window holds.
@@ -37,26 +40,25 @@ public struct QuietHours: Sendable, Equatable {
         !isActive || (level == 1 && type.hasMembers && mention.isMention)
     }
 
-    /// When the recipient's window ends, Unix ms; nil: none holds now. A change of the clocks in between is not foreseen.
+    /// - Returns: When the window that holds now ends, Unix ms; of several the last end. Nil if none holds. A change of the
+    ///   clocks in between is not foreseen.
     public static func endMs(
         for recipient: borrowing Recipient, policy: borrowing AppPolicy, zones: some ZoneTable, now: Int64
     ) -> Int64? {
         let quiet = QuietHours(recipient, policy: policy, zones: zones, now: now)
-        guard quiet.isActive, let window = recipient.settings.dnd else { return nil }
-        // Neither is checked here: a day has 1440 minutes, whatever a window says.
-        let end = (window.end % 1440 + 1440) % 1440
-        let left = (end - quiet.minute + 1440) % 1440
+        guard quiet.isActive, let left = recipient.settings.dnd?.left(weekMinute: quiet.weekMinute) else { return nil }
         // The minute that has begun counts whole.
         let begun = now &- (now % 60_000 + 60_000) % 60_000
-        return begun &+ Int64(left == 0 ? 1440 : left) * 60_000
+        return begun &+ Int64(left) * 60_000
     }
 
-    /// The minute of the local day, 0-1439, also before 1970.
-    public static func minuteOfDay(_ ms: Int64, offset seconds: Int) -> Int {
+    /// The minute of the local week, 0-10079, also before 1970.
+    public static func minuteOfWeek(_ ms: Int64, offset seconds: Int) -> Int {
+        let week: Int64 = 604_800
         let second = ms >= 0 ? ms / 1000 : (ms + 1) / 1000 - 1
-        // An offset need not be whole minutes.
-        let local = second % 86_400 + Int64(seconds % 86_400)
-        return Int((local % 86_400 + 86_400) % 86_400 / 60)
+        // 1970 began on a Thursday. An offset need not be whole minutes.
+        let local = second % week + Int64(seconds % 86_400) + 3 * 86_400
+        return Int((local % week + week) % week / 60)
     }
 
     /// The zone of the token bound last: the best word on where the user is.
@@ -73,11 +75,12 @@ public struct QuietHours: Sendable, Equatable {
 }
 
 extension UserSettings.DoNotDisturb {
-    /// Whether the window covers this minute of the day: its start does, its end does not.
-    ///
-    /// start > end wraps midnight; start = end is refused on writing, and read as the whole day.
-    public func holds(minute: Int) -> Bool {
-        if start < end { return minute >= start && minute < end }
-        return minute >= start || minute < end
+    /// How long the window that ends last still holds, in minutes; nil if none holds.
+    func left(weekMinute: Int) -> Int? {
+        var most: Int?
+        for window in windows {
+            if let left = window.left(weekMinute: weekMinute), left > most ?? 0 { most = left }
+        }
+        return most
     }
 }

@@ -74,6 +74,12 @@ public struct PushOptions: Sendable {
         }
     }
 
+    /// `push.interruption`.
+    public enum Interruption: String, Sendable {
+        case passive, active, critical
+        case timeSensitive = "time-sensitive"
+    }
+
     /// `push.priority`; as `apns-priority` 10, 5 and 1.
     public enum Priority: String, Sendable {
         case high, normal, low

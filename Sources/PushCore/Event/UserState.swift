@@ -93,6 +93,9 @@ public struct UserState: Sendable {
         /// Minutes of the day.
         public var dndStart: Int?
         public var dndEnd: Int?
+        public var dndDays: QuietWindow.Days?
+        /// In place of the three; never given with one of them.
+        public var dndWindows: [QuietWindow]?
         public var dndZone: String?
         public var dndLevel: Int?
         public var showDetail: Bool?
@@ -104,6 +107,11 @@ public struct UserState: Sendable {
         public var phone: String?
 
         public init() {}
+
+        /// The stored settings decide whether the change is right: it switches quiet hours on or changes a window.
+        public var touchesWindow: Bool {
+            dndOn == true || dndStart != nil || dndEnd != nil || dndDays != nil || dndWindows != nil
+        }
     }
 
     public init(uid: String, change: Change) {

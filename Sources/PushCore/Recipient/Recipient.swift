@@ -58,25 +58,28 @@ public struct UserSettings: Sendable, Equatable {
     /// By reference: few users have one, and every recipient in work would hold room for it.
     public final class DoNotDisturb: Sendable, Equatable {
         public let on: Bool
-        /// Minutes of the day, 0-1439; start > end wraps midnight.
-        public let start: Int
-        public let end: Int
+        /// At least one, at most seven.
+        public let windows: [QuietWindow]
         /// IANA name; nil: the token's, else the app's.
         public let zone: String?
         /// 1: mentions in groups come through. 5: nothing does.
         public let level: Int
 
-        public init(on: Bool, start: Int, end: Int, zone: String? = nil, level: Int = 5) {
+        public init(on: Bool, windows: [QuietWindow], zone: String? = nil, level: Int = 5) {
             self.on = on
-            self.start = start
-            self.end = end
+            self.windows = windows
             self.zone = zone
             self.level = level
         }
 
+        public convenience init(
+            on: Bool, start: Int, end: Int, days: QuietWindow.Days = .all, zone: String? = nil, level: Int = 5
+        ) {
+            self.init(on: on, windows: [QuietWindow(start: start, end: end, days: days)], zone: zone, level: level)
+        }
+
         public static func == (one: DoNotDisturb, other: DoNotDisturb) -> Bool {
-            one.on == other.on && one.start == other.start && one.end == other.end && one.level == other.level
-                && one.zone == other.zone
+            one.on == other.on && one.windows == other.windows && one.level == other.level && one.zone == other.zone
         }
     }
 

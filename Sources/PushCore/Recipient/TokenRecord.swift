@@ -24,6 +24,15 @@ public struct TokenRecord: Sendable, Equatable {
     public enum Kind: String, Sendable {
         case alert, voip, activity, start
 
+        /// What the topic of its pushes has behind the bundle id.
+        public var topicSuffix: String? {
+            switch self {
+            case .alert: nil
+            case .voip: ".voip"
+            case .activity, .start: ".push-type.liveactivity"
+            }
+        }
+
         /// Apple takes Live Activities by provider key (`.p8`) only, not by certificate.
         public var needsProviderKey: Bool { self == .activity || self == .start }
     }

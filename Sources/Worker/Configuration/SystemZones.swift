@@ -11,6 +11,9 @@ public final class SystemZones: ZoneTable {
 
     private let directory: String
     private var known: [String: ZoneRules] = [:]
+    /// The system has time zones at all.
+    private lazy var hasZones = ["UTC", "Etc/UTC", "Europe/London"].contains { rules(of: $0) != nil }
+    private lazy var names = ZoneNames(directory: directory)
 
     public init(directory: String = "/usr/share/zoneinfo") {
         self.directory = directory
@@ -25,11 +28,21 @@ public final class SystemZones: ZoneTable {
         return rules.offset(at: ms % 1_000 < 0 ? ms / 1_000 - 1 : ms / 1_000)
     }
 
+    /// Whether records may name the zone. Without any zone on this system every well-formed name is let pass: quiet hours and
+    /// binds are not to be lost for a missing package.
+    func knows(_ zone: String) -> Bool {
+        Self.isName(zone) && (rules(of: zone) != nil || !hasZones)
+    }
+
+    /// The name of a zone that differs least; nil if none is near.
+    func nearest(to zone: String) -> String? { names.nearest(to: zone) }
+
     /// Names that are none of the tz database are neither looked up nor kept; nor is one that has no file.
     private func rules(of zone: String) -> ZoneRules? {
         guard Self.isName(zone) else { return nil }
         if let rules = known[zone] { return rules }
-        guard let rules = read(zone) else { return nil }
+        // A system without the tz database's backward links lacks the aliases.
+        guard let rules = read(zone) ?? ZoneNames.target(ofAlias: zone).flatMap(read) else { return nil }
         if known.count >= Self.keptMax { known.removeAll(keepingCapacity: true) }
         known[zone] = rules
         return rules

@@ -1,6 +1,6 @@
 /// Why a record of an input topic cannot be an event, and where in it (contract section 0).
 ///
-/// Nothing of the record's content is repeated here, so that it may be logged.
+/// The error may be logged: of the record's content it repeats an unknown app's id and nothing else.
 public struct BadRecord: Error, Sendable, Equatable {
     /// The rule that was broken: a closed set, fit for a metric's label. Each limit has a rule of its own.
     public enum Rule: String, Sendable, CaseIterable {
@@ -12,9 +12,14 @@ public struct BadRecord: Error, Sendable, Equatable {
         /// An escape that is none, a lone surrogate, a string without an end.
         case brokenString = "broken_string"
         case brokenJSON = "broken_json"
+        case byteOrderMark = "byte_order_mark"
         case missing
         case wrongType = "wrong_type"
         case outOfRange = "out_of_range"
+        /// A time in seconds where milliseconds are expected.
+        case seconds
+        /// An empty list, or an empty member of one.
+        case emptyList = "empty_list"
         case longIdentifier = "long_identifier"
         case longList = "long_list"
         /// `push.payload`, in characters.

@@ -158,7 +158,7 @@ enum TokenKey: Int, JSONKey {
 }
 
 enum QuietKey: Int, JSONKey {
-    case on, start, end, tz, level
+    case on, start, end, tz, level, days, windows
 
     var name: StaticString {
         switch self {
@@ -167,6 +167,8 @@ enum QuietKey: Int, JSONKey {
         case .end: "end"
         case .tz: "tz"
         case .level: "level"
+        case .days: "days"
+        case .windows: "windows"
         }
     }
 }

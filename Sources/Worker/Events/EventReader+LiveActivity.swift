@@ -1,4 +1,5 @@
 import JSON
+import Payload
 import PushCore
 
 extension EventReader {
@@ -8,17 +9,23 @@ extension EventReader {
         let action = try la.requiredWord(.event, LiveActivity.Action.self, "start, update, end")
         let uids = try recipients(record, of: action)
         guard let state = try la.value(.state) else { throw la.missing(.state) }
+        let alert = try alert(la)
+        let attributes = try la.value(.attributes)
+        let attributesType = try la.filled(.attributesType)
+        if action == .start, attributesType == nil || attributes == nil || alert == nil {
+            throw incompleteStart(la, attributesType == nil, attributes == nil, alert == nil)
+        }
         return LiveActivity(
             msgID: try record.filled(.msgID, bytes: Limit.id),
             uids: uids ?? [],
             activityID: try la.requiredIdentifier(.activityID),
             action: action,
             state: state,
-            attributesType: try la.filled(.attributesType),
-            attributes: try la.value(.attributes),
-            alert: try alert(la),
-            staleMs: try la.time(.staleMs),
-            dismissalMs: try la.time(.dismissalMs),
+            attributesType: attributesType,
+            attributes: attributes,
+            alert: alert,
+            staleMs: try la.time(.staleMs, mayBeZero: true),
+            dismissalMs: try la.time(.dismissalMs, mayBeZero: true),
             relevance: try relevance(la),
             priority: try la.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high,
             // Of a start only; others ignore it.
@@ -54,7 +61,7 @@ extension EventReader {
             throw la.fault(.outOfRange, "must be a channel id in base64", .inputPushChannel, value)
         }
         guard !takesToken else {
-            throw la.fault(.outOfRange, "cannot stand beside input_push_token", .inputPushChannel, value)
+            throw la.fault(.outOfRange, "cannot be given together with input_push_token", .inputPushChannel, value)
         }
         return .channel(channel)
     }
@@ -74,7 +81,22 @@ extension EventReader {
         guard value.isObject || value.kind == .string else {
             throw la.fault(.wrongType, "must be an object or a string", .alert, value)
         }
-        return try la.value(.alert, value)
+        let alert = try la.value(.alert, value)
+        return BlankText.showsNothing(alert: alert) ? nil : alert
+    }
+
+    /// iOS shows no activity without them. The error names all that are missing, at the first of them.
+    private func incompleteStart(
+        _ la: FieldScope<ActivityKey>, _ lacksType: Bool, _ lacksAttributes: Bool, _ lacksAlert: Bool
+    ) -> BadRecord {
+        let lacking: [(ActivityKey, String)] = [
+            lacksType ? (.attributesType, "attributes_type") : nil,
+            lacksAttributes ? (.attributes, "attributes") : nil,
+            lacksAlert ? (.alert, "an alert with a title or a body") : nil,
+        ].compactMap(\.self)
+        let names = lacking.map(\.1).joined(separator: ", ")
+        let key = lacking.first?.0 ?? .alert
+        return la.fault(.missing, "a start needs \(names)", key, la.fields[key] ?? la.fields.object)
     }
 
     private func relevance(_ la: FieldScope<ActivityKey>) throws(BadRecord) -> String? {

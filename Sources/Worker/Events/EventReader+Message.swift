@@ -36,8 +36,8 @@ extension EventReader {
         guard let object = try record.object(.from) else { throw record.missing(.from) }
         let part = FieldScope(partKeys.fields(of: object), path: "$.from")
         return Message.Sender(
-            uid: try part.requiredString(.uid, bytes: Limit.user), nick: try part.text(.nick, limit: Limit.nick),
-            device: try part.string(.device, bytes: Limit.user),
+            uid: try part.requiredIdentifier(.uid, bytes: Limit.user), nick: try part.text(.nick, limit: Limit.nick),
+            device: try part.filled(.device, bytes: Limit.user),
             avatar: try part.filled(.avatar, bytes: Limit.url))
     }
 
@@ -56,21 +56,19 @@ extension EventReader {
         } else if uids != nil {
             throw part.outOfRange(.tokens, "cannot be given with uids")
         }
-        return Message.Audience(uids: uids, exclude: try part.uids(.exclude) ?? [], limit: limit)
+        return Message.Audience(uids: uids, exclude: try part.uids(.exclude, mayBeEmpty: true) ?? [], limit: limit)
     }
 
     private func deviceLimit(_ part: FieldScope<PartKey>) throws(BadRecord) -> DeviceLimit? {
         let devices = try part.identifiers(.devices, bytes: Limit.user, atMost: Limit.addressed)
         let tokens = try part.hexTokens(.tokens, atMost: Limit.addressed)
-        if let devices, devices.isEmpty { throw part.outOfRange(.devices, "is an empty list") }
-        if let tokens, tokens.isEmpty { throw part.outOfRange(.tokens, "is an empty list") }
         return devices == nil && tokens == nil ? nil : DeviceLimit(devices: devices, tokens: tokens)
     }
 
     private func mention(_ record: FieldScope<RecordKey>) throws(BadRecord) -> Message.Mention? {
         guard let object = try record.object(.mention) else { return nil }
         let part = FieldScope(partKeys.fields(of: object), path: "$.mention")
-        return Message.Mention(all: try part.bool(.all) ?? false, uids: try part.uids(.uids) ?? [])
+        return Message.Mention(all: try part.bool(.all) ?? false, uids: try part.uids(.uids, mayBeEmpty: true) ?? [])
     }
 
     private func revoke(_ record: FieldScope<RecordKey>, required: Bool) throws(BadRecord) -> Message.Revoke? {
@@ -100,7 +98,7 @@ extension EventReader {
             sound: try push.string(.sound),
             threadID: try push.string(.threadID),
             category: try push.string(.category),
-            interruption: try push.string(.interruption),
+            interruption: try interruption(push),
             collapseID: try push.string(.collapseID),
             silent: try push.bool(.silent) ?? false,
             voip: try push.bool(.voip) ?? false,
@@ -113,12 +111,17 @@ extension EventReader {
             isMutable: try push.bool(.mutable) ?? true)
     }
 
+    private func interruption(_ push: FieldScope<PushKey>) throws(BadRecord) -> String? {
+        try push.word(
+            .interruption, PushOptions.Interruption.self, "passive, active, time-sensitive, critical")?.rawValue
+    }
+
     private func force(_ push: FieldScope<PushKey>) throws(BadRecord) -> PushOptions.Force {
         guard let object = try push.object(.force) else { return PushOptions.Force() }
         let part = FieldScope(partKeys.fields(of: object), path: "$.push.force")
         return PushOptions.Force(
             mode: try part.word(.mode, PushOptions.Force.Mode.self, "none, list, all") ?? .none,
-            uids: try part.uids(.uids, atMost: Limit.forced) ?? [],
+            uids: try part.uids(.uids, atMost: Limit.forced, mayBeEmpty: true) ?? [],
             content: try part.text(.content, limit: Limit.content),
             liftsMute: try part.bool(.liftMute) ?? true)
     }

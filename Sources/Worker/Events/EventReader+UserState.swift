@@ -18,10 +18,13 @@ extension EventReader {
         case "settings": return .settings(try settings(record))
         case "mute":
             let conversation = try record.requiredIdentifier(.convID, bytes: Limit.user)
-            return .mute(conversation: conversation, level: try muteLevel(record), untilMs: try record.time(.untilMs))
+            let untilMs = try record.time(.untilMs, mayBeZero: true)
+            return .mute(conversation: conversation, level: try muteLevel(record), untilMs: untilMs)
         case "read":
             let conversation = try record.requiredIdentifier(.convID, bytes: Limit.user)
-            let mark = UserState.ReadMark(seq: try record.int(.upToSeq), ms: try record.time(.upToMs))
+            // The client's clock made it, as those of a report.
+            let upToMs = try record.time(.upToMs, mayBeZero: true).map { min($0, sentMs) }
+            let mark = UserState.ReadMark(seq: try record.int(.upToSeq), ms: upToMs)
             guard mark.seq != nil || mark.ms != nil else {
                 throw BadRecord(
                     .missing, "one of up_to_seq and up_to_ms is required", at: "$.up_to_seq",
@@ -33,26 +36,26 @@ extension EventReader {
                 device: try record.requiredIdentifier(.device, bytes: Limit.user),
                 // What a badge can be, so that sums with it never overflow.
                 value: min(max(try record.requiredInt(.value), 0), Int64(Int32.max)),
-                clientMs: try record.requiredTime(.clientMs))
+                clientMs: min(try record.requiredTime(.clientMs), sentMs))
         case "ack":
             let device = try record.requiredIdentifier(.device, bytes: Limit.user)
             let msgIDs = try record.identifiers(.msgIDs, bytes: Limit.id, atMost: Limit.acknowledged)
             guard let msgIDs else { throw record.missing(.msgIDs) }
             return .ack(device: device, connectionEpoch: try record.int(.connEpoch), msgIDs: msgIDs)
-        case "arrived_report": return .arrivedReport(try report(record, at: .arrivedMs))
-        default: return .openReport(try report(record, at: .openedMs))
+        case "arrived_report": return .arrivedReport(try report(record, at: .arrivedMs, sentMs: sentMs))
+        default: return .openReport(try report(record, at: .openedMs, sentMs: sentMs))
         }
     }
 
     /// The pid in lower case: some systems print a UUID in capitals.
     private func report(
-        _ record: FieldScope<RecordKey>, at time: RecordKey
+        _ record: FieldScope<RecordKey>, at time: RecordKey, sentMs: Int64
     ) throws(BadRecord) -> UserState.PushReport {
         UserState.PushReport(
             device: try record.requiredIdentifier(.device, bytes: Limit.user),
             pid: try record.requiredIdentifier(.pid).lowercased(),
             msgID: try record.filled(.msgID, bytes: Limit.id),
-            atMs: try record.time(time))
+            atMs: try record.time(time).map { min($0, sentMs) })
     }
 
     private func muteLevel(_ record: FieldScope<RecordKey>) throws(BadRecord) -> MuteLevel {
@@ -81,10 +84,11 @@ extension EventReader {
             credential: try token.string(.cert, bytes: Limit.word),
             contentKey: try token.string(.contentKey, bytes: Limit.word),
             language: try token.string(.lang, bytes: Limit.word),
-            zone: try token.string(.tz, bytes: Limit.word),
+            zone: try zone(token, .tz),
             activityID: try token.filled(.activityID),
             attributesType: try token.filled(.attributesType),
             boundMs: sentMs)
+        if bound.type == .activity, bound.activityID == nil { throw token.missing(.activityID) }
         return UserState.Binding(device: device, token: bound, version: try token.requiredInt(.bindVer))
     }
 
@@ -107,42 +111,12 @@ extension EventReader {
 
     private func settings(_ record: FieldScope<RecordKey>) throws(BadRecord) -> UserState.SettingsChange {
         var change = UserState.SettingsChange()
-        if let object = try record.object(.dnd) {
-            let dnd = FieldScope(quietKeys.fields(of: object), path: "$.dnd")
-            change.dndOn = try dnd.bool(.on)
-            change.dndStart = try minuteOfDay(dnd, .start)
-            change.dndEnd = try minuteOfDay(dnd, .end)
-            change.dndZone = try dnd.string(.tz, bytes: Limit.word)
-            change.dndLevel = try dnd.int(.level).map { Int(truncatingIfNeeded: $0) }
-            if let level = change.dndLevel, level != 1, level != 5 {
-                throw dnd.outOfRange(.level, "must be 1 or 5")
-            }
-            if let start = change.dndStart, start == change.dndEnd {
-                throw dnd.outOfRange(.end, "start and end must differ")
-            }
-        }
+        if let object = try record.object(.dnd) { try readQuietHours(object, into: &change) }
         change.showDetail = try record.bool(.showDetail)
         change.pushWhenDesktopOnline = try record.bool(.pushWhenDesktopOnline)
         change.holdSeconds = try record.int(.holdS, in: 0...600)
         change.language = try record.string(.lang, bytes: Limit.word)
         change.phone = try record.string(.phone, bytes: Limit.phone)
         return change
-    }
-
-    /// `22:00` as minutes of the day.
-    private func minuteOfDay(_ dnd: FieldScope<QuietKey>, _ key: QuietKey) throws(BadRecord) -> Int? {
-        guard let text = try dnd.string(key) else { return nil }
-        let digits = Array(text.utf8)
-        guard digits.count == 5, digits[2] == UInt8(ascii: ":"),
-            let hour = Self.twoDigits(digits[0], digits[1]), hour < 24,
-            let minute = Self.twoDigits(digits[3], digits[4]), minute < 60
-        else { throw dnd.outOfRange(key, "must be a time of day like 22:00") }
-        return hour * 60 + minute
-    }
-
-    private static func twoDigits(_ tens: UInt8, _ ones: UInt8) -> Int? {
-        let zero = UInt8(ascii: "0")
-        guard tens >= zero, tens <= zero + 9, ones >= zero, ones <= zero + 9 else { return nil }
-        return Int(tens - zero) * 10 + Int(ones - zero)
     }
 }

@@ -14,6 +14,8 @@ public enum RecordClass: Sendable {
 /// are refused unread.
 public final class EventReader {
     private var apps: Set<UTF8Key>
+    /// The ids of the apps in their order, for the error of an unknown one.
+    private var appNames: [String]
     /// The app of the last record: the next one's is mostly the same, and a comparison is cheaper than a hash.
     private var lastApp = ""
     private let parser: JSONParser
@@ -25,6 +27,7 @@ public final class EventReader {
     let activityKeys = JSONKeyTable<ActivityKey>()
     let tokenKeys = JSONKeyTable<TokenKey>()
     let quietKeys = JSONKeyTable<QuietKey>()
+    let zones: SystemZones
 
     /// What contract section 0 and 2 bound; whatever else is read from outside, Redis and configuration too, goes by the same
     /// numbers.
@@ -49,6 +52,8 @@ public final class EventReader {
         static var payload: Int { 2048 }
         // Elements.
         static var forced: Int { 100 }
+        /// `dnd.windows`, and the days of one.
+        static var windows: Int { 7 }
         static var recipients: Int { 100_000 }
         static var acknowledged: Int { 1_000 }
         /// Of `to.devices` and of `to.tokens`.
@@ -62,40 +67,69 @@ public final class EventReader {
     /// - Parameters:
     ///   - apps: the ids of the apps that are configured.
     ///   - maxBytes: of a record; Kafka's own default is 1 MiB.
-    public init(apps: some Sequence<String>, maxBytes: Int = 1 << 20) {
-        self.apps = Set(apps.map { UTF8Key($0) })
+    ///   - zones: the time zones that settings and binds may name.
+    public init(apps: some Sequence<String>, maxBytes: Int = 1 << 20, zones: SystemZones = SystemZones()) {
+        self.zones = zones
+        appNames = Array(apps)
+        self.apps = Set(appNames.map { UTF8Key($0) })
         parser = JSONParser(maxBytes: maxBytes)
     }
 
     /// One more is configured.
-    func add(app id: String) { apps.insert(UTF8Key(id)) }
+    func add(app id: String) {
+        if apps.insert(UTF8Key(id)).inserted { appNames.append(id) }
+    }
 
-    public func read(_ bytes: UnsafeRawBufferPointer, of topic: RecordClass) throws(BadRecord) -> Event {
-        let parsed = try parser.parse(bytes) { (root) throws(BadRecord) in try event(root, topic) }
+    /// - Parameter latestMs: A later `sent_ms` counts as this time (`latestMs(kafkaMs:nowMs:)`).
+    /// - Throws: Why the bytes are no event.
+    public func read(
+        _ bytes: UnsafeRawBufferPointer, of topic: RecordClass, latestMs: Int64 = .max
+    ) throws(BadRecord) -> Event {
+        let parsed = try parser.parse(bytes) { (root) throws(BadRecord) in try event(root, topic, latestMs) }
         switch parsed {
         case .read(let event): return event
         case .refused(let fault): throw badRecord(fault)
         }
     }
 
-    public func read(_ bytes: [UInt8], of topic: RecordClass) throws(BadRecord) -> Event {
+    public func read(
+        _ bytes: [UInt8], of topic: RecordClass, latestMs: Int64 = .max
+    ) throws(BadRecord) -> Event {
         try bytes.withUnsafeBufferPointer { (buffer) throws(BadRecord) in
-            try read(UnsafeRawBufferPointer(buffer), of: topic)
+            try read(UnsafeRawBufferPointer(buffer), of: topic, latestMs: latestMs)
         }
+    }
+
+    /// The latest time that a record's `sent_ms` may name: the record's Kafka time; the present time if the Kafka time is
+    /// absent or later (contract section 0, "Times").
+    ///
+    /// - Parameter kafkaMs: 0 or nil if the record has no Kafka time.
+    public static func latestMs(kafkaMs: Int64?, nowMs: Int64) -> Int64 {
+        guard let kafkaMs, kafkaMs > 0 else { return nowMs }
+        return min(kafkaMs, nowMs)
+    }
+
+    /// Looks into bytes that were read as an event before; nil if they are no JSON.
+    func parse<Result>(_ bytes: [UInt8], _ body: (JSONCursor) -> Result) -> Result? {
+        guard case .read(let result) = parser.parse(bytes, body) else { return nil }
+        return result
     }
 
     private func badRecord(_ fault: JSONFault) -> BadRecord {
         switch fault.code {
         case .empty: BadRecord(.empty, "empty record")
         case .tooLong: BadRecord(.tooLong, "record longer than \(parser.maxBytes) bytes")
-        case .tooDeep: BadRecord(.tooDeep, fault.description)
-        case .notUTF8: BadRecord(.notUTF8, fault.description)
-        case .badString, .unclosedString: BadRecord(.brokenString, fault.description)
-        case .badNumber, .badStructure, .outOfMemory: BadRecord(.brokenJSON, fault.description)
+        case .tooDeep: BadRecord(.tooDeep, fault.description, byte: fault.byte)
+        case .notUTF8: BadRecord(.notUTF8, fault.description, byte: fault.byte)
+        case .byteOrderMark: BadRecord(.byteOrderMark, fault.description)
+        case .badString, .unclosedString: BadRecord(.brokenString, fault.description, byte: fault.byte)
+        case .badNumber, .badStructure, .outOfMemory: BadRecord(.brokenJSON, fault.description, byte: fault.byte)
         }
     }
 
-    private func event(_ root: JSONCursor, _ topic: RecordClass) throws(BadRecord) -> Event {
+    private func event(
+        _ root: JSONCursor, _ topic: RecordClass, _ latestMs: Int64
+    ) throws(BadRecord) -> Event {
         guard root.isObject else { throw BadRecord(.wrongType, "must be an object", byte: root.offset) }
         let record = FieldScope(recordKeys.fields(of: root), path: "$")
         guard try record.requiredInt(.version) == 1 else {
@@ -105,12 +139,12 @@ public final class EventReader {
         let app = try record.requiredIdentifier(.app, bytes: Limit.id)
         if !app.isSame(as: lastApp) {
             guard apps.contains(UTF8Key(app)) else {
-                throw record.fault(.unknownApp, "unknown app", .app, try record.required(.app))
+                throw record.fault(.unknownApp, unknownApp(app), .app, try record.required(.app))
             }
             lastApp = app
         }
         let id = try record.requiredIdentifier(.eventID, bytes: Limit.id)
-        let sentMs = try record.requiredTime(.sentMs)
+        let sentMs = min(try record.requiredTime(.sentMs), latestMs)
         return Event(app: app, id: id, sentMs: sentMs, body: try body(kind, of: record, on: topic, sentMs: sentMs))
     }
 
@@ -131,6 +165,29 @@ public final class EventReader {
         case "live_activity": return .liveActivity(try liveActivity(record))
         default: return .userState(try userState(record, kind: kind, sentMs: sentMs))
         }
+    }
+
+    /// Names as many apps as a short header has room for.
+    private func unknownApp(_ app: String) -> String {
+        var named = ""
+        var count = 0
+        for name in appNames where named.utf8.count < 160 {
+            named += (count == 0 ? "" : ", ") + Self.printable(name)
+            count += 1
+        }
+        let rest = appNames.count > count ? " and \(appNames.count - count) more" : ""
+        return "unknown app \"\(Self.printable(app))\", known are \(named)\(rest)"
+    }
+
+    /// Controls and marks that nobody sees are escaped; a text that grows too long by it is cut.
+    private static func printable(_ text: String) -> String {
+        var shown = ""
+        for scalar in text.unicodeScalars {
+            if shown.utf8.count > 128 { return shown + "…" }
+            let isPlain = scalar == " " || (scalar != "\"" && scalar != "\\" && !BlankText.isBlank(scalar))
+            shown += isPlain ? String(scalar) : "\\u{\(String(scalar.value, radix: 16))}"
+        }
+        return shown
     }
 
     private static func home(of kind: String) -> RecordClass? {

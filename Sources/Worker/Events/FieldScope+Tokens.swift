@@ -7,7 +7,7 @@ extension FieldScope {
 
     /// - Returns: nil if the field is absent.
     func hexTokens(_ key: Key, atMost most: Int) throws(BadRecord) -> [String]? {
-        guard let value = try list(key, atMost: most) else { return nil }
+        guard let value = try list(key, of: "strings", atMost: most) else { return nil }
         var list: [String] = []
         list.reserveCapacity(value.count)
         for element in value.elements { list.append(try hexToken(element, key, item: list.count)) }

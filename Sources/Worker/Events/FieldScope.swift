@@ -58,14 +58,9 @@ struct FieldScope<Key: JSONKey> {
     /// A string of at most `bytes` bytes, not empty: an identifier that were cut would be another one. An optional one is read
     /// by `filled`.
     func requiredIdentifier(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String {
-        try identifier(try required(key), key, bytes: bytes, item: nil)
-    }
-
-    private func identifier(
-        _ value: JSONCursor, _ key: Key, bytes: Int, item: Int?
-    ) throws(BadRecord) -> String {
-        let text = try string(value, key, bytes: bytes, item: item)
-        guard !text.isEmpty else { throw fault(.missing, "required field is empty", key, value, item: item) }
+        let value = try required(key)
+        let text = try string(value, key, bytes: bytes, item: nil)
+        guard !text.isEmpty else { throw fault(.missing, "required field is empty", key, value) }
         return text
     }
 
@@ -81,11 +76,13 @@ struct FieldScope<Key: JSONKey> {
         return String(decoding: utf8, as: UTF8.self)
     }
 
-    /// A string for people, cut to `limit` characters and the bytes that they may take (`TextCut`).
+    /// A string for people, cut to `limit` characters and the bytes that they may take (`TextCut`). A text that shows nothing
+    /// is treated as absent.
     func text(_ key: Key, limit: Int) throws(BadRecord) -> String? {
         guard let value = fields[key] else { return nil }
         guard let utf8 = value.utf8 else { throw fault(.wrongType, "must be a string", key, value) }
         let text = String(decoding: utf8, as: UTF8.self)
+        if BlankText.showsNothing(text) { return nil }
         return utf8.count <= limit ? text : TextCut.characters(text, limit: limit)
     }
 
@@ -114,11 +111,19 @@ struct FieldScope<Key: JSONKey> {
         return Int(number)
     }
 
-    /// Unix milliseconds. Bounded to the years 1970-9999, so that sums and differences of times never overflow.
-    func time(_ key: Key) throws(BadRecord) -> Int64? {
+    /// Unix milliseconds. Bounded to the years 1973-9999: a smaller number is in seconds, and sums and differences of times
+    /// never overflow.
+    ///
+    /// - Parameter mayBeZero: 0 has a meaning of its own.
+    func time(_ key: Key, mayBeZero: Bool = false) throws(BadRecord) -> Int64? {
         guard let number = try int(key) else { return nil }
         guard number >= 0, number <= 253_402_300_799_999 else {
             throw outOfRange(key, "must be a Unix time in milliseconds")
+        }
+        guard number >= 100_000_000_000 || (mayBeZero && number == 0) else {
+            throw fault(
+                .seconds, "must be a Unix time in milliseconds, this one is in seconds", key,
+                fields[key] ?? fields.object)
         }
         return number
     }
@@ -149,31 +154,35 @@ struct FieldScope<Key: JSONKey> {
         return word
     }
 
-    /// A list of users, each perhaps empty. Elements have no default, so null is no string there.
-    func uids(_ key: Key, atMost most: Int = EventReader.Limit.elements) throws(BadRecord) -> [String]? {
-        guard let value = try list(key, atMost: most) else { return nil }
+    /// A list of users. Elements have no default, so null is no string there.
+    func uids(
+        _ key: Key, atMost most: Int = EventReader.Limit.elements, mayBeEmpty: Bool = false
+    ) throws(BadRecord) -> [String]? {
+        try identifiers(key, bytes: EventReader.Limit.user, atMost: most, mayBeEmpty: mayBeEmpty)
+    }
+
+    /// A list of identifiers, none of them empty.
+    func identifiers(
+        _ key: Key, bytes: Int, atMost most: Int, mayBeEmpty: Bool = false
+    ) throws(BadRecord) -> [String]? {
+        guard let value = try list(key, of: "strings", atMost: most, mayBeEmpty: mayBeEmpty) else { return nil }
         var list: [String] = []
         list.reserveCapacity(value.count)
         for element in value.elements {
-            list.append(try string(element, key, bytes: EventReader.Limit.user, item: list.count))
+            let text = try string(element, key, bytes: bytes, item: list.count)
+            guard !text.isEmpty else { throw fault(.emptyList, "is empty", key, element, item: list.count) }
+            list.append(text)
         }
         return list
     }
 
-    func identifiers(_ key: Key, bytes: Int, atMost most: Int) throws(BadRecord) -> [String]? {
-        guard let value = try list(key, atMost: most) else { return nil }
-        var list: [String] = []
-        list.reserveCapacity(value.count)
-        for element in value.elements {
-            list.append(try identifier(element, key, bytes: bytes, item: list.count))
-        }
-        return list
-    }
-
-    func list(_ key: Key, atMost most: Int) throws(BadRecord) -> JSONCursor? {
+    func list(
+        _ key: Key, of what: StaticString, atMost most: Int, mayBeEmpty: Bool = false
+    ) throws(BadRecord) -> JSONCursor? {
         guard let value = fields[key] else { return nil }
-        guard value.isArray else { throw fault(.wrongType, "must be a list of strings", key, value) }
+        guard value.isArray else { throw fault(.wrongType, "must be a list of \(what)", key, value) }
         guard value.count <= most else { throw fault(.longList, "more than \(most) items", key, value) }
+        guard mayBeEmpty || value.count > 0 else { throw fault(.emptyList, "is an empty list", key, value) }
         return value
     }
 

@@ -23,7 +23,7 @@ public actor Explainer {
         var apps: [String: ExplainedApp] = [:]
         for app in configuration.apps where apps[app.policy.id] == nil { apps[app.policy.id] = ExplainedApp(app) }
         self.apps = apps
-        reader = EventReader(apps: configuration.apps.map(\.policy.id))
+        reader = EventReader(apps: configuration.apps.map(\.policy.id), zones: zones)
     }
 
     /// The moment that is asked about.
@@ -77,10 +77,10 @@ public actor Explainer {
     /// A record does not say which topic it is for; its kind does.
     private func read(_ bytes: [UInt8]) throws(BadRecord) -> Event {
         do throws(BadRecord) {
-            return try reader.read(bytes, of: .events)
+            return try reader.read(bytes, of: .events, latestMs: Loop.wallMs())
         } catch {
             guard error.rule == .wrongTopic else { throw error }
-            return try reader.read(bytes, of: .userState)
+            return try reader.read(bytes, of: .userState, latestMs: Loop.wallMs())
         }
     }
 

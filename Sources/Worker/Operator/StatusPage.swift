@@ -101,6 +101,9 @@ struct StatusPage {
         if let letters = view.deadLetterRate, letters > 0 {
             items.append("\(FigureText.number(letters)) dead letters a second")
         }
+        if let keys = view.unusualKeys, keys > 0 {
+            items.append("\(FigureText.number(keys)) records with an unusual key since the start: they have no order")
+        }
         return items.map { "<li>\(PageState.warning.badge($0))</li>" }.joined()
     }
 

@@ -42,7 +42,9 @@ extension Pipeline {
     /// Events that follow a parked one of their conversation, and those that the broker would not take.
     func takeParked() {
         fanOut.behind.takeAll { event, leftMs in
-            guard let origin = event.origin, let read = try? shard.reader.read(event.raw, of: .events) else { return }
+            guard let origin = event.origin, let read = try? shard.read(event: event.raw, origin.source) else {
+                return
+            }
             let record = ReceivedRecord(content: .event(read, raw: event.raw), origin: origin)
             _ = park(record, read, event.raw, .behind, dueMs: shard.steadyMs &+ leftMs)
         }
@@ -58,7 +60,7 @@ extension Pipeline {
     private func begin(_ work: ParkedWork) {
         let origin = EventJob.Origin(partition: work.partition, place: work.place, source: work.record.source)
         do throws(BadRecord) {
-            let event = try shard.reader.read(work.record.raw, of: .events)
+            let event = try shard.read(event: work.record.raw, work.record.source)
             guard let app = app(event.app), begin(event, work.record.raw, of: app, origin, parked: work) else {
                 throw BadRecord(.unknownKind, "no parked record of this version")
             }

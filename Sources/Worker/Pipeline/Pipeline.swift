@@ -201,6 +201,7 @@ final class Pipeline {
         events.received.takeAll { accept($0, events) }
         chunks.received.takeAll { accept($0, chunks) }
         for intake in intakes { intake.rejected.takeAll { reject($0, intake) } }
+        userStates.refused.takeAll { job, record in writeDeadLetter(record, tag: job.tag(.deadLetter)) }
         takeParked()
         if events.isClosing { digests.events.removeAll { _ in true } }
         digests.events.takeAll(fanOut.begin)
@@ -364,7 +365,8 @@ final class Pipeline {
         }
         guard let app = app(event.app) else { return intake.settle(origin.place) }
         switch event.body {
-        case .userState(let state): userStates.apply(state, of: event, app: app, intake, origin)
+        case .userState(let state):
+            userStates.apply(state, of: event, app: app, intake, origin, key: record.key, value: raw)
         case .message, .liveActivity:
             if parks(record, event, raw, app) { return }
             if TestBreak.isOn(.commitEarly) { intake.settle(origin.place) }
@@ -381,6 +383,10 @@ final class Pipeline {
 
     /// Bad records go to the dead-letter topic with reason and place; the next record goes on (contract section 0).
     func reject(_ record: RejectedRecord, _ intake: Intake) {
+        writeDeadLetter(record, tag: userStates.begin(rejected: record.origin, intake))
+    }
+
+    private func writeDeadLetter(_ record: RejectedRecord, tag: UInt64) {
         shard.metrics.deadLetter(record.why.rule)
         // A producer with a wrong schema makes as many as it writes.
         if let suppressed = rejectionLines.admit(record.why.rule, nowNanos: shard.nowNanos) {
@@ -392,7 +398,7 @@ final class Pipeline {
                     "suppressed": .int(Int(clamping: suppressed)),
                 ])
         }
-        recorder.writeDeadLetter(record, tag: userStates.begin(rejected: record.origin, intake))
+        recorder.writeDeadLetter(record, tag: tag)
     }
 
     private func run(_ item: DueItem) {

@@ -51,16 +51,25 @@ public enum RecipientReplies {
     }
 
     /// Presence as gateways wrote it (contract section 4); leases are applied by `LeaseCache`.
-    public static func presence(_ reply: borrowing RedisReply, into recipient: inout Recipient) {
-        guard reply.count > 0 else { return }
+    ///
+    /// - Returns: How many devices have no name; they are skipped.
+    @discardableResult
+    public static func presence(_ reply: borrowing RedisReply, into recipient: inout Recipient) -> Int {
+        guard reply.count > 0 else { return 0 }
+        var emptyCount = 0
         var entries: [DevicePresence] = []
         entries.reserveCapacity(min(reply.count / 2, devicesMax))
         reply.forEachPair { field, value in
-            if entries.count < devicesMax, let entry = PresenceText.entry(device: field.bytes, value: value.bytes) {
+            if field.bytes.isEmpty {
+                emptyCount += 1
+            } else if entries.count < devicesMax,
+                let entry = PresenceText.entry(device: field.bytes, value: value.bytes)
+            {
                 entries.append(entry)
             }
         }
         recipient.presence = entries
+        return emptyCount
     }
 
     /// The level that the group gives this member.
@@ -95,6 +104,8 @@ public struct MemberPage: Sendable, Equatable {
     /// Where the next page begins; 0: this was the last one.
     public var cursor: UInt64
     public var members: [Member]
+    /// Fields without a name; they are skipped.
+    public private(set) var emptyCount = 0
 
     public struct Member: Sendable, Equatable {
         public var uid: String
@@ -113,12 +124,15 @@ public struct MemberPage: Sendable, Equatable {
         guard reply.count == 2, let cursor = reply[0].string.flatMap(UInt64.init) else { return nil }
         self.cursor = cursor
         var members: [Member] = []
+        var emptyCount = 0
         members.reserveCapacity(reply[1].count / 2)
         reply[1].forEachPair { uid, level in
             // Nobody can have such a name: no record may bind, mute or read for it.
             guard let uid = CompactText.text(uid.bytes, atMost: EventReader.Limit.user) else { return }
+            if uid.isEmpty { return emptyCount += 1 }
             members.append(Member(uid: uid, level: RecipientReplies.level(level) ?? .unset))
         }
         self.members = members
+        self.emptyCount = emptyCount
     }
 }

@@ -6,14 +6,20 @@ struct SettingsText {
     private var isOn = false
     private var start: Int?
     private var end: Int?
+    private var days = QuietWindow.Days.all
+    private var windows: [QuietWindow] = []
     private var zone: String?
     private var level = 5
 
     /// What was never set stands at its default; quiet hours exist once they have a start and an end.
     var settings: UserSettings {
-        guard let start, let end else { return plain }
+        var windows = windows
+        if windows.isEmpty {
+            guard let start, let end else { return plain }
+            windows = [QuietWindow(start: start, end: end, days: days)]
+        }
         var settings = plain
-        settings.dnd = UserSettings.DoNotDisturb(on: isOn, start: start, end: end, zone: zone, level: level)
+        settings.dnd = UserSettings.DoNotDisturb(on: isOn, windows: windows, zone: zone, level: level)
         return settings
     }
 
@@ -21,17 +27,20 @@ struct SettingsText {
         guard field.count == 2 else { return }
         var dated = CompactText(value)
         guard dated.number() != nil else { return }
-        guard let text = dated.text(until: 0, atMost: EventReader.Limit.word) else { return }
+        guard let text = dated.text(until: 0) else { return }
+        if field[0] == UInt8(ascii: "d"), field[1] == UInt8(ascii: "w") { return windows = Self.windows(text) }
+        guard text.utf8.count <= EventReader.Limit.word else { return }
         switch (field[0], field[1]) {
         case (UInt8(ascii: "d"), UInt8(ascii: "n")): isOn = text == "1"
         case (UInt8(ascii: "d"), UInt8(ascii: "s")): start = Self.minute(text)
         case (UInt8(ascii: "d"), UInt8(ascii: "e")): end = Self.minute(text)
-        case (UInt8(ascii: "d"), UInt8(ascii: "z")): zone = text
+        case (UInt8(ascii: "d"), UInt8(ascii: "d")): days = Self.days(text)
+        case (UInt8(ascii: "d"), UInt8(ascii: "z")): zone = text.isEmpty ? nil : text
         case (UInt8(ascii: "d"), UInt8(ascii: "l")): level = text == "1" ? 1 : 5
         case (UInt8(ascii: "s"), UInt8(ascii: "d")): plain.showDetail = text != "0"
         case (UInt8(ascii: "p"), UInt8(ascii: "d")): plain.pushWhenDesktopOnline = text != "0"
         case (UInt8(ascii: "h"), UInt8(ascii: "o")): plain.holdSeconds = min(max(0, Int(text) ?? 0), 600)
-        case (UInt8(ascii: "l"), UInt8(ascii: "a")): plain.language = text
+        case (UInt8(ascii: "l"), UInt8(ascii: "a")): plain.language = text.isEmpty ? nil : text
         case (UInt8(ascii: "p"), UInt8(ascii: "h")):
             plain.phone = text.isEmpty || text.utf8.count > EventReader.Limit.phone ? nil : text
         default: break
@@ -43,15 +52,42 @@ struct SettingsText {
         Int(text).flatMap { (0..<1440).contains($0) ? $0 : nil }
     }
 
-    /// Field and value of all that was given.
+    /// A set of days as a number; no text is every day.
+    private static func days(_ text: String) -> QuietWindow.Days {
+        UInt8(text).map { QuietWindow.Days(rawValue: $0) } ?? .all
+    }
+
+    /// `start-end-days`, with commas between the windows; a malformed one is left out.
+    private static func windows(_ text: String) -> [QuietWindow] {
+        text.split(separator: ",").prefix(EventReader.Limit.windows).compactMap { part in
+            let numbers = part.split(separator: "-")
+            guard numbers.count == 3, let start = minute(String(numbers[0])), let end = minute(String(numbers[1]))
+            else {
+                return nil
+            }
+            return QuietWindow(start: start, end: end, days: days(String(numbers[2])))
+        }
+    }
+
+    private static func text(_ windows: [QuietWindow]) -> String {
+        windows.map { "\($0.start)-\($0.end)-\($0.days.rawValue)" }.joined(separator: ",")
+    }
+
+    /// Field and value of all that was given. Each form of the windows empties the fields of the other one.
     static func pairs(_ change: UserState.SettingsChange) -> [(String, String)] {
         var pairs: [(String, String)] = []
         func add(_ field: String, _ value: String?) {
             if let value { pairs.append((field, value)) }
         }
         add("dn", change.dndOn.map { $0 ? "1" : "0" })
-        add("ds", change.dndStart.map { String($0) })
-        add("de", change.dndEnd.map { String($0) })
+        if let windows = change.dndWindows {
+            pairs += [("dw", text(windows)), ("ds", ""), ("de", ""), ("dd", "")]
+        } else if change.dndStart != nil || change.dndEnd != nil || change.dndDays != nil {
+            add("ds", change.dndStart.map { String($0) })
+            add("de", change.dndEnd.map { String($0) })
+            add("dd", change.dndDays.map { String($0.rawValue) })
+            add("dw", "")
+        }
         add("dz", change.dndZone)
         add("dl", change.dndLevel.map { String($0) })
         add("sd", change.showDetail.map { $0 ? "1" : "0" })

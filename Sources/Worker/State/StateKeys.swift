@@ -6,7 +6,7 @@ import Redis
 ///
 /// | key | type | content | life |
 /// |---|---|---|---|
-/// | `c:u:{app:uid}` | hash | settings (`dn ds de dz dl sd pd ho la ph`) and tokens (`t` + kind + device); what is parked of a device (`y` + device) | none |
+/// | `c:u:{app:uid}` | hash | settings (`dn ds de dd dw dz dl sd pd ho la ph`) and tokens (`t` + kind + device); what is parked of a device (`y` + device) | none |
 /// | `c:s:{app:uid}` | hash | `v` token version, `b` badge base, `e` ledger's age, `k` digests of the last four messages that were recalled, `o` which owners are known (`KnownOwners`), `w` a lower badge is still to be told, `m`+conv mute, `r`+conv read marks | none, ≤ 2048 of both |
 /// | `c:l:{app:uid}` | zset | the ledger: counted and unread messages, by conversation | 30-40 d, ≤ 1000 |
 /// | `c:x:{app:uid}` | zset | what a read or recall took off the ledger, by when | 24 h, ≤ 1000 |

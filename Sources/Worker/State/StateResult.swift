@@ -37,7 +37,7 @@ extension StateOutcome {
         case .applied: "applied"
         case .repeated: "repeat"
         case .ignored(.stale): "stale"
-        case .ignored: "ignored"
+        case .ignored, .refused: "ignored"
         }
     }
 }

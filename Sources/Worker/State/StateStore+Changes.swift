@@ -35,7 +35,7 @@ extension StateStore {
     }
 
     func addToken(
-        _ app: String, _ uid: String, _ binding: UserState.Binding, _ tag: UInt64
+        _ app: String, _ uid: String, _ binding: UserState.Binding, nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
         try change(tag, StateScripts.addToken, keyCount: 3) { command in
             command.key("c:u", app, uid)
@@ -48,6 +48,7 @@ extension StateStore {
             command.arg(binding.token.hex)
             command.arg(binding.boundActivity ?? "")
             for word in TokenText.words(binding.token) { command.arg(word) }
+            command.arg(StateKeys.time(nowMs))
         }
     }
 
@@ -64,11 +65,12 @@ extension StateStore {
     }
 
     func setSettings(
-        _ app: String, _ uid: String, _ settings: UserState.SettingsChange, atMs: Int64, _ tag: UInt64
+        _ app: String, _ uid: String, _ settings: UserState.SettingsChange, atMs: Int64, nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
         try change(tag, StateScripts.settings, keyCount: 1) { command in
             command.key("c:u", app, uid)
             command.arg(StateKeys.time(atMs))
+            command.arg(StateKeys.time(nowMs))
             for (field, value) in SettingsText.pairs(settings) {
                 command.arg(field)
                 command.arg(value)
@@ -110,7 +112,7 @@ extension StateStore {
     }
 
     func report(
-        _ app: String, _ uid: String, value: Int64, clientMs: Int64, _ tag: UInt64
+        _ app: String, _ uid: String, value: Int64, clientMs: Int64, nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
         try change(tag, StateScripts.report, keyCount: 3) { command in
             command.key("c:s", app, uid)
@@ -118,6 +120,7 @@ extension StateStore {
             command.key("c:x", app, uid)
             command.arg(StateKeys.time(clientMs))
             command.arg(min(max(0, value), 1_000_000_000))
+            command.arg(StateKeys.time(nowMs))
         }
     }
 

@@ -121,7 +121,10 @@ extension StateStore {
     public static func devices(_ reply: borrowing RedisReply) -> [String] {
         var devices: [String] = []
         reply.forEach { device in
-            if let name = CompactText.text(device.bytes, atMost: EventReader.Limit.user) { devices.append(name) }
+            guard let name = CompactText.text(device.bytes, atMost: EventReader.Limit.user), !name.isEmpty else {
+                return
+            }
+            devices.append(name)
         }
         return devices
     }

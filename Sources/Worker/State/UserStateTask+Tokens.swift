@@ -13,7 +13,7 @@ extension UserStateTask {
             try store.dropToken(
                 app: app, uid: former.first ?? state.uid, token: token, upTo: binding.version, boundMs: nil, tag: tag)
         case .add:
-            try store.addToken(app, state.uid, binding, tag)
+            try store.addToken(app, state.uid, binding, nowMs: nowMs, tag)
         case .retireReplaced(let replaced, let version, _):
             try store.retireOwner(app: app, uid: state.uid, token: replaced, version: version, tag: tag)
         case .settle:

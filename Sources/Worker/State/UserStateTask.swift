@@ -9,6 +9,13 @@ public enum StateOutcome: Sendable, Equatable {
     case ignored(Ignored)
     /// Known already: the same activity token, the same open report.
     case repeated
+    /// Bad by the stored settings (contract section 2, `settings`): the record goes to the dead-letter topic.
+    case refused(WindowFault)
+
+    /// What a merged window of quiet hours lacks.
+    public enum WindowFault: Sendable {
+        case noStart, noEnd, sameEnds
+    }
 
     public enum Effect: Sendable, Equatable {
         case none
@@ -120,14 +127,14 @@ public struct UserStateTask: Sendable {
             try store.acknowledge(app, state.uid, device: device, slice, tag)
         case .openReport(let report): try sendReport(report, opened: true, store, tag)
         case .arrivedReport(let report): try sendReport(report, opened: false, store, tag)
-        case .settings(let change): try store.setSettings(app, state.uid, change, atMs: sentMs, tag)
+        case .settings(let change): try store.setSettings(app, state.uid, change, atMs: sentMs, nowMs: nowMs, tag)
         case .mute(let conversation, let level, let untilMs):
             try store.mute(app, state.uid, (conversation, level, untilMs), atMs: sentMs, nowMs: nowMs, tag)
         case .read(let conversation, let mark):
             try store.read(
                 app, state.uid, conversation, mark, atMs: sentMs, nowMs: nowMs, clears: clearsOnRead, tag)
         case .badgeReport(_, let value, let clientMs):
-            try store.report(app, state.uid, value: value, clientMs: clientMs, tag)
+            try store.report(app, state.uid, value: value, clientMs: clientMs, nowMs: nowMs, tag)
         }
     }
 
@@ -143,6 +150,7 @@ public struct UserStateTask: Sendable {
             return acknowledged < msgIDs.count ? .next : .done(.applied(.none))
         case .settings, .mute:
             guard let changed = reply.int64 else { return .done(.ignored(.unusable)) }
+            if let fault = Self.windowFault(changed) { return .done(.refused(fault)) }
             return .done(changed > 0 ? .applied(.none) : .ignored(.stale))
         case .read, .badgeReport:
             guard let applied = reply[0].int64, let after = reply[1].int64, let before = reply[2].int64 else {
@@ -150,6 +158,16 @@ public struct UserStateTask: Sendable {
             }
             owesClear = clearsOnRead && reply.count > 3 && reply[3].int64 == 1
             return .done(applied == 1 ? .applied(.badge(after, before: before)) : .ignored(.stale))
+        }
+    }
+
+    /// What `StateScripts.settings` answers for a change that it refuses.
+    private static func windowFault(_ answer: Int64) -> StateOutcome.WindowFault? {
+        switch answer {
+        case -1: .noStart
+        case -2: .noEnd
+        case -3: .sameEnds
+        default: nil
         }
     }
 

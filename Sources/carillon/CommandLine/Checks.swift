@@ -36,6 +36,21 @@ enum Checks {
         ]
     }
 
+    // MARK: - Topics
+
+    /// Bundle ids that end in a suffix, which the worker adds itself.
+    static func topics(_ configuration: Configuration) -> [Finding] {
+        configuration.apps.flatMap { app in
+            (app.policy.allowedTopics ?? [app.policy.topic]).compactMap { topic in
+                AppPolicy.suffix(of: topic).map { suffix in
+                    Finding(
+                        .warn, "topic", "app \(app.policy.id)",
+                        "\(topic) ends in \(suffix): write the bundle id alone, the worker adds the suffix")
+                }
+            }
+        }
+    }
+
     // MARK: - Credentials
 
     /// Each credential set: its expiry and the apps that use it. `credentialProblems` reports unreadable sets.

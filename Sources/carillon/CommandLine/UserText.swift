@@ -26,12 +26,9 @@ enum UserText {
     private static func settings(_ settings: UserSettings) -> [(String, String)] {
         var rows: [(String, String)] = []
         if let dnd = settings.dnd {
-            let zone = dnd.zone ?? "the device's zone, else the app's"
-            rows.append(
-                (
-                    "dnd",
-                    "\(dnd.on ? "on" : "off"), \(clock(dnd.start))-\(clock(dnd.end)) in \(zone), level \(dnd.level)"
-                ))
+            let windows = dnd.windows.map(words).joined(separator: " and ")
+            let zone = dnd.zone.map(words(ofZone:)) ?? "the device's zone, else the app's"
+            rows.append(("dnd", "\(dnd.on ? "on" : "off"), \(windows) in \(zone), level \(dnd.level)"))
         } else {
             rows.append(("dnd", "never set"))
         }
@@ -41,6 +38,19 @@ enum UserText {
         if let language = settings.language { rows.append(("lang", language)) }
         return rows
     }
+
+    private static func words(_ window: QuietWindow) -> String {
+        let days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+        let named = window.days.numbers.map { days[$0 - 1] }.joined(separator: " ")
+        return "\(clock(window.start))-\(clock(window.end))\(window.days == .all ? "" : " from \(named)")"
+    }
+
+    /// A zone that an older worker stored may be unknown: decisions pass over it.
+    private static func words(ofZone zone: String) -> String {
+        isKnown(zone) ? zone : "\(zone), an unknown zone that is ignored: the device's zone counts, else the app's"
+    }
+
+    private static func isKnown(_ zone: String) -> Bool { SystemZones().offset(of: zone, at: 0) != nil }
 
     private static func clock(_ minute: Int) -> String {
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }
@@ -58,7 +68,9 @@ enum UserText {
             ("cert", record.credential), ("content_key", record.contentKey), ("lang", record.language),
             ("tz", record.zone), ("activity", record.activityID),
         ] {
-            if let value { parts.append("\(name) \(value)") }
+            guard let value else { continue }
+            let isUnknown = name == "tz" && !value.isEmpty && !isKnown(value)
+            parts.append("\(name) \(value)\(isUnknown ? " (unknown, ignored)" : "" as String)")
         }
         return parts.joined(separator: "  ")
     }
@@ -119,9 +131,9 @@ enum UserText {
             writer.key("dnd")
             writer.beginObject()
             writer.member("on", dnd.on)
-            writer.member("start", clock(dnd.start))
-            writer.member("end", clock(dnd.end))
+            write(dnd.windows, to: &writer)
             writer.member("tz", ifPresent: dnd.zone)
+            if let zone = dnd.zone, !isKnown(zone) { writer.member("tz_unknown", true) }
             writer.member("level", Int64(dnd.level))
             writer.endObject()
         }
@@ -130,6 +142,29 @@ enum UserText {
         writer.member("hold_s", Int64(settings.holdSeconds))
         writer.member("lang", ifPresent: settings.language)
         writer.endObject()
+    }
+
+    /// As a `settings` record gives them: one window by its parts, several as a list.
+    private static func write(_ windows: [QuietWindow], to writer: inout JSONWriter) {
+        if windows.count == 1, let window = windows.first { return write(window, to: &writer) }
+        writer.key("windows")
+        writer.beginArray()
+        for window in windows {
+            writer.beginObject()
+            write(window, to: &writer)
+            writer.endObject()
+        }
+        writer.endArray()
+    }
+
+    private static func write(_ window: QuietWindow, to writer: inout JSONWriter) {
+        writer.member("start", clock(window.start))
+        writer.member("end", clock(window.end))
+        if window.days == .all { return }
+        writer.key("days")
+        writer.beginArray()
+        for day in window.days.numbers { writer.int(Int64(day)) }
+        writer.endArray()
     }
 
     private static func write(_ token: BoundToken, to writer: inout JSONWriter) {
@@ -146,6 +181,7 @@ enum UserText {
         writer.member("content_key", ifPresent: record.contentKey)
         writer.member("lang", ifPresent: record.language)
         writer.member("tz", ifPresent: record.zone)
+        if let zone = record.zone, !zone.isEmpty, !isKnown(zone) { writer.member("tz_unknown", true) }
         writer.member("activity_id", ifPresent: record.activityID)
         writer.endObject()
     }

@@ -75,8 +75,9 @@ struct ChannelCommand: Command {
         case "delete": return .delete(channel: try named())
         case "send":
             let payload = Array((arguments.string("payload") ?? "").utf8)
-            guard (try? JSONTree(parsing: payload))?.members != nil else {
-                throw Arguments.UsageError(message: "--payload wants a JSON object, such as '{\"aps\": {…}}'")
+            guard let aps = (try? JSONTree(parsing: payload))?["aps"]?.members, !aps.isEmpty else {
+                throw Arguments.UsageError(
+                    message: "--payload wants a JSON object with a filled `aps`, such as '{\"aps\": {…}}'")
             }
             let number = UInt8(clamping: try arguments.int("priority", default: 10))
             guard let priority = PushPriority(rawValue: number) else {

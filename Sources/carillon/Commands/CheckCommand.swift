@@ -63,6 +63,7 @@ struct CheckCommand: Command {
             let problems = configuration.credentialProblems()
             isBadConfiguration = !problems.isEmpty
             findings += problems.map { Finding(problem: $0, subject: "credentials") }
+            findings += Checks.topics(configuration)
             findings += Checks.credentials(configuration)
             findings +=
                 Checks.secretFiles(configuration) + Checks.weakLinks(configuration) + Checks.pages(configuration)
@@ -94,6 +95,9 @@ struct CheckCommand: Command {
         defer { if Terminal.isInteractive { Terminal.clearLine() } }
         showProgress("Kafka")
         var findings = KafkaCheck(configuration: configuration).findings()
+        if !findings.contains(where: { $0.grade == .fail }) {
+            findings += KeyCheck(configuration: configuration).findings()
+        }
         showProgress("Redis")
         findings += await RedisCheck(section: configuration.redis).findings()
         for app in configuration.apps {

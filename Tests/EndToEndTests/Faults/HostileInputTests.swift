@@ -43,7 +43,7 @@ import Worker
 
     private static func refused() -> [(key: String, value: String, why: String)] {
         let marks = String(repeating: "\u{301}", count: 200_000)
-        let head = #"{"v":1,"kind":"message","app":"im","event_id":"e","sent_ms":1,"#
+        let head = #"{"v":1,"kind":"message","app":"im","event_id":"e","sent_ms":1700000000000,"#
         return [
             (
                 "r-deep", String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000),

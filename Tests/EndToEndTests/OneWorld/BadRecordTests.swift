@@ -8,22 +8,30 @@ import Worker
 /// Records that cannot be read go to the dead-letter topic as they came, and the next one is processed.
 extension OneWorld {
     @Suite struct BadRecords {
-        private static let head = #"{"v":1,"kind":"message","app":"im","event_id":"e","sent_ms":1,"#
+        private static let sent: Int64 = 1_700_000_000_000
+        private static let head = #"{"v":1,"kind":"message","app":"im","event_id":"e","sent_ms":\#(sent),"#
         private static let tail = #""conv":{"id":"c","type":"p2p"},"from":{"uid":"a"},"to":{"uids":["b"]}"#
 
         private static let broken = [
             ("x-broken", #"{"v":1,"kind":"#, "$, byte "),
             ("x-not-object", "[1,2]", "at $, byte 0"),
             ("x-missing", head + tail + "}", "at $.msg_id, byte 0"),
-            ("x-type", head + #""msg_id":7,"# + tail + "}", "at $.msg_id, byte 71"),
-            ("x-fraction", head + #""msg_id":"m","server_seq":1.0,"# + tail + "}", "at $.server_seq, byte 88"),
-            ("x-kind", #"{"v":1,"kind":"song","app":"im","event_id":"e","sent_ms":1}"#, "at $.kind, byte 14"),
-            ("x-version", #"{"v":2,"kind":"message","app":"im","event_id":"e","sent_ms":1}"#, "at $.v, byte 5"),
-            ("x-app", #"{"v":1,"kind":"message","app":"nobody","event_id":"e","sent_ms":1}"#, "at $.app, byte 30"),
-            ("x-topic", #"{"v":1,"kind":"ack","app":"im","event_id":"e","sent_ms":1,"uid":"u"}"#, "at $.kind, byte 14"),
+            ("x-type", head + #""msg_id":7,"# + tail + "}", "at $.msg_id, byte 83"),
+            ("x-fraction", head + #""msg_id":"m","server_seq":1.0,"# + tail + "}", "at $.server_seq, byte 100"),
+            ("x-kind", #"{"v":1,"kind":"song","app":"im","event_id":"e","sent_ms":\#(sent)}"#, "at $.kind, byte 14"),
+            ("x-version", #"{"v":2,"kind":"message","app":"im","event_id":"e"}"#, "at $.v, byte 5"),
+            (
+                "x-app", #"{"v":1,"kind":"message","app":"nobody","event_id":"e"}"#,
+                #"unknown app "nobody", known are im at $.app, byte 30"#
+            ),
+            (
+                "x-topic", #"{"v":1,"kind":"ack","app":"im","event_id":"e","sent_ms":\#(sent),"uid":"u"}"#,
+                "at $.kind, byte 14"
+            ),
+            ("x-mark", "\u{FEFF}" + head + #""msg_id":"m","# + tail + "}", "byte order mark at $, byte 0"),
             (
                 "x-long", head + #""msg_id":"\#(String(repeating: "m", count: 65))","# + tail + "}",
-                "at $.msg_id, byte 71"
+                "at $.msg_id, byte 83"
             ),
             (
                 "x-list",
@@ -56,6 +64,25 @@ extension OneWorld {
                 #expect(letter.headers["carillon-offset"].flatMap { Int($0) } != nil)
                 #expect(seen.outcomes(of: "\(key)-ok") == ["\(key)/phone accepted ok 1"])
             }
+        }
+
+        /// The stored settings make the record bad: its key and bytes are kept until Redis has answered.
+        @Test func quietHoursWithoutAnyWindowAreADeadLetter() async throws {
+            let line = Line.state("settings", "y-dnd", #""dnd":{"on":true},"lang":"de""#)
+            let seen = try await Stage.here.play(
+                state: [
+                    .bind("y-dnd"), line,
+                    .state("settings", "y-dnd2", #""dnd":{"start":"00:00","end":"23:59","days":[1,2,3,4,5,6,7]}"#),
+                    .state("settings", "y-dnd2", #""dnd":{"on":true}"#),
+                ], events: [.message("y-dnd", to: ["y-dnd"])])
+            let letters = seen.letters.filter { $0.key == Array("y-dnd".utf8) }
+            #expect(letters.map(\.value) == [line.value])
+            let byte = line.text.utf8.count - #"{"on":true},"lang":"de"}"#.utf8.count
+            let error = letters.first?.headers["carillon-error"]
+            #expect(error?.hasSuffix("at $.dnd.start, byte \(byte)") == true, "\(error ?? "none")")
+            #expect(letters.first?.headers["carillon-topic"] == "im.user-state")
+            #expect(seen.outcomes(of: "y-dnd") == ["y-dnd/phone accepted ok 1"])
+            #expect(!seen.letters.contains { $0.key == Array("y-dnd2".utf8) })
         }
 
         @Test func emptyAndNullRecordsAndThoseOfUserStateAreDeadLettersToo() async throws {

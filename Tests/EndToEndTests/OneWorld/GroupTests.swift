@@ -81,17 +81,26 @@ extension OneWorld {
             }
         }
 
+        @Test func anEmptyFieldOfAGroupIsSkipped() async throws {
+            let stage = try Stage.here
+            try await stage.redis([#"HSET g:{im:g9} g9-a 0 "" 0"#])
+            let seen = try await stage.play(
+                state: [.bind("g9-a")], events: [.message("g9-1", to: nil, conv: "g9", type: "group")])
+            #expect(seen.outcomes(of: "g9-1") == ["g9-a/phone accepted ok 1"])
+        }
+
         @Test func whatCanTurnADenialByTheGroupIsLookedAt() async throws {
             let stage = try Stage.here
             try await stage.redis([
                 "HSET g:{im:g4} g4-a 5 g4-b 5 g4-c 5 g4-d 5", Gateway.lease("gw-g4"),
                 Gateway.presence("g4-c", "phone", gateway: "gw-g4"),
             ])
+            let beforeRead = nowMs
             let first = Line.message("g4-1", to: nil, conv: "g4", type: "group")
             let seen = try await stage.play(
                 state: ["g4-a", "g4-b", "g4-c", "g4-d"].map { .bind($0) } + [
                     .state("mute", "g4-b", #""conv_id":"g4","level":-1"#),
-                    .read("g4-d", conv: "g4", #""up_to_ms":\#(nowMs + 60_000)"#),
+                    .read("g4-d", conv: "g4", #""up_to_ms":\#(nowMs)"#),
                 ], events: [first, first])
             let expected = [
                 "g4-a suppressed conv_muted", "g4-b/phone accepted ok 1", "g4-c suppressed conv_muted",
@@ -103,7 +112,9 @@ extension OneWorld {
             #expect(delivered.first?["alert"]?.bool == false)
 
             let later = try await stage.play(events: [
-                first, .message("g4-2", to: nil, conv: "g4", type: "group", push: #""enabled":false"#),
+                first,
+                .message(
+                    "g4-2", to: nil, conv: "g4", type: "group", push: #""enabled":false"#, sentMs: beforeRead),
                 .message("g4-3", to: ["g4-a"]),
             ])
             #expect(later.outcomes(of: "g4-1") == expected, "a repeat writes nothing")

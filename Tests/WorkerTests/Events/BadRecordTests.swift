@@ -15,7 +15,7 @@ struct BadRecordTests {
         var testDescription: String { header }
     }
 
-    static let head = #"{"v":1,"app":"im","event_id":"e","sent_ms":1,"#
+    static let head = #"{"v":1,"app":"im","event_id":"e","sent_ms":1700000000000,"#
 
     /// A whole message with `extra` fields after the required ones; the last of a repeated key counts.
     static func message(_ extra: String) -> String {
@@ -36,16 +36,22 @@ struct BadRecordTests {
         Row(record: record, header: "bad_event: \(why) at \(path)", byteOf: marker)
     }
 
+    private static let inSeconds = "must be a Unix time in milliseconds, this one is in seconds"
+
     private static func stateRow(_ record: String, _ why: String, _ path: String, at marker: String) -> Row {
         Row(topic: .userState, record: record, header: "bad_event: \(why) at \(path)", byteOf: marker)
     }
+
+    /// The required fields of a start.
+    static let start =
+        #""activity_id":"x","event":"start","state":{},"attributes_type":"T","attributes":{},"alert":{"title":"t"}"#
 
     static let long65 = String(repeating: "x", count: 65)
 
     static let envelope: [Row] = [
         Row(record: "", header: "bad_event: empty record at $, byte 0"),
-        Row(record: "{", header: "bad_event: broken JSON at $, byte 0"),
-        Row(record: "\"\\ud800\"", header: "bad_event: broken string or escape at $, byte 0"),
+        Row(record: "{", header: "bad_event: broken JSON at $, byte 1"),
+        Row(record: "\"\\ud800\"", header: "bad_event: broken string or escape at $, byte 1"),
         Row(record: "  [1]", header: "bad_event: must be an object at $, byte 2"),
         Row(record: "{}", header: "bad_event: required field is missing at $.v, byte 0"),
         Row(record: #" {"v":null}"#, header: "bad_event: required field is missing at $.v, byte 1"),
@@ -56,7 +62,7 @@ struct BadRecordTests {
         row(head + #""kind":"dance"}"#, "unknown kind", "$.kind", at: "\"dance"),
         row(head + #""kind":"bind"}"#, "this kind belongs on the user-state topic", "$.kind", at: "\"bind"),
         stateRow(head + #""kind":"revoke"}"#, "this kind belongs on the events topic", "$.kind", at: "\"revoke"),
-        row(#"{"v":1,"kind":"message","app":"xx"}"#, "unknown app", "$.app", at: "\"xx"),
+        row(#"{"v":1,"kind":"message","app":"xx"}"#, #"unknown app "xx", known are im"#, "$.app", at: "\"xx"),
         row(#"{"v":1,"kind":"message","app":""}"#, "required field is empty", "$.app", at: "\"\""),
         row(
             #"{"v":1,"kind":"message","app":"im","event_id":"\#(long65)"}"#, "longer than 64 bytes", "$.event_id",
@@ -132,19 +138,41 @@ struct BadRecordTests {
             head + #""kind":"revoke","msg_id":"m","conv":{"id":"c","type":"group"},"from":{"uid":"a"}}"#,
             "required field is missing", "$.revoke", at: "{"),
         row(
-            head + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"go","state":{}}}"#,
+            head + #""kind":"live_activity","to":{"uids":["b"]},"la":{"activity_id":"x","event":"go","state":{}}}"#,
             "must be one of start, update, end", "$.la.event", at: "\"go"),
         row(
-            head + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"end"}}"#,
+            head + #""kind":"live_activity","to":{"uids":["b"]},"la":{"activity_id":"x","event":"end"}}"#,
             "required field is missing", "$.la.state", at: #"{"activity_id"#),
         row(
             head
-                + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"start","state":{},"input_push_channel":"a b"}}"#,
+                + #""kind":"live_activity","to":{"uids":["b"]},"la":{\#(start),"input_push_channel":"a b"}}"#,
             "must be a channel id in base64", "$.la.input_push_channel", at: "\"a b"),
         row(
             head
-                + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"start","state":{},"input_push_token":true,"input_push_channel":"ab=="}}"#,
-            "cannot stand beside input_push_token", "$.la.input_push_channel", at: "\"ab=="),
+                + #""kind":"live_activity","to":{"uids":["b"]},"la":{\#(start),"input_push_token":true,"input_push_channel":"ab=="}}"#,
+            "cannot be given together with input_push_token", "$.la.input_push_channel", at: "\"ab=="),
+        row(
+            head + #""kind":"live_activity","to":{"uids":["b"]},"la":{"activity_id":"x","event":"start","state":{}}}"#,
+            "a start needs attributes_type, attributes, an alert with a title or a body", "$.la.attributes_type",
+            at: #"{"activity_id"#),
+        row(
+            head + #""kind":"live_activity","to":{"uids":["b"]},"la":{\#(start),"alert":{"title":"\u200b"}}}"#,
+            "a start needs an alert with a title or a body", "$.la.alert", at: #"{"title":"\u200b"#),
+        row(
+            head + #""kind":"live_activity","to":{"uids":[]},"la":{\#(start)}}"#, "is an empty list", "$.to.uids",
+            at: "[]"),
+        row(message(#""from":{"uid":""}"#), "required field is empty", "$.from.uid", at: #""""#),
+        row(message(#""to":{"uids":["b",""]}"#), "is empty", "$.to.uids[1]", at: #""""#),
+        row(message(#""to":{"uids":["b"],"exclude":["",""]}"#), "is empty", "$.to.exclude[0]", at: #""",""#),
+        row(message(#""to":{"uids":[]}"#), "is an empty list", "$.to.uids", at: "[]"),
+        row(message(#""mention":{"uids":[""]}"#), "is empty", "$.mention.uids[0]", at: #""""#),
+        row(message(#""push":{"force":{"uids":[""]}}"#), "is empty", "$.push.force.uids[0]", at: #""""#),
+        row(
+            message(#""push":{"interruption":"loud"}"#),
+            "must be one of passive, active, time-sensitive, critical", "$.push.interruption", at: "\"loud"),
+        row(message(#""expire_at_ms":1700000000"#), inSeconds, "$.expire_at_ms", at: "1700000000}"),
+        row(message(#""expire_at_ms":0"#), inSeconds, "$.expire_at_ms", at: "0}"),
+        row(head.replacing("000000000,", with: ",") + #""kind":"message"}"#, inSeconds, "$.sent_ms", at: "1700,"),
         row(head + #""kind":"live_activity"}"#, "required field is missing", "$.la", at: "{"),
         row(
             head + #""kind":"live_activity","la":{"activity_id":"x","event":"start","state":{}}}"#,
@@ -205,6 +233,40 @@ struct BadRecordTests {
         stateRow(
             state("ack", #""device":"d","conn_epoch":1,"msg_ids":["m","\#(long65)"]"#), "longer than 64 bytes",
             "$.msg_ids[1]", at: "\"xxx"),
+        stateRow(
+            bind(#""type":"activity","activity_id":"""#), "required field is missing", "$.token.activity_id",
+            at: #"{"device"#),
+        stateRow(
+            bind(#""tz":"Europe/Berlim""#),
+            "is no time zone that this system knows; the nearest name is Europe/Berlin", "$.token.tz",
+            at: "\"Europe"),
+        stateRow(
+            state("settings", #""dnd":{"tz":"berlin"}"#),
+            "is no time zone that this system knows; the nearest name is Europe/Berlin", "$.dnd.tz", at: "\"berlin"),
+        stateRow(
+            state("settings", #""dnd":{"tz":"Nowhere/AtAll"}"#), "is no time zone that this system knows", "$.dnd.tz",
+            at: "\"Nowhere"),
+        stateRow(state("settings", #""dnd":{"days":[]}"#), "is an empty list", "$.dnd.days", at: "[]"),
+        stateRow(state("settings", #""dnd":{"windows":[]}"#), "is an empty list", "$.dnd.windows", at: "[]"),
+        stateRow(
+            state("settings", #""dnd":{"days":[1,8]}"#), "must be from 1 (Monday) to 7", "$.dnd.days[1]", at: "8"),
+        stateRow(
+            state("settings", #""dnd":{"start":"22:00","windows":[{"start":"01:00","end":"02:00"}]}"#),
+            "cannot be given together with start, end or days", "$.dnd.windows", at: "[{"),
+        stateRow(
+            state("settings", #""dnd":{"windows":[{"start":"01:00","end":"02:00"},{"start":"03:00"}]}"#),
+            "required field is missing", "$.dnd.windows[1].end", at: #"{"start":"03"#),
+        stateRow(
+            state("settings", #""dnd":{"windows":[{"start":"01:00","end":"01:00"}]}"#), "start and end must differ",
+            "$.dnd.windows[0].end", at: #""01:00"}"#),
+        stateRow(
+            state("settings", #""dnd":{"windows":[{"start":"01:00","end":"02:00","days":[0]}]}"#),
+            "must be from 1 (Monday) to 7", "$.dnd.windows[0].days[0]", at: "0]"),
+        stateRow(
+            state("badge_report", #""device":"d","value":2,"client_ms":1700000000"#), inSeconds, "$.client_ms",
+            at: "1700000000}"),
+        stateRow(state("ack", #""device":"d","msg_ids":[]"#), "is an empty list", "$.msg_ids", at: "[]"),
+        stateRow(state("ack", #""device":"d","msg_ids":["m",""]"#), "is empty", "$.msg_ids[1]", at: #""""#),
         stateRow(state("open_report", #""device":"d""#), "required field is missing", "$.pid", at: "{"),
     ]
 
@@ -223,6 +285,32 @@ struct BadRecordTests {
         } throws: { error in
             let found = (error as? BadRecord)?.header
             if found != header { Issue.record("\(found ?? "none") is not \(header)") }
+            return true
+        }
+    }
+
+    /// The place of broken JSON is the first byte that makes the text the beginning of no document.
+    @Test(arguments: [
+        (Array(#"{"v":1,"kind":message}"#.utf8), "broken JSON", 14),
+        (Array(#"{"v":1 "kind":"a"}"#.utf8), "broken JSON", 7),
+        (Array(#"{"v":1,}"#.utf8), "broken JSON", 7), (Array(#"{"v":"#.utf8), "broken JSON", 5),
+        (Array(#"{"v":1}}"#.utf8), "broken JSON", 7), (Array(#"{"v":"a"#.utf8), "a string does not end", 7),
+        (Array(#"{"v":01}"#.utf8), "broken number", 6), ([0x7B, 0x22, 0xC3, 0x28, 0x22], "broken UTF-8", 2),
+        (Array(#"{"v":"\x"}"#.utf8), "broken string or escape", 7),
+        ([0xEF, 0xBB, 0xBF] + Array("{}".utf8), "the text begins with a byte order mark", 0),
+        ([0xFF, 0xFE, 0x7B, 0x00], "the text begins with a byte order mark", 0),
+        (
+            Array(repeating: UInt8(ascii: "["), count: 40) + Array(repeating: UInt8(ascii: "]"), count: 40),
+            "nested too deeply", 32
+        ),
+        (Array(repeating: UInt8(ascii: "["), count: 40), "broken JSON", 40),
+    ])
+    func brokenTextNamesItsPlace(bytes: [UInt8], why: String, byte: Int) {
+        #expect {
+            _ = try EventReader(apps: ["im"]).read(bytes, of: .events)
+        } throws: { error in
+            let found = (error as? BadRecord)?.header
+            if found != "bad_event: \(why) at $, byte \(byte)" { Issue.record("\(found ?? "none")") }
             return true
         }
     }

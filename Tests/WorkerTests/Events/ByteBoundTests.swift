@@ -47,8 +47,8 @@ struct ByteBoundTests {
     private static func activity(_ path: String, _ bytes: Int, _ field: String) -> Row {
         Row(
             path: path, bytes: bytes,
-            record: BadRecordTests.head + #""kind":"live_activity","to":{"uids":["u"]},"la":{"activity_id":"x","#
-                + #""event":"start","state":{},\#(field)}}"#)
+            record: BadRecordTests.head + #""kind":"live_activity","to":{"uids":["u"]},"la":{"#
+                + #"\#(BadRecordTests.start),\#(field)}}"#)
     }
 
     static let messages: [Row] = [
@@ -65,7 +65,6 @@ struct ByteBoundTests {
         message("$.push.sound", 256, #""push":{"sound":"%"}"#),
         message("$.push.thread_id", 256, #""push":{"thread_id":"%"}"#),
         message("$.push.category", 256, #""push":{"category":"%"}"#),
-        message("$.push.interruption", 256, #""push":{"interruption":"%"}"#),
         message("$.push.image", 512, #""push":{"image":"%"}"#),
         message("$.push.task_id", 64, #""push":{"task_id":"%"}"#),
         message("$.push.collapse_id", 256, #""push":{"collapse_id":"%"}"#),
@@ -74,16 +73,16 @@ struct ByteBoundTests {
     ]
 
     static let states: [Row] = [
-        bind("device", 128), bind("cert", 64), bind("content_key", 64), bind("lang", 64), bind("tz", 64),
+        bind("device", 128), bind("cert", 64), bind("content_key", 64), bind("lang", 64),
         bind("activity_id", 256), bind("attributes_type", 256),
         state("$.uid", 128, "settings", #""uid":"%","hold_s":1"#),
-        state("$.lang", 64, "settings", #""lang":"%""#), state("$.dnd.tz", 64, "settings", #""dnd":{"tz":"%"}"#),
+        state("$.lang", 64, "settings", #""lang":"%""#),
         state("$.phone", 20, "settings", #""phone":"%""#),
         state("$.conv_id", 128, "mute", #""conv_id":"%","level":5"#),
         state("$.conv_id", 128, "read", #""conv_id":"%","up_to_seq":1"#),
         state("$.device", 128, "ack", #""device":"%","msg_ids":["m"]"#),
         state("$.msg_ids[1]", 64, "ack", #""device":"d","msg_ids":["m","%"]"#),
-        state("$.device", 128, "badge_report", #""device":"%","value":1,"client_ms":1"#),
+        state("$.device", 128, "badge_report", #""device":"%","value":1,"client_ms":1700000000000"#),
         state("$.device", 128, "open_report", #""device":"%","pid":"p""#),
         state("$.pid", 256, "open_report", #""device":"d","pid":"%""#),
         state("$.msg_id", 64, "arrived_report", #""device":"d","pid":"p","msg_id":"%""#),
@@ -96,7 +95,7 @@ struct ByteBoundTests {
         activity("$.la.activity_id", 256, #""activity_id":"%""#),
         activity("$.la.attributes_type", 256, #""attributes_type":"%""#),
         activity("$.la.state", 256, #""state":{"%":1}"#), activity("$.la.attributes", 256, #""attributes":{"%":1}"#),
-        activity("$.la.alert", 256, #""alert":{"%":1}"#),
+        activity("$.la.alert", 256, #""alert":{"title":"t","%":1}"#),
         activity("$.msg_id", 64, #""attributes":{}},"msg_id":"%","x":{"#),
     ]
 

@@ -25,7 +25,7 @@ struct EventReaderTests {
     @Test func aBareMessageHasTheDefaults() throws {
         let message = try message("")
         #expect(message.msgID == "m")
-        #expect(message.expireAtMs == 1 + 86_400_000)
+        #expect(message.expireAtMs == 1_700_000_000_000 + 86_400_000)
         #expect(message.conversation == Conversation(id: "c", type: .p2p))
         #expect(message.to.uids == ["b"])
         #expect(message.mention == nil)
@@ -48,7 +48,7 @@ struct EventReaderTests {
     @Test func everyFieldOfAMessageIsRead() throws {
         let message = try message(
             #"""
-            "server_seq":9,"expire_at_ms":77,"conv":{"id":"g","type":"ultra"},
+            "server_seq":9,"expire_at_ms":1700000000077,"conv":{"id":"g","type":"ultra"},
             "from":{"uid":"a","nick":"小明","device":"d1"},"to":{"uids":["b","c"],"exclude":["x"]},
             "mention":{"all":true,"uids":["b"]},"type_name":"RC:TxtMsg","custom":true,
             "push":{"enabled":false,"title":"T","content":"C","prefix":false,"badge":false,
@@ -59,7 +59,7 @@ struct EventReaderTests {
             "subtitle":"S","image":"https://a.example/1","task_id":"k1","mutable":false},"unknown":{"a":[1]}
             """#)
         #expect(message.serverSeq == 9)
-        #expect(message.expireAtMs == 77)
+        #expect(message.expireAtMs == 1_700_000_000_077)
         #expect(message.conversation == Conversation(id: "g", type: .ultra))
         #expect(message.from == Message.Sender(uid: "a", nick: "小明", device: "d1"))
         #expect(message.to.uids == ["b", "c"])
@@ -143,7 +143,7 @@ struct EventReaderTests {
     @Test func aLiveActivityIsRead() throws {
         let record =
             BadRecordTests.head
-            + #""kind":"live_activity","to":{"uids":["b"]},"la":{"activity_id":"x","event":"start","state":{"eta":5},"attributes_type":"T","attributes":{"o":1},"alert":{"title":"t"},"stale_ms":5,"dismissal_ms":6,"relevance":0.50,"priority":"normal"}}"#
+            + #""kind":"live_activity","to":{"uids":["b"]},"la":{"activity_id":"x","event":"start","state":{"eta":5},"attributes_type":"T","attributes":{"o":1},"alert":{"title":"t"},"stale_ms":1700000000005,"dismissal_ms":0,"relevance":0.50,"priority":"normal"}}"#
         guard case .liveActivity(let activity) = try read(record).body else { throw Mismatch() }
         #expect(activity.msgID == nil)
         #expect(activity.uids == ["b"])
@@ -151,7 +151,7 @@ struct EventReaderTests {
         #expect(activity.state["eta"] == .number("5"))
         #expect(activity.attributesType == "T" && activity.attributes?["o"] == .number("1"))
         #expect(activity.alert?["title"]?.string == "t")
-        #expect(activity.staleMs == 5 && activity.dismissalMs == 6 && activity.relevance == "0.50")
+        #expect(activity.staleMs == 1_700_000_000_005 && activity.dismissalMs == 0 && activity.relevance == "0.50")
     }
 
     @Test(arguments: [
@@ -161,7 +161,7 @@ struct EventReaderTests {
     func theWayOfUpdatesIsRead(fields: String, input: LiveActivity.Input) throws {
         let record =
             BadRecordTests.head
-            + #""kind":"live_activity","to":{"uids":[]},"la":{"activity_id":"x","event":"start","state":{}"#
+            + #""kind":"live_activity","to":{"uids":["b"]},"la":{\#(BadRecordTests.start)"#
         guard case .liveActivity(let activity) = try read(record + fields + "}}").body else { throw Mismatch() }
         #expect(activity.input == input)
     }
@@ -185,13 +185,13 @@ struct EventReaderTests {
     @Test func anEmptyOptionalIdentifierIsAbsent() throws {
         let record =
             BadRecordTests.head
-            + #""kind":"live_activity","msg_id":"","to":{"uids":[]},"la":{"activity_id":"x","event":"start","state":{},"input_push_channel":""}}"#
+            + #""kind":"live_activity","msg_id":"","to":{"uids":["b"]},"la":{\#(BadRecordTests.start),"input_push_channel":""}}"#
         guard case .liveActivity(let activity) = try read(record).body else { throw Mismatch() }
         #expect(activity.msgID == nil && activity.input == .unsaid)
         guard case .bind(let binding) = try state(BadRecordTests.bind(#""activity_id":"""#)) else { throw Mismatch() }
         #expect(binding.token.activityID == nil)
         let report = try state(
-            BadRecordTests.state("open_report", #""device":"d","pid":"p","opened_ms":5,"msg_id":"""#))
+            BadRecordTests.state("open_report", #""device":"d","pid":"p","opened_ms":1700000000000,"msg_id":"""#))
         guard case .openReport(let opened) = report else { throw Mismatch() }
         #expect(opened.msgID == nil)
     }
@@ -203,7 +203,7 @@ struct EventReaderTests {
         guard case .bind(let binding) = try state(record) else { throw Mismatch() }
         let token = TokenRecord(
             hex: "abcd09", environment: .sandbox, topic: "t", type: .alert, credential: "voip", contentKey: "k",
-            language: "ja", zone: "Asia/Tokyo", activityID: "x", attributesType: "Ride", boundMs: 1)
+            language: "ja", zone: "Asia/Tokyo", activityID: "x", attributesType: "Ride", boundMs: 1_700_000_000_000)
         #expect(binding == UserState.Binding(device: "d", token: token, version: 1))
     }
 
@@ -213,12 +213,12 @@ struct EventReaderTests {
         guard case .unbind(let unbinding) = unbind else { throw Mismatch() }
         #expect(unbinding == UserState.Unbinding(device: "d", token: "ab", version: 2))
 
-        let mute = try state(Tests.state("mute", #""conv_id":"c","level":-1,"until_ms":9"#))
-        guard case .mute("c", .all, 9) = mute else { throw Mismatch() }
+        let mute = try state(Tests.state("mute", #""conv_id":"c","level":-1,"until_ms":1700000000009"#))
+        guard case .mute("c", .all, 1_700_000_000_009) = mute else { throw Mismatch() }
         let read = try state(Tests.state("read", #""conv_id":"c","up_to_seq":3"#))
         guard case .read("c", UserState.ReadMark(seq: 3)) = read else { throw Mismatch() }
-        let report = try state(Tests.state("badge_report", #""device":"d","value":-4,"client_ms":5"#))
-        guard case .badgeReport("d", 0, 5) = report else { throw Mismatch() }
+        let report = try state(Tests.state("badge_report", #""device":"d","value":-4,"client_ms":1600000000005"#))
+        guard case .badgeReport("d", 0, 1_600_000_000_005) = report else { throw Mismatch() }
         let ack = try state(Tests.state("ack", #""device":"d","conn_epoch":8,"msg_ids":["m","n"]"#))
         guard case .ack("d", 8, ["m", "n"]) = ack else { throw Mismatch() }
         let open = try state(Tests.state("open_report", #""device":"d","pid":"p""#))
@@ -228,7 +228,7 @@ struct EventReaderTests {
     /// Fields that a client or a backend may leave out.
     @Test(arguments: [
         BadRecordTests.state("ack", #""device":"d","msg_ids":["m"]"#),
-        BadRecordTests.state("arrived_report", #""device":"d","pid":"p","arrived_ms":5,"msg_id":"m""#),
+        BadRecordTests.state("arrived_report", #""device":"d","pid":"p","arrived_ms":1600000000005,"msg_id":"m""#),
         BadRecordTests.bind(#""cert":"","content_key":"","lang":"","tz":"""#),
         BadRecordTests.state("settings", #""phone":"""#),
     ])
@@ -239,13 +239,17 @@ struct EventReaderTests {
     @Test func aReportNamesItsPush() throws {
         typealias Tests = BadRecordTests
         let arrived = try state(
-            Tests.state("arrived_report", #""device":"d","pid":"0A0B","msg_id":"m","arrived_ms":5,"opened_ms":6"#))
+            Tests.state(
+                "arrived_report",
+                #""device":"d","pid":"0A0B","msg_id":"m","arrived_ms":1600000000005,"opened_ms":1600000000006"#))
         guard case .arrivedReport(let report) = arrived else { throw Mismatch() }
-        #expect(report == UserState.PushReport(device: "d", pid: "0a0b", msgID: "m", atMs: 5))
+        #expect(report == UserState.PushReport(device: "d", pid: "0a0b", msgID: "m", atMs: 1_600_000_000_005))
         let opened = try state(
-            Tests.state("open_report", #""device":"d","pid":"p","msg_id":"m","arrived_ms":5,"opened_ms":6"#))
+            Tests.state(
+                "open_report",
+                #""device":"d","pid":"p","msg_id":"m","arrived_ms":1600000000005,"opened_ms":1600000000006"#))
         guard case .openReport(let report) = opened else { throw Mismatch() }
-        #expect(report == UserState.PushReport(device: "d", pid: "p", msgID: "m", atMs: 6))
+        #expect(report == UserState.PushReport(device: "d", pid: "p", msgID: "m", atMs: 1_600_000_000_006))
     }
 
     @Test func theWordsOfATokenAreAbsentOrEmptyOrSaid() throws {
@@ -285,9 +289,9 @@ struct EventReaderTests {
             + #""kind":"live_activity",\#(to)"la":{"activity_id":"x","event":"\#(event)","state":{}}}"#
         guard case .liveActivity(let activity) = try read(record).body else { throw Mismatch() }
         #expect(activity.isForAllBound && activity.uids.isEmpty)
-        let named = record.replacing("\"la\":", with: "\"to\":{\"uids\":[]},\"la\":")
-        guard case .liveActivity(let nobody) = try read(named).body else { throw Mismatch() }
-        #expect(!nobody.isForAllBound)
+        let named = record.replacing("\"la\":", with: "\"to\":{\"uids\":[\"b\"]},\"la\":")
+        guard case .liveActivity(let one) = try read(named).body else { throw Mismatch() }
+        #expect(!one.isForAllBound && one.uids == ["b"])
     }
 
     @Test func settingsChangeOnlyWhatIsGiven() throws {
@@ -302,5 +306,89 @@ struct EventReaderTests {
         expected.showDetail = false
         expected.holdSeconds = 600
         #expect(change == expected)
+    }
+
+    @Test func quietHoursHaveDaysAndWindows() throws {
+        let days = #""dnd":{"start":"22:00","end":"08:00","days":[5,6,5]}"#
+        guard case .settings(let single) = try state(BadRecordTests.state("settings", days)) else { throw Mismatch() }
+        #expect(single.dndDays?.numbers == [5, 6] && single.touchesWindow)
+        let list = #""dnd":{"windows":[{"start":"01:00","end":"02:00"},{"start":"23:00","end":"01:00","days":[7]}]}"#
+        guard case .settings(let several) = try state(BadRecordTests.state("settings", list)) else { throw Mismatch() }
+        #expect(
+            several.dndWindows == [
+                QuietWindow(start: 60, end: 120), QuietWindow(start: 1380, end: 60, days: .init(day: 7)),
+            ])
+    }
+
+    @Test(arguments: ["US/Pacific", "Asia/Calcutta", "PRC", "Etc/GMT+8", "UTC", ""])
+    func aTimeZoneMayHaveALegacyName(zone: String) throws {
+        let record = BadRecordTests.state("settings", #""dnd":{"tz":"\#(zone)"}"#)
+        guard case .settings(let change) = try state(record) else { throw Mismatch() }
+        #expect(change.dndZone == zone)
+    }
+
+    // MARK: Times
+
+    private static let sent: Int64 = 1_700_000_000_000
+
+    /// - Parameter latest: Kafka's time.
+    private func state(_ kind: String, _ fields: String, latest: Int64) throws -> UserState.Change {
+        let reader = EventReader(apps: ["im"])
+        let event = try reader.read(
+            Array(BadRecordTests.state(kind, fields).utf8), of: .userState, latestMs: latest)
+        guard case .userState(let state) = event.body else { throw Mismatch() }
+        return state.change
+    }
+
+    @Test(
+        arguments: [(Int64.max, 1_700_000_000_000), (1_700_000_000_000 - 5, 1_700_000_000_000 - 5)] as [(Int64, Int64)])
+    func aClientsTimeIsNotLaterThanTheRecords(latest: Int64, wanted: Int64) throws {
+        let far = Self.sent + 31_536_000_000
+        let report = try state("badge_report", #""device":"d","value":1,"client_ms":\#(far)"#, latest: latest)
+        guard case .badgeReport(_, _, wanted) = report else { throw Mismatch() }
+        let read = try state("read", #""conv_id":"c","up_to_ms":\#(far)"#, latest: latest)
+        guard case .read(_, UserState.ReadMark(seq: nil, ms: wanted)) = read else { throw Mismatch() }
+        for (kind, field) in [("open_report", "opened_ms"), ("arrived_report", "arrived_ms")] {
+            let change = try state(kind, #""device":"d","pid":"p","\#(field)":\#(far)"#, latest: latest)
+            switch change {
+            case .openReport(let report), .arrivedReport(let report): #expect(report.atMs == wanted)
+            default: throw Mismatch()
+            }
+        }
+        guard
+            case .bind(let binding) = try state(
+                "bind", #""token":{"device":"d","token":"ab","env":"sandbox","topic":"t","type":"alert","bind_ver":1}"#,
+                latest: latest)
+        else { throw Mismatch() }
+        #expect(binding.token.boundMs == wanted)
+    }
+
+    @Test(
+        arguments: [
+            (nil, 50, 50), (0, 50, 50), (40, 50, 40), (60, 50, 50),
+        ] as [(Int64?, Int64, Int64)])
+    func theLatestTimeIsKafkasUnlessItIsAbsentOrInTheFuture(kafka: Int64?, now: Int64, latest: Int64) {
+        #expect(EventReader.latestMs(kafkaMs: kafka, nowMs: now) == latest)
+    }
+
+    @Test(arguments: [" ", "\u{200b}\u{200f}", "\u{200e} \u{feff}", "\u{0}\u{1f}", "\u{3164}"])
+    func aTextThatShowsNothingIsAbsent(text: String) throws {
+        let escaped = text.utf16.map { unit in "\\u" + String(UInt32(unit) + 0x10000, radix: 16).dropFirst() }.joined()
+        let message = try message(
+            #""from":{"uid":"a","nick":"\#(escaped)"},"push":{"title":"\#(escaped)","content":"\#(escaped)"}"#)
+        #expect(message.from.nick == nil && message.push.title == nil && message.push.content == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("c", false), ("a", false), ("b", false), ("x", true), ("", true), (nil, true),
+        ] as [(String?, Bool)])
+    func aKeyIsUsualIfItIsTheConversationsOrAUsers(key: String?, isUnusual: Bool) throws {
+        let event = try read(BadRecordTests.message(""))
+        guard let key else {
+            #expect(event.hasUnusualKey(nil) == isUnusual)
+            return
+        }
+        #expect(Array(key.utf8).withUnsafeBytes { event.hasUnusualKey($0) } == isUnusual, "\(key)")
     }
 }

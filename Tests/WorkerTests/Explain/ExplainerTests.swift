@@ -104,7 +104,7 @@ struct ExplainerTests {
             (message(to: #""expire_at_ms":\#(StateWorld.base + 1),"to":{"uids":["bob"]},"#), "expired", "expired", 2),
             (#"{"v":1,"kind":"message"}"#, "dead_letter", "bad_event", 1),
             (
-                #"{"v":1,"kind":"read","app":"im","event_id":"r","sent_ms":1,"uid":"bob","conv_id":"c","up_to_ms":5}"#,
+                #"{"v":1,"kind":"read","app":"im","event_id":"r","sent_ms":1700000000000,"uid":"bob","conv_id":"c","up_to_ms":1700000000000}"#,
                 "state_change", "ok", nil
             ),
         ]
@@ -199,10 +199,10 @@ struct ExplainerTests {
             ),
             ("unbind", #""token":{"device":"d","token":"aa","bind_ver":1}"#), ("settings", #""lang":"en""#),
             ("mute", #""conv_id":"c","level":5"#), ("read", #""conv_id":"c","up_to_seq":1"#),
-            ("badge_report", #""device":"d","value":1,"client_ms":1"#),
+            ("badge_report", #""device":"d","value":1,"client_ms":1700000000000"#),
             ("ack", #""device":"d","conn_epoch":1,"msg_ids":["m"]"#),
-            ("open_report", #""device":"d","pid":"0000","opened_ms":1"#),
-            ("arrived_report", #""device":"d","pid":"0000","arrived_ms":1,"msg_id":"m""#),
+            ("open_report", #""device":"d","pid":"0000","opened_ms":1700000000000"#),
+            ("arrived_report", #""device":"d","pid":"0000","arrived_ms":1700000000000,"msg_id":"m""#),
         ]
         for (kind, fields) in states {
             rows.append((event(kind, #""uid":"bob",\#(fields)"#), ["state_change ok"], [1, 3]))
@@ -222,9 +222,11 @@ struct ExplainerTests {
     }
 
     private func live(_ action: String) -> String {
-        event(
-            "live_activity", #""to":{"uids":["bob"]},"la":{"activity_id":"order","event":"\#(action)","state":{"n":1}}"#
-        )
+        let start = #","attributes_type":"T","attributes":{},"alert":"a""#
+        return event(
+            "live_activity",
+            #""to":{"uids":["bob"]},"la":{"activity_id":"order","event":"\#(action)","state":{"n":1}"#
+                + (action == "start" ? start : "") + "}")
     }
 
     @Test func anUpdateThatNamesNobodyIsToldOfAllWhoBoundTheActivity() async throws {

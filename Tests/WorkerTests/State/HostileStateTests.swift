@@ -79,7 +79,7 @@ struct HostileStateTests {
             ("ds", "1 60"), ("de", "1 120"), ("dz", "1 \(long)"), ("la", "1 \(long)"), ("ph", "1 \(long)"),
         ]).settings
         #expect(settings.dnd?.zone == nil && settings.language == nil && settings.phone == nil)
-        #expect(settings.dnd?.start == 60 && settings.dnd?.end == 120)
+        #expect(settings.dnd?.windows == [QuietWindow(start: 60, end: 120)])
     }
 
     /// A minute that is none of a day is no setting, and a level is 1 or 5.

@@ -30,7 +30,7 @@ struct RecordTests {
             "settings": BadRecordTests.state("settings", #""hold_s":1"#),
             "mute": BadRecordTests.state("mute", #""conv_id":"c","level":5"#),
             "read": BadRecordTests.state("read", #""conv_id":"c","up_to_seq":1"#),
-            "badge_report": BadRecordTests.state("badge_report", #""device":"d","value":1,"client_ms":1"#),
+            "badge_report": BadRecordTests.state("badge_report", #""device":"d","value":1,"client_ms":1700000000000"#),
             "ack": BadRecordTests.state("ack", #""device":"d","msg_ids":["m"]"#),
             "open_report": BadRecordTests.state("open_report", #""device":"d","pid":"p""#),
             "arrived_report": BadRecordTests.state("arrived_report", #""device":"d","pid":"p""#),

@@ -30,6 +30,76 @@ struct SettingsOrderTests {
         await world.end()
     }
 
+    /// The cause of a refusal, or nil where the change is taken.
+    private func fault(_ outcome: StateOutcome?) -> StateOutcome.WindowFault? {
+        if case .refused(let fault) = outcome { fault } else { nil }
+    }
+
+    @Test func quietHoursThatNameNoWindowAreRefusedUntilOneIsStored() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        var on = UserState.SettingsChange()
+        on.dndOn = true
+        on.language = "en"
+        #expect(fault(try await world.change("u", .settings(on), at: 1)) == .noStart)
+        #expect(try await world.recipient("u").recipient.settings == UserSettings())
+        on.dndStart = 60
+        #expect(fault(try await world.change("u", .settings(on), at: 2)) == .noEnd)
+        var window = UserState.SettingsChange()
+        (window.dndStart, window.dndEnd) = (60, 120)
+        #expect(try await world.change("u", .settings(window), at: 3) == .applied(.none))
+        on.dndStart = nil
+        #expect(try await world.change("u", .settings(on), at: 4) == .applied(.none))
+        var equal = UserState.SettingsChange()
+        equal.dndStart = 120
+        #expect(fault(try await world.change("u", .settings(equal), at: 5)) == .sameEnds)
+        #expect(try await world.recipient("u").recipient.settings.dnd == .init(on: true, start: 60, end: 120))
+        await world.end()
+    }
+
+    @Test func theLaterFormOfTheWindowsReplacesTheEarlier() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        var single = UserState.SettingsChange()
+        (single.dndOn, single.dndStart, single.dndEnd, single.dndDays) = (true, 60, 120, .init(day: 1))
+        var several = UserState.SettingsChange()
+        several.dndWindows = [QuietWindow(start: 1, end: 2), QuietWindow(start: 5, end: 3, days: .init(day: 7))]
+        try await world.change("u", .settings(single), at: 1)
+        try await world.change("u", .settings(several), at: 2)
+        #expect(try await world.recipient("u").recipient.settings.dnd?.windows == several.dndWindows)
+        try await world.change("u", .settings(single), at: 3)
+        let window = QuietWindow(start: 60, end: 120, days: .init(day: 1))
+        #expect(try await world.recipient("u").recipient.settings.dnd?.windows == [window])
+        try await world.change("u", .settings(several), at: 4)
+        var part = UserState.SettingsChange()
+        part.dndStart = 9
+        #expect(fault(try await world.change("u", .settings(part), at: 5)) == .noEnd)
+        await world.end()
+    }
+
+    /// Stored by a worker that took any time.
+    @Test func aStoredTimeInTheFutureYieldsToTheNext() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let far = StateWorld.base + 31_536_000_000
+        try await world.raw("HSET", "c:u:{im:u}", "la", "\(far) de")
+        try await world.raw(
+            "HSET", "c:s:{im:u}", "mc", "5 - \(far)", "b", "\(far) 7 0 0", "rc", "9 \(far)|9 \(far) \(far)")
+        var change = UserState.SettingsChange()
+        change.language = "en"
+        #expect(try await world.change("u", .settings(change), at: 1) == .applied(.none))
+        #expect(try await world.recipient("u").recipient.settings.language == "en")
+        let unmuted = UserState.Change.mute(conversation: "c", level: .unset, untilMs: nil)
+        #expect(try await world.change("u", unmuted, at: 1) == .applied(.none))
+        let report = UserState.Change.badgeReport(device: "d", value: 2, clientMs: StateWorld.base + 1)
+        #expect(try await world.change("u", report, at: 1) == .applied(.badge(2, before: 7)))
+        let read = UserState.Change.read(conversation: "c", upTo: .init(ms: StateWorld.base + 1))
+        try await world.change("u", read, at: 1)
+        let mark = try await world.recipient("u", conversation: "c").recipient.read
+        #expect(mark == .init(seq: 9, ms: StateWorld.base + 1))
+        await world.end()
+    }
+
     @Test func aPhoneIsKeptUntilItIsCleared() async throws {
         let world = try StateWorld()
         try await world.connect()
@@ -90,9 +160,17 @@ struct SettingsOrderTests {
             return (.mute(conversation: "c", level: level, untilMs: Bool.random(using: &random) ? at + 9 : nil), at)
         }
         var change = UserState.SettingsChange()
-        if Bool.random(using: &random) { change.dndOn = Bool.random(using: &random) }
-        if Bool.random(using: &random) { change.dndStart = .random(in: 0..<1440, using: &random) }
-        if Bool.random(using: &random) { change.dndEnd = .random(in: 0..<1440, using: &random) }
+        // A whole window each time: one that needs stored settings would be refused in some orders.
+        let (start, end) = (Int.random(in: 0..<720, using: &random), Int.random(in: 720..<1440, using: &random))
+        switch Int.random(in: 0..<3, using: &random) {
+        case 0:
+            (change.dndOn, change.dndStart, change.dndEnd) = (Bool.random(using: &random), start, end)
+            if Bool.random(using: &random) { change.dndDays = .init(day: .random(in: 1...7, using: &random)) }
+        case 1:
+            change.dndOn = Bool.random(using: &random)
+            change.dndWindows = [QuietWindow(start: start, end: end), QuietWindow(start: end, end: start)]
+        default: break
+        }
         if Bool.random(using: &random) { change.showDetail = Bool.random(using: &random) }
         if Bool.random(using: &random) { change.holdSeconds = .random(in: 0...600, using: &random) }
         if Bool.random(using: &random) { change.language = ["en", "zh-Hans", "de"].randomElement(using: &random) }

@@ -114,8 +114,23 @@ struct TokenLifeTests {
                 "the same activity token twice",
                 [
                     ("A", bind("t1", version: 1, type: .activity, activity: "x")),
-                    ("A", bind("t1", version: 2, type: .activity, activity: "x", boundMs: 9)),
+                    ("A", bind("t1", version: 1, type: .activity, activity: "x", boundMs: 9)),
                 ], ["t1"], [], .repeated
+            ),
+            (
+                "the same activity token with a new version",
+                [
+                    ("A", bind("t1", version: 1, type: .activity, activity: "x")),
+                    ("A", bind("t1", version: 2, type: .activity, activity: "x", boundMs: 9)),
+                ], ["t1"], [], .applied(.none)
+            ),
+            (
+                "the same token at the same version, sent later",
+                [("A", bind("t1", version: 1)), ("A", bind("t1", version: 1, boundMs: 9))], ["t1"], [], .applied(.none)
+            ),
+            (
+                "the same token at the same version, read again",
+                [("A", bind("t1", version: 1)), ("A", bind("t1", version: 1))], ["t1"], [], .repeated
             ),
             (
                 "a new activity token",
@@ -159,7 +174,7 @@ struct TokenLifeTests {
         }
     }
 
-    @Test func anActivityKeepsItsBeginningAndItsFirstBind() async throws {
+    @Test func anActivityKeepsItsBeginningWhenItsTokenIsBoundAgain() async throws {
         let world = try StateWorld()
         try await world.connect()
         try await world.change("A", bind("aa", version: 1, type: .activity, activity: "x", boundMs: 5))
@@ -168,7 +183,7 @@ struct TokenLifeTests {
             { try $0.activityStart(app: StateWorld.app, uid: "A", activityID: "x", tag: $1) }, { $0.int64 })
         #expect(start == StateWorld.base + 5)
         let token = try #require(try await world.recipient("A").recipient.tokens.first)
-        #expect(token.record.boundMs == StateWorld.base + 5 && token.version == 2 && token.record.activityID == "x")
+        #expect(token.record.boundMs == StateWorld.base + 900 && token.version == 2 && token.record.activityID == "x")
         await world.end()
     }
 

@@ -271,7 +271,7 @@ final class EventJob {
 
     /// Makes the content anew of the record, for a push that waited or another round of a decision.
     func restoreContent(_ reader: EventReader) {
-        guard content == nil, let event = try? reader.read(raw, of: .events) else { return }
+        guard content == nil, let event = try? reader.read(raw, of: .events, latestMs: sentMs) else { return }
         switch event.body {
         case .message(let message): content = EventContent(message, app: app)
         case .liveActivity(let activity): content = EventContent(activity, sentMs: event.sentMs, app: app)

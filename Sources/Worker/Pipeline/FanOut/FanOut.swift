@@ -323,6 +323,7 @@ final class FanOut {
         guard let page = MemberPage(reply) else { return retryLater(.retryMembers(ref), event) }
         event.failures = 0
         event.fanOutPhase = .ready
+        if page.emptyCount > 0 { shard.metrics.emptyMembers.add(UInt64(page.emptyCount)) }
         pages &+= 1
         let isForgotten = TestBreak.isOn(.forgetPage) && pages.isMultiple(of: 2)
         event.audience.take(isForgotten ? [] : page.members, cursor: page.cursor)

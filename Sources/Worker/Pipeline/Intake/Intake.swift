@@ -376,7 +376,7 @@ struct RecordPlace {
 /// A record that was read.
 struct ReceivedRecord {
     enum Content {
-        /// With the record's bytes; empty for a change of a user's state, which nobody reads again.
+        /// With the record's bytes; empty for a change of a user's state that no stored value makes wrong.
         case event(Event, raw: [UInt8])
         case owed(OwedClaim)
         case parked(ParkedRecord)
@@ -385,6 +385,20 @@ struct ReceivedRecord {
 
     let content: Content
     let origin: EventJob.Origin
+    /// The record's key, if the record may be refused later.
+    var key: [UInt8]?
+
+    var mayBeRefused: Bool {
+        if case .event(let event, _) = content { event.mayBeRefused } else { false }
+    }
+}
+
+extension Event {
+    /// The stored settings decide whether the record is bad: the dead-letter topic then needs its key and bytes.
+    fileprivate var mayBeRefused: Bool {
+        guard case .userState(let state) = body, case .settings(let change) = state.change else { return false }
+        return change.touchesWindow
+    }
 }
 
 /// A bad record, on its way to the dead-letter topic.
@@ -425,24 +439,30 @@ extension Intake: KafkaConsumerDelegate {
                 partition: record.partition.partition, offset: record.offset, kafkaMs: time?.ms ?? 0))
         do throws(BadRecord) {
             guard let value = record.value else { throw BadRecord(.empty, "the record is null") }
-            received.append(
-                ReceivedRecord(content: try read(value, of: inputClass), origin: origin))
+            var received = ReceivedRecord(content: try read(value, of: inputClass, origin.source), origin: origin)
+            if case .event(let event, _) = received.content, event.hasUnusualKey(record.key) {
+                shard.metrics.unusualKey(inputClass)
+            }
+            if received.mayBeRefused { received.key = record.key.map { Array($0) } }
+            self.received.append(received)
         } catch {
             reject(error, record, origin)
         }
     }
 
     private func read(
-        _ value: UnsafeRawBufferPointer, of inputClass: InputClass
+        _ value: UnsafeRawBufferPointer, of inputClass: InputClass, _ source: EventSource
     ) throws(BadRecord) -> ReceivedRecord.Content {
         switch inputClass {
-        case .events: return .event(try shard.reader.read(value, of: .events), raw: Array(value))
-        case .userState: return .event(try shard.reader.read(value, of: .userState), raw: [])
+        case .events: return .event(try shard.read(event: value, source), raw: Array(value))
+        case .userState:
+            let event = try shard.reader.read(value, of: .userState, latestMs: shard.latestMs(source))
+            return .event(event, raw: event.mayBeRefused ? Array(value) : [])
         case .chunks:
             guard let chunk = ChunkRecord(value) else {
                 throw BadRecord(.unknownKind, "no chunk of a group of this version")
             }
-            return .chunk(chunk, try shard.reader.read(chunk.raw, of: .events))
+            return .chunk(chunk, try shard.read(event: chunk.raw, chunk.source))
         case .parked:
             if let parked = ParkedRecord(value) { return .parked(parked) }
             guard let owed = OwedClaim(value, nowMs: shard.nowMs) else {
@@ -452,10 +472,12 @@ extension Intake: KafkaConsumerDelegate {
         }
     }
 
+    func topic(of partition: TopicPartition) -> String { consumer.topics[partition.topic] }
+
     private func reject(_ why: BadRecord, _ record: borrowing KafkaRecord, _ origin: EventJob.Origin) {
         rejected.append(
             RejectedRecord(
-                why: why, origin: origin, topic: consumer.topics[record.partition.topic], offset: record.offset,
+                why: why, origin: origin, topic: topic(of: record.partition), offset: record.offset,
                 key: record.key.map { Array($0) }, value: record.value.map { Array($0) }))
     }
 

@@ -161,7 +161,9 @@ final class Lookup {
         }
         guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return }
         switch tag.stage {
-        case .presence: RecipientReplies.presence(reply, into: &candidate.recipient)
+        case .presence:
+            let emptyCount = RecipientReplies.presence(reply, into: &candidate.recipient)
+            if emptyCount > 0 { shard.metrics.emptyDevices.add(UInt64(emptyCount)) }
         case .user: RecipientReplies.user(reply, into: &candidate.recipient)
         case .conversation where candidate.phase == .readingDenied:
             RecipientReplies.denied(reply, into: &candidate.recipient)

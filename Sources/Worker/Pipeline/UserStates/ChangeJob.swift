@@ -26,6 +26,8 @@ final class ChangeJob {
     var owesClear = false
     /// Which process served its keys when it was begun (`UserStates.generation`).
     var generation: UInt32 = 0
+    /// The record's key and bytes, if the stored settings may make it a bad record.
+    var original: (key: [UInt8]?, value: [UInt8])?
     /// Of a bind: whose copies of the token it took away.
     var formerOwners: [String] = []
     /// Its partition went to another owner, who has to do it again: its offset is not to be settled here.

@@ -12,6 +12,8 @@ import Telemetry
 final class UserStates {
     let done = Tray<ChangeJob>()
     let lowered = Tray<ChangeJob>()
+    /// Bad by what is stored, on their way to the dead-letter topic.
+    let refused = Tray<(ChangeJob, RejectedRecord)>()
     private let shard: ShardContext
     private let results: (outbox: Outbox, topic: OutTopic)?
     private var changes: SlotTable<ChangeJob>
@@ -48,12 +50,19 @@ final class UserStates {
     var hasRoom: Bool { changes.count < shard.limits.changesMax - shard.limits.pollBatch }
 
     func apply(
-        _ state: UserState, of event: borrowing Event, app: AppContext, _ intake: Intake, _ record: EventJob.Origin
+        _ state: UserState, of event: borrowing Event, app: AppContext, _ intake: Intake, _ record: EventJob.Origin,
+        key: [UInt8]?, value: [UInt8]
     ) {
+        var state = state
+        if case .bind(var binding) = state.change {
+            binding.token.topic = app.policy.bareTopic(binding.token.topic, of: binding.token.type)
+            state.change = .bind(binding)
+        }
         let task = UserStateTask(
             app: event.app, sentMs: event.sentMs, nowMs: shard.nowMs, state: state,
             clearsOnRead: app.policy.clearOnRead)
         let job = ChangeJob(ChangeJob.Origin(intake, record), .state(task), app: app, eventID: event.id)
+        if !value.isEmpty { job.original = (key, value) }
         if case .bind(let binding) = state.change, !app.policy.allows(topic: binding.token.topic) {
             job.ref = changes.insert(job)
             return conclude(job, .ignored(.otherTopic))
@@ -143,7 +152,7 @@ final class UserStates {
         case .done(let outcome):
             job.owesClear = task.owesClear
             if case .applied = outcome, job.origin != nil { countReport(job, task.state.change) }
-            keep(job, task)
+            if case .refused = outcome {} else { keep(job, task) }
             conclude(job, outcome)
         }
     }
@@ -160,6 +169,7 @@ final class UserStates {
     private func conclude(_ job: ChangeJob, _ outcome: StateOutcome) {
         if job.origin == nil { return end(job) }
         job.app?.metrics.applied(outcome)
+        if case .refused(let fault) = outcome { return refuse(job, fault) }
         guard let results, let app = job.app, case .state(let task) = job.task else { return end(job) }
         let result = StateResult(
             app: app.id, eventID: job.eventID, uid: task.state.uid, kind: task.state.change.kind, outcome: outcome,
@@ -167,6 +177,18 @@ final class UserStates {
         var writer = JSONWriter(reservingCapacity: 256)
         result.write(to: &writer)
         results.outbox.send(results.topic, key: task.state.uid, value: writer, tag: job.tag(.stateResult))
+    }
+
+    /// The record goes to the dead-letter topic; `didSettle` follows once it is there.
+    private func refuse(_ job: ChangeJob, _ fault: StateOutcome.WindowFault) {
+        guard let origin = job.origin, let original = job.original else { return end(job) }
+        job.task = .rejected
+        let record = RejectedRecord(
+            why: shard.reader.windowFault(fault, in: original.value), origin: origin.record,
+            topic: origin.intake.topic(of: origin.record.partition), offset: origin.record.source.offset,
+            key: original.key, value: original.value)
+        refused.append((job, record))
+        shard.requestTurn()
     }
 
     func didFail(_ ref: WorkRef, _ fault: RedisFault) {

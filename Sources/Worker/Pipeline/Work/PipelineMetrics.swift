@@ -40,6 +40,14 @@ final class PipelineMetrics {
     private var lags: [String: LagMetrics] = [:]
     private let registry: MetricsRegistry
     private var deadLetters: [BadRecord.Rule: Counter] = [:]
+    private let unusualEventKeys: Counter
+    private let unusualStateKeys: Counter
+    /// Fields without a name in hashes that others write.
+    let emptyMembers: Counter
+    let emptyDevices: Counter
+    private static let unusualKeys =
+        "Records with a key that is neither the conversation's id nor a user's: they have no order."
+    private static let emptyFields = "Empty field names in g: and p: that were skipped."
 
     static let boundsSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 2.5, 5, 10, 30, 60, 300, 600]
 
@@ -92,6 +100,10 @@ final class PipelineMetrics {
                 "carillon_event_end_to_end_seconds", help: "From Kafka's timestamp to APNs' acceptance.",
                 labels: [("lane", "\(lane.name)")], bounds: Self.boundsSeconds, scale: 1e-3, precisionBits: 7)
         }
+        unusualEventKeys = counter("unusual_keys_total", Self.unusualKeys, [("kind", "events")])
+        unusualStateKeys = counter("unusual_keys_total", Self.unusualKeys, [("kind", "user_state")])
+        emptyMembers = counter("empty_fields_total", Self.emptyFields, [("key", "g")])
+        emptyDevices = counter("empty_fields_total", Self.emptyFields, [("key", "p")])
         for rule in BadRecord.Rule.allCases {
             deadLetters[rule] = counter(
                 "dlq_records_total", "Records sent to the dead-letter topic, by the rule they broke.",
@@ -108,6 +120,10 @@ final class PipelineMetrics {
         let made = LagMetrics(registry, topic: topic)
         lags[topic] = made
         return made
+    }
+
+    func unusualKey(_ inputClass: InputClass) {
+        if inputClass == .userState { unusualStateKeys.add() } else { unusualEventKeys.add() }
     }
 
     func deadLetter(_ rule: BadRecord.Rule) { deadLetters[rule]?.add() }
@@ -170,7 +186,7 @@ final class AppMetrics {
             count(&withheld, cause.label, Self.kept, by: 0)
             brake(cause.label, isEngaged: false)
         }
-        for outcome in ["applied", "repeated"] + StateOutcome.Ignored.allCases.map(\.rawValue) {
+        for outcome in ["applied", "repeated", BadRecord.reason] + StateOutcome.Ignored.allCases.map(\.rawValue) {
             count(&changes, outcome, Self.changed, by: 0)
         }
     }
@@ -214,6 +230,7 @@ final class AppMetrics {
             case .applied: "applied"
             case .ignored(let why): why.rawValue
             case .repeated: "repeated"
+            case .refused: BadRecord.reason
             }
         count(&changes, text, Self.changed)
     }

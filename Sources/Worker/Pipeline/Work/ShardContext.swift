@@ -45,7 +45,7 @@ final class ShardContext {
         log = parts.log
         metrics = parts.metrics
         traces = parts.traces
-        reader = EventReader(apps: parts.apps.map(\.id))
+        reader = EventReader(apps: parts.apps.map(\.id), zones: zones)
         stateProgress = parts.shared.stateProgress
         share = parts.shared.share
         writes = RedisWrites(log: parts.log)
@@ -136,6 +136,18 @@ final class ShardContext {
     func steadyMs(at unixMs: Int64) -> Int64 {
         let (leftMs, hasOverflowed) = unixMs.subtractingReportingOverflow(nowMs)
         return steadyMs &+ (hasOverflowed ? 0 : max(0, min(leftMs, 1 << 50)))
+    }
+
+    /// The latest time that the `sent_ms` of a record from there may name.
+    func latestMs(_ source: EventSource) -> Int64 { EventReader.latestMs(kafkaMs: source.kafkaMs, nowMs: nowMs) }
+
+    /// Reads the bytes of an event, the first time or once more.
+    func read(event raw: [UInt8], _ source: EventSource) throws(BadRecord) -> Event {
+        try reader.read(raw, of: .events, latestMs: latestMs(source))
+    }
+
+    func read(event bytes: UnsafeRawBufferPointer, _ source: EventSource) throws(BadRecord) -> Event {
+        try reader.read(bytes, of: .events, latestMs: latestMs(source))
     }
 
     /// When a step that Redis could not answer is tried again: a jittered pause that doubles with each failure in a row.

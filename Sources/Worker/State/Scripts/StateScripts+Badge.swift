@@ -314,16 +314,22 @@ extension StateScripts {
         end
         local before = size - past + math.max(0, value - taken)
         local seq, ms, at = ARGV[3], ARGV[4], tonumber(ARGV[5])
+        local latest = tonumber(ARGV[6]) + \(skewMs)
+        local function unlessFuture(time)
+          return time ~= '' and tonumber(time) > latest and '' or time
+        end
         local function reaches(a, b)
           return #a > #b or (#a == #b and a >= b)
         end
         local kept, topSeq, topMs = {}, seq, ms
         local rs, rm, tail = string.match(s[2] or '', '^(%d*) (%d*)()')
         if tail then
+          rm = unlessFuture(rm)
           if reaches(rs, topSeq) then topSeq = rs end
           if reaches(rm, topMs) then topMs = rm end
           for hs, hm, ha in string.gmatch(string.sub(s[2], tail), '[|;](%d*) (%d*) (%d+)') do
-            ha = tonumber(ha)
+            ha, hm = tonumber(ha), unlessFuture(hm)
+            if ha > latest then ha = at end
             if ha <= at and reaches(hs, seq) and reaches(hm, ms) then
               return {0, before, before, ARGV[7] and redis.call('HEXISTS', KEYS[1], 'w')}
             end
@@ -401,7 +407,7 @@ extension StateScripts {
 
     /// A client's own total becomes the base: what was sent after `client_ms` still counts.
     ///
-    /// KEYS state, ledger, gone. ARGV 1 client_ms; 2 value. Answer: `{1 applied | 0 older or known, badge, before}`.
+    /// KEYS state, ledger, gone. ARGV 1 client_ms; 2 value; 3 now. Answer: `{1 applied | 0 older or known, badge, before}`.
     static let report = RedisScript(
         """
         #!lua
@@ -414,6 +420,7 @@ extension StateScripts {
         end
         local before = size - past + math.max(0, value - taken)
         local at, new = tonumber(ARGV[1]), tonumber(ARGV[2])
+        if base > tonumber(ARGV[3]) + \(skewMs) then base = -1 end
         if at < base or (at == base and new <= value) then return {0, before, before} end
         if at > base then
           taken, past = 0, 0

@@ -3,21 +3,50 @@ import Redis
 /// Settings and mutes: of two records about the same field the one that was sent later stands, whichever comes later;
 /// of one instant the larger text. So any order, with repeats, leaves the same.
 extension StateScripts {
-    /// KEYS user. ARGV 1 the record's time; then field and value, one after the other. Each field holds
-    /// `<sent_ms> <value>`. Answer: how many fields changed.
+    /// How far the clocks of two workers may differ, ms: a stored time that is later than the present by more lies in the
+    /// future, and the next time received replaces it (contract section 0, "Times").
+    static let skewMs = 60_000
+
+    /// KEYS user. ARGV 1 the record's time; 2 now; then field and value, one after the other. Each field holds
+    /// `<sent_ms> <value>`. Answer: how many fields changed; or of quiet hours that the stored settings make wrong, which
+    /// then changes nothing: -1 a window has no start, -2 no end, -3 its ends are equal.
     static let settings = RedisScript(
         """
         #!lua
-        local at, changed = tonumber(ARGV[1]), 0
-        for i = 2, #ARGV, 2 do
-          local was, value = string.match(redis.call('HGET', KEYS[1], ARGV[i]) or '', '^(%d+) (.*)$')
+        local at, latest = tonumber(ARGV[1]), tonumber(ARGV[2]) + \(skewMs)
+        local given, merged, writes = {}, {}, {}
+        local function stored(field)
+          return string.match(redis.call('HGET', KEYS[1], field) or '', '^(%d+) (.*)$')
+        end
+        for i = 3, #ARGV, 2 do
+          local field, value = ARGV[i], ARGV[i + 1]
+          local was, stands = stored(field)
           was = tonumber(was) or -1
-          if at > was or (at == was and ARGV[i + 1] > value) then
-            redis.call('HSET', KEYS[1], ARGV[i], ARGV[1] .. ' ' .. ARGV[i + 1])
-            changed = changed + 1
+          if was > latest then was = -1 end
+          given[field] = value
+          if at > was or (at == was and value > stands) then
+            writes[#writes + 1] = field
+            writes[#writes + 1] = ARGV[1] .. ' ' .. value
+            merged[field] = value
           end
         end
-        return changed
+        if given.dn == '1' or given.ds or given.de or given.dw then
+          for _, field in ipairs({'dn', 'ds', 'de', 'dw'}) do
+            if not merged[field] then
+              local _, stands = stored(field)
+              merged[field] = stands or ''
+            end
+          end
+          if merged.dw == '' then
+            if merged.ds ~= '' and merged.ds == merged.de then return -3 end
+            if given.dn == '1' or merged.dn == '1' then
+              if merged.ds == '' then return -1 end
+              if merged.de == '' then return -2 end
+            end
+          end
+        end
+        if #writes > 0 then redis.call('HSET', KEYS[1], unpack(writes)) end
+        return #writes / 2
         """)
 
     /// Level 0 is written too: without it an older mute that comes late would stand again.
@@ -32,6 +61,7 @@ extension StateScripts {
         local cur = redis.call('HGET', KEYS[1], ARGV[1])
         if cur then
           local was = tonumber(string.match(cur, '(%d+)$')) or -1
+          if was > tonumber(ARGV[5]) + \(skewMs) then was = -1 end
           if at < was or (at == was and new <= cur) then return 0 end
         end
         if redis.call('HSET', KEYS[1], ARGV[1], new) == 1 then prune(tonumber(ARGV[5])) end

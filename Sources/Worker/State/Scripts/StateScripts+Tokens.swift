@@ -95,33 +95,33 @@ extension StateScripts {
 
     /// KEYS user, state, activities. ARGV 1 field; 2 the record up to the topic; 3 version; 4 bound_ms; 5 token; 6 activity
     /// id or empty; 7-10 credential, content key, language, zone, each `=` to stay as it was: as this user's token had it,
-    /// else as the token that this one replaces on the device, the credential only for the same topic and environment.
+    /// else as the token that this one replaces on the device, the credential only for the same topic and environment;
+    /// 11 now.
     /// Answer: `{0 stale}`, `{2}` known already, `{1, replaced token or false, its version}`.
     static let addToken = RedisScript(
         """
         #!lua
         local bound, replaced, was = tonumber(ARGV[4]), false, false
+        local latest = tonumber(ARGV[11]) + \(skewMs)
+        local function time(text)
+          local ms = tonumber(text)
+          return ms and ms <= latest and ms or -1
+        end
         local cur = redis.call('HGET', KEYS[1], ARGV[1])
         local known, isSame = cur, false
         if cur then
           local v, b, t = string.match(cur, '^1 (%d+) (%d+) (%x+) ')
           if v then
-            if v > ARGV[3] or (v == ARGV[3] and t ~= ARGV[5] and (tonumber(b) > bound or
-                (tonumber(b) == bound and t > ARGV[5]))) then return {0} end
-            if t == ARGV[5] and (v == ARGV[3] or ARGV[6] ~= '') then
-              if v ~= ARGV[3] then
-                redis.call('HSET', KEYS[1], ARGV[1], '1 ' .. ARGV[3] .. string.sub(cur, 3 + #v))
-                redis.call('HINCRBY', KEYS[2], 'v', 1)
-              end
-              return {2}
-            end
+            if v > ARGV[3] or (v == ARGV[3] and t ~= ARGV[5] and (time(b) > bound or
+                (time(b) == bound and t > ARGV[5]))) then return {0} end
+            if t == ARGV[5] and v == ARGV[3] and (ARGV[6] ~= '' or time(b) >= bound) then return {2} end
             isSame = t == ARGV[5]
             if not isSame then replaced, was = t, v end
           end
         end
         redis.call('HINCRBY', KEYS[2], 'v', 1)
         if ARGV[6] ~= '' then
-          redis.call('HSETNX', KEYS[3], ARGV[6], ARGV[4])
+          if time(redis.call('HGET', KEYS[3], ARGV[6])) < 0 then redis.call('HSET', KEYS[3], ARGV[6], ARGV[4]) end
           redis.call('EXPIRE', KEYS[3], 46800)
         end
         local all, count, oldest, oldestMs = redis.call('HGETALL', KEYS[1]), 0, nil, nil

@@ -1,0 +1,44 @@
+import Digits
+public import PushCore
+
+/// Texts that show nothing: they are treated as absent (contract section 5, "Text of a revoke and empty texts").
+public enum BlankText {
+    /// Whether all of a text is white space, controls and default-ignorable code points. An empty text shows nothing.
+    public static func showsNothing(_ text: String) -> Bool {
+        // Most texts begin with a letter.
+        if let first = text.utf8.first, first > 0x20, first < 0x7F { return false }
+        return text.unicodeScalars.allSatisfy(isBlank)
+    }
+
+    public static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+        let properties = scalar.properties
+        return properties.isWhitespace || properties.isDefaultIgnorableCodePoint
+            || properties.generalCategory == .control
+    }
+
+    /// Whether no part of an alert shows anything: the text itself, or an object's title, subtitle and body, also as keys of
+    /// the app's own texts.
+    public static func showsNothing(alert: JSONValue) -> Bool {
+        switch alert {
+        case .string(let text): return showsNothing(text)
+        case .object(let members):
+            return members.allSatisfy { member in
+                !shownKeys.containsSame(member.key) || showsNothing(part: member.value)
+            }
+        default: return true
+        }
+    }
+
+    private static let shownKeys = [
+        "title", "subtitle", "body", "loc-key", "title-loc-key", "subtitle-loc-key",
+    ]
+
+    /// A part is a text; in a Live Activity also an object with a `loc-key`.
+    private static func showsNothing(part: JSONValue) -> Bool {
+        switch part {
+        case .string(let text): showsNothing(text)
+        case .object(let members): members.isEmpty
+        default: true
+        }
+    }
+}
