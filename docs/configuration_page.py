@@ -18,7 +18,7 @@ OPTIONAL = {
 HEAD = """\
 # Configuration
 
-`python -m docs.configuration_page` generates this page from the annotated `Config/carillon.yaml`. Edit that file, not this page.
+`python -m docs.configuration_page` generates this page from the annotated `Config/carillon.yaml`. Edit the file, not this page.
 
 """
 _KEY = re.compile(r"([a-z_]+):(?: (.*?))?(?:\s+#\s(.*))?$")

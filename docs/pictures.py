@@ -19,9 +19,9 @@ from docs.tests.test_operator_page import Traffic, answer_url
 TOP = Path(__file__).parents[1]
 PICTURES = TOP / "docs/pictures"
 BYTES_MAX = 150_000
-# Until the graphs have something to show.
+# Seconds until the graphs have data.
 SECONDS = float(os.environ.get("CARILLON_PICTURE_SECONDS", "150"))
-# Of the terminal's colours, on the picture's dark ground.
+# The terminal's colours on the picture's dark background.
 COLOURS = {"31": "#ff9a94", "32": "#6fd08c", "33": "#f0b650"}
 WIDTH, LINE, CELL = 110, 19, 8.0
 
@@ -48,7 +48,7 @@ def page(tab: Browser, url: str) -> None:
 
 
 def terminal(command: list[str]) -> str:
-    """What a command prints to a terminal of that width."""
+    """The output of a command in a terminal of that width."""
     ours, theirs = pty.openpty()
     subprocess.run(["stty", "cols", str(WIDTH), "rows", "50"], stdin=theirs, check=True)
     child = subprocess.Popen(command, stdin=theirs, stdout=theirs, env={**os.environ, "TERM": "xterm-256color"})
@@ -57,7 +57,7 @@ def terminal(command: list[str]) -> str:
     try:
         while block := os.read(ours, 1 << 16):
             text += block
-    except OSError:  # The terminal is closed when its last user has gone.
+    except OSError:  # The terminal closes with its last process.
         pass
     os.close(ours)
     assert child.wait() == 0

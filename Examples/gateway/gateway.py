@@ -1,7 +1,7 @@
 """The other side of the long connection, as Carillon sees it: lease and presence in Redis, deliveries and acks in Kafka.
 
-The connections are made up: each `--user uid:device` is one that is always there and takes all it gets. README.md beside this
-file tells what a real gateway does in these places.
+The connections are made up: each `--user uid:device` is always connected and accepts every message. README.md in this folder
+describes a real gateway.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def now_ms() -> int:
 class Gateway:
     def __init__(self, options: argparse.Namespace) -> None:
         self.id, self.app = options.id, options.app
-        # uid -> devices that are connected here; every connection has a number of its own.
+        # uid -> connected devices; every connection has its own number.
         self.connections: dict[str, dict[str, int]] = {}
         for number, user in enumerate(options.user, 1):
             uid, _, device = user.partition(":")
             self.connections.setdefault(uid, {})[device] = number
-        # A new epoch for each life of the gateway: what an earlier life wrote in Redis is void from now on.
+        # A new epoch for each life of the gateway: presence of an earlier life is void from now on.
         self.epoch = now_ms()
         self.redis = redis.Redis.from_url(options.redis, socket_timeout=2)
         self.producer = Producer({"bootstrap.servers": options.brokers, "acks": "all", "linger.ms": 5})
@@ -43,7 +43,7 @@ class Gateway:
     def reader(self, brokers: str) -> Consumer:
         """Reads all of the topic from its present ends. They are looked up before the first lease, so no delivery is missed.
 
-        What came for an earlier life is not for it: nobody acknowledges that, and the worker pushes it. There is no group.
+        It ignores deliveries to an earlier life: without an ack the worker pushes them. There is no consumer group.
         """
         settings = {"bootstrap.servers": brokers, "group.id": f"gateway-{self.id}", "enable.auto.commit": False}
         consumer = Consumer({**settings, "fetch.wait.max.ms": 20})
@@ -55,7 +55,7 @@ class Gateway:
         return consumer
 
     def renew(self) -> None:
-        """The lease, and who is connected. Both run out by themselves when this process dies."""
+        """Writes the lease and the presence. Both expire when this process dies."""
         line = self.redis.pipeline(transaction=False)
         line.set(f"gw:{{{self.id}}}", self.epoch, ex=LEASE_S)
         for uid, devices in self.connections.items():
@@ -72,7 +72,7 @@ class Gateway:
             uid, device = target["uid"], target["device"]
             if device not in self.connections.get(uid, {}):
                 continue
-            # Here a real gateway writes to its connection, and waits until the client says that it has the message.
+            # A real gateway writes to its connection here, and waits for the client's confirmation.
             kind = "alert" if target["alert"] else "no alert"
             print(f"delivered {event['msg_id']} to {uid}/{device} ({kind})", flush=True)
             if "ack_by_ms" in target:
@@ -97,7 +97,7 @@ class Gateway:
                 self.deliver(json.loads(message.value()))
 
     def close(self) -> None:
-        """Whoever goes in order gives his lease back: his users get pushes at once."""
+        """Deletes the lease at an orderly end: the users get pushes at once."""
         self.redis.delete(f"gw:{{{self.id}}}")
         self.producer.flush(5)
         self.consumer.close()

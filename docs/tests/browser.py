@@ -14,7 +14,7 @@ from selenium.webdriver.chrome.service import Service
 
 MISSING = "no chromium and chromedriver: deploy/install-packages chromium chromium-driver"
 PHONE, DESK = (360, 740), (1240, 900)
-# Levels A and AA of WCAG 2.1, and what axe's makers hold for good.
+# Levels A and AA of WCAG 2.1, and axe's own best practices.
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 
 
@@ -28,7 +28,7 @@ class Browser:
     def __init__(self, size: tuple[int, int] = DESK, dark: bool = False) -> None:
         options = webdriver.ChromeOptions()
         options.binary_location = str(shutil.which("chromium"))
-        # Whoever runs tests as root has no sandbox to give.
+        # Chromium has no sandbox for root.
         for word in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "hide-scrollbars", "lang=en"):
             options.add_argument(f"--{word}")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -51,7 +51,7 @@ class Browser:
         self.command("Emulation.setEmulatedMedia", features=[scheme])
 
     def command(self, name: str, **parameters: Any) -> Any:  # noqa: ANN401
-        """Of the DevTools protocol."""
+        """Sends a command of the DevTools protocol."""
         return self.driver.execute_cdp_cmd(name, parameters)
 
     def open(self, url: str) -> None:
@@ -73,12 +73,12 @@ class Browser:
             time.sleep(0.1)
 
     def complaints(self) -> list[str]:
-        """What stands on the console since the last call: errors and warnings."""
+        """Errors and warnings on the console since the last call."""
         lines = self.driver.get_log("browser")
         return [line["message"] for line in lines if line["level"] in ("SEVERE", "WARNING")]
 
     def barriers(self) -> list[str]:
-        """What axe finds that keeps people out."""
+        """Barriers that axe finds."""
         found = Axe().run(self.driver, options={"runOnly": RULES})["violations"]
         return [f"{item['id']}: {item['help']}: {[node['html'][:200] for node in item['nodes'][:3]]}" for item in found]
 

@@ -1,4 +1,4 @@
-"""A worker with its broker, Redis and APNs simulator, for the tests of what integrators see."""
+"""A worker with its broker, Redis and APNs simulator, for the tests of the external interfaces."""
 
 from __future__ import annotations
 

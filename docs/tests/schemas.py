@@ -1,4 +1,4 @@
-"""The schemas of docs/schemas as validators, and records that break one rule of them each."""
+"""The schemas of docs/schemas as validators, and records that each break one rule."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _max_bytes(_: Any, limit: int, value: Any, __: Any) -> Iterator[ValidationEr
         yield ValidationError(f"longer than {limit} bytes")
 
 
-# As the reader has it, 1.0 is no integer.
+# For the worker's reader, 1.0 is not an integer.
 _types = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
 _Validator = extend(Draft202012Validator, {"x-maxBytes": _max_bytes}, type_checker=_types)
 
@@ -37,7 +37,7 @@ def complaints(name: str, value: Any) -> list[str]:  # noqa: ANN401
 
 
 def unknown_fields(name: str, value: dict[str, Any], kind: str | None = None) -> list[str]:
-    """Fields of a written record that its schema (or that of its kind) does not tell of; the event within a delivery is its
+    """Fields of a written record that are not in its schema (or in that of its kind). The event within a delivery is its
     producer's.
     """
 
@@ -68,7 +68,7 @@ _ABSENT = object()
 
 
 def mutants(schema: dict[str, Any], base: dict[str, Any]) -> Iterator[Mutant]:
-    """Each property, absent, null, of another type, at its bounds and one beyond them, of no known word."""
+    """Each property, absent, null, of another type, at its limits and one beyond them, with an unknown word."""
     for path, leaf in _properties(schema, ()):
         for what, value in [("absent", _ABSENT), *_values(leaf)]:
             made = _with(base, path, value)
@@ -90,7 +90,7 @@ def _types_of(schema: dict[str, Any]) -> set[str]:
     if "type" not in schema and ("const" in schema or "enum" in schema):
         words = schema.get("enum", [schema.get("const")])
         return {"null" if word is None else "integer" if isinstance(word, int) else "string" for word in words}
-    # Where another rule says what it may be, anything.
+    # Any type, if another rule defines it.
     kind = schema.get("type", ["string", "integer", "number", "boolean", "object", "array", "null"])
     return {kind} if isinstance(kind, str) else set(kind)
 

@@ -1,4 +1,4 @@
-"""One worker and what it needs, with a way to write records and to read all that it wrote."""
+"""One worker with its servers, with methods to write records and to read the worker's output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chaos.servers import Broker, RedisServer, Simulator, Worker, configuration,
 
 EVENTS, USER_STATE = "im.events", "im.user-state"
 PARTITIONS = 2
-# The simulator answers these tokens so.
+# The simulator has rules for tokens with these prefixes.
 DEAD, BAD = "dead", "bad0"
 SCENARIO = {
     "rules": [
@@ -113,7 +113,7 @@ class SmallWorld:
         return self.broker.bootstrap
 
     def write(self, topic: str, key: str, value: dict[str, Any] | bytes) -> Place:
-        """Written when this returns; the place that the broker gave it."""
+        """Writes a record and returns its place; the broker has it then."""
         places: list[Place] = []
         raw = value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()
 
@@ -136,7 +136,7 @@ class SmallWorld:
                 found = consumer.committed(places, timeout=5)
                 if all(max(at.offset, 0) >= end for at, end in zip(found, ends, strict=True)):
                     return
-                assert self.worker.runs(), self.worker.tail()
+                assert self.worker.runs, self.worker.tail()
                 assert time.monotonic() < deadline, f"not settled: {found} of {ends}; {self.worker.tail()}"
                 time.sleep(0.1)
         finally:
@@ -148,7 +148,7 @@ class SmallWorld:
         return self._tails[topic]
 
     def read(self, topic: str) -> list[Written]:
-        """All that stands in a topic now."""
+        """All records in a topic now."""
         tail = self._tail(topic)
         tail.catch_up()
         return tail.records

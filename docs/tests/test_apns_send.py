@@ -1,4 +1,4 @@
-"""The example of the APNs client alone, against the simulator: what it prints is what became of each push."""
+"""The example of the APNs client alone, against the simulator: it prints the outcome of each push."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def test_each_push_has_its_outcome(world: SmallWorld) -> None:
     assert token in world.pushed_tokens()
 
 
-def test_a_rejection_is_told(world: SmallWorld) -> None:
+def test_it_prints_a_rejection(world: SmallWorld) -> None:
     ended = run(world, BAD + "0" * 60, "Hello")
     assert ended.returncode == 1
     assert ended.stdout.startswith("Hello: rejected(status: 400")
 
 
-def test_what_cannot_be_sent_is_refused(world: SmallWorld) -> None:
+def test_it_refuses_an_invalid_token(world: SmallWorld) -> None:
     assert run(world, "xyz", "Hello").returncode == 64

@@ -15,13 +15,13 @@ from jsonschema import Draft202012Validator
 from docs.tests.schemas import SCHEMAS
 
 with warnings.catch_warnings():
-    # Of the package's own field names.
+    # The package warns about its own field names.
     warnings.simplefilter("ignore")
     from asyncapi3.models import AsyncAPI3
 
 DOCS = Path(__file__).parents[1]
 DOCUMENT: dict[str, Any] = yaml.safe_load((DOCS / "asyncapi.yaml").read_text())
-# Ours alone: their format is no part of the contract.
+# Internal topics: their format is not part of the contract.
 OWN_TOPICS = {"carillon.chunks", "carillon.parked"}
 
 
@@ -51,7 +51,7 @@ def test_it_is_asyncapi_3() -> None:
         AsyncAPI3.model_validate({**DOCUMENT, "chanels": {}})
 
 
-def test_all_that_it_refers_to_exists() -> None:
+def test_all_references_exist() -> None:
     found = set(references(DOCUMENT))
     assert len(found) > 20
     for reference in found:
@@ -71,8 +71,8 @@ def test_each_schema_is_json_schema_and_refers_to_what_exists(name: str) -> None
 
 def test_its_topics_are_those_of_the_configuration() -> None:
     configured = yaml.safe_load((DOCS.parent / "Config/carillon.yaml").read_text())["kafka"]["topics"]
-    told = {channel["address"] for channel in DOCUMENT["channels"].values()}
-    assert told == set(configured.values()) - OWN_TOPICS
+    addresses = {channel["address"] for channel in DOCUMENT["channels"].values()}
+    assert addresses == set(configured.values()) - OWN_TOPICS
 
 
 def test_each_kind_of_the_schemas_is_a_message() -> None:

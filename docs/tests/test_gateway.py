@@ -1,4 +1,4 @@
-"""The gateway example beside a worker: what it delivers is not pushed, and what comes after its end is."""
+"""The gateway example with a worker: its deliveries are not pushed, and messages after its end are."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_it_delivers_and_acknowledges_and_no_push_goes_out(world: SmallWorld) ->
         assert gateway.child is not None and gateway.child.wait(90) == 0
     finally:
         gateway.kill()
-    # The worker may know a lease for a second after it was read.
+    # The worker caches a lease for a second.
     time.sleep(1.1)
     message(world, "without-gateway")
     assert result(world, "without-gateway") == ("accepted", "ok")

@@ -1,4 +1,4 @@
-"""Worlds of `carillon generate` keep to the schemas of records in."""
+"""The worlds of `carillon generate` are valid by the schemas of input records."""
 
 from __future__ import annotations
 

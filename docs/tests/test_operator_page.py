@@ -1,4 +1,4 @@
-"""The operator's page as people meet it: a real worker under traffic, in a browser."""
+"""The operator's page of a real worker under traffic, in a browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOOD = "900d70a6"
 
 
 class Traffic:
-    """Messages to users with good and with bad tokens, some a second, until it ends."""
+    """Some messages a second to users with good and bad tokens, until it ends."""
 
     def __init__(self, world: SmallWorld) -> None:
         self.world = world
@@ -57,7 +57,7 @@ class Traffic:
 
 @pytest.fixture(scope="module")
 def page(world: SmallWorld) -> Iterator[str]:
-    """Its address, while traffic flows."""
+    """The page's address, under traffic."""
     with Traffic(world) as traffic:
         end = time.monotonic() + 120
         while traffic.sent < USERS:
@@ -78,12 +78,12 @@ def same_for_all(tab: Browser) -> Iterator[None]:
     tab.show()
     tab.complaints()
     yield
-    # Whatever was done, the page's policy was not broken and nothing failed.
+    # The page's policy was not broken, and nothing failed.
     assert tab.complaints() == []
 
 
 def accepted(page: str) -> int:
-    """Pushes, by the worker itself."""
+    """Accepted pushes, as the worker counts them."""
     with urllib.request.urlopen(f"{page}statusz", timeout=30) as answer:
         return int(json.load(answer)["apps"][0]["accepted"])
 
@@ -102,7 +102,7 @@ def test_numbers_change_in_place_while_traffic_flows(tab: Browser, page: str) ->
     assert "pushes accepted" in tab.text("#apps li")
     tab.until("its rates are known", lambda: tab.text("#flow-2").strip()[0] in "123456789")
     tab.until("the graphs are drawn", lambda: tab.ask("document.querySelectorAll('#flow svg polyline').length") == 4)
-    # The same nodes are there, and nobody who types is disturbed.
+    # The nodes are the same, so typing is not disturbed.
     assert tab.ask("document.querySelector('#apps li').isOurs") is True
     assert tab.ask("document.activeElement.id") == "ask-user"
     assert tab.ask("document.activeElement.value") == "half a na"
@@ -146,7 +146,7 @@ def test_nobody_is_kept_out(tab: Browser, page: str, size: tuple[int, int], dark
     for place in (page, answer_url(page), f"{page}trace?app=im"):
         tab.open(place)
         assert tab.barriers() == [], place
-    # The last one was a question that lacks its user: the browser tells of every answer that is not 200.
+    # The last question had no user: the browser logs every answer except 200.
     assert [line for line in tab.complaints() if "400" not in line] == []
 
 
@@ -175,7 +175,7 @@ def test_it_pauses_and_goes_on(tab: Browser, page: str) -> None:
     tab.ask("document.getElementById('pause').click()")
     assert tab.text("#link") == "paused" and tab.ask("document.getElementById('pause').ariaPressed") == "true"
     seen, before = tab.text("#apps li"), accepted(page)
-    # So many that the page would have been renewed meanwhile.
+    # Enough pushes for an update of the page.
     tab.until("the worker has gone on", lambda: accepted(page) >= before + 100)
     assert tab.text("#apps li") == seen
     tab.ask("document.getElementById('pause').click()")

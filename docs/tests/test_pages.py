@@ -1,4 +1,4 @@
-"""The pages of docs: every field is told, and every link leads somewhere."""
+"""The pages of docs: the contract has every field, and every link has a target."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fields(schema: Any) -> Iterator[str]:  # noqa: ANN401
             yield from fields(item)
 
 
-def test_the_contract_tells_of_every_field() -> None:
+def test_the_contract_has_every_field() -> None:
     text = "".join(path.read_text() for path in (TOP / "docs/contract").glob("*.md"))
     words = set(re.findall(r"[\w-]+", text))
     wanted = {name for schema in SCHEMAS.values() for name in fields(schema)}
@@ -39,7 +39,7 @@ def test_the_contract_tells_of_every_field() -> None:
 
 
 def lone_rows(text: str) -> list[str]:
-    """Rows that belong to no table, and rows of another width than their table's head."""
+    """Rows outside of a table, and rows with another width than their table's head."""
     wrong = []
     width = 0
     lines = re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines()
@@ -47,7 +47,7 @@ def lone_rows(text: str) -> list[str]:
         if not line.startswith("|"):
             width = 0
             continue
-        # A bar after a backslash parts no cells; one within code does, as GitHub reads it.
+        # For GitHub, a bar within code separates cells; a bar after a backslash does not.
         cells = len(re.findall(r"(?<!\\)\|", line)) - 1
         if width == 0:
             if not re.fullmatch(r"\|(?: *:?-+:? *\|)+", following):
@@ -94,3 +94,13 @@ def test_the_threat_model_names_tests_that_exist() -> None:
     assert len(named) > 20
     files = {path.stem for path in (TOP / "Tests").rglob("*.swift")}
     assert named - files == set()
+
+
+def test_the_runbooks_quote_texts_of_the_program() -> None:
+    """Log messages, `/readyz` lines and panel titles in quotes exist in the sources."""
+    prose = re.sub(r"\s+", " ", re.sub(r"```.*?```|`[^`]*`", "", (TOP / "docs/runbooks.md").read_text(), flags=re.DOTALL))
+    quoted = {text for text in re.findall(r'"([^"]+)"', prose) if len(text.split()) > 2}
+    assert len(quoted) > 5
+    sources = [*(TOP / "Sources").rglob("*.swift"), *(TOP / "deploy/monitoring").glob("*.py")]
+    code = re.sub(r"\s+", " ", "".join(path.read_text() for path in sources))
+    assert {text for text in quoted if text.rstrip(".,") not in code} == set()

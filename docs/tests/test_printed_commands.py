@@ -1,4 +1,4 @@
-"""Commands that the pages print are ones that the program knows, with options that it has."""
+"""The commands and options on the pages exist in the program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from docs.tests.test_pages import PAGES, TOP
 
 @functools.cache
 def usage(binary: Path, command: str) -> str | None:
-    """Nil: there is no such command."""
+    """None if there is no such command."""
     done = subprocess.run([binary, command, "--help"], capture_output=True, text=True, timeout=30)
     return done.stdout if done.returncode == 0 else None
 
@@ -24,7 +24,7 @@ def options(text: str) -> set[str]:
 
 
 def missing(text: str, given: set[str]) -> set[str]:
-    """Options that must be there and are not: those without brackets in the usage, and those whose help says so."""
+    """Missing required options: those without brackets in the usage, and those that the help calls required."""
     line = next(line for line in text.splitlines() if line.startswith("usage: "))
     wanted = options(re.sub(r"\[.*?\]", "", line))
     for option, instead in re.findall(r"^  (--[a-z-]+).*required unless (--[a-z-]+)", text, re.MULTILINE):
@@ -34,7 +34,7 @@ def missing(text: str, given: set[str]) -> set[str]:
 
 
 def commands(text: str) -> tuple[list[str], list[str]]:
-    """What follows `carillon` in code, up to the end or a pipe: in blocks, continued lines as one, and within sentences."""
+    """The text after `carillon` in code, up to the end or a pipe: in blocks (continued lines as one), and in sentences."""
     blocks = re.findall(r"```[a-z]*\n(.*?)```", text, re.DOTALL)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
@@ -60,7 +60,7 @@ def test_printed_commands_exist(page: Path, binary: Path) -> None:
             continue
         given = set(re.findall(r"(?<!\S)--[a-z][a-z-]*", command))
         wrong += [f"{option} of: {command}" for option in sorted(given - options(text))]
-        # Sentences name a command without all of it; a block is there to be copied.
+        # A sentence may name a part of a command; a block must be complete.
         if is_whole and not given & {"--help", "--version"}:
             wrong += [f"without {option}: {command}" for option in sorted(missing(text, given))]
     assert wrong == []

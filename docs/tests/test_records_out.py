@@ -1,4 +1,4 @@
-"""Every record that a worker writes is as its schema says, and every field and word of the schemas is written by some."""
+"""Every record of a worker is valid by its schema, and some record has every field and word of the schemas."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def played(world: SmallWorld) -> SmallWorld:
 
 
 @pytest.mark.parametrize("topic", OUTPUTS)
-def test_what_the_worker_writes_is_as_the_schema_says(played: SmallWorld, topic: str) -> None:
+def test_the_worker_writes_valid_records(played: SmallWorld, topic: str) -> None:
     name = OUTPUTS[topic]
     records = [record.json() for record in played.read(topic)]
     assert records
