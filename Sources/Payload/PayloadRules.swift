@@ -5,6 +5,7 @@ public struct PayloadRules: Sendable {
     public var profile: PayloadProfile
     /// Who counts the number on the icon.
     public var badge = AppPolicy.BadgeCounter.server
+    public var prefix = PrefixFormat.standard
     /// An alert carries `im`, for communication notifications.
     public var communication = false
 
@@ -15,6 +16,7 @@ public struct PayloadRules: Sendable {
     public init(_ message: borrowing Message, policy: borrowing AppPolicy) {
         profile = message.push.profile ?? policy.profile
         badge = policy.badge
+        prefix = policy.prefix
         communication = policy.communication
     }
 

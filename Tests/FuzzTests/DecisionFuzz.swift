@@ -55,7 +55,7 @@ enum DecisionFuzz {
             let payload = template?.render(
                 badge: modes & 16 == 0 ? nil : 7, pid: PushID(high: 1, low: 2), receiver: words[2])
             if let payload { complaints += check(payload, limit: PayloadTemplate.limit(voip: message.push.voip)) }
-            let shown = ShownText(message, variant: variant, profile: profile, templates: templates)
+            let shown = ShownText(message, variant: variant, rules: rules, templates: templates)
             if shown.title?.utf8.count ?? 0 > 464 || shown.body?.utf8.count ?? 0 > 2064 {
                 complaints.append("a long SMS")
             }

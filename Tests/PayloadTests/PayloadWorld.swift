@@ -1,3 +1,4 @@
+import Digits
 import JSON
 import Payload
 import PushCore
@@ -12,10 +13,15 @@ enum PayloadWorld {
         Templates(
             languages: [
                 "zh-Hans": .init(
-                    generic: "新消息", types: ["RC:ImgMsg": "[图片]", "RC:VcMsg": "[语音]"], contentKeys: ["bank": "银行通知"]),
+                    generic: "新消息", types: ["RC:ImgMsg": "[图片]", "RC:VcMsg": "[语音]"], contentKeys: ["bank": "银行通知"],
+                    templates: [UTF8Key("order"): .init(title: "订单", content: "{name}的订单")]),
                 "en": .init(
                     generic: "You have a message", types: ["RC:ImgMsg": "[Photo]"],
-                    contentKeys: ["work": "Work is calling"]),
+                    contentKeys: ["work": "Work is calling"],
+                    templates: [
+                        UTF8Key("order"): .init(title: "Order {no}", content: "{name}, your order {no} left {place}."),
+                        UTF8Key("title"): .init(title: "Only a title"), UTF8Key("blank"): .init(content: "{none}"),
+                    ]),
             ], defaultLanguage: "zh-Hans")
     }
 
@@ -63,5 +69,19 @@ enum PayloadWorld {
 
     static func body(_ message: Message, _ variant: PayloadVariant = english) throws -> String? {
         try tree(message, variant)["aps"]?["alert"]?["body"]?.string
+    }
+
+    /// `title|body` of the alert under these rules.
+    static func alert(
+        _ variant: PayloadVariant = english, templates: Templates = templates,
+        rules change: (inout PayloadRules) -> Void = { _ in }, _ message: (inout Message) -> Void
+    ) throws -> String {
+        var rules = PayloadRules(profile: .raw)
+        change(&rules)
+        let template = PayloadTemplate(
+            PayloadWorld.message(message), variant: variant, rules: rules, templates: templates)
+        let bytes = try #require(template?.render(badge: nil, pid: pid, receiver: "ben"))
+        let alert = try JSONTree(parsing: bytes)["aps"]?["alert"]
+        return "\(alert?["title"]?.string ?? "-")|\(alert?["body"]?.string ?? "-")"
     }
 }

@@ -8,7 +8,8 @@ import Testing
         _ variant: PayloadVariant = PayloadWorld.english, _ change: (inout Message) -> Void = { _ in }
     ) -> [String?] {
         let text = ShownText(
-            PayloadWorld.message(change), variant: variant, profile: .nim, templates: PayloadWorld.templates)
+            PayloadWorld.message(change), variant: variant, rules: PayloadRules(profile: .nim),
+            templates: PayloadWorld.templates)
         return [text.title, text.body]
     }
 

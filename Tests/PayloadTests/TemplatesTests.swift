@@ -1,4 +1,6 @@
+import Digits
 import Payload
+import PushCore
 import Testing
 
 /// Texts by language: which one is asked, and which form a number takes in it (im.md row 24).
@@ -87,5 +89,132 @@ import Testing
         var templates = Templates(defaultLanguage: "en")
         templates.languages["EN"] = .init(generic: "New")
         #expect(templates.generic(language: "en-US") == "New")
+    }
+}
+
+/// Texts with places: templates, the text of a revoke, the prefix.
+@Suite struct FilledTextTests {
+    // MARK: push.template
+
+    private static func order(_ args: [String: String], _ change: (inout Message) -> Void = { _ in }) throws -> String {
+        try PayloadWorld.alert { message in
+            let pairs = args.map { (UTF8Key($0.key), $0.value) }
+            message.push.template = .init(id: "order", args: Dictionary(uniqueKeysWithValues: pairs))
+            change(&message)
+        }
+    }
+
+    @Test func aTemplateGivesTitleAndContentAndAMissingArgumentNothing() throws {
+        #expect(
+            try Self.order(["name": "Ben", "no": "7", "place": "Bonn"]) == "Order 7|Anna: Ben, your order 7 left Bonn.")
+        #expect(try Self.order([:]) == "Order |Anna: , your order  left .")
+    }
+
+    @Test func aPlaceIsFilledOnce() throws {
+        #expect(
+            try Self.order(["name": "{no}", "no": "{name}"]) == "Order {name}|Anna: {no}, your order {name} left .")
+    }
+
+    @Test func whatIsFilledInIsCutToTheLimits() throws {
+        let long = String(repeating: "汉", count: 500)
+        let text = try Self.order(["name": long, "no": long, "place": long]) { $0.push.prefix = false }
+        #expect(text == "Order " + long.prefix(93) + "…|" + long.prefix(499) + "…")
+    }
+
+    @Test func forcedTextThenTemplateThenContent() throws {
+        #expect(
+            try PayloadWorld.alert(.init(language: "en", isForced: true)) {
+                $0.push.force.content = "wake up"
+                $0.push.template = .init(id: "order")
+            } == "Order |Anna: wake up")
+        #expect(
+            try PayloadWorld.alert {
+                $0.push.title = "mine"
+                $0.push.template = .init(id: "unknown")
+            } == "mine|Anna: hello")
+        #expect(try PayloadWorld.alert { $0.push.template = .init(id: "title") } == "Only a title|Anna: hello")
+        // A result that shows nothing is absent.
+        #expect(try PayloadWorld.alert { $0.push.template = .init(id: "blank") } == "-|Anna: hello")
+    }
+
+    @Test(arguments: [("en-GB", "Order "), ("zh-CN", "订单"), ("fr", "订单")])
+    func aTemplateIsInTheRecipientsLanguageElseTheDefaultOne(language: String, title: String) throws {
+        let alert = try PayloadWorld.alert(.init(language: language)) { $0.push.template = .init(id: "order") }
+        #expect(alert.hasPrefix(title + "|"))
+    }
+
+    // MARK: The text of a revoke
+
+    @Test(arguments: [
+        ("zh-Hans", "Anna", "Anna撤回了一条消息"), ("zh-TW", nil, "对方撤回了一条消息"), ("en-GB", "Anna", "Anna recalled a message"),
+        ("en", nil, "A message was recalled"), ("fr", "Anna", "Anna撤回了一条消息"), ("", nil, "对方撤回了一条消息"),
+    ])
+    func aRevokeWithoutATextHasTheBuiltInOne(language: String, nick: String?, text: String) throws {
+        let alert = try PayloadWorld.alert(.init(language: language)) {
+            $0.kind = .revoke
+            $0.revoke = .init(targetMsgID: "m0")
+            $0.push.content = nil
+            $0.typeName = "RC:ImgMsg"
+            $0.from.nick = nick
+        }
+        #expect(alert == "-|" + text)
+    }
+
+    @Test func aRevokeIsInEnglishWhereNeitherLanguageHasAText() throws {
+        let templates = Templates(languages: ["fr": .init(generic: "Message")], defaultLanguage: "fr")
+        let alert = try PayloadWorld.alert(.init(language: "it"), templates: templates) {
+            $0.kind = .revoke
+            $0.push.content = nil
+        }
+        #expect(alert == "-|Anna recalled a message")
+    }
+
+    @Test(arguments: [
+        ("de", "Anna", "Anna hat etwas {gelöscht}"), ("de", nil, "hat etwas {gelöscht}"), ("en", "Anna", "Gone: Anna"),
+        ("en", nil, "A message was recalled"), ("nl", nil, "Weg"),
+    ])
+    func anAppsOwnTextOfARevokeComesFirst(language: String, nick: String?, text: String) throws {
+        let templates = Templates(
+            languages: [
+                "de": .init(revoke: "{nick} hat etwas {gelöscht}"), "en": .init(revoke: "Gone: {nick}"),
+                "nl": .init(revoke: "Weg"),
+            ], defaultLanguage: "en")
+        let alert = try PayloadWorld.alert(.init(language: language), templates: templates) {
+            $0.kind = .revoke
+            $0.push.content = nil
+            $0.from.nick = nick
+        }
+        #expect(alert == "-|" + text)
+    }
+
+    @Test func aRevokesOwnTextHasThePrefix() throws {
+        #expect(try PayloadWorld.alert { $0.kind = .revoke } == "-|Anna: hello")
+    }
+
+    @Test func hiddenDetailsReplaceTheTextOfARevoke() throws {
+        let alert = try PayloadWorld.alert(.init(language: "en", isHidden: true)) {
+            $0.kind = .revoke
+            $0.push.content = nil
+            $0.push.subtitle = "secret"
+        }
+        #expect(alert == "-|You have a message")
+    }
+
+    // MARK: The prefix
+
+    @Test(arguments: [
+        ("{nick}: ", "Anna", "Anna: hello"), ("{nick}: ", nil, "hello"), ("[{nick}] ", "Anna", "[Anna] hello"),
+        ("{nick}{nick}|", "A", "AA|hello"), ("", "Anna", "hello"), ("App: ", "Anna", "App: hello"),
+        ("App: ", nil, "App: hello"),
+        ("{Nick} {nick}: ", "Anna", "{Nick} Anna: hello"),
+    ])
+    func thePrefixIsTheApps(format: String, nick: String?, text: String) throws {
+        let rules = { (rules: inout PayloadRules) in rules.prefix = PrefixFormat(format) }
+        #expect(try PayloadWorld.alert(rules: rules) { $0.from.nick = nick } == "-|" + text)
+        #expect(
+            try PayloadWorld.alert(rules: rules) {
+                $0.from.nick = nick
+                $0.push.prefix = false
+            } == "-|hello")
     }
 }

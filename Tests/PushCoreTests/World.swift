@@ -1,3 +1,4 @@
+import Digits
 import PushCore
 
 /// Fixed offsets, so that no test depends on a machine's zone files.
@@ -35,6 +36,7 @@ struct World {
     init() {
         message.push.content = "hello"
         policy.defaultZone = "UTC"
+        policy.templateIDs = [UTF8Key("known")]
     }
 
     init(_ row: DecisionRow) {
@@ -62,7 +64,7 @@ struct World {
         }
     }
 
-    /// A conversation type; `off` `customtype` `nocontent` `emptycontent` `nobadge` `silent` `voip` `strategy=n`
+    /// A conversation type; `off` `customtype` `nocontent` `emptycontent` `template=known|other` `nobadge` `silent` `voip` `strategy=n`
     /// `@me` `@all` `@other` `force=all|me|other|nobody` `revoke=decrease|keep|count` `noseq` `expires=<ms from now>`
     /// `from=me` `exclude=me|other` `devices=<device>[,…]` `tokens=<hex>[,…]` (a recipient's tokens are `aa0`, `aa1`, …); `la=start|update|end` makes it a record about activity `a`, `la.id=` about another;
     /// `age=<hours>` since it was sent
@@ -77,6 +79,7 @@ struct World {
         case "customtype": message.isCustomType = true
         case "nocontent": message.push.content = nil
         case "emptycontent": message.push.content = ""
+        case "template": message.push.template = .init(id: String(value))
         case "nobadge": message.push.badge = false
         case "silent": message.push.silent = true
         case "voip": message.push.voip = true

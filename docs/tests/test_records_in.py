@@ -28,6 +28,7 @@ MESSAGE = {
         "subtitle": "s",
         "image": "https://example.com/i.png",
         "payload": {"k": 1},
+        "template": {"id": "t", "args": {"name": "x"}},
         "task_id": "t",
         "mutable": True,
         "force": {"mode": "list", "uids": ["b"]},

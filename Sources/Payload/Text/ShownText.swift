@@ -13,11 +13,12 @@ public struct ShownText: Sendable, Equatable {
     private static let bodyCharacters = 500
 
     public init(
-        _ message: borrowing Message, variant: PayloadVariant, profile: PayloadProfile, templates: Templates
+        _ message: borrowing Message, variant: PayloadVariant, rules: PayloadRules, templates: Templates
     ) {
         if message.push.silent { return }
-        let lifted = LiftedKeys(message, profile)
-        let text = AlertText(message, variant: variant, title: lifted.title, templates: templates)
+        let lifted = LiftedKeys(message, rules.profile)
+        let text = AlertText(
+            message, variant: variant, title: lifted.title, prefix: rules.prefix, templates: templates)
         var title = text.title
         var body: String? = text.name + text.body
         if !variant.isHidden, variant.mergedCount <= 1, let alert = lifted.aps?["alert"] {

@@ -1,3 +1,6 @@
+public import Digits
+import PushCore
+
 /// An app's built-in texts per language (contract section 8, `templates`); a plain value that configuration fills.
 public struct Templates: Sendable, Equatable {
     public var languages: [String: Language] {
@@ -18,15 +21,32 @@ public struct Templates: Sendable, Equatable {
         public var contentKeys: [String: String]
         /// By plural category (`one`, `few`, `many`, `other` …), with `{count}` in it.
         public var merged: [String: String]
+        /// Of a revoke without a text, with `{nick}` in it.
+        public var revoke: String?
+        /// By the id that `push.template` names.
+        public var templates: [UTF8Key: Template]
 
         public init(
             generic: String? = nil, types: [String: String] = [:], contentKeys: [String: String] = [:],
-            merged: [String: String] = [:]
+            merged: [String: String] = [:], revoke: String? = nil, templates: [UTF8Key: Template] = [:]
         ) {
             self.generic = generic
             self.types = types
             self.contentKeys = contentKeys
             self.merged = merged
+            self.revoke = revoke
+            self.templates = templates
+        }
+    }
+
+    /// Title and content with places `{name}`.
+    public struct Template: Sendable, Equatable {
+        public var title: String?
+        public var content: String?
+
+        public init(title: String? = nil, content: String? = nil) {
+            self.title = title
+            self.content = content
         }
     }
 
@@ -72,20 +92,36 @@ public struct Templates: Sendable, Equatable {
     public static var builtInMerged: String { "你收到{count}条新消息" }
 
     private static func filled(_ text: String, _ count: Int) -> String {
-        let place = "{count}"
-        var filled = ""
-        var rest = Substring(text)
-        while let brace = rest.firstIndex(of: "{") {
-            filled += rest[..<brace]
-            rest = rest[brace...]
-            if rest.hasPrefix(place) {
-                filled += String(count)
-                rest = rest.dropFirst(place.count)
-            } else {
-                filled.append(rest.removeFirst())
+        FilledText.fill(text) { $0 == "count" ? String(count) : nil }
+    }
+
+    /// The ids of the templates in all languages.
+    public var templateIDs: Set<UTF8Key> { languages.values.reduce(into: []) { $0.formUnion($1.templates.keys) } }
+
+    /// The template in the language or the nearest to it, filled and cut; nil: it is unknown there.
+    func filled(_ use: PushOptions.Template, language: String) -> Template? {
+        let id = UTF8Key(use.id)
+        guard let found = nearest(language, { texts, _ in texts.templates[id] }) else { return nil }
+        func fill(_ text: String, limit: Int) -> String {
+            let filled = FilledText.fill(text, bytesMax: TextCut.bytes(ofCharacters: limit)) { name in
+                use.args[UTF8Key(String(name))] ?? ""
             }
+            return TextCut.characters(filled, limit: limit)
         }
-        return filled + rest
+        return Template(
+            title: found.title.map { fill($0, limit: Self.titleCharacters) },
+            content: found.content.map { fill($0, limit: Self.contentCharacters) })
+    }
+
+    private static let titleCharacters = 100
+    private static let contentCharacters = 500
+
+    /// The text of a revoke that brings none: the recipient's language, else the app's default, else English (contract
+    /// section 5, Text of a revoke).
+    func revoke(nick: String?, language: String) -> String {
+        nearest(language, last: RevokeText.lastTag) { texts, tag in
+            texts?.revoke.map { RevokeText.filled($0, tag, nick: nick) } ?? RevokeText.builtIn(tag, nick: nick)
+        } ?? RevokeText.english(nick: nick)
     }
 
     /// The nearest language that there are texts of, in the spelling in which they are looked for; the default one where
@@ -109,21 +145,27 @@ public struct Templates: Sendable, Equatable {
     ///
     /// - Parameter pick: is given the texts, and the tag they stand under.
     private func first(_ language: String, _ pick: (Language, String) -> String?) -> String? {
+        // A text that shows nothing is treated as absent.
+        nearest(language) { texts, tag in pick(texts, tag).flatMap { BlankText.showsNothing($0) ? nil : $0 } }
+    }
+
+    private func nearest<Found>(_ language: String, _ pick: (Language, String) -> Found?) -> Found? {
+        nearest(language, last: nil) { texts, tag in texts.flatMap { pick($0, tag) } }
+    }
+
+    /// - Parameters:
+    ///   - last: the tag that is asked after those of the default language.
+    ///   - pick: gets the texts of a tag, nil if the app has none there.
+    private func nearest<Found>(_ language: String, last: String?, _ pick: (Language?, String) -> Found?) -> Found? {
         for start in [language, defaultLanguage] {
             // Mostly there are texts of this very tag.
             let exact = LanguageTag.folded(start)
-            if let text = shown(texts[exact], exact, pick) { return text }
+            if let texts = texts[exact], let found = pick(texts, exact) { return found }
             for tag in LanguageTag.chain(of: start) {
-                if let text = shown(texts[tag], tag, pick) { return text }
+                if let found = pick(texts[tag], tag) { return found }
             }
         }
-        return nil
-    }
-
-    /// A text that shows nothing is treated as absent.
-    private func shown(_ texts: Language?, _ tag: String, _ pick: (Language, String) -> String?) -> String? {
-        guard let texts, let text = pick(texts, tag), !BlankText.showsNothing(text) else { return nil }
-        return text
+        return last.flatMap { pick(texts[$0], $0) }
     }
 
     private static func folded(_ languages: [String: Language]) -> [String: Language] {

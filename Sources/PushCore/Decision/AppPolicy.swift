@@ -1,4 +1,4 @@
-import Digits
+public import Digits
 
 /// The part of an app's configuration that decisions depend on (contract section 8).
 public struct AppPolicy: Sendable {
@@ -17,6 +17,10 @@ public struct AppPolicy: Sendable {
     /// The largest number that is sent; 0: none.
     public var badgeCap: Int64 = 0
     public var badge = BadgeCounter.server
+    /// The text before bodies, where a message wants it (`push.prefix`).
+    public var prefix = PrefixFormat.standard
+    /// The ids that `push.template` may name.
+    public var templateIDs: Set<UTF8Key> = []
     /// Alerts carry `im`, for communication notifications.
     public var communication = false
     public var defaultLanguage = "zh-Hans"

@@ -1,3 +1,5 @@
+import Digits
+
 /// What one message means for one recipient at one instant (contract section 5, steps 2, 6-12; 4 and 5 come before it).
 ///
 /// Pure: no clock, no look-up, no log. `sentMs` is the record's `sent_ms`. The worker's way in: nothing is traced.
@@ -52,12 +54,13 @@ private func decide<Trace: DecisionTrace>(
     // RongCloud's strict chain: an active window stands above every mute level and decides alone.
     let windowDecides = policy.dndMode == .chain && quiet.isActive
 
-    let isVetoed = isVetoed(message)
+    let hasContent = message.hasContent(policy)
+    let isVetoed = !message.push.enabled || (message.isCustomType && !hasContent)
     let passesWindow = quiet.allows(mention, in: type) || (isForced && policy.forceOverridesDND)
 
     // All are asked, so that each is told of; the first deny is the verdict.
     let read = denyForRead(message, sentMs: sentMs, of: recipient, trace: &trace)
-    let veto = denyForVeto(message, isVetoed: isVetoed, trace: &trace)
+    let veto = denyForVeto(message, hasContent: hasContent, isVetoed: isVetoed, trace: &trace)
     let mute = denyForMute(
         chain, mention, isForced: isForced, passes: passesMute, windowDecides: windowDecides, trace: &trace)
     let window = denyForQuietHours(quiet, isForced: isForced, passes: passesWindow, policy: policy, trace: &trace)
@@ -97,15 +100,13 @@ private func denyForRead(
     return reason
 }
 
-/// Step 7: the sender's own word, which no force lifts.
-private func isVetoed(_ message: borrowing Message) -> Bool {
-    !message.push.enabled || (message.isCustomType && !message.hasContent)
-}
-
-private func denyForVeto(_ message: borrowing Message, isVetoed: Bool, trace: inout some DecisionTrace) -> Reason? {
+/// Step 7: the sender's veto, which no force lifts, or a custom type without content.
+private func denyForVeto(
+    _ message: borrowing Message, hasContent: Bool, isVetoed: Bool, trace: inout some DecisionTrace
+) -> Reason? {
     trace.record(
         .veto,
-        input: "enabled \(message.push.enabled), custom type \(message.isCustomType), content \(message.hasContent)",
+        input: "enabled \(message.push.enabled), custom type \(message.isCustomType), content \(hasContent)",
         outcome: isVetoed ? Reason.msgPushOff.rawValue : "wanted")
     return isVetoed ? .msgPushOff : nil
 }
@@ -178,7 +179,12 @@ private func facts(
 }
 
 extension Message {
-    fileprivate var hasContent: Bool { push.content.map { !$0.isEmpty } ?? false }
+    /// A content of its own, or a template of the app.
+    fileprivate func hasContent(_ policy: borrowing AppPolicy) -> Bool {
+        if let content = push.content, !content.isEmpty { return true }
+        guard let template = push.template else { return false }
+        return policy.templateIDs.contains(UTF8Key(template.id))
+    }
 }
 
 private func text(_ number: Int64?) -> String {

@@ -1,4 +1,4 @@
-import Digits
+public import Digits
 
 /// The `push` object of a message: what the sender wants of the alert (contract section 2).
 public struct PushOptions: Sendable {
@@ -23,6 +23,8 @@ public struct PushOptions: Sendable {
     public var interruption: String?
     /// As given, unchecked; `Payload` makes a header of it.
     public var collapseID: String?
+    /// Title and content from one of the app's templates.
+    public var template: Template?
     /// Statistics are also kept by it, ≤ 64 bytes.
     public var taskID: String?
     public var profile: PayloadProfile?
@@ -80,6 +82,19 @@ public struct PushOptions: Sendable {
         case timeSensitive = "time-sensitive"
     }
 
+    /// `push.template`: which one, and the values for its places.
+    public struct Template: Sendable, Equatable {
+        /// ≤ 256 bytes.
+        public var id: String
+        /// ≤ 500 characters each.
+        public var args: [UTF8Key: String]
+
+        public init(id: String, args: [UTF8Key: String] = [:]) {
+            self.id = id
+            self.args = args
+        }
+    }
+
     /// `push.priority`; as `apns-priority` 10, 5 and 1.
     public enum Priority: String, Sendable {
         case high, normal, low
@@ -103,12 +118,13 @@ extension PushOptions {
         profile: PayloadProfile? = nil, sound: String? = nil, threadID: String? = nil, category: String? = nil,
         interruption: String? = nil, collapseID: String? = nil, silent: Bool = false, voip: Bool = false,
         priority: Priority = .high, strategy: Strategy? = nil, sms: Bool = false, subtitle: String? = nil,
-        image: String? = nil, taskID: String? = nil, isMutable: Bool = true
+        image: String? = nil, template: Template? = nil, taskID: String? = nil, isMutable: Bool = true
     ) {
         self.init(
             force: force, title: title, content: content, subtitle: subtitle, image: image, payload: payload, aps: aps,
             sound: sound, threadID: threadID, category: category, interruption: interruption, collapseID: collapseID,
-            taskID: taskID, profile: profile, strategy: strategy, priority: priority, enabled: enabled, prefix: prefix,
+            template: template, taskID: taskID, profile: profile, strategy: strategy, priority: priority,
+            enabled: enabled, prefix: prefix,
             badge: badge, forceDetail: forceDetail, silent: silent, voip: voip, sms: sms, isMutable: isMutable)
     }
 }

@@ -80,10 +80,13 @@ extension ScrubRule.Part {
     private static let pushFields = table(
         words: [
             "enabled", "prefix", "badge", "force_detail", "profile", "sound", "category", "interruption", "silent",
-            "voip", "priority", "strategy", "sms",
+            "voip", "priority", "strategy", "sms", "mutable",
         ],
-        ids: ["thread_id", "collapse_id"],
-        ["title": .text, "content": .text, "force": .part(.force), "payload": .free, "aps": .part(.aps)])
+        ids: ["thread_id", "collapse_id", "task_id"],
+        [
+            "title": .text, "content": .text, "subtitle": .text, "image": .url, "force": .part(.force),
+            "payload": .free, "aps": .part(.aps),
+        ])
     private static let forceFields = table(words: ["mode", "lift_mute"], ids: ["uids"], ["content": .text])
     private static let apsFields = table(
         words: ["sound", "category", "interruption-level", "content-available", "mutable-content", "badge"],

@@ -9,7 +9,8 @@ import YAML
 extension ConfigurationReader {
     private static let appKeys = [
         "id", "topic", "environment", "endpoint", "ca_file", "proxy", "proxy_password_file", "credentials", "profile",
-        "strategy", "default_levels", "dnd_mode", "force_overrides_dnd", "clear_on_read", "badge_cap", "badge",
+        "strategy", "default_levels", "dnd_mode", "force_overrides_dnd", "clear_on_read", "prefix", "badge_cap",
+        "badge",
         "communication", "default_language", "default_tz", "templates", "limits", "coalesce", "dnd_digest",
     ]
 
@@ -63,10 +64,17 @@ extension ConfigurationReader {
         if let seconds = coalesce.seconds("window_s", in: 0.1...600, zeroIsOff: true) {
             app.coalesceSeconds = seconds
         }
+        if app.policy.badge == .client, app.coalesceSeconds > 0 {
+            problems.add(
+                coalesce.mark,
+                "\(coalesce.name("window_s")) cannot be used with badge: none: the client would count several messages as one"
+            )
+        }
         if let path = section.string("templates"), let node = section["templates"] {
             app.templates = templates.read(path, at: node.mark)
         }
         app.templates.defaultLanguage = app.policy.defaultLanguage
+        app.policy.templateIDs = app.templates.templateIDs
         return id == nil || topic == nil ? nil : app
     }
 
@@ -113,6 +121,9 @@ extension ConfigurationReader {
         }
         if let overrides = section.bool("force_overrides_dnd") { policy.forceOverridesDND = overrides }
         if let clears = section.bool("clear_on_read") { policy.clearOnRead = clears }
+        if let prefix = section.string("prefix", atMost: EventReader.Limit.name, mayBeEmpty: true) {
+            policy.prefix = PrefixFormat(prefix)
+        }
         if let cap = section.int("badge_cap", in: 0...Int(Int32.max)) { policy.badgeCap = Int64(cap) }
         if let badge = section.word("badge", ["server", "none", "sender"], AppPolicy.BadgeCounter.self) {
             policy.badge = badge

@@ -102,6 +102,7 @@ public struct EffectiveConfiguration: Sendable {
         force_overrides_dnd: false
         dnd_digest: false
         clear_on_read: false
+        prefix: "{nick}: "
         badge_cap: 0
         badge: server
         communication: false

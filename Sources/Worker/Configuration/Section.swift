@@ -55,9 +55,10 @@ struct Section {
             self[key] ?? YAMLNode(.mapping([]), mark: mark), path: name(key), keys: keys, problems: problems)
     }
 
-    func string(_ key: String) -> String? {
+    /// - Parameter mayBeEmpty: an empty text has a meaning; it is quoted then.
+    func string(_ key: String, mayBeEmpty: Bool = false) -> String? {
         guard let node = self[key] else { return nil }
-        guard case .scalar(let text, _) = node.value, !text.isEmpty else {
+        guard case .scalar(let text, let isQuoted) = node.value, !text.isEmpty || (mayBeEmpty && isQuoted) else {
             problems.add(node.mark, "\(name(key)) must be text")
             return nil
         }
@@ -69,8 +70,8 @@ struct Section {
     }
 
     /// A text of at most `bytes` bytes.
-    func string(_ key: String, atMost bytes: Int) -> String? {
-        guard let text = string(key) else { return nil }
+    func string(_ key: String, atMost bytes: Int, mayBeEmpty: Bool = false) -> String? {
+        guard let text = string(key, mayBeEmpty: mayBeEmpty) else { return nil }
         guard text.utf8.count <= bytes else {
             problems.add(self[key]?.mark ?? mark, "\(name(key)) is longer than \(bytes) bytes")
             return nil

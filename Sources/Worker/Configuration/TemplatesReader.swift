@@ -1,3 +1,4 @@
+import Digits
 import Payload
 import Telemetry
 import YAML
@@ -49,7 +50,8 @@ final class TemplatesReader {
 
     private func language(_ node: YAMLNode, path: String) -> Templates.Language {
         let section = Section(
-            node, path: path, keys: ["generic", "types", "content_keys", "merged"], problems: problems)
+            node, path: path, keys: ["generic", "revoke", "types", "templates", "content_keys", "merged"],
+            problems: problems)
         let merged = section.section("merged", keys: PluralCategory.allCases.map(\.rawValue))
         let contentKeys = section.section("content_keys", keys: nil)
         if let contentKeys, contentKeys.all.count > Self.contentKeysMax {
@@ -63,7 +65,25 @@ final class TemplatesReader {
             generic: section.string("generic"),
             types: texts(section.section("types", keys: nil)),
             contentKeys: texts(contentKeys),
-            merged: texts(merged))
+            merged: texts(merged),
+            revoke: section.string("revoke"),
+            templates: templates(section.section("templates", keys: nil)))
+    }
+
+    private func templates(_ section: Section?) -> [UTF8Key: Templates.Template] {
+        guard let section else { return [:] }
+        var templates: [UTF8Key: Templates.Template] = [:]
+        for entry in section.all {
+            bound(entry, EventReader.Limit.name)
+            let path = "\(section.path).\(entry.key)"
+            let texts = Section(entry.value, path: path, keys: ["title", "content"], problems: problems)
+            let template = Templates.Template(title: texts.string("title"), content: texts.string("content"))
+            if template.title == nil, template.content == nil {
+                problems.add(entry.keyMark, "\(path) needs a title or a content")
+            }
+            templates[UTF8Key(entry.key)] = template
+        }
+        return templates
     }
 
     /// A longer one could be named by no record.

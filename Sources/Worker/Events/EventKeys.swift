@@ -52,10 +52,10 @@ enum RecordKey: Int, JSONKey {
     }
 }
 
-/// The keys of the small objects of a message: `conv`, `from`, `to`, `mention`, `revoke`, `push.force`.
+/// The keys of the small objects of a message: `conv`, `from`, `to`, `mention`, `revoke`, `push.force`, `push.template`.
 enum PartKey: Int, JSONKey {
     case id, type, uid, nick, device, uids, exclude, all, targetMsgID, badge, mode, content, liftMute, avatar, label
-    case devices, tokens
+    case devices, tokens, args
 
     var name: StaticString {
         switch self {
@@ -76,13 +76,14 @@ enum PartKey: Int, JSONKey {
         case .label: "name"
         case .devices: "devices"
         case .tokens: "tokens"
+        case .args: "args"
         }
     }
 }
 
 enum PushKey: Int, JSONKey {
     case enabled, title, content, prefix, badge, force, forceDetail, payload, aps, profile, sound, threadID, category
-    case interruption, collapseID, silent, voip, priority, strategy, sms, subtitle, image, taskID, mutable
+    case interruption, collapseID, silent, voip, priority, strategy, sms, subtitle, image, template, taskID, mutable
 
     var name: StaticString {
         switch self {
@@ -108,6 +109,7 @@ enum PushKey: Int, JSONKey {
         case .sms: "sms"
         case .subtitle: "subtitle"
         case .image: "image"
+        case .template: "template"
         case .taskID: "task_id"
         case .mutable: "mutable"
         }

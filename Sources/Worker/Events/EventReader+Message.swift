@@ -107,6 +107,7 @@ extension EventReader {
             sms: try push.bool(.sms) ?? false,
             subtitle: try push.text(.subtitle, limit: Limit.title),
             image: try push.filled(.image, bytes: Limit.url),
+            template: try template(push),
             taskID: try push.filled(.taskID, bytes: Limit.task),
             isMutable: try push.bool(.mutable) ?? true)
     }
@@ -124,6 +125,13 @@ extension EventReader {
             uids: try part.uids(.uids, atMost: Limit.forced, mayBeEmpty: true) ?? [],
             content: try part.text(.content, limit: Limit.content),
             liftsMute: try part.bool(.liftMute) ?? true)
+    }
+
+    private func template(_ push: FieldScope<PushKey>) throws(BadRecord) -> PushOptions.Template? {
+        guard let object = try push.object(.template) else { return nil }
+        let part = FieldScope(partKeys.fields(of: object), path: "$.push.template")
+        return PushOptions.Template(
+            id: try part.requiredIdentifier(.id), args: try part.texts(.args, limit: Limit.content))
     }
 
     private func payload(_ push: FieldScope<PushKey>) throws(BadRecord) -> CustomPayload? {

@@ -1,3 +1,4 @@
+import Digits
 import JSON
 import Payload
 import PushCore
@@ -84,6 +85,19 @@ struct FieldScope<Key: JSONKey> {
         let text = String(decoding: utf8, as: UTF8.self)
         if BlankText.showsNothing(text) { return nil }
         return utf8.count <= limit ? text : TextCut.characters(text, limit: limit)
+    }
+
+    /// An object of texts for people, each cut as `text` cuts it. A null is absent.
+    func texts(_ key: Key, limit: Int) throws(BadRecord) -> [UTF8Key: String] {
+        guard let object = try object(key), case .object(let members)? = try value(key) else { return [:] }
+        var texts: [UTF8Key: String] = [:]
+        for member in members where !member.value.isNull {
+            guard let text = member.value.string else {
+                throw fault(.wrongType, "must hold strings only", key, object)
+            }
+            texts[UTF8Key(member.key)] = text.utf8.count <= limit ? text : TextCut.characters(text, limit: limit)
+        }
+        return texts
     }
 
     func bool(_ key: Key) throws(BadRecord) -> Bool? {

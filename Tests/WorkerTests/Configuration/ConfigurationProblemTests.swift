@@ -56,6 +56,11 @@ struct ConfigurationProblemTests {
     static let why: [Row] = [
         app(
             "coalesce: {window_s: -1}", "apps[0].coalesce.window_s must be 0 or a number of seconds from 0.1 to 600"),
+        app(
+            "coalesce: {window_s: 5}\n    badge: none",
+            "apps[0].coalesce.window_s cannot be used with badge: none: the client would count several messages as one"),
+        app("prefix: \(String(repeating: "x", count: 257))", "apps[0].prefix is longer than 256 bytes"),
+        app("badge: client", "apps[0].badge must be one of server, none, sender"),
         app("coalesce: 10", "apps[0].coalesce must be a mapping of keys to values"),
         app("limits: {share: 2}", "apps[0].limits.share must be a number from 0 to 1"),
         top("token_loss: go", "token_loss must be one of stop, alarm"),
@@ -271,6 +276,17 @@ struct ConfigurationProblemTests {
             let found = problems(Self.good + "    templates: \(path)\n")
             #expect(found == (isProblem ? ["\(path):4: languages.en.content_keys has more than 100 texts"] : []))
         }
+    }
+
+    @Test func aTemplateWithoutATextIsAProblem() throws {
+        let folder = try TemporaryFolder()
+        let file = "languages:\n  en:\n    templates:\n      a: {title: x, body: y}\n      b: {}\n"
+        let path = try folder.write(Array(file.utf8), to: "t.yaml")
+        let found = problems(Self.good + "    templates: \(path)\n")
+        #expect(
+            found.count == 2 && found[0].hasPrefix("\(path):4: unknown key \"body\""),
+            "\(found)")
+        #expect(found.last == "\(path):5: languages.en.templates.b needs a title or a content")
     }
 
     @Test func aCredentialsBrokenFileIsToldWithItsLine() throws {

@@ -1,9 +1,11 @@
 import APNs
+import Digits
 import EventLoop
 import Kafka
 import Payload
 import PushCore
 import Redis
+import Support
 import Telemetry
 import Testing
 import Worker
@@ -56,6 +58,7 @@ struct ConfigurationTests {
             #expect(Set(language.contentKeys.keys) == Set(model.contentKeys.keys), "\(name)")
             #expect(language.merged["other"]?.contains("{count}") == true, "\(name)")
             #expect(language.generic?.isEmpty == false, "\(name)")
+            #expect(language.revoke?.contains("{nick}") == true, "\(name)")
         }
     }
 
@@ -168,10 +171,35 @@ struct ConfigurationTests {
         #expect(!list.allows(topic: ""))
     }
 
-    @Test func whereTheClientCountsNobodyIsToldALowerBadge() throws {
-        let configuration = try read(ConfigurationProblemTests.good + "    badge: none\n    clear_on_read: true\n")
+    @Test(arguments: [("none", AppPolicy.BadgeCounter.client), ("sender", .sender)])
+    func onlyTheServersNumberIsSentWithoutAnAlert(word: String, badge: AppPolicy.BadgeCounter) throws {
+        let configuration = try read(ConfigurationProblemTests.good + "    badge: \(word)\n    clear_on_read: true\n")
         let policy = try #require(configuration.apps.first?.policy)
-        #expect(policy.badge == .client && !policy.clearOnRead)
+        #expect(policy.badge == badge && !policy.clearOnRead)
+    }
+
+    @Test(arguments: [("", "Anna: "), ("    prefix: \"[{nick}] \"\n", "[Anna] "), ("    prefix: \"\"\n", "")])
+    func thePrefixIsRead(line: String, text: String) throws {
+        let policy = try #require(try read(ConfigurationProblemTests.good + line).apps.first?.policy)
+        #expect(policy.prefix.text(nick: "Anna") == text)
+    }
+
+    @Test func templatesAndTheTextOfARevokeAreRead() throws {
+        let folder = try TemporaryFolder()
+        let file = """
+            languages:
+              en:
+                revoke: "{nick} took it back"
+                templates:
+                  order: { title: "Order {no}", content: "It left" }
+                  short: { content: "Hi" }
+            """
+        let path = try folder.write(Array(file.utf8), to: "t.yaml")
+        let app = try #require(try read(ConfigurationProblemTests.good + "    templates: \(path)\n").apps.first)
+        let english = try #require(app.templates.languages["en"])
+        #expect(english.revoke == "{nick} took it back")
+        #expect(english.templates[UTF8Key("order")] == .init(title: "Order {no}", content: "It left"))
+        #expect(app.policy.templateIDs == [UTF8Key("order"), UTF8Key("short")])
     }
 
     @Test func oneEndpointServesBothEnvironments() throws {

@@ -128,6 +128,10 @@ struct BadRecordTests {
         row(
             message(#""push":{"payload":"\#(String(repeating: "中", count: 2049))"}"#), "longer than 2048 characters",
             "$.push.payload", at: "\"中"),
+        row(message(#""push":{"template":{}}"#), "required field is missing", "$.push.template.id", at: "{}}"),
+        row(
+            message(#""push":{"template":{"id":"t","args":{"a":7}}}"#), "must hold strings only",
+            "$.push.template.args", at: "{\"a\":7"),
         row(message(#""push":{"mutable":1}"#), "must be true or false", "$.push.mutable", at: "1}"),
         row(
             message(

@@ -65,6 +65,8 @@ struct ByteBoundTests {
         message("$.push.sound", 256, #""push":{"sound":"%"}"#),
         message("$.push.thread_id", 256, #""push":{"thread_id":"%"}"#),
         message("$.push.category", 256, #""push":{"category":"%"}"#),
+        message("$.push.template.id", 256, #""push":{"template":{"id":"%"}}"#),
+        message("$.push.template.args", 256, #""push":{"template":{"id":"t","args":{"%":"x"}}}"#),
         message("$.push.image", 512, #""push":{"image":"%"}"#),
         message("$.push.task_id", 64, #""push":{"task_id":"%"}"#),
         message("$.push.collapse_id", 256, #""push":{"collapse_id":"%"}"#),

@@ -1,3 +1,4 @@
+import Digits
 import PushCore
 import Testing
 import Worker
@@ -56,7 +57,8 @@ struct EventReaderTests {
             "payload":{"n":1.50,"n2":123456789012345678901,"x":[null,true,"s"]},"aps":{"sound":"a.caf"},"profile":"rc",
             "sound":"s","thread_id":"t","category":"k","interruption":"active","collapse_id":"z","silent":true,
             "voip":true,"priority":"low","strategy":4,"sms":true,
-            "subtitle":"S","image":"https://a.example/1","task_id":"k1","mutable":false},"unknown":{"a":[1]}
+            "subtitle":"S","image":"https://a.example/1","task_id":"k1","mutable":false,
+            "template":{"id":"t1","args":{"a":"1","b":null}}},"unknown":{"a":[1]}
             """#)
         #expect(message.serverSeq == 9)
         #expect(message.expireAtMs == 1_700_000_000_077)
@@ -83,6 +85,7 @@ struct EventReaderTests {
         #expect(push.sound == "s" && push.threadID == "t" && push.category == "k" && push.interruption == "active")
         #expect(push.collapseID == "z")
         #expect(push.subtitle == "S" && push.image == "https://a.example/1" && push.taskID == "k1" && !push.isMutable)
+        #expect(push.template == .init(id: "t1", args: [UTF8Key("a"): "1"]))
     }
 
     @Test func aPayloadMayBeATextAndAnEmptyOneIsAbsent() throws {

@@ -85,7 +85,8 @@ import YAML
                 let variant = PayloadVariant(language: language, isHidden: isHidden, contentKey: contentKey)
                 _ = PayloadTemplate(
                     message, variant: variant, rules: PayloadRules(profile: profile), templates: templates)
-                _ = ShownText(message, variant: variant, profile: profile, templates: templates)
+                _ = ShownText(
+                    message, variant: variant, rules: PayloadRules(profile: profile), templates: templates)
             }
         }
         _ = CollapseID.choose(message, profile: .nim)

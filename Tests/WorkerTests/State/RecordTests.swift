@@ -52,7 +52,8 @@ struct RecordTests {
         message.push.content = "At one"
         var record = SMSRecord(
             app: "im", eventID: "e", msgID: "m", uid: "u", reason: .noToken, phone: "+49 30 1",
-            text: ShownText(message, variant: .init(language: "en"), profile: .nim, templates: Templates()), atMs: 7)
+            text: ShownText(
+                message, variant: .init(language: "en"), rules: .init(profile: .nim), templates: Templates()), atMs: 7)
         func text() -> String {
             var writer = JSONWriter()
             record.write(to: &writer)
@@ -66,7 +67,8 @@ struct RecordTests {
         record.phone = nil
         record.reason = .allFailed
         message.push.silent = true
-        record.text = ShownText(message, variant: .init(language: "en"), profile: .nim, templates: Templates())
+        record.text = ShownText(
+            message, variant: .init(language: "en"), rules: .init(profile: .nim), templates: Templates())
         #expect(
             text()
                 == #"{"v":1,"app":"im","event_id":"e","msg_id":"m","uid":"u","reason":"all_failed","at_ms":7}"#)

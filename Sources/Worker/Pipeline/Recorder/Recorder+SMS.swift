@@ -43,7 +43,7 @@ extension Recorder {
                 variant: PayloadVariant(
                     message, tokens: job.smsTokens, settings: job.settings, isForced: job.isForced,
                     defaultLanguage: app.policy.defaultLanguage),
-                profile: message.push.profile ?? app.policy.profile, templates: app.templates)
+                rules: PayloadRules(message, policy: app.policy), templates: app.templates)
         }
         let record = SMSRecord(
             app: app.id, eventID: job.event.id, msgID: job.event.msgID, uid: job.uid, reason: reason,
