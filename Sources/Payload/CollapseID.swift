@@ -9,17 +9,26 @@ public enum CollapseID {
     /// Apple: at most 64 bytes.
     private static let bytesMax = 64
 
-    /// Always one: a recall can only replace what was sent with one.
+    /// What is known of the message that a revoke names.
+    public enum Original: Sendable, Equatable {
+        /// The collapse id that its sender chose; nil: the sender chose none.
+        case known(String?)
+        case unknown
+    }
+
+    /// Always one: a revoke can only replace a push that had one.
     ///
-    /// A revoke has its target's, never one of its own: else it would stand beside what it is to replace. What the target's
-    /// sender did not choose follows from the target's id.
-    ///
-    /// - Parameter original: of a revoke: the collapse id that its target's sender chose; nil: he chose none.
+    /// A revoke has that of its target, which it replaces on the device. If the target's sender chose none, it follows from the
+    /// target's id. A revoke of an unknown message has its own, if it names one.
     public static func choose(
-        _ message: borrowing Message, profile: PayloadProfile, original: String? = nil
+        _ message: borrowing Message, profile: PayloadProfile, original: Original = .known(nil)
     ) -> [UInt8] {
         if message.kind == .revoke, let target = message.revoke?.targetMsgID {
-            if let original, !original.isEmpty { return Array(fitted(original).utf8) }
+            switch original {
+            case .known(let chosen?) where !chosen.isEmpty: return Array(fitted(chosen).utf8)
+            case .unknown: if let given = given(message, profile: profile) { return Array(given.utf8) }
+            case .known: break
+            }
             return hashed(target)
         }
         if let given = given(message, profile: profile) { return Array(given.utf8) }

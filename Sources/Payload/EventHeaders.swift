@@ -13,14 +13,16 @@ public struct EventHeaders: Sendable, Equatable {
 
     /// - Parameters:
     ///   - profile: says whether a payload that is a text can hold a collapse id.
-    ///   - originalCollapseID: of a revoke: what its target's sender chose; nil: nothing.
-    public init(_ message: borrowing Message, profile: PayloadProfile, originalCollapseID: String? = nil) {
+    ///   - original: of the message that a revoke names.
+    public init(
+        _ message: borrowing Message, profile: PayloadProfile, original: CollapseID.Original = .known(nil)
+    ) {
         pushType = message.push.voip ? .voip : message.push.silent ? .background : .alert
         let wanted = message.push.priority.apns
         // Apple: a background push with priority 10 is an error, and 5 is what it recommends. A silent call has it too.
         priority = message.push.silent ? 5 : wanted
         expirationSeconds = message.push.voip ? 0 : Self.seconds(message.expireAtMs)
-        collapseID = CollapseID.choose(message, profile: profile, original: originalCollapseID)
+        collapseID = CollapseID.choose(message, profile: profile, original: original)
     }
 
     /// - Parameter expireAtMs: a Live Activity record names none: sent + 24 h.

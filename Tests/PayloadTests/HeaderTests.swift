@@ -59,7 +59,7 @@ import Testing
         #expect(headers.collapseID == nil)
     }
 
-    private static func chosen(_ message: Message, original: String? = nil) -> String {
+    private static func chosen(_ message: Message, original: CollapseID.Original = .known(nil)) -> String {
         String(decoding: CollapseID.choose(message, profile: .raw, original: original), as: UTF8.self)
     }
 
@@ -101,15 +101,18 @@ import Testing
             $0.revoke = .init(targetMsgID: "m1")
         }
         #expect(Self.chosen(revoke) == Self.chosen(PayloadWorld.message()))
-        #expect(Self.chosen(revoke, original: "known") == "known")
+        #expect(Self.chosen(revoke, original: .known("known")) == "known")
         // Its original had none of its own choosing, so it was sent with the one that follows from its id.
         var own = revoke
         own.push.collapseID = "own"
         own.push.payload = .object([.init("apns-collapse-id", .string("lifted"))])
         #expect(Self.chosen(own) == Self.chosen(PayloadWorld.message()))
-        #expect(Self.chosen(own, original: "") == Self.chosen(PayloadWorld.message()))
-        #expect(Self.chosen(own, original: "known") == "known")
-        #expect(Self.chosen(PayloadWorld.message(), original: "known") != "known")
+        #expect(Self.chosen(own, original: .known("")) == Self.chosen(PayloadWorld.message()))
+        #expect(Self.chosen(own, original: .known("known")) == "known")
+        // Of a message that is unknown it has its own, if it names one.
+        #expect(Self.chosen(own, original: .unknown) == "own")
+        #expect(Self.chosen(revoke, original: .unknown) == Self.chosen(PayloadWorld.message()))
+        #expect(Self.chosen(PayloadWorld.message(), original: .known("known")) != "known")
     }
 
     @Test(arguments: [

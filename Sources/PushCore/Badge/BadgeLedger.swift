@@ -97,9 +97,17 @@ public enum BadgeRule {
         return number > 0 ? number : nil
     }
 
-    /// The same by an app's rules; nil also where its client counts (`badge: none`).
+    /// The same by an app's rules; nil also if the server's number is not sent (`badge: none` or `sender`).
     @inlinable public static func besideAlert(_ value: Int64, _ policy: borrowing AppPolicy) -> Int64? {
         policy.badge == .server ? besideAlert(value, cap: policy.badgeCap) : nil
+    }
+
+    /// The same, of a revoke's alert too: where it lowered the number, 0 is sent.
+    @inlinable public static func withAlert(
+        _ value: Int64, isLowered: Bool, _ policy: borrowing AppPolicy
+    ) -> Int64? {
+        if isLowered { return policy.badge == .server ? capped(value, cap: policy.badgeCap) : nil }
+        return besideAlert(value, policy)
     }
 
     /// The number of a push that carries nothing else (`clear_on_read`): capped, 0 included.

@@ -158,7 +158,19 @@ struct DeviceContext {
             13, "render",
             input: "profile \((message.push.profile ?? policy.profile).rawValue), language \(variant.language), "
                 + "details " + (variant.isHidden ? "hidden" : "shown") + (variant.isForced ? ", forced text" : ""),
-            outcome: message.push.silent ? "silent" : badge.map { "badge \($0)" } ?? "no badge")
+            outcome: renderOutcome(message, badge: badge))
+    }
+
+    private func renderOutcome(_ message: borrowing Message, badge: Int64?) -> String {
+        if message.push.silent { return "silent" }
+        switch user.event.app.context.policy.badge {
+        case .server: return badge.map { "badge \($0)" } ?? "no badge"
+        case .client:
+            let isCounted = user.job.flags.contains(.addsToBadge)
+            return "the client counts; the message " + (isCounted ? "adds 1" : "adds nothing")
+                + (user.job.flags.contains(.loweredBadge) ? ", and lowered the number" : "")
+        case .sender: return "the sender's badge, if push.aps.badge is an integer"
+        }
     }
 
     /// Nil: the app does not coalesce. Windows are in workers' memories, so it cannot be said whether one is open.
@@ -198,7 +210,10 @@ private struct MadePush {
         guard let content = user.event.job.content else { return }
         let id = user.job.pushIDPrefix.id(tokenHex: token.record.hex)
         payload = content.payload(for: user.job, token: token, badge: badge, id: id)
-        guard content.headers(topic: token.record.topic) != nil, let common = content.commonHeaders else { return }
+        let isUnknown = user.job.flags.contains(.originalUnknown)
+        guard content.headers(topic: token.record.topic, isOriginalUnknown: isUnknown) != nil,
+            let common = content.commonHeaders(isOriginalUnknown: isUnknown)
+        else { return }
         headers = [
             Explanation.Header(name: "apns-topic", value: common.pushType.topic(bundleID: token.record.topic)),
             Explanation.Header(name: "apns-push-type", value: common.pushType.rawValue),

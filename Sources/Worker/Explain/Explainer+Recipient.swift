@@ -27,7 +27,7 @@ extension Explainer {
         job.facts = trace.facts
         if decision.alert == .allow(forced: true) { job.flags.insert(.forced) }
         let claim = try await store.claimDryRun(job.claimRequest(nowMs: context.now))
-        if claim.lowered { job.flags.insert(.loweredBadge) }
+        job.note(claim, isFirst: true)
         steps.append(claim.step(of: context.job.subject))
         if claim.state == .finished { return [.duplicate(member.uid, steps)] }
         var user = RecipientContext(

@@ -311,6 +311,7 @@ final class Pipeline {
         dispatcher.ended.takeAll(end)
         userStates.lowered.takeAll(badgeUpdates.begin)
         dispatcher.lowered.takeAll(badgeUpdates.begin)
+        dispatcher.toldByAlert.takeAll(badgeUpdates.didTell)
         for tray in [userStates.done, badgeUpdates.done] {
             tray.takeAll { $0.settle() }
         }

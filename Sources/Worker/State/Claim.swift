@@ -37,10 +37,12 @@ public final class ClaimSubject: Sendable {
     public let expireAtMs: Int64
     /// The app's `clear_on_read`: a recall that lowers the badge leaves a note that devices are to be told.
     public let clearsOnRead: Bool
+    /// The app's `badge: none`: its alerts depend on whether an earlier try counted the message.
+    public let clientCounts: Bool
 
     public init(
         kind: PairKind, id: String, conversation: String = "", sentMs: Int64, seq: Int64? = nil,
-        revoke: Message.Revoke? = nil, expireAtMs: Int64, clearsOnRead: Bool = false
+        revoke: Message.Revoke? = nil, expireAtMs: Int64, clearsOnRead: Bool = false, clientCounts: Bool = false
     ) {
         self.kind = kind
         self.id = id
@@ -50,6 +52,7 @@ public final class ClaimSubject: Sendable {
         self.revoke = revoke
         self.expireAtMs = expireAtMs
         self.clearsOnRead = clearsOnRead
+        self.clientCounts = clientCounts
     }
 
     /// Keys of each user in a claim.
@@ -107,10 +110,14 @@ public struct ClaimReply: Sendable, Equatable {
     /// With `clear_on_read`: the badge is lower than what devices show, and they have not been told
     /// (`StateStore.loweredBadgeSent`).
     public var owesClear = false
+    /// The message adds 1 to the badge, by this claim or by an earlier one of the same pair.
+    public var adds = false
+    /// Of a revoke: this user has nothing of the message that it names.
+    public var isTargetUnknown = false
 
     public init(
         state: State, badge: Int64?, isRead: Bool = false, isRevoked: Bool = false, tokenVersion: Int64 = 0,
-        acceptedDevices: [String] = [], lowered: Bool = false, owesClear: Bool = false
+        acceptedDevices: [String] = [], lowered: Bool = false, owesClear: Bool = false, adds: Bool = false
     ) {
         self.state = state
         self.badge = badge
@@ -120,6 +127,7 @@ public struct ClaimReply: Sendable, Equatable {
         self.acceptedDevices = acceptedDevices
         self.lowered = lowered
         self.owesClear = owesClear
+        self.adds = adds
     }
 
     /// Reads the reply of `StateStore.claim`; nil where it is none.
@@ -131,6 +139,8 @@ public struct ClaimReply: Sendable, Equatable {
         isRevoked = bits & 8 != 0
         lowered = bits & 16 != 0
         owesClear = bits & 32 != 0
+        adds = bits & 64 != 0
+        isTargetUnknown = bits & 128 != 0
         tokenVersion = reply[2].int64 ?? 0
         acceptedDevices = []
         if reply.count > 3 { (acceptedDevices, addressedDevices) = PairMark.devices(reply[3].bytes) }

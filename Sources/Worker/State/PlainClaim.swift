@@ -82,7 +82,8 @@ struct PlainClaim {
     var reply: ClaimReply? {
         if isFinished { return ClaimReply(state: .finished, badge: nil, tokenVersion: tokenVersion) }
         guard !isSpecial, isAdded == isCounted, size >= (isCounted ? 1 : 0), size <= Self.sizeMax else { return nil }
-        return ClaimReply(state: .fresh, badge: base.badge(size: size), tokenVersion: tokenVersion)
+        return ClaimReply(
+            state: .fresh, badge: base.badge(size: size), tokenVersion: tokenVersion, adds: isCounted)
     }
 
     /// What is to be renewed of a ledger that was added to: its life, and the age that says when.

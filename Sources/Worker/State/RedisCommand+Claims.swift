@@ -7,7 +7,7 @@ extension RedisCommand {
     /// - Parameter wasAdded: plain commands have added it to the ledger just now.
     mutating func claimArguments(_ subject: ClaimSubject, counted: Bool, wasAdded: Bool = false, nowMs: Int64) {
         let digest = StateKeys.digest(subject.conversation)
-        arg(wasAdded ? "a" : counted ? "c" : "o")
+        arg(wasAdded ? "a" : counted ? "c" : subject.clientCounts ? "q" : "o")
         arg(StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs))
         field("r", subject.conversation)
         ledgerMember(subject, digest: digest)

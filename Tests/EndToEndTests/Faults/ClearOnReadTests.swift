@@ -56,6 +56,25 @@ struct ClearOnReadTests {
         #expect(numbers(seen, to: token("r2", "phone")) == [#"{"aps":{"badge":0}}"#])
     }
 
+    /// A device with the revoke's alert has its number; the others that were pushed get it alone.
+    @Test func aRevokesAlertTakesThePlaceOfTheNumberAlone() async throws {
+        let stage = try Stage.here
+        let (phone, pad) = (token("r8", "phone"), token("r8", "pad"))
+        var seen = try await stage.play(
+            state: [.bind("r8"), .bind("r8", "pad")], events: [.message("r8-1", to: ["r8"])])
+        #expect(seen.accepted(phone).count == 1 && seen.accepted(pad).count == 1)
+        // The pad is connected now, so the revoke's alert goes to the phone alone by APNs.
+        try await stage.redis([
+            Gateway.lease("gw-r8"),
+            Gateway.presence("r8", "pad", state: "bg", gateway: "gw-r8", flags: "l", since: nowMs - 10_000),
+        ])
+        seen = try await stage.play(
+            state: [.ack("r8", "pad", ["r8-2"])], events: [.revoke("r8-2", of: "r8-1", to: "r8")])
+        #expect(numbers(seen, to: phone).isEmpty && numbers(seen, to: pad) == [#"{"aps":{"badge":0}}"#])
+        let alert = try #require(seen.accepted(phone).last)
+        #expect(alert.json["aps"]?["badge"]?.int == 0 && alert.json["aps"]?["alert"] != nil)
+    }
+
     @Test func aTokenThatMovedIsToldNothing() async throws {
         let stage = try Stage.here
         let shared = token("r3", "shared")

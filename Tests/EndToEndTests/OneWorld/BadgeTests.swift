@@ -35,6 +35,20 @@ extension OneWorld {
             }
         }
 
+        @Test func theAlertOfARevokeThatLoweredTheNumberCarriesZero() async throws {
+            let seen = try await Stage.here.play(
+                state: [.bind("b7")],
+                events: [
+                    .message("b7-1", to: ["b7"]), .revoke("b7-2", of: "b7-1", to: "b7", push: #""title":"T""#),
+                    .revoke("b7-3", of: "b7-1", to: "b7"),
+                ])
+            #expect(seen.outcomes(of: "b7-2") == ["b7/phone accepted ok 0"])
+            let alert = try seen.payload(of: "b7-2")?["aps"]
+            #expect(alert?["badge"]?.int == 0 && alert?["alert"]?["body"]?.string == "Nick recalled a message")
+            // It lowered nothing.
+            #expect(seen.outcomes(of: "b7-3") == ["b7/phone accepted ok"])
+        }
+
         @Test func aMutedMessageCountsNothingAndAForcedOneDoes() async throws {
             let seen = try await Stage.here.play(
                 state: [

@@ -72,6 +72,20 @@ extension OneWorld {
             #expect(hashed.count == 64 && seen.push(of: "m2-g")?.headers["apns-collapse-id"] == hashed)
         }
 
+        @Test func aRevokeOfAnUnknownMessageHasItsOwnCollapseID() async throws {
+            let seen = try await Stage.here.play(
+                state: [.bind("m9")],
+                events: [
+                    .revoke("m9-a", of: "m9-x", to: "m9", push: #""content":"x","collapse_id":"own""#),
+                    .revoke(
+                        "m9-b", of: "m9-y", to: "m9", push: #""content":"x","payload":{"apns-collapse-id":"lifted"}"#),
+                    .revoke("m9-c", of: "m9-z", to: "m9"), .message("m9-z", to: ["m9"], push: #""content":"late""#),
+                ])
+            #expect(seen.push(of: "m9-a")?.headers["apns-collapse-id"] == "own")
+            #expect(seen.push(of: "m9-b")?.headers["apns-collapse-id"] == "lifted")
+            #expect(seen.push(of: "m9-c")?.headers["apns-collapse-id"]?.count == 32)
+        }
+
         @Test func aSilentPushShowsNothingAndHasPriorityFive() async throws {
             let seen = try await Stage.here.play(
                 state: [.bind("m3")],

@@ -1,4 +1,5 @@
 import JSON
+import Payload
 import PushCore
 import Redis
 import Support
@@ -58,6 +59,9 @@ struct ExplainerTests {
         try await world.change(uid, .bind(.init(device: "phone", token: record, version: 1)))
     }
 
+    private static let original = Message(
+        msgID: "m", expireAtMs: .max, conversation: .init(id: "c", type: .p2p), from: .init(uid: "alice"), to: .init())
+
     private func message(
         to uids: String = #""to":{"uids":["bob"]},"#, type: String = "p2p", push: String = #"{"content":"hi"}"#
     ) -> String {
@@ -83,6 +87,31 @@ struct ExplainerTests {
         // Asked again: nothing was claimed or counted.
         #expect(try await world.explain(message()).first == told)
         #expect(try world.world.server.command("DBSIZE") == before)
+        await world.end()
+    }
+
+    /// `badge: none`: only an alert that adds 1 for this recipient has `mutable-content`, and a revoke that lowered the number.
+    @Test func explainSaysWhetherTheClientsExtensionSeesTheAlert() async throws {
+        let world = try await open(app: "badge: none,")
+        try await bind(world.world, "bob")
+        func aps(_ record: String) async throws -> JSONTree? {
+            let bytes = try #require(try await world.explain(record).first?.payload)
+            return try JSONTree(parsing: bytes)["aps"]
+        }
+        let counted = try await aps(message())
+        #expect(counted?["mutable-content"]?.int == 1 && counted?["badge"] == nil)
+        let uncounted = message(push: #"{"content":"hi","badge":false}"#)
+        #expect(try await aps(uncounted)?["mutable-content"] == nil)
+        func revoke(_ id: String) -> String {
+            message().replacing("\"message\"", with: "\"revoke\"").replacing(
+                "\"msg_id\":\"m\"", with: #""msg_id":"\#(id)","revoke":{"target_msg_id":"t"}"#)
+        }
+        #expect(try await aps(revoke("r"))?["mutable-content"] == nil)
+        _ = try await world.world.claim(.message("bob", "t", "c", sent: StateWorld.base))
+        #expect(try await aps(revoke("r"))?["mutable-content"]?.int == 1)
+        // An earlier try counted; now the same message would not count.
+        _ = try await world.world.claim(.message("bob", "m", "c", sent: StateWorld.base))
+        #expect(try await aps(uncounted)?["mutable-content"]?.int == 1)
         await world.end()
     }
 
@@ -347,7 +376,8 @@ struct ExplainerTests {
             BadgeRow(counted: [("m", 0)], badge: 1),
             BadgeRow(counted: [("x", 1)], isRecall: true, badge: 1),
             BadgeRow(counted: [("m", 0), ("x", 1)], isRecall: true, badge: 1),
-            BadgeRow(counted: [("m", 0)], isRecall: true, badge: nil),
+            // The alert of a revoke that lowered the number carries 0 too.
+            BadgeRow(counted: [("m", 0)], isRecall: true, badge: 0),
             BadgeRow(report: (4, 2), counted: [("m", 0)], isRecall: true, badge: 3),
             BadgeRow(report: (4, 8), counted: [("m", 0)], isRecall: true, badge: 4),
         ]
@@ -625,9 +655,12 @@ struct ExplainerTests {
         func collapseID() async throws -> String? {
             try await world.explain(recall).first?.headers.first { $0.name == "apns-collapse-id" }?.value
         }
-        // Its original chose none, so that it was sent with the one that follows from its id.
-        let original = try await world.explain(message()).first?.headers.first { $0.name == "apns-collapse-id" }?.value
-        #expect(try await collapseID() == original && original?.utf8.count == 32)
+        // Nothing is known of the original: the revoke has its own.
+        #expect(try await collapseID() == "its own")
+        // The original chose none, so it had the one that follows from its id.
+        _ = try await world.world.claim(.message("bob", "m", "c", sent: StateWorld.base))
+        let original = String(decoding: CollapseID.choose(Self.original, profile: .nim), as: UTF8.self)
+        #expect(try await collapseID() == original && original.utf8.count == 32)
         _ = try await world.world.text("SET", "c:i:{im:m}", "chosen")
         #expect(try await collapseID() == "chosen")
         await world.end()

@@ -23,8 +23,8 @@ struct ClaimTests {
         let world = try StateWorld()
         try await world.connect()
         let request = ClaimRequest.message("u", "m", "c", sent: base)
-        #expect(try await world.claim(request) == ClaimReply(state: .fresh, badge: 1))
-        #expect(try await world.claim(request) == ClaimReply(state: .resume, badge: 1))
+        #expect(try await world.claim(request) == ClaimReply(state: .fresh, badge: 1, adds: true))
+        #expect(try await world.claim(request) == ClaimReply(state: .resume, badge: 1, adds: true))
         for device in ["d1", "手机;a3:"] {
             let length = try await world.ask(
                 {
@@ -34,7 +34,7 @@ struct ClaimTests {
             #expect((length ?? 0) > 0)
         }
         let resumed = try await world.claim(request)
-        #expect(resumed == ClaimReply(state: .resume, badge: 1, acceptedDevices: ["d1", "手机;a3:"]))
+        #expect(resumed == ClaimReply(state: .resume, badge: 1, acceptedDevices: ["d1", "手机;a3:"], adds: true))
         // Another kind about the same message is a pair of its own.
         var other = request
         other.subject = ClaimSubject(kind: .liveActivity, id: "m", sentMs: base, expireAtMs: base)
@@ -65,8 +65,8 @@ struct ClaimTests {
         #expect(try await world.claim(request) == ClaimReply(state: .fresh, badge: 0))
         var again = request
         again.counted = true
-        #expect(try await world.claim(again) == ClaimReply(state: .resume, badge: 1))
-        #expect(try await world.claim(again) == ClaimReply(state: .resume, badge: 1))
+        #expect(try await world.claim(again) == ClaimReply(state: .resume, badge: 1, adds: true))
+        #expect(try await world.claim(again) == ClaimReply(state: .resume, badge: 1, adds: true))
         await world.end()
     }
 
@@ -154,6 +154,57 @@ struct ClaimTests {
         let mark = try await world.ask(
             { try $0.readMark(app: StateWorld.app, uid: "u", kind: .revoke, id: "v", tag: $1) }, { PairMark($0) })
         #expect(mark?.state == .resume && mark?.acceptedDevices.count == 3)
+        await world.end()
+    }
+
+    /// (what came before) → whether the alert adds 1, for an app with `badge: none` whose decision now says "not counted".
+    @Test(arguments: [
+        ("nothing", false, false), ("nothing", true, true), ("counted", false, true), ("counted plainly", false, true),
+        ("uncounted", true, true), ("reported", true, false),
+    ])
+    func aClaimSaysWhetherTheMessageAddsOneByThisTryOrAnEarlierOne(_ story: String, counted: Bool, adds: Bool)
+        async throws
+    {
+        let world = try StateWorld()
+        try await world.connect()
+        func request(_ counted: Bool) -> ClaimRequest {
+            let subject = ClaimSubject(
+                kind: .message, id: "m", conversation: "c", sentMs: base, expireAtMs: base, clientCounts: true)
+            return ClaimRequest(app: StateWorld.app, uid: "u", subject, counted: counted, nowMs: base + 1000)
+        }
+        switch story {
+        case "counted", "uncounted": _ = try await world.claim(request(story == "counted"))
+        case "counted plainly":
+            let one = request(true)
+            _ = try await world.ask({ try $0.addToLedger(one, tag: $1) }, { $0.int64 })
+        case "reported": try await world.change("u", .badgeReport(device: "d", value: 3, clientMs: base + 20))
+        default: break
+        }
+        #expect(try await world.dryRun(request(counted)).adds == adds)
+        #expect(try await world.claim(request(counted)).adds == adds)
+        await world.end()
+    }
+
+    @Test(arguments: [
+        ("nothing", "x"), ("nothing", "k"), ("claimed", "x"), ("uncounted", "k"), ("plainly", "x"), ("plainly", "k"),
+        ("revoked in flight", "k"),
+    ])
+    func aRevokeSaysWhetherItsTargetIsKnown(_ story: String, mode: String) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        let target = ClaimRequest.message("u", "m", "c", sent: base, counted: story != "uncounted")
+        switch story {
+        case "plainly": _ = try await world.ask({ try $0.addToLedger(target, tag: $1) }, { $0.int64 })
+        case "revoked in flight":
+            _ = try await world.ask({ try $0.addToLedger(target, tag: $1) }, { $0.int64 })
+            _ = try await world.claim(.revoke("u", "w", "c", sent: base + 20, target: "m", badge: .decrease))
+        case "nothing": break
+        default: _ = try await world.claim(target)
+        }
+        let revoke = ClaimRequest.revoke(
+            "u", "v", "c", sent: base + 50, target: "m", badge: mode == "x" ? .decrease : .keep)
+        #expect(try await world.dryRun(revoke).isTargetUnknown == (story == "nothing"))
+        #expect(try await world.claim(revoke).isTargetUnknown == (story == "nothing"))
         await world.end()
     }
 

@@ -55,7 +55,7 @@ struct ClaimTogetherTests {
         _ = try await world.text("SET", "c:s:{\(StateWorld.app):u3}", "broken")
         _ = try await world.raw("RPUSH", "c:d2:{\(StateWorld.app):u4}mm", "broken")
         let request = ClaimRequest.message("", "m", "c", sent: StateWorld.base)
-        let fresh = ClaimReply(state: .fresh, badge: 1)
+        let fresh = ClaimReply(state: .fresh, badge: 1, adds: true)
         #expect(try await world.claim(request, each: users) == [fresh, nil, nil, nil, fresh])
         for user in ["u2", "u3", "u4"] {
             var own = request
@@ -75,7 +75,7 @@ struct ClaimTogetherTests {
         try await world.connect()
         _ = try await world.raw("HSET", "c:s:{\(StateWorld.app):u}", "b", "garbage", "rc", "garbage")
         let request = ClaimRequest.message("u", "m", "c", sent: StateWorld.base, seq: 1)
-        #expect(try await world.claim(request) == ClaimReply(state: .fresh, badge: 1))
+        #expect(try await world.claim(request) == ClaimReply(state: .fresh, badge: 1, adds: true))
         #expect(
             try await world.change("u", .badgeReport(device: "d", value: 4, clientMs: StateWorld.base + 1))
                 == .applied(.badge(4, before: 1)))

@@ -15,7 +15,7 @@ struct PlainClaimTests {
         try await world.connect()
         for index in 1...3 as ClosedRange<Int64> {
             let reply = try await world.claimPlainly(.message("u", "m\(index)", "c", sent: base + index))
-            #expect(reply == ClaimReply(state: .fresh, badge: index))
+            #expect(reply == ClaimReply(state: .fresh, badge: index, adds: true))
         }
         #expect(try await world.raw("EXISTS", "c:d1:{\(StateWorld.app):u}mm1") == 0)
         #expect(try await world.badge("u") == 3)
@@ -41,8 +41,8 @@ struct PlainClaimTests {
         try await world.connect()
         let request = ClaimRequest.message("u", "m", "c", sent: base)
         _ = try await world.claimPlainly(request)
-        #expect(try await world.claimPlainly(request) == ClaimReply(state: .resume, badge: 1))
-        #expect(try await world.claim(request) == ClaimReply(state: .resume, badge: 1))
+        #expect(try await world.claimPlainly(request) == ClaimReply(state: .resume, badge: 1, adds: true))
+        #expect(try await world.claim(request) == ClaimReply(state: .resume, badge: 1, adds: true))
         await world.end()
     }
 
@@ -103,7 +103,7 @@ struct PlainClaimTests {
         _ = try await world.claim(.message("u", "l", "c", sent: base))
         try await world.change("u", .badgeReport(device: "d", value: 4, clientMs: base + 10))
         let reply = try await world.claimPlainly(.message("u", "m", "c", sent: base + 11))
-        #expect(reply == ClaimReply(state: .fresh, badge: 5))
+        #expect(reply == ClaimReply(state: .fresh, badge: 5, adds: true))
         #expect(try await world.raw("EXISTS", "c:d1:{\(StateWorld.app):u}mm") == 0)
         #expect(try await world.badge("u") == 5)
         await world.end()

@@ -26,6 +26,8 @@ final class BadgeUpdate {
     var changes: [ChangeJob]
     /// Events, recalls, that are kept until it has ended.
     var events: [EventJob] = []
+    /// Devices that got the number of the newest revoke with its alert.
+    var told: [String] = []
     /// Why one device is told a number once more; nil: reads lowered it, and all devices that were pushed are told.
     let newest: Newest?
     var ref = WorkRef.none
@@ -124,6 +126,9 @@ final class BadgeUpdate {
         }
     }
 
+    /// The device has the number: only revokes lowered it, and the alert of the newest one carried it.
+    func isTold(_ device: String) -> Bool { changes.isEmpty && told.containsSame(device) }
+
     /// Not told yet, and no push of it is with the APNs client.
     func isUnsent(_ index: Int) -> Bool {
         index < targets.count && !targets[index].isEnded && !targets[index].isWithClient
@@ -172,5 +177,18 @@ final class BadgeUpdate {
     var departed: [String] {
         let bound = Set(tokens.map { UTF8Key($0.device) })
         return pushed.filter { !bound.contains(UTF8Key($0)) }
+    }
+}
+
+/// A device that got the number with the alert of the revoke that lowered it.
+struct ToldBadge {
+    let owner: BadgeUpdate.Owner
+    let event: EventJob
+    let device: String
+
+    init(_ job: RecipientJob, device: String) {
+        owner = BadgeUpdate.Owner(app: job.event.app.id, uid: job.uid)
+        event = job.event
+        self.device = device
     }
 }

@@ -20,6 +20,8 @@ final class BadgeUpdates {
     private let recorder: Recorder
     /// Of each user the update that more reads may join.
     private var joinable: [BadgeUpdate.Owner: BadgeUpdate] = [:]
+    /// Of each user the open updates after revokes.
+    private var recalls: [BadgeUpdate.Owner: [BadgeUpdate]] = [:]
     /// Tokens of devices that are told a number once more.
     private var newest: Set<String> = []
     /// The process ends: what is to be told is left to the next owner.
@@ -64,8 +66,17 @@ final class BadgeUpdates {
             shard.timers.schedule(.badgeUpdate(update.ref), dueNanos: shard.nowNanos &+ BadgeUpdate.waitNanos)
         }
         update.eventID = recall.event.id
+        if update.events.isEmpty { recalls[owner, default: []].append(update) }
         update.events.append(recall.event)
+        update.told = []
         recall.event.openParts += 1
+    }
+
+    /// The alert of a revoke carried the number to a device: it gets no push of its own for that.
+    func didTell(_ told: ToldBadge) {
+        for update in recalls[told.owner] ?? [] where update.events.last === told.event {
+            update.told.append(told.device)
+        }
     }
 
     /// A number that is sent once more to its device: one at a time per device.
@@ -181,7 +192,7 @@ final class BadgeUpdates {
             return end(update, index, .suppressed, Reason.noToken.rawValue)
         }
         if !target.isOwned { return stop(update, index, .tokenMoved) }
-        if target.isNumberLost { return stop(update, index, nil) }
+        if target.isNumberLost || update.isTold(target.token.device) { return stop(update, index, nil) }
         let badge = BadgeRule.alone(target.base.badge(size: target.size), cap: update.app.policy.badgeCap)
         if let newest = update.newest, badge <= newest.pushed || sender.hasWaiting(for: update.queueKey(index)) {
             return stop(update, index, .coalesced)
@@ -288,6 +299,10 @@ final class BadgeUpdates {
             if let target = update.targets.first { newest.remove(target.token.record.hex) }
         } else if !update.isLeft {
             try? shard.store.loweredBadgeSent(app: update.app.id, uid: update.uid, tag: Tag.noteBits)
+        }
+        if !update.events.isEmpty {
+            recalls[update.owner]?.removeAll { $0 === update }
+            if recalls[update.owner]?.isEmpty ?? false { recalls[update.owner] = nil }
         }
         work.remove(update)
         for change in update.changes { finish(change) }

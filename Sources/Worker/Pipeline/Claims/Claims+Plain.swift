@@ -7,7 +7,9 @@ extension Claims {
     /// acknowledged, and who resumes it must know that there was a try.
     func claimsPlainly(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         guard candidate.isPlain, let decision = candidate.decision, shard.writes.refusal == nil,
-            !(candidate.recipient.read?.covers(job.event.subject) ?? false)
+            !(candidate.recipient.read?.covers(job.event.subject) ?? false),
+            // No mark says that a plain claim of an earlier try counted; the script asks the ledger.
+            job.isCounted || !job.event.subject.clientCounts
         else { return false }
         for route in decision.routes {
             switch route.way {

@@ -20,6 +20,9 @@ extension Dispatcher {
         let isAccepted = ending.verdict == .accepted
         if isAccepted {
             job.flags.insert(.accepted)
+            if job.flags.contains(.clearsBadge), job.devices[index].badge != nil {
+                toldByAlert.append(ToldBadge(job, device: bound.device))
+            }
             noteAccepted(job, index)
             shard.waits?.took(.push, job.event.lane, nanos: latency)
             shard.metrics.accepted(job.event.origin?.source.kafkaMs ?? 0, job.event.lane, nowMs: shard.nowMs)

@@ -16,6 +16,8 @@ final class Dispatcher {
     let mayBeParked = Tray<WorkRef>()
     /// Recipients whose recall lowered a badge that is to be told to their devices.
     let lowered = Tray<RecipientJob>()
+    /// Devices that got the lowered number with the revoke's alert.
+    let toldByAlert = Tray<ToldBadge>()
     /// Numbers that were accepted while other workers may push the same devices.
     let acceptedBadges = Tray<AcceptedBadge>()
     let shard: ShardContext
@@ -56,6 +58,8 @@ final class Dispatcher {
             endFinished(job)
             return .passed
         }
+        job.note(claim, isFirst: !job.flags.contains(.claimed))
+        if candidate.isUnclaimed, job.isCounted { job.flags.insert(.addsToBadge) }
         if !job.flags.contains(.claimed) {
             job.flags.insert(.claimed)
             if claim.state == .resume { job.flags.insert(.resumed) }
@@ -87,9 +91,8 @@ final class Dispatcher {
         return .passed
     }
 
-    /// A recall that lowered the badge: its own payload says so, and with `clear_on_read` the devices are told.
+    /// With `clear_on_read` the devices get the number that a revoke lowered.
     private func noteLowered(_ job: RecipientJob, _ claim: ClaimReply) {
-        if claim.lowered { job.flags.insert(.loweredBadge) }
         guard claim.owesClear, !job.flags.contains(.clearsBadge) else { return }
         job.flags.insert(.clearsBadge)
         lowered.append(job)
@@ -300,6 +303,7 @@ final class Dispatcher {
             record.pushID = earlierPushID(job, candidate, device)
             job.flags.insert(.accepted)
             job.parking?.done.append(device)
+            if job.flags.contains(.clearsBadge) { toldByAlert.append(ToldBadge(job, device: device)) }
             recorder.write(record, of: job)
         }
     }

@@ -91,6 +91,10 @@ final class RecipientJob {
         static let holdsDedupKey = Flags(rawValue: 16384)
         /// Its recall took one off the user's badge.
         static let loweredBadge = Flags(rawValue: 32768)
+        /// Its message adds 1 to the user's badge, by this try or an earlier one.
+        static let addsToBadge = Flags(rawValue: 268_435_456)
+        /// A revoke of a message that this user has nothing of.
+        static let originalUnknown = Flags(rawValue: 536_870_912)
         /// Its recall's lower number is on the way to the devices.
         static let clearsBadge = Flags(rawValue: 65536)
         /// Its partition goes to another owner.
@@ -199,6 +203,18 @@ final class RecipientJob {
     /// A request for the claim of this recipient's event.
     func claimRequest(nowMs: Int64) -> ClaimRequest {
         ClaimRequest(app: event.app.id, uid: uid, event.subject, counted: isCounted, nowMs: nowMs)
+    }
+
+    /// What a claim says of the alert, for the worker and for `explain`.
+    func note(_ claim: ClaimReply, isFirst: Bool) {
+        if claim.lowered { flags.insert(.loweredBadge) }
+        if claim.adds { flags.insert(.addsToBadge) }
+        if !claim.isTargetUnknown {
+            flags.remove(.originalUnknown)
+        } else if isFirst {
+            // A later claim finds the mark of this one's own making.
+            flags.insert(.originalUnknown)
+        }
     }
 
     /// It may be marked together with the other members: no mark of its own stands there.

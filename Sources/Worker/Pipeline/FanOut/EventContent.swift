@@ -22,6 +22,7 @@ final class EventContent {
 
     private struct TopicHeaders {
         let topic: String
+        let isOriginalUnknown: Bool
         let value: PushHeaders?
     }
 
@@ -58,12 +59,17 @@ final class EventContent {
 
     /// Nil where the event makes headers that cannot be sent (a topic with bytes that no header may have).
     ///
-    /// - Parameter merged: the messages that the push tells of; their collapse id is not this event's.
-    func headers(topic: String, _ merged: MergedPush? = nil) -> PushHeaders? {
-        if let merged { return makeHeaders(topic: topic, merged) }
-        if let headers, headers.topic == topic { return headers.value }
-        for entry in otherHeaders where entry.topic == topic { return entry.value }
-        let made = TopicHeaders(topic: topic, value: makeHeaders(topic: topic))
+    /// - Parameters:
+    ///   - isOriginalUnknown: of a revoke: its recipient has nothing of the message that it names.
+    ///   - merged: the messages of a merged push; their collapse id is not this event's.
+    func headers(topic: String, isOriginalUnknown: Bool, _ merged: MergedPush? = nil) -> PushHeaders? {
+        if let merged { return makeHeaders(topic: topic, isOriginalUnknown, merged) }
+        if let headers, headers.isOriginalUnknown == isOriginalUnknown, headers.topic == topic { return headers.value }
+        for entry in otherHeaders where entry.isOriginalUnknown == isOriginalUnknown && entry.topic == topic {
+            return entry.value
+        }
+        let made = TopicHeaders(
+            topic: topic, isOriginalUnknown: isOriginalUnknown, value: makeHeaders(topic: topic, isOriginalUnknown))
         if headers == nil {
             headers = made
         } else if otherHeaders.count < Self.topicsKept {
@@ -72,16 +78,20 @@ final class EventContent {
         return made.value
     }
 
-    /// What the headers of all its pushes have in common; nil: it says nothing.
-    var commonHeaders: EventHeaders? {
+    /// The headers that all its pushes to such recipients share; nil: it has no content.
+    func commonHeaders(isOriginalUnknown: Bool) -> EventHeaders? {
         if let message {
-            return message.read { EventHeaders($0, profile: profile(of: $0), originalCollapseID: originalCollapseID) }
+            let original: CollapseID.Original =
+                isOriginalUnknown && originalCollapseID == nil ? .unknown : .known(originalCollapseID)
+            return message.read { EventHeaders($0, profile: profile(of: $0), original: original) }
         }
         return activity.map { EventHeaders($0, expireAtMs: expiresAtMs) }
     }
 
-    private func makeHeaders(topic: String, _ merged: MergedPush? = nil) -> PushHeaders? {
-        guard var common = commonHeaders else { return nil }
+    private func makeHeaders(
+        topic: String, _ isOriginalUnknown: Bool, _ merged: MergedPush? = nil
+    ) -> PushHeaders? {
+        guard var common = commonHeaders(isOriginalUnknown: isOriginalUnknown) else { return nil }
         if let merged, let message {
             common.collapseID = CollapseID.merged(
                 conversation: message.value.conversation.id, oldest: merged.oldestID)
@@ -107,6 +117,7 @@ final class EventContent {
             variant.mergedCount = mergedCount
             variant.isDigest = job.event.digest != nil
             variant.lowersBadge = job.flags.contains(.loweredBadge)
+            variant.addsToBadge = app.policy.badge == .client && job.flags.contains(.addsToBadge)
             return payloads?.template(variant, of: message, templates: app.templates)
         }
         return template?.render(badge: badge, pid: id, receiver: job.uid)

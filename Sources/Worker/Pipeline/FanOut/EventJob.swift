@@ -89,8 +89,12 @@ final class EventJob {
         _ message: SharedMessage, of event: borrowing Event, app: AppContext, raw: [UInt8], origin: Origin?,
         digest: DigestJob? = nil, parked: ParkedWork? = nil, chunk: ChunkRecord? = nil
     ) {
-        let (sentMs, clearsOnRead) = (event.sentMs, app.policy.clearOnRead)
-        let traits = message.read { Traits($0, sentMs: sentMs, clearsOnRead: clearsOnRead) }
+        let (sentMs, clearsOnRead, clientCounts) = (
+            event.sentMs, app.policy.clearOnRead, app.policy.badge == .client
+        )
+        let traits = message.read {
+            Traits($0, sentMs: sentMs, clearsOnRead: clearsOnRead, clientCounts: clientCounts)
+        }
         id = event.id
         self.app = app
         self.origin = origin
@@ -125,9 +129,10 @@ final class EventJob {
         let audience: Audience
         let lane: PushLane
 
-        init(_ message: borrowing Message, sentMs: Int64, clearsOnRead: Bool) {
+        init(_ message: borrowing Message, sentMs: Int64, clearsOnRead: Bool, clientCounts: Bool) {
             msgID = message.msgID
-            subject = ClaimSubject(message, sentMs: sentMs, clearsOnRead: clearsOnRead)
+            subject = ClaimSubject(
+                message, sentMs: sentMs, clearsOnRead: clearsOnRead, clientCounts: clientCounts)
             wantsSMS = message.push.sms
             isSwitchedOff = !message.push.enabled
             isPlain = message.mention == nil && message.push.force.mode == .none

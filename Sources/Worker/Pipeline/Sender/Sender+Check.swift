@@ -62,6 +62,7 @@ extension Sender {
             guard let claim = ClaimReply(reply) else { return answered(job, index) { $0.hasFailed = true } }
             // The script has marked it, unless it was only asked to look.
             if job.devices[index].check?.isPeek == false { job.flags.remove(.claimedPlainly) }
+            job.note(claim, isFirst: false)
             job.devices[index].badge = job.badge(claim)
             answered(job, index) { check in
                 check.isFinished = claim.state == .finished
@@ -144,9 +145,9 @@ extension Sender {
 }
 
 extension RecipientJob {
-    /// The number beside an alert: capped, and 0 is left out (contract section 5; a 0 would clear the app's alerts).
+    /// The number with an alert. The alert of a revoke that lowered it carries 0 too.
     func badge(_ claim: ClaimReply) -> Int64? {
         guard event.showsBadge, let badge = claim.badge else { return nil }
-        return BadgeRule.besideAlert(badge, event.app.policy)
+        return BadgeRule.withAlert(badge, isLowered: claim.lowered, event.app.policy)
     }
 }

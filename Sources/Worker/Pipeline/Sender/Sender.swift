@@ -311,7 +311,9 @@ final class Sender {
         let event = job.event
         job.needContent(shard.reader)
         guard let content = event.content, let device = DeviceToken(token.record.hex),
-            let id = job.devices[index].pushID, let headers = content.headers(topic: token.record.topic, merged),
+            let id = job.devices[index].pushID,
+            let headers = content.headers(
+                topic: token.record.topic, isOriginalUnknown: job.flags.contains(.originalUnknown), merged),
             let payload = content.payload(
                 for: job, token: token, badge: job.devices[index].badge, id: id,
                 mergedCount: merged?.count ?? event.digest?.count ?? 0)

@@ -4,14 +4,15 @@ extension StateScripts {
     /// The duplicate check, the badge's step and the last look before sending, in one atomic step (contract section 5,
     /// steps 5, 10 and 15).
     ///
-    /// KEYS mark, state, ledger, gone, [mark of the revoked message]. ARGV 1 `c` counted, `o`, or `a` counted and
-    /// added to the ledger by plain commands just now; 2 the mark's seconds;
+    /// KEYS mark, state, ledger, gone, [mark of the revoked message]. ARGV 1 `c` counted; `o` not; `q` not, and the ledger is
+    /// asked whether an earlier try counted; `a` counted and added to the ledger by plain commands just now; 2 the mark's seconds;
     /// 3 field of the conversation; 4 ledger member; 5 sent; 6 seq or empty; 7 now; of a revoke also 8 `x` (decrease) or
     /// `k` (keep); 9 conversation digest; 10 the tail that the target's member ends with; 11 digest of the target's id; 12 `1`
     /// where a lower badge is told to devices.
     ///
     /// Answer: `{bits, badge, version or false, [accepted devices]}`; bits 0-1 fresh, resume, finished; 4 read; 8 revoked; 16
-    /// the revoke lowered the badge, which its mark keeps as `d`; 32 a lower badge was not told yet.
+    /// the revoke lowered the badge, which its mark keeps as `d`; 32 a lower badge is still to be sent; 64 the message adds 1, by
+    /// this try or an earlier one; 128 nothing is known of the message that a revoke names.
     /// The fast path (fresh, counted, unread, not revoked) is four commands.
     ///
     /// All keys are read before the first of them is written: a key of the wrong kind leaves nothing half done.
@@ -77,7 +78,7 @@ extension StateScripts {
           target = redis.call('GET', KEYS[5])
           redis.call('ZCARD', KEYS[4])
         end
-        local isMine, state = ARGV[1] == 'a', ARGV[1] == 'o' and 'o' or 'c'
+        local isMine, state = ARGV[1] == 'a', (ARGV[1] == 'o' or ARGV[1] == 'q') and 'o' or 'c'
         local old = redis.call('SET', KEYS[1], state, 'NX', 'GET', 'EX', ARGV[2])
         local kind = old and string.sub(old, 1, 1)
         if kind == 'f' and not isMine then return {2, 0, false} end
@@ -99,6 +100,8 @@ extension StateScripts {
           redis.call('EXPIRE', KEYS[4], 86400)
           return added
         end
+        local adds = sent > base and
+            (state == 'c' or kind == 'c' or (ARGV[1] == 'q' and redis.call('ZSCORE', KEYS[3], ARGV[4])))
         local wasTaken, wasPast = taken, past
         if isMine and redis.call('ZREM', KEYS[3], ARGV[4]) == 1 then
           isPlain = true
@@ -174,6 +177,8 @@ extension StateScripts {
           if sent <= base then past = past + added end
         end
 
+        if adds and bits < 4 then bits = bits + 64 end
+
         if KEYS[5] then
           local token = ARGV[8] == 'x' and 'x' .. ARGV[5] .. ';' or 'k;'
           local mark = target
@@ -191,14 +196,27 @@ extension StateScripts {
               redis.call('SET', KEYS[5], string.sub(mark, 1, 1) .. token .. string.sub(mark, past or 2), 'KEEPTTL')
             end
           end
+          local tail, found = ARGV[10], mark and string.sub(mark, 1, 1) ~= 't'
+          if ARGV[8] ~= 'x' and not found then
+            for _, m in ipairs(redis.call('ZRANGEBYLEX', KEYS[3], '[' .. ARGV[9], '[' .. ARGV[9] .. '\\255')) do
+              if string.sub(m, -#tail) == tail then found = true end
+            end
+          end
+          -- A read or an earlier revoke took it off the ledger before it was finished.
+          if not found then
+            for _, m in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
+              if string.sub(m, -#tail) == tail and string.sub(m, 1, 8) == ARGV[9] then found = true end
+            end
+          end
+          local isKnown = found
           if ARGV[8] == 'x' then
-            local tail, found = ARGV[10], nil
+            found = nil
             local before = size - past + math.max(0, value - taken)
             for _, m in ipairs(redis.call('ZRANGEBYLEX', KEYS[3], '[' .. ARGV[9], '[' .. ARGV[9] .. '\\255')) do
               if string.sub(m, -#tail) == tail then
                 local at, body = string.match(m, '^(%d+) %d* (.*)$', 9)
                 if body == string.sub(tail, 2) then
-                  found = true
+                  found, isKnown = true, true
                   redis.call('ZREM', KEYS[3], m)
                   size = size - 1
                   if tonumber(at) <= base then past = countPast(KEYS[3], base) end
@@ -214,6 +232,7 @@ extension StateScripts {
                 if string.sub(m, -#tail) == tail and string.sub(m, 1, 8) == ARGV[9] then
                   local at, body = string.match(m, '^(%d+) %d* (.*)$', 9)
                   if body == string.sub(tail, 2) then
+                    isKnown = true
                     if sent > base then
                       redis.call('ZADD', KEYS[4], sent, m)
                     else
@@ -233,6 +252,7 @@ extension StateScripts {
             end
             if ARGV[12] and redis.call('HEXISTS', KEYS[2], 'w') == 1 then bits = bits + 32 end
           end
+          if not isKnown then bits = bits + 128 end
         end
 
         if (added == 1 or isPlain) and size > 1000 and mayCut then
@@ -278,6 +298,7 @@ extension StateScripts {
           if tail then bits = 8 end
           if kind ~= 't' then bits = bits + 1 end
           if kind == 'd' then bits = bits + 16 end
+          if kind == 'c' then bits = bits + 64 end
           rest = string.sub(old, tail or 2)
         end
         local s = redis.pcall('HMGET', KEYS[2], 'v', ARGV[1])

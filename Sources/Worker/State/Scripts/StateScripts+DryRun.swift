@@ -50,6 +50,7 @@ extension StateScripts {
             return gone
           end,
           ZREMRANGEBYRANK = function() end,
+          ZSCORE = function(key, m) return members(key)[m] end,
           ZCARD = function(key) return #names(key, function() return true end) end,
           ZRANGE = function(key) return names(key, function() return true end) end,
           ZRANGEBYLEX = function(key, low)
