@@ -92,13 +92,24 @@ struct APSObject {
     /// The sender's alert is used as given. Title, subtitle and body that it lacks are ours. A forced text replaces its body.
     private func writeAlert(to writer: inout JSONWriter) -> Body? {
         switch given.isEmpty ? nil : given("alert") {
-        case .string(let alert) where !text.isForcedText:
+        case .string(let alert) where !text.isForcedText && !BlankText.showsNothing(alert):
             return writeText(alert, to: &writer)
-        case .object(let members):
+        case .object(let members) where !showsNothing(members):
             return writeMerged(members, to: &writer)
         default:
             return writeMerged([], to: &writer)
         }
+    }
+
+    /// Whether all parts of the merged alert show nothing: it is treated as absent then.
+    private func showsNothing(_ members: [JSONValue.Member]) -> Bool {
+        func gives(_ key: String, _ other: String) -> Bool {
+            members.contains { ($0.isNamed(key) || $0.isNamed(other)) && !$0.value.isNull }
+        }
+        if text.isForcedText || !gives("body", "loc-key") { return false }
+        if text.title != nil, !gives("title", "title-loc-key") { return false }
+        if text.subtitle != nil, !gives("subtitle", "subtitle-loc-key") { return false }
+        return BlankText.showsNothing(alert: .object(members))
     }
 
     private func writeMerged(_ members: [JSONValue.Member], to writer: inout JSONWriter) -> Body? {

@@ -139,6 +139,26 @@ import Testing
         }
     }
 
+    /// White space, controls and default-ignorable code points show nothing.
+    @Test func anAlertOfTheSenderThatShowsNothingIsAbsent() throws {
+        func given(_ alert: JSONValue, title: String? = nil) throws -> JSONTree? {
+            let message = PayloadWorld.message {
+                $0.push.title = title
+                $0.push.aps = .object([.init("alert", alert)])
+            }
+            return try PayloadWorld.tree(message)["aps"]?["alert"]
+        }
+        for alert in [
+            JSONValue.string(""), .string("\u{200B}\u{200F} "), .object([.init("body", .string(" "))]),
+            .object([.init("body", .string("")), .init("title", .string("\u{2060}"))]),
+        ] {
+            #expect(try given(alert)?["body"]?.string == "Anna: hello", "\(alert)")
+        }
+        // Our title is a part of the merged alert.
+        let merged = try given(.object([.init("body", .string(""))]), title: "T")
+        #expect(merged?["title"]?.string == "T" && merged?["body"]?.string == "")
+    }
+
     @Test func theForcedReadTheForcedText() throws {
         for alert in [JSONValue.string("as is"), .object([.init("loc-key", .string("K"))])] {
             let message = PayloadWorld.message {

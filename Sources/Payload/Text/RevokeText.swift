@@ -14,12 +14,12 @@ enum RevokeText {
             return nick ?? ""
         }
         guard isNamed, nick == nil else { return filled }
-        let language = String(tag.prefix { $0 != "-" })
-        return builtIn(language, nick: nil) ?? String(filled.drop { $0.isWhitespace })
+        return builtIn(tag, nick: nil) ?? String(filled.drop { $0.isWhitespace })
     }
 
-    /// The built-in text of a language, by its tag without script and place; nil: it has none.
+    /// The built-in text of a language, whatever its script and place; nil: it has none.
     static func builtIn(_ tag: String, nick: String?) -> String? {
+        let tag = String(LanguageTag.folded(tag).prefix { $0 != "-" })
         if tag.isSame(as: "zh") { return nick.map { $0 + "撤回了一条消息" } ?? "对方撤回了一条消息" }
         return tag.isSame(as: lastTag) ? english(nick: nick) : nil
     }

@@ -21,7 +21,9 @@ public struct ShownText: Sendable, Equatable {
             message, variant: variant, title: lifted.title, prefix: rules.prefix, templates: templates)
         var title = text.title
         var body: String? = text.name + text.body
-        if !variant.isHidden, variant.mergedCount <= 1, let alert = lifted.aps?["alert"] {
+        if !variant.isHidden, variant.mergedCount <= 1, let alert = lifted.aps?["alert"],
+            text.title != nil || !BlankText.showsNothing(alert: alert)
+        {
             Self.replace(&title, &body, by: alert, isForcedText: text.isForcedText)
         }
         self.title = title.map { TextCut.characters($0, limit: Self.titleCharacters) }

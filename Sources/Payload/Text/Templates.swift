@@ -119,9 +119,14 @@ public struct Templates: Sendable, Equatable {
     /// The text of a revoke that brings none: the recipient's language, else the app's default, else English (contract
     /// section 5, Text of a revoke).
     func revoke(nick: String?, language: String) -> String {
-        nearest(language, last: RevokeText.lastTag) { texts, tag in
-            texts?.revoke.map { RevokeText.filled($0, tag, nick: nick) } ?? RevokeText.builtIn(tag, nick: nick)
-        } ?? RevokeText.english(nick: nick)
+        for start in [language, defaultLanguage, RevokeText.lastTag] {
+            for tag in LanguageTag.chain(of: start) {
+                guard let text = texts[tag]?.revoke, !BlankText.showsNothing(text) else { continue }
+                return RevokeText.filled(text, tag, nick: nick)
+            }
+            if let text = RevokeText.builtIn(start, nick: nick) { return text }
+        }
+        return RevokeText.english(nick: nick)
     }
 
     /// The nearest language that there are texts of, in the spelling in which they are looked for; the default one where
@@ -150,22 +155,15 @@ public struct Templates: Sendable, Equatable {
     }
 
     private func nearest<Found>(_ language: String, _ pick: (Language, String) -> Found?) -> Found? {
-        nearest(language, last: nil) { texts, tag in texts.flatMap { pick($0, tag) } }
-    }
-
-    /// - Parameters:
-    ///   - last: the tag that is asked after those of the default language.
-    ///   - pick: gets the texts of a tag, nil if the app has none there.
-    private func nearest<Found>(_ language: String, last: String?, _ pick: (Language?, String) -> Found?) -> Found? {
         for start in [language, defaultLanguage] {
             // Mostly there are texts of this very tag.
             let exact = LanguageTag.folded(start)
             if let texts = texts[exact], let found = pick(texts, exact) { return found }
             for tag in LanguageTag.chain(of: start) {
-                if let found = pick(texts[tag], tag) { return found }
+                if let texts = texts[tag], let found = pick(texts, tag) { return found }
             }
         }
-        return last.flatMap { pick(texts[$0], $0) }
+        return nil
     }
 
     private static func folded(_ languages: [String: Language]) -> [String: Language] {
