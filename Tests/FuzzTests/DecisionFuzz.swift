@@ -78,7 +78,7 @@ enum DecisionFuzz {
     }
 
     private static func play(_ activity: LiveActivity, _ sentMs: Int64) -> [String] {
-        _ = decide(activity, sentMs: sentMs, for: Recipient(uid: "u"), startedMs: nil, now: sentMs)
+        _ = decide(activity, sentMs: sentMs, for: Recipient(uid: "u"), state: ActivityState(), now: sentMs)
         guard let payload = ActivityPayload.encode(activity, sentMs: sentMs) else { return [] }
         return check(payload, limit: PayloadTemplate.limit(voip: false))
     }

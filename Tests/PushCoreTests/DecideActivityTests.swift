@@ -13,6 +13,15 @@ import Testing
         #expect(Self.decide(action, startedMs: 1000, now: 1000 + ageMs) == expected)
     }
 
+    @Test(arguments: [
+        (LiveActivity.Action.update, 1, "activity_over"), (.end, 1, "phone"), (.end, 12 * hourMs, "activity_over"),
+        (.start, 1, "pad"),
+    ])
+    func afterAnAcceptedEndNoUpdateIsSent(action: LiveActivity.Action, ageMs: Int64, expected: String) {
+        #expect(Self.decide(action, startedMs: 1000, isEnded: true, now: 1000 + ageMs) == expected)
+        #expect(Self.decide(.update, startedMs: nil, isEnded: true, now: 10) == "activity_over")
+    }
+
     @Test func withoutAKnownStartTheOldestBindStands() {
         #expect(Self.decide(.update, startedMs: nil, now: 8 * Self.hourMs + 4) == "phone")
         #expect(Self.decide(.update, startedMs: nil, now: 8 * Self.hourMs + 5) == "activity_over")
@@ -53,7 +62,7 @@ import Testing
         }
         let activity = LiveActivity(
             uids: ["me"], activityID: "a", action: .start, state: .object([]), attributesType: type)
-        let decision = PushCore.decide(activity, sentMs: 1, for: recipient, startedMs: nil, now: 2)
+        let decision = PushCore.decide(activity, sentMs: 1, for: recipient, state: ActivityState(), now: 2)
         let used = decision.routes.compactMap { route -> String? in
             guard case .apns(let index, nil) = route.way else { return nil }
             let token = recipient.tokens[index]
@@ -65,7 +74,8 @@ import Testing
 
     /// The devices that are pushed, or the reason why none is.
     private static func decide(
-        _ action: LiveActivity.Action, activityID: String = "a", startedMs: Int64?, now: Int64, sentMs: Int64? = nil
+        _ action: LiveActivity.Action, activityID: String = "a", startedMs: Int64?, isEnded: Bool = false, now: Int64,
+        sentMs: Int64? = nil
     ) -> String {
         let activity = LiveActivity(uids: ["me"], activityID: activityID, action: action, state: .object([]))
         var recipient = Recipient(uid: "me")
@@ -79,7 +89,8 @@ import Testing
         bind("phone", .activity, "b", boundMs: 1)
         bind("pad", .start, nil, boundMs: 1)
         let decision = PushCore.decide(
-            activity, sentMs: sentMs ?? now, for: recipient, startedMs: startedMs, now: now)
+            activity, sentMs: sentMs ?? now, for: recipient,
+            state: ActivityState(startedMs: startedMs, isEnded: isEnded), now: now)
         #expect(!decision.counted)
         return decision.finalReason?.rawValue ?? decision.routes.map(\.device).joined(separator: " ")
     }

@@ -38,7 +38,7 @@ struct DecisionRow: CustomTestStringConvertible, Sendable {
         let world = World(self)
         if let activity = world.activity {
             return PushCore.decide(
-                activity, sentMs: world.sentMs, for: world.recipient, startedMs: world.startedMs, now: world.now
+                activity, sentMs: world.sentMs, for: world.recipient, state: world.activityState, now: world.now
             ).words
         }
         guard world.message.isMeant(for: world.recipient.uid) else { return "dropped" }

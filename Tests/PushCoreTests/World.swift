@@ -26,7 +26,7 @@ struct World {
     var sentMs: Int64 { now - ageMs }
     /// The row is about a Live Activity.
     var activity: LiveActivity?
-    var startedMs: Int64?
+    var activityState = ActivityState()
     var message = Message(
         msgID: "m1", serverSeq: 10, expireAtMs: .max, conversation: Conversation(id: "c", type: .p2p),
         from: .init(uid: "you"), to: .init(uids: ["me"]))
@@ -125,7 +125,7 @@ struct World {
     /// `pc` `mac` `web`): states `fg` `off` `bg`, then `l` (raises local alerts), `since=<seconds ago>`, `open` (the
     /// conversation is open), `suspect`. `alert:<device>[@zone][#bound]` `voip:` `activity:` `start:` tokens.
     /// `mute=<level>[,until=<ms from now>]` `group=<level>` `read.seq=n` `read.ms=<ms from sent>` `revoked`
-    /// `started=<hours ago>` (the Live Activity)
+    /// `started=<hours ago>` `ended` (the Live Activity)
     /// `dnd=hh:mm-hh:mm[,zone[,level]]` `dndoff=…` `nodesktop` (push_when_desktop_online false) `hold=<seconds>`
     mutating func readRecipient(_ word: Substring) {
         if let colon = word.firstIndex(of: ":"), let type = TokenRecord.Kind(rawValue: String(word[..<colon])) {
@@ -139,7 +139,8 @@ struct World {
         case "read.seq": recipient.read = .init(seq: Int64(Self.int(value)), ms: recipient.read?.ms)
         case "read.ms": recipient.read = .init(seq: recipient.read?.seq, ms: sentMs + Int64(Self.int(value)))
         case "revoked": recipient.isRevoked = true
-        case "started": startedMs = now - Self.hours(value)
+        case "started": activityState.startedMs = now - Self.hours(value)
+        case "ended": activityState.isEnded = true
         case "dnd": recipient.settings.dnd = Self.window(value, on: true)
         case "dndoff": recipient.settings.dnd = Self.window(value, on: false)
         case "nodesktop": recipient.settings.pushWhenDesktopOnline = false

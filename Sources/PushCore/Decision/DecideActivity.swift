@@ -8,23 +8,53 @@ extension LiveActivity {
     /// A record without an expiry of its own ends with this.
     public static let lifetimeMs: Int64 = 24 * 3_600_000
 
-    /// Of whom a record without `to.uids` reaches.
+    /// How many users a record without `to.uids` reaches at most.
     public static let boundUsersMax = 10_000
 }
 
-/// What a Live Activity record means for one recipient: steps 2 and 12 of contract section 5 only.
-///
-/// - Parameter startedMs: the first bind or start of this activity; nil: its oldest token's bind.
-public func decide(
-    _ activity: borrowing LiveActivity, sentMs: Int64, for recipient: borrowing Recipient, startedMs: Int64?, now: Int64
-) -> Decision {
-    var trace = NoTrace()
-    return decide(activity, sentMs: sentMs, for: recipient, startedMs: startedMs, now: now, trace: &trace)
+/// The state of one user's Live Activity.
+public struct ActivityState: Sendable, Equatable {
+    /// Its last start, else its first bind, Unix ms; nil: not known.
+    public var startedMs: Int64?
+    /// APNs accepted an `end` for some device of the user, and no start has followed it.
+    public var isEnded: Bool
+
+    public init(startedMs: Int64? = nil, isEnded: Bool = false) {
+        self.startedMs = startedMs
+        self.isEnded = isEnded
+    }
+
+    /// Whether nothing of this kind is sent any more (contract section 2, `live_activity`). A start begins the activity again.
+    /// An end is still of use for some hours after the last update.
+    public func isOver(for action: LiveActivity.Action, now: Int64) -> Bool {
+        switch action {
+        case .start: false
+        case .update: isEnded || hasRun(LiveActivity.updatesEndMs, now: now)
+        case .end: hasRun(LiveActivity.endsEndMs, now: now)
+        }
+    }
+
+    private func hasRun(_ ms: Int64, now: Int64) -> Bool {
+        guard let startedMs else { return false }
+        let (running, isBeyond) = now.subtractingReportingOverflow(startedMs)
+        return isBeyond || running >= ms
+    }
 }
 
-/// The same decision, with each step told to `trace` (`explain`).
+/// Decides a Live Activity record for one recipient: steps 2 and 12 of contract section 5 only.
+///
+/// - Parameter state: of this activity; if its start is not known, the bind of its oldest token takes the place.
 public func decide(
-    _ activity: borrowing LiveActivity, sentMs: Int64, for recipient: borrowing Recipient, startedMs: Int64?,
+    _ activity: borrowing LiveActivity, sentMs: Int64, for recipient: borrowing Recipient, state: ActivityState,
+    now: Int64
+) -> Decision {
+    var trace = NoTrace()
+    return decide(activity, sentMs: sentMs, for: recipient, state: state, now: now, trace: &trace)
+}
+
+/// The same decision; `trace` records each step (`explain`).
+public func decide(
+    _ activity: borrowing LiveActivity, sentMs: Int64, for recipient: borrowing Recipient, state: ActivityState,
     now: Int64, trace: inout some DecisionTrace
 ) -> Decision {
     let (age, isBeyond) = now.subtractingReportingOverflow(sentMs)
@@ -35,12 +65,13 @@ public func decide(
     if expired { return Decision(alert: .deny(.expired), counted: false, routes: [], needsClaim: false) }
     let wanted: TokenRecord.Kind = activity.action == .start ? .start : .activity
     let usable = recipient.tokens.indices.filter { activity.mayUse($0, of: recipient.tokens) }
-    let started = startedMs ?? usable.map { recipient.tokens[$0].record.boundMs }.min()
-    let isOver = activity.isOver(startedMs: started, now: now)
+    var state = state
+    if state.startedMs == nil { state.startedMs = usable.map { recipient.tokens[$0].record.boundMs }.min() }
+    let isOver = state.isOver(for: activity.action, now: now)
     trace.record(
         .token,
         input: "\(activity.action.rawValue) wants a \(wanted.rawValue) token: \(usable.count) of "
-            + "\(recipient.tokens.count); began \(started.map { String($0) } ?? "-")",
+            + "\(recipient.tokens.count); began \(state.startedMs.map { String($0) } ?? "-"), ended \(state.isEnded)",
         outcome: isOver ? Reason.activityOver.rawValue : usable.isEmpty ? Reason.noToken.rawValue : "reached")
     if isOver { return Decision(alert: .deny(.activityOver), counted: false, routes: []) }
     let routes = usable.map { Route(device: recipient.tokens[$0].device, way: .apns(token: $0, copyTo: nil)) }
@@ -73,12 +104,5 @@ extension LiveActivity {
             }
         }
         return type.isSame(as: attributesType)
-    }
-
-    /// A start begins one anew; an end is still of use for some hours after the last update.
-    fileprivate func isOver(startedMs: Int64?, now: Int64) -> Bool {
-        guard action != .start, let startedMs else { return false }
-        let (running, isBeyond) = now.subtractingReportingOverflow(startedMs)
-        return isBeyond || running >= (action == .end ? Self.endsEndMs : Self.updatesEndMs)
     }
 }

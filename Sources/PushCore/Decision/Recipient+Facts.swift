@@ -1,7 +1,7 @@
 import Digits
 
 extension UserState.ReadMark {
-    /// Whether a message is read: by its place in the conversation, else by its time; what cannot be compared is unread.
+    /// Whether a message is read: by its place in the conversation, else by its time; a message that cannot be compared is unread.
     public func covers(seq messageSeq: Int64?, sentMs: Int64) -> Bool {
         if let seq, let messageSeq, messageSeq <= seq { return true }
         if let ms, sentMs <= ms { return true }
@@ -52,7 +52,7 @@ extension Recipient {
         presence.indices.first { presence[$0].device.isSame(as: device) }
     }
 
-    /// What a route was chosen from, in words for `explain`; no token.
+    /// The facts that a route was chosen from, in words for `explain`; no token.
     func facts(of route: Route, at now: Int64) -> String {
         let found = presence.first { $0.device.isSame(as: route.device) }
         let state = found.map { "\($0.platform.rawValue) \($0.state.rawValue), \($0.liveness(at: now).text)" }

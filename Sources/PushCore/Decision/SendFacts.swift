@@ -6,12 +6,17 @@ public struct SendFacts: Sendable, Equatable {
     public var isRead: Bool
     /// A recall of it has come.
     public var isRevoked: Bool
+    /// The Live Activity takes no such record any more.
+    public var isActivityOver: Bool
     /// The token's present owner is this user, with the version that was decided about.
     public var isTokenOwned: Bool
 
-    public init(isRead: Bool = false, isRevoked: Bool = false, isTokenOwned: Bool = true) {
+    public init(
+        isRead: Bool = false, isRevoked: Bool = false, isActivityOver: Bool = false, isTokenOwned: Bool = true
+    ) {
         self.isRead = isRead
         self.isRevoked = isRevoked
+        self.isActivityOver = isActivityOver
         self.isTokenOwned = isTokenOwned
     }
 
@@ -20,6 +25,7 @@ public struct SendFacts: Sendable, Equatable {
         if expireAtMs <= now { return .expired }
         if isRead { return .alreadyRead }
         if isRevoked { return .revoked }
+        if isActivityOver { return .activityOver }
         return isTokenOwned ? nil : .tokenMoved
     }
 }

@@ -104,13 +104,13 @@ extension Explainer {
                 message.value, sentMs: context.event.sentMs, for: recipient, policy: context.app.context.policy,
                 zones: zones, now: context.now, trace: &trace)
         case .liveActivity(let activity):
-            var startedMs: Int64?
+            var state = ActivityState()
             if let updated = context.job.updatedActivityID {
-                startedMs = try await store.activityStart(
+                state = try await store.activityState(
                     app: context.event.app, uid: recipient.uid, activityID: updated)
             }
             return PushCore.decide(
-                activity, sentMs: context.event.sentMs, for: recipient, startedMs: startedMs, now: context.now,
+                activity, sentMs: context.event.sentMs, for: recipient, state: state, now: context.now,
                 trace: &trace)
         case .userState:
             return Decision(alert: .deny(.ok), counted: false, routes: [])

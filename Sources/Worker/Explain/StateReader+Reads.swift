@@ -120,11 +120,11 @@ extension StateReader {
             { StateStore.keptCollapseID($0) })
     }
 
-    func activityStart(app: String, uid: String, activityID: String) async throws(RedisFault) -> Int64? {
+    func activityState(app: String, uid: String, activityID: String) async throws(RedisFault) -> ActivityState {
         try await ask(
             { (store, tag) throws(RedisFault) in
-                try store.activityStart(app: app, uid: uid, activityID: activityID, tag: tag)
-            }, { $0.int64 })
+                try store.activityState(app: app, uid: uid, activityID: activityID, tag: tag)
+            }, { ActivityState($0) })
     }
 
     /// A page of those who bound a Live Activity; `last` nil: the first.

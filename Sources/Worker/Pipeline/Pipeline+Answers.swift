@@ -23,7 +23,7 @@ extension Pipeline: RedisClientDelegate {
         case .acks:
             dispatcher.didReadAcks(tag.ref, StateStore.devices(reply))
             passIfRouted(tag.ref)
-        case .checkClaim, .checkOwner, .checkAcks: sender.didReply(tag, reply)
+        case .checkClaim, .checkOwner, .checkAcks, .checkActivity: sender.didReply(tag, reply)
         case .finish, .heldBack:
             noteWritten()
             recorder.didReplyToMark(tag.ref)
@@ -64,7 +64,7 @@ extension Pipeline: RedisClientDelegate {
         case .acks:
             dispatcher.didFailAcks(tag.ref, fault)
             passIfRouted(tag.ref)
-        case .checkClaim, .checkOwner, .checkAcks: sender.didFail(tag, fault)
+        case .checkClaim, .checkOwner, .checkAcks, .checkActivity: sender.didFail(tag, fault)
         case .finish, .heldBack: recorder.didFailToMark(tag.ref, fault)
         case .finishes: recorder.didFailToMarkTogether(tag.ref, fault)
         case .change: userStates.didFail(tag.ref, fault)

@@ -16,7 +16,7 @@ import Redis
 /// | `c:p<n>:{app:uid}<pid>` | set | devices that reported a push as opened | 7 d |
 /// | `c:r<n>:{app:uid}<pid>` | set | devices that reported a push as arrived | 7 d |
 /// | `c:b:{app:uid}` | set | with `clear_on_read`: devices that pushes were made for | none; those without a token go |
-/// | `c:a:{app:uid}` | hash | Live Activity → when it began | 13 h |
+/// | `c:a:{app:uid}` | hash | Live Activity → when it began, and `sent_ms` of its accepted end | 13 h |
 /// | `c:v:{app:activity}` | zset | who bound a Live Activity, in the order of their bytes | 13 h after the last bind, ≤ 10 000 |
 /// | `c:o:{app:token}` | string | the token's owner and version | none; 30 d once unbound |
 /// | `c:i:{app:msg}` | string | the collapse id that a message's sender chose | as the mark |

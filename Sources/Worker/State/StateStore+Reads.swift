@@ -169,8 +169,8 @@ extension StateStore {
         }
     }
 
-    /// When a Live Activity began (first bind or start): an integer in ms, or null.
-    public func activityStart(app: String, uid: String, activityID: String, tag: UInt64) throws(RedisFault) {
+    /// What is known of a user's Live Activity (`ActivityState`).
+    public func activityState(app: String, uid: String, activityID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "HGET")
             command.key("c:a", app, uid)

@@ -163,23 +163,6 @@ public final class StateStore {
             app: app, uid: uid, token: token.record.hex, version: token.version, isDead: true, tag: ownerTag)
     }
 
-    /// Remembers when a Live Activity was started by push; the first word of it stands. Two replies to the same tag.
-    public func beginActivity(
-        app: String, uid: String, activityID: String, atMs: Int64, tag: UInt64
-    ) throws(RedisFault) {
-        try client.command(tag, changes) { command in
-            command.arg(word: "HSETNX")
-            command.key("c:a", app, uid)
-            command.arg(activityID)
-            command.arg(StateKeys.time(atMs))
-        }
-        try client.command(tag, changes) { command in
-            command.arg(word: "EXPIRE")
-            command.key("c:a", app, uid)
-            command.arg(StateKeys.activitySeconds)
-        }
-    }
-
     // MARK: Lowered badges (`clear_on_read`)
 
     /// Remembers whom a lower badge is to be told to. The reply is an integer.

@@ -57,6 +57,44 @@ extension OneWorld {
             #expect(seen.outcomes(of: "e-l2-a") == ["l2/phone accepted ok"])
         }
 
+        private static func la(_ event: String) -> String {
+            #""activity_id":"x","event":"\#(event)","state":{"a":1},"attributes_type":"T","attributes":{"n":1},"#
+                + #""alert":{"title":"t","body":"b"}"#
+        }
+
+        @Test func afterAnAcceptedEndNoUpdateGoesUntilANewStart() async throws {
+            let stage = try Stage.here
+            let sent = nowMs
+            try await stage.play(state: [
+                .bind("l4", type: "start"), .bind("l4", type: "activity", #","activity_id":"x""#),
+                .bind("l4", "pad", type: "activity", #","activity_id":"x""#),
+            ])
+            for (index, event) in ["start", "update", "end", "update", "end", "start", "update"].enumerated() {
+                let line = Line.activity("l4-\(index)", to: "l4", Self.la(event), sentMs: sent + Int64(index))
+                try await stage.play(events: [line])
+            }
+            let seen = try await stage.look()
+            #expect(seen.outcomes(of: "e-l4-1").count == 2, "to both devices")
+            #expect(seen.outcomes(of: "e-l4-2") == ["l4/pad accepted ok", "l4/phone accepted ok"])
+            #expect(seen.outcomes(of: "e-l4-3") == ["l4 suppressed activity_over"])
+            #expect(seen.outcomes(of: "e-l4-4") == ["l4/pad accepted ok", "l4/phone accepted ok"])
+            #expect(seen.outcomes(of: "e-l4-6") == ["l4/pad accepted ok", "l4/phone accepted ok"])
+        }
+
+        @Test func anUpdateThatWaitedBehindTheEndIsNotSent() async throws {
+            let stage = try Stage.here
+            let slow = token("l5", "phone/activity", TokenPrefix.slow)
+            try await stage.play(state: [.bind("l5", type: "activity", as: slow, #","activity_id":"x""#)])
+            try await stage.writeEvents([
+                .activity("l5-a", to: "l5", Self.la("end")), .activity("l5-b", to: "l5", Self.la("update")),
+            ])
+            try await stage.settle()
+            let seen = try await stage.look()
+            #expect(seen.outcomes(of: "e-l5-a") == ["l5/phone accepted ok"])
+            #expect(seen.outcomes(of: "e-l5-b") == ["l5/phone suppressed activity_over"])
+            #expect(seen.pushes(to: slow).count == 1)
+        }
+
         @Test func anActivityWithoutItsTokenReachesNobody() async throws {
             let seen = try await Stage.here.play(
                 state: [.bind("l3")],

@@ -174,14 +174,50 @@ struct TokenLifeTests {
         }
     }
 
+    private func activity(_ world: StateWorld) async throws -> ActivityState {
+        try await world.ask(
+            { try $0.activityState(app: StateWorld.app, uid: "A", activityID: "x", tag: $1) }, { ActivityState($0) })
+    }
+
+    @Test func anAcceptedEndStandsUntilANewStart() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        func begin(sentMs: Int64, nowMs: Int64) async throws {
+            try await world.ask(
+                {
+                    try $0.beginActivity(
+                        app: StateWorld.app, uid: "A", activityID: "x", sentMs: sentMs, nowMs: nowMs, tag: $1)
+                }, { _ in })
+        }
+        func end(sentMs: Int64, nowMs: Int64) async throws {
+            try await world.ask(
+                {
+                    try $0.endActivity(
+                        app: StateWorld.app, uid: "A", activityID: "x", sentMs: sentMs, nowMs: nowMs, tag: $1)
+                }, { _ in })
+        }
+        #expect(try await activity(world) == ActivityState())
+        try await end(sentMs: 5, nowMs: 50)
+        #expect(try await activity(world) == ActivityState(startedMs: 50, isEnded: true), "without a known beginning")
+        try await begin(sentMs: 10, nowMs: 100)
+        #expect(try await activity(world) == ActivityState(startedMs: 100))
+        try await end(sentMs: 20, nowMs: 200)
+        #expect(try await activity(world) == ActivityState(startedMs: 100, isEnded: true))
+        try await begin(sentMs: 10, nowMs: 300)
+        #expect(try await activity(world).isEnded, "another device of the former start")
+        try await world.change("A", bind("aa", version: 1, type: .activity, activity: "x", boundMs: 400))
+        #expect(try await activity(world).isEnded, "a bind starts nothing")
+        try await begin(sentMs: 30, nowMs: 500)
+        #expect(try await activity(world) == ActivityState(startedMs: 500), "a new start restarts the hours")
+        await world.end()
+    }
+
     @Test func anActivityKeepsItsBeginningWhenItsTokenIsBoundAgain() async throws {
         let world = try StateWorld()
         try await world.connect()
         try await world.change("A", bind("aa", version: 1, type: .activity, activity: "x", boundMs: 5))
         try await world.change("A", bind("aa", version: 2, type: .activity, activity: "x", boundMs: 900))
-        let start = try await world.ask(
-            { try $0.activityStart(app: StateWorld.app, uid: "A", activityID: "x", tag: $1) }, { $0.int64 })
-        #expect(start == StateWorld.base + 5)
+        #expect(try await activity(world) == ActivityState(startedMs: StateWorld.base + 5))
         let token = try #require(try await world.recipient("A").recipient.tokens.first)
         #expect(token.record.boundMs == StateWorld.base + 900 && token.version == 2 && token.record.activityID == "x")
         await world.end()

@@ -27,7 +27,7 @@ struct Decider {
             }
         } else if let activity = event.content?.activity {
             decision = PushCore.decide(
-                activity, sentMs: event.sentMs, for: candidate.recipient, startedMs: candidate.activityStartMs,
+                activity, sentMs: event.sentMs, for: candidate.recipient, state: candidate.activity,
                 now: shard.nowMs)
         } else {
             return false

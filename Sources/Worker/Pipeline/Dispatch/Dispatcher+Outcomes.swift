@@ -48,12 +48,23 @@ extension Dispatcher {
     /// be pushed again by whoever resumes; and a started Live Activity runs from now. Best effort: what is lost with the
     /// connection costs at most one push too many.
     private func noteAccepted(_ job: RecipientJob, _ index: Int) {
+        noteActivity(job)
         let isLast = job.machine.openDevices <= 1 && job.machine.isMarked && job.machine.phase == .open
         job.unmarkedDevice = job.devices[index].route.device
         if !isLast || recorder.outbox.isBehind || job.flags.contains(.handedBack) { markAccepted(job) }
-        if let activityID = job.event.begunActivityID {
+    }
+
+    /// APNs accepted a push about a Live Activity: a start begins it, an end ends it for all devices of the user. Before the marks,
+    /// so that none of them says that the push is done while this is not known.
+    func noteActivity(_ job: RecipientJob) {
+        guard let (action, id) = job.event.activity, action != .update else { return }
+        let (app, sentMs) = (job.event.app.id, job.event.sentMs)
+        if action == .start {
             try? shard.store.beginActivity(
-                app: job.event.app.id, uid: job.uid, activityID: activityID, atMs: shard.nowMs, tag: job.tag(.note))
+                app: app, uid: job.uid, activityID: id, sentMs: sentMs, nowMs: shard.nowMs, tag: job.tag(.note))
+        } else {
+            try? shard.store.endActivity(
+                app: app, uid: job.uid, activityID: id, sentMs: sentMs, nowMs: shard.nowMs, tag: job.tag(.note))
         }
     }
 

@@ -297,6 +297,8 @@ final class Dispatcher {
     /// Its records may not have been written.
     private func recordAccepted(_ job: RecipientJob, _ candidate: Candidate) {
         guard job.devices.isEmpty else { return }
+        // The note that it was accepted may be lost as well.
+        if job.event.activity?.action == .end, !pushedBefore(job, candidate).isEmpty { noteActivity(job) }
         for device in pushedBefore(job, candidate) where !(job.parking?.done.containsSame(device) ?? false) {
             var record = OutcomeRecord(
                 uid: job.uid, device: device, verdict: .accepted, reason: job.isForced ? .forced : .ok)

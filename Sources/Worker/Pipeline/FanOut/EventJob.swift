@@ -21,7 +21,7 @@ final class EventJob {
     /// `msg_id` of the records written about it.
     let msgID: String
     /// What it does to a Live Activity; nil: it is about none.
-    private let activity: ActivityStep?
+    let activity: (action: LiveActivity.Action, id: String)?
     /// The record as it came: for deliveries, and to make the content of anew.
     let raw: [UInt8]
     /// What the event says; nil while nobody needs it.
@@ -159,8 +159,7 @@ final class EventJob {
         isPlain = true
         showsBadge = false
         hasMembers = false
-        self.activity =
-            activity.action == .start ? .begins(activity.activityID) : .updates(activity.activityID)
+        self.activity = (activity.action, activity.activityID)
         audience = activity.isForAllBound ? Audience(activity: activity.activityID) : Audience(uids: activity.uids)
         chunkPart = nil
         if let uid = parked?.record.uid { audience = Audience(uids: [uid]) }
@@ -176,12 +175,6 @@ final class EventJob {
         var place: RecordPlace
         /// Of the event, parked or not.
         var source: EventSource
-    }
-
-    private enum ActivityStep {
-        case begins(String)
-        /// Or ends.
-        case updates(String)
     }
 
     enum FanOutPhase {
@@ -211,11 +204,8 @@ final class EventJob {
 
     func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 { Tag(ref, stage, index: index).bits }
 
-    /// The Live Activity that this event begins.
-    var begunActivityID: String? { if case .begins(let id) = activity { id } else { nil } }
-
-    /// The Live Activity whose beginning decides whether it is over; nil: this event is none, or begins it.
-    var updatedActivityID: String? { if case .updates(let id) = activity { id } else { nil } }
+    /// The Live Activity that the event updates or ends; nil: the event is none of these.
+    var updatedActivityID: String? { activity.flatMap { $0.action == .start ? nil : $0.id } }
 
     /// All its deliveries are with the broker.
     var areDeliveriesSettled: Bool { deliveries.isEmpty && unackedDeliveries == 0 }

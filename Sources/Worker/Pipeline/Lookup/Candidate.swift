@@ -33,8 +33,8 @@ final class Candidate {
     var lostTokens: [Int] = []
     /// Devices that acknowledged a delivery; nil: not asked.
     var acknowledged: [String]?
-    /// When the event's Live Activity began, Unix ms; nil: not known.
-    var activityStartMs: Int64?
+    /// Of the event's Live Activity.
+    var activity = ActivityState()
     var decision: Decision?
     var claim: ClaimReply?
     /// Its claim by plain commands; nil: the script claims it.

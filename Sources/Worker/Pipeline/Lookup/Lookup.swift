@@ -83,7 +83,7 @@ final class Lookup {
         }
         if let activity {
             ask(job) { (store) throws(RedisFault) in
-                try store.activityStart(app: app, uid: uid, activityID: activity, tag: job.tag(.activity))
+                try store.activityState(app: app, uid: uid, activityID: activity, tag: job.tag(.activity))
             }
         }
     }
@@ -173,7 +173,7 @@ final class Lookup {
             candidate.areOwnersKnown = KnownOwners.holds(
                 reply[4], version: candidate.tokenVersion, reign: shard.reign(of: job))
         case .group: RecipientReplies.member(reply, into: &candidate.recipient)
-        case .activity: candidate.activityStartMs = reply.int64
+        case .activity: candidate.activity = ActivityState(reply)
         case .mark: return takeMark(reply, job)
         default: return
         }

@@ -16,8 +16,16 @@ extension Sender {
         let asksAcks = !job.suspects.isEmpty
         // A check that failed may have learned a newer number already.
         let madeBadge = if let failed = job.devices[index].check { failed.madeBadge } else { job.devices[index].badge }
-        job.devices[index].check = SendCheck(ticket: ticket, awaiting: asksAcks ? 3 : 2, madeBadge: madeBadge)
+        let activity = job.event.updatedActivityID
+        job.devices[index].check = SendCheck(
+            ticket: ticket, awaiting: 2 + (asksAcks ? 1 : 0) + (activity == nil ? 0 : 1), madeBadge: madeBadge)
         let app = job.event.app.id
+        if let activity {
+            ask(job, index) { (store) throws(RedisFault) in
+                try store.activityState(
+                    app: app, uid: job.uid, activityID: activity, tag: job.tag(.checkActivity, index))
+            }
+        }
         ask(job, index) { (store) throws(RedisFault) in
             try store.claim(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.checkClaim, index))
         }
@@ -55,6 +63,9 @@ extension Sender {
                 check.facts.isTokenOwned = standing != .moved
                 check.isRebound = standing == .rebound
             }
+        case .checkActivity:
+            let isOver = isOver(job.event, ActivityState(reply), token)
+            answered(job, index) { $0.facts.isActivityOver = isOver }
         case .checkAcks:
             let isAcknowledged = StateStore.devices(reply).containsSame(job.devices[index].route.device)
             answered(job, index) { $0.isAcknowledged = isAcknowledged }
@@ -83,10 +94,18 @@ extension Sender {
             peek(job, index)
         // What can never be read says nothing against the push, but for whose the token is.
         case .checkOwner where shard.countsAsBroken(fault): answered(job, index) { $0.facts.isTokenOwned = false }
-        case .checkClaim where fault.isLasting, .checkAcks where shard.countsAsBroken(fault):
+        case .checkClaim where fault.isLasting, .checkAcks where shard.countsAsBroken(fault),
+            .checkActivity where shard.countsAsBroken(fault):
             answered(job, index) { _ in }
         default: answered(job, index) { $0.hasFailed = true }
         }
+    }
+
+    private func isOver(_ event: EventJob, _ state: ActivityState, _ token: BoundToken) -> Bool {
+        guard let action = event.activity?.action else { return false }
+        var state = state
+        if state.startedMs == nil { state.startedMs = token.record.boundMs }
+        return state.isOver(for: action, now: shard.nowMs)
     }
 
     private func peek(_ job: RecipientJob, _ index: Int) {

@@ -132,7 +132,10 @@ final class Sender {
             }
             job.devices[device.device].machine.turnCame()
             // Its number may be the older one: it is claimed again before it goes.
-            if queues.mayShowNumber(job.devices[device.device].queueKey, readSince: job.readNanos) {
+            // An end of the Live Activity may have been accepted since it was read: it is looked for once more.
+            if job.event.updatedActivityID != nil
+                || queues.mayShowNumber(job.devices[device.device].queueKey, readSince: job.readNanos)
+            {
                 job.devices[device.device].checkedNanos = 0
             }
         }

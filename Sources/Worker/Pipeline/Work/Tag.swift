@@ -18,7 +18,7 @@ struct Tag: Equatable {
         // Dispatcher: which devices acknowledged a delivery.
         case acks
         // Sender: the check before sending of a push that had to wait.
-        case checkClaim, checkOwner, checkAcks
+        case checkClaim, checkOwner, checkAcks, checkActivity
         // Recorder: the finished mark and what goes before it.
         case finish, heldBack, finishes
         /// A command whose answer changes nothing.
@@ -77,7 +77,7 @@ extension Tag.Stage {
         case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together, .lease: .lookup
         case .members, .original, .groupSize, .tokenOwner, .parkedBefore: .read
         case .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks: .claim
-        case .checkClaim, .checkOwner, .checkAcks, .push: .send
+        case .checkClaim, .checkOwner, .checkAcks, .checkActivity, .push: .send
         case .finish, .heldBack, .finishes, .record, .delivery: .record
         case .note, .change, .burst, .due, .digest, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
             .newestBase, .newestSize, .updatePush, .deadLetter, .parked, .updateRecord, .stateResult, .park,

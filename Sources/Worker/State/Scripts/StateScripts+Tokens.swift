@@ -121,7 +121,8 @@ extension StateScripts {
         end
         redis.call('HINCRBY', KEYS[2], 'v', 1)
         if ARGV[6] ~= '' then
-          if time(redis.call('HGET', KEYS[3], ARGV[6])) < 0 then redis.call('HSET', KEYS[3], ARGV[6], ARGV[4]) end
+          local began = string.match(redis.call('HGET', KEYS[3], ARGV[6]) or '', '^%d+')
+          if time(began) < 0 then redis.call('HSET', KEYS[3], ARGV[6], ARGV[4]) end
           redis.call('EXPIRE', KEYS[3], 46800)
         end
         local all, count, oldest, oldestMs = redis.call('HGETALL', KEYS[1]), 0, nil, nil
