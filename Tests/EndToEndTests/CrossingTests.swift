@@ -116,6 +116,23 @@ struct CrossingTests {
         }
     }
 
+    /// The client reports its own total while the push is out: it knows its number.
+    @Test func aReportOfTheClientSendsNoNumber() async throws {
+        try await Stage.with(Self.settings(shards: 1)) { stage in
+            let conversations = try await Self.conversationsOfTwo(stage)
+            try await stage.play(state: [.bind("u1", as: Self.slow)])
+            let before = try await reads(stage)
+            try await stage.writeEvents([.message("m1", to: ["u1"], conv: conversations[0])])
+            try await until("it is claimed") { try await stage.redisText("EXISTS c:l:{im:u1}") == ":1" }
+            try await stage.writeState([.report("u1", 7, clientMs: nowMs)])
+            try await until("a look after the push") { try await reads(stage) > before }
+            try await stage.settle()
+            let seen = try await stage.look()
+            #expect(seen.outcomes(of: "m1") == ["u1/phone accepted ok 1"])
+            #expect(seen.accepted(Self.slow).map { $0.json["aps"]?["badge"]?.int } == [1])
+        }
+    }
+
     /// The number at rest is the newest whatever crosses, and the pushes are not doubled for it.
     @Test func aStormOverTwoWorkersEndsWithTheNewestNumberAndLittleMoreThanItsPushes() async throws {
         var answer = ScenarioAnswer()

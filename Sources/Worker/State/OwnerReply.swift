@@ -73,6 +73,15 @@ public struct BadgeReading: Sendable, Equatable {
         (self.value, self.taken, self.past) = (StateKeys.time(value), StateKeys.time(taken), StateKeys.time(past))
     }
 
+    /// The client has reported its total as of that time or later.
+    func isReported(since ms: Int64) -> Bool { atMs.map { $0 >= ms } ?? false }
+
+    /// Counted messages that were sent after the report; `size` as in `badge(size:)`.
+    func later(size: Int64) -> Int64 {
+        let size = StateKeys.time(size)
+        return size - min(past, size)
+    }
+
     /// The number that the next push would carry; `size` is the second reply's integer.
     public func badge(size: Int64) -> Int64 {
         let size = StateKeys.time(size)

@@ -1,5 +1,6 @@
 import JSON
 import LocalServers
+import Simulator
 import Support
 import Testing
 
@@ -119,6 +120,30 @@ extension OneWorld {
             #expect(open.outcomes(of: "b6-1") == ["b6/pad accepted ok", "b6/phone online ok"])
             let other = try await stage.play(events: [.message("b6-2", to: ["b6"], conv: "other-b6")])
             #expect(other.outcomes(of: "b6-2").first == "b6/pad accepted ok 1")
+        }
+
+        /// The tablet is pushed while the conversation is open on the phone. The watch does not acknowledge, and the phone leaves
+        /// before that is noticed.
+        @Test func aMessageCountedInItsSecondRoundReachesTheDevicesOfTheFirst() async throws {
+            let stage = try Stage.here
+            try await stage.redis([
+                Gateway.lease("gw-b7"), Gateway.presence("b7", "phone", gateway: "gw-b7", activeConversation: "c-b7"),
+                Gateway.presence("b7", "watch", state: "bg", gateway: "gw-b7", flags: "l", since: nowMs),
+            ])
+            try await stage.play(state: [.bind("b7", "pad"), .bind("b7", "watch")])
+            try await stage.writeEvents([.message("b7-1", to: ["b7"])])
+            let pad = token("b7", "pad")
+            _ = try await stage.look(until: "the tablet is pushed") { !$0.accepted(pad).isEmpty }
+            try await stage.redis([Gateway.off("b7", "phone")])
+            let seen = try await stage.look(until: "the number reaches the tablet") { $0.accepted(pad).count == 2 }
+            #expect(seen.accepted(pad).map { $0.json["aps"]?["badge"]?.int } == [nil, 1])
+            #expect(
+                seen.accepted(pad).last.map { String(decoding: $0.payload, as: UTF8.self) } == #"{"aps":{"badge":1}}"#)
+            try await stage.settle()
+            #expect(
+                try await stage.look().outcomes(of: "b7-1") == [
+                    "b7/pad accepted ok", "b7/phone online ok", "b7/watch accepted ok 1",
+                ])
         }
 
         /// A zone whose hour is not the last of its day, so that the window of a whole day but a minute is active.

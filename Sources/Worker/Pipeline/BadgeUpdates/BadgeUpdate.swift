@@ -53,6 +53,8 @@ final class BadgeUpdate {
     struct Newest {
         /// What the push carried.
         var pushed: Int64
+        /// `AcceptedBadge.asOfMs`.
+        var asOfMs: Int64
         /// When it is given up, monotonic: a process that ends does not wait for it.
         var untilNanos: UInt64
 
@@ -106,7 +108,8 @@ final class BadgeUpdate {
         eventID = accepted.eventID
         changes = []
         newest = Newest(
-            pushed: accepted.badge, untilNanos: nowNanos &+ UInt64(Newest.patienceMs) &* 1_000_000)
+            pushed: accepted.badge, asOfMs: accepted.asOfMs,
+            untilNanos: nowNanos &+ UInt64(Newest.patienceMs) &* 1_000_000)
         // The number once more may be overtaken in its turn: each has an id of its own.
         let id = PushID.make(
             app: accepted.app.id, uid: uid, msgID: eventID, kind: "newest \(accepted.badge)",

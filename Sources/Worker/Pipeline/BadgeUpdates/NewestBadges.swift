@@ -78,10 +78,14 @@ final class NewestBadges {
             look.base = BadgeReading(base: reply)
             return
         }
-        let newest = look.base.badge(size: reply.int64 ?? 0)
+        let size = reply.int64 ?? 0
+        let accepted = look.accepted
+        // The client's own report is no reason to send it a number: only messages that came after the report are.
+        let isReported = look.base.isReported(since: accepted.asOfMs) && look.base.later(size: size) == 0
+        let newest = look.base.badge(size: size)
         end(
             tag.ref,
-            isHigher: BadgeRule.isOvertaken(look.accepted.badge, newest: newest, look.accepted.app.policy))
+            isHigher: !isReported && BadgeRule.isOvertaken(accepted.badge, newest: newest, accepted.app.policy))
     }
 
     /// Not known: the update reads the number itself before it goes.
@@ -105,6 +109,8 @@ struct AcceptedBadge {
     var token: BoundToken
     /// As pushed, so capped.
     var badge: Int64
+    /// `sent_ms` of its message: a client that has reported its total since knows its number.
+    var asOfMs: Int64
     /// The burst that the message may belong to; nil: the app has none.
     var burst: PushID?
 

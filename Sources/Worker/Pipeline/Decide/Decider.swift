@@ -33,6 +33,7 @@ struct Decider {
             return false
         }
         candidate.decision = decision
+        if decision.counted, !job.isCounted, job.flags.contains(.decided) { job.flags.insert(.countedLate) }
         job.isCounted = decision.counted
         job.settings = candidate.recipient.settings
         if decision.alert == .allow(forced: true) { job.flags.insert(.forced) } else { job.flags.remove(.forced) }

@@ -36,7 +36,7 @@ extension Dispatcher {
             record.credential = push.credential
             record.latencyMs = Int64(latency / 1_000_000)
         }
-        if isAccepted, !shard.share.isWhole { noteBadge(job, index, bound) }
+        if isAccepted { noteShownBadge(job, index, bound) }
         if ending.verdict == .rejected { noteRejected(job, index) }
         weigh(ending, of: bound, job)
         deliverCopy(job, index, accepted: isAccepted, alert: push.outcome.alertsByCopy)
@@ -108,18 +108,32 @@ extension Dispatcher {
         try? shard.store.markClaimed(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.note))
     }
 
-    /// Another worker may have claimed a higher number while this push was out.
-    private func noteBadge(_ job: RecipientJob, _ index: Int, _ token: BoundToken) {
-        let app = job.event.app
-        guard let badge = job.devices[index].badge, token.record.type == .alert, app.policy.badge == .server else {
-            return
+    /// The device shows the number of the push. Another worker may have claimed a higher one while the push was out, or a later
+    /// round of this message may have counted it.
+    private func noteShownBadge(_ job: RecipientJob, _ index: Int, _ token: BoundToken) {
+        if job.flags.contains(.countedLate) { return noteBadge(job, index, token, job.devices[index].badge ?? 0) }
+        job.devices[index].mayShowLower = true
+        if !shard.share.isWhole, let badge = job.devices[index].badge { noteBadge(job, index, token, badge) }
+    }
+
+    /// A later round counted the message: the devices that an earlier one pushed are to show that.
+    func noteLateBadges(_ job: RecipientJob) {
+        for index in job.devices.indices where job.devices[index].mayShowLower {
+            job.devices[index].mayShowLower = false
+            if let token = job.devices[index].token { noteBadge(job, index, token, job.devices[index].badge ?? 0) }
         }
+    }
+
+    private func noteBadge(_ job: RecipientJob, _ index: Int, _ token: BoundToken, _ badge: Int64) {
+        let app = job.event.app
+        guard job.event.showsBadge, token.record.type == .alert, app.policy.badge == .server else { return }
         let burst =
             app.coalesceNanos == 0
             ? nil : BurstRule.key(app: app.id, uid: job.uid, conversation: job.event.conversationID)
         acceptedBadges.append(
             AcceptedBadge(
-                app: app, uid: job.uid, eventID: job.event.id, token: token, badge: badge, burst: burst))
+                app: app, uid: job.uid, eventID: job.event.id, token: token, badge: badge, asOfMs: job.event.sentMs,
+                burst: burst))
     }
 
     /// A dead token goes, unless so many go for the same cause that the cause is more likely ours.

@@ -179,6 +179,7 @@ final class Dispatcher {
             // What an earlier round owed is paid by this one's claim.
             job.flags.remove(.owesClaim)
         }
+        if job.flags.contains(.countedLate) { noteLateBadges(job) }
         let earlier = earlierDevices(job, candidate)
         let decision = stale.including(earlier, allowed: addressedDevices(job, candidate))
         if decision.alert == .deny(.expired) { return expire(job, candidate, decision, earlier) }

@@ -117,6 +117,8 @@ final class RecipientJob {
         static let waitsForDesktop = Flags(rawValue: 33_554_432)
         /// A live desktop acknowledged, or its push was accepted.
         static let desktopHasIt = Flags(rawValue: 67_108_864)
+        /// A later round counted the message: devices that were pushed before show a lower number.
+        static let countedLate = Flags(rawValue: 1_073_741_824)
         /// Counted in `EventJob.postponed`.
         static let waiting = Flags(rawValue: 134_217_728)
 
@@ -280,6 +282,8 @@ struct DeviceWork {
     var parksAtItsTurn = false
     /// A live desktop, noted where phones wait for it.
     var isDesktop = false
+    /// APNs accepted its push, and no later round has counted the message since.
+    var mayShowLower = false
     /// What is pushed to; kept here because a later round reads the recipient anew.
     var token: BoundToken?
     /// Its device in `DeviceQueues` (`DeviceKey`); 0 before its push is queued.
