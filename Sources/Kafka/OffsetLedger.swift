@@ -6,8 +6,10 @@
 public struct OffsetLedger: ~Copyable {
     /// How much may be in work before reading should pause.
     public struct Limits: Equatable, Sendable {
-        /// Of each partition: offsets from the oldest unsettled record to the newest received one.
+        /// Of each partition: unsettled records.
         public var records: Int
+        /// Of each partition: offsets from the oldest unsettled record to the newest received one; at least `records`.
+        public var span: Int
         /// Of all partitions together: bytes of unsettled records.
         public var bytes: Int
         /// Pause from this share of a limit on, resume from that one down.
@@ -17,10 +19,11 @@ public struct OffsetLedger: ~Copyable {
         public var minimumPauseNanos: UInt64
 
         public init(
-            records: Int = 20_000, bytes: Int = 64 << 20, pausePercent: Int = 80, resumePercent: Int = 50,
-            minimumPauseNanos: UInt64 = 3_000_000_000
+            records: Int = 20_000, span: Int = 0, bytes: Int = 64 << 20, pausePercent: Int = 80,
+            resumePercent: Int = 50, minimumPauseNanos: UInt64 = 3_000_000_000
         ) {
             self.records = max(1, records)
+            self.span = max(self.records, span)
             self.bytes = max(1, bytes)
             self.pausePercent = min(max(pausePercent, 1), 100)
             self.resumePercent = min(max(resumePercent, 0), self.pausePercent - 1)
@@ -211,7 +214,8 @@ public struct OffsetLedger: ~Copyable {
     public func windowUsed(_ partition: TopicPartition) -> Double {
         guard let index = index(of: partition) else { return 0 }
         return max(
-            Double(windows[index].count) / Double(limits.records),
+            Double(windows[index].unsettledCount) / Double(limits.records),
+            Double(windows[index].count) / Double(limits.span),
             Double(unsettledBytes) / Double(limits.bytes))
     }
 
@@ -231,13 +235,15 @@ public struct OffsetLedger: ~Copyable {
     }
 
     private func isFull(_ index: Int) -> Bool {
-        if isAtLeast(limits.pausePercent, windows[index].count, of: limits.records) { return true }
+        if isAtLeast(limits.pausePercent, windows[index].unsettledCount, of: limits.records) { return true }
+        if isAtLeast(limits.pausePercent, windows[index].count, of: limits.span) { return true }
         if isAtByteBound { return true }
         return isAtLeast(limits.pausePercent, unsettledBytes, of: limits.bytes) && holdsMost(index)
     }
 
     private func hasRoom(_ index: Int) -> Bool {
-        if isAtLeast(limits.resumePercent, windows[index].count, of: limits.records) { return false }
+        if isAtLeast(limits.resumePercent, windows[index].unsettledCount, of: limits.records) { return false }
+        if isAtLeast(limits.resumePercent, windows[index].count, of: limits.span) { return false }
         if !isAtLeast(limits.resumePercent, unsettledBytes, of: limits.bytes) { return true }
         if isAtLeast(limits.pausePercent, unsettledBytes, of: limits.bytes) { return false }
         return !holdsMost(index, countsPaused: true)

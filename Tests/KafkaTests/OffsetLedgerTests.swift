@@ -121,6 +121,19 @@ struct OffsetLedgerTests {
         #expect(ledger.pressure(on: one, nowNanos: 1100) == .unchanged)
     }
 
+    @Test func recordsSettledBehindAnOldOneDoNotFillTheWindow() throws {
+        let ledger = Ledger(OffsetLedger.Limits(records: 10, span: 100, minimumPauseNanos: 100))
+        ledger.assign(one)
+        _ = try slot(ledger.receive(one, offset: 0, bytes: 1, nowNanos: 0))
+        for offset in 1..<79 {
+            _ = ledger.settle(try slot(ledger.receive(one, offset: Int64(offset), bytes: 1, nowNanos: 0)))
+            #expect(ledger.pressure(on: one, nowNanos: 0) == .unchanged)
+        }
+        _ = ledger.settle(try slot(ledger.receive(one, offset: 79, bytes: 1, nowNanos: 0)))
+        #expect(ledger.pressure(on: one, nowNanos: 0) == .pause, "a commit can name only so many as settled")
+        #expect(OffsetLedger.Limits(records: 10).span == 10)
+    }
+
     @Test func partitionsShareTheBoundOnBytes() throws {
         let ledger = Ledger(OffsetLedger.Limits(records: 1 << 40, bytes: 100, minimumPauseNanos: 100))
         ledger.assign(one)

@@ -77,7 +77,7 @@ public struct ReplayPage {
     private var latencies: String {
         guard let worker = report.worker, worker.whole.count > 0 else { return "" }
         var spreads = [
-            ("written → outcome", worker.whole), ("accepted, in the worker", worker.inWorker),
+            ("written → outcome", worker.whole), ("accepted, since Kafka's time", worker.inWorker),
         ]
         spreads += worker.lanes.sorted { $0.key < $1.key }.map { ("lane \($0.key)", $0.value) }
         let heads = ReplayReport.shares.map { "<th>\($0.name)</th>" }.joined()

@@ -210,8 +210,7 @@ extension StatusPage {
 
     var apps: Markup {
         let items = snapshot.apps.prefix(PageTable.rowsMax).map { app -> Markup in
-            let rate: Markup = app.openRate.map { ", open rate \(Int((min($0, 1e6) * 100).rounded())) %" } ?? ""
-            return "<li>\(app.id): \(app.accepted) pushes accepted, \(app.opened) opened\(rate)</li>"
+            "<li>\(app.id): \(app.accepted) pushes accepted, \(app.opened) opened</li>"
         }
         let more = snapshot.apps.count - items.count
         return PageFrame.section(

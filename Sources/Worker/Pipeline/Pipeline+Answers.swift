@@ -76,7 +76,8 @@ extension Pipeline: RedisClientDelegate {
         case .keyCount: didFailToCount(fault)
         case .time: didFailToAskTime(fault)
         case .lossAccepted: break
-        case .note, .push, .updatePush: break
+        case .note: dispatcher.didFailNote(tag.ref, fault)
+        case .push, .updatePush: break
         case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback,
             .chunk:
             break

@@ -8,7 +8,9 @@ import Telemetry
 extension Pipeline {
     /// Of an app that has its share of the work in hand, more is parked. False: the event begins.
     func parks(_ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ app: AppContext) -> Bool {
-        guard app.inHand.isFull(shard.limits), raw.count <= ParkedRecord.rawMax else { return false }
+        guard app.inHand.isFull(shard.limits, partition: record.origin.partition.partition),
+            raw.count <= ParkedRecord.rawMax
+        else { return false }
         return park(record, event, raw, .share, dueMs: shard.steadyMs)
     }
 
@@ -32,9 +34,12 @@ extension Pipeline {
             parked.uid = !activity.isForAllBound && activity.uids.count == 1 ? activity.uids.first : nil
         }
         // Another worker may read it at once: not before what this one has in hand of the conversation is out.
+        // This process sees for itself when it is.
         if cause == .share, work.hasEvent(of: parked.conversation, app: parked.app) {
             parked.dueMs = max(dueMs, shard.steadyMs &+ shard.limits.outOfHandMs)
+            parked.process = shard.processMark
         }
+        recorder.writeParked(parked, eventID: event.id, of: app(event.app))
         parking.park(record, as: parked, events)
         return true
     }
@@ -115,9 +120,21 @@ extension Pipeline {
         parking.look(atMost: shard.limits.parkedPerLook) { record in mayBegin(record) }
     }
 
+    /// Acks wait while Redis takes no writes, as all user state does.
+    private func mayAckBeUnread(_ record: ParkedRecord) -> Bool {
+        let lateNanos = UInt64(max(0, shard.steadyMs &- record.dueMs)) &* 1_000_000
+        return dispatcher.mayAckBeUnread(shard.nowNanos &- min(lateNanos, shard.nowNanos))
+    }
+
     private func mayBegin(_ record: ParkedRecord) -> Bool {
         guard let app = apps[record.app] else { return true }
-        guard app.inHand.hasRoomAgain(shard.limits) else { return false }
+        guard app.inHand.hasRoomAgain(shard.limits, pushesAhead: app.pushesAhead) else { return false }
+        if record.process == shard.processMark,
+            shard.conversations.contains(ConversationKey(record.app, record.conversation).hash)
+        {
+            return false
+        }
+        if record.cause == .unclaimed, mayAckBeUnread(record) { return false }
         if record.cause == .rate, app.paced.count > shard.limits.parkedPerLook { return false }
         guard let client = record.client.flatMap(app.client(named:)),
             client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)

@@ -108,7 +108,15 @@ extension Pipeline {
             }
         }
         lookAtParked()
+        if shard.writes.refusal != nil { settleUnclaimed() }
         stateTimer?.arm(afterNanos: StateWatch.lookNanos)
+    }
+
+    /// While Redis takes no writes, only committed offsets keep a crash from repeating pushes.
+    private func settleUnclaimed() {
+        sender.parkUnclaimed()
+        dispatcher.parkUnclaimed()
+        for intake in intakes { intake.consumer.commitChanges() }
     }
 
     /// Changes must wait for Redis to take writes; once many wait, their topic is read no further.

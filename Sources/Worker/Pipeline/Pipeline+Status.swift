@@ -24,7 +24,7 @@ extension Pipeline {
     }
 
     /// Of whom what comes more is parked, by id.
-    var appsOverShare: [String] { apps.values.filter { $0.inHand.isFull(shard.limits) }.map(\.id).sorted() }
+    var appsOverShare: [String] { apps.values.filter { $0.inHand.isOverShare(shard.limits) }.map(\.id).sorted() }
 
     /// Commits what is settled, of both consumers.
     func commitNow() {

@@ -64,7 +64,7 @@ final class Pipeline {
         stopsAtTokenLoss = parts.stopsAtTokenLoss
         work = WorkTable(
             capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax,
-            isShared: parts.limits.isShared)
+            isShared: parts.limits.isShared, ofProcess: parts.shared.conversations)
         apps = Dictionary(parts.apps.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         events = Intake(shard, consumer: parts.events, classes: [.events], batch: parts.limits.pollBatch)
         userState = Intake(
@@ -357,8 +357,12 @@ final class Pipeline {
         let origin = record.origin
         guard case .event(let event, let raw) = record.content else {
             switch record.content {
-            case .owed(let owed): userStates.pay(owed, intake, origin)
-            case .parked(let parked): parking.read(parked, origin)
+            case .owed(let owed):
+                claims.rememberUnmarked(owed)
+                userStates.pay(owed, intake, origin)
+            case .parked(let parked):
+                claims.rememberParked(parked)
+                parking.read(parked, origin)
             case .chunk(let chunk, let event): begin(chunk, event, origin)
             case .event: break
             }

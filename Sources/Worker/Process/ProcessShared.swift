@@ -5,6 +5,9 @@ final class ProcessShared: Sendable {
     /// Which devices have a push out; nil where there is one shard, which needs nobody to ask.
     let occupancy: DeviceOccupancy?
     let share = PartitionShare()
+    let conversations = ConversationsInHand()
+    /// Names the process among all workers.
+    let mark = String(UInt64.random(in: 0 ... .max), radix: 36)
     /// How far user state is applied.
     let stateProgress: StateProgress
     /// Whether shards tell how long each stage takes.

@@ -47,7 +47,10 @@ struct ShardParts {
 
     private var limits: PipelineLimits {
         var limits = PipelineLimits()
-        limits.window = OffsetLedger.Limits(records: configuration.window.records, bytes: configuration.window.bytes)
+        // Several apps: what one app has unsettled must not keep the others' records, which are settled behind it, from being read.
+        limits.window = OffsetLedger.Limits(
+            records: configuration.window.records, span: configuration.apps.count > 1 ? PipelineLimits.sharedSpan : 0,
+            bytes: configuration.window.bytes)
         limits.directMax = configuration.planner.directMax
         limits.lanes = configuration.lanes
         limits.marksTogether = configuration.redis.groupMarks == .together

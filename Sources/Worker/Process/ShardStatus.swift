@@ -153,19 +153,11 @@ public struct ShardStatus: Sendable {
             self.opened = opened
         }
 
-        /// Opened pushes of the accepted ones; nil: none was accepted here. A report may come after a restart or to
-        /// another worker, so only the sum over all workers is exact, and a young process may show more than 1.
-        public var openRate: Double? { accepted == 0 ? nil : Double(opened) / Double(accepted) }
-
         func write(to writer: inout JSONWriter) {
             writer.beginObject()
             writer.member("app", id)
             writer.member("accepted", Int64(clamping: accepted))
             writer.member("opened", Int64(clamping: opened))
-            if let openRate {
-                writer.key("open_rate")
-                writer.double((openRate * 10_000).rounded() / 10_000)
-            }
             writer.endObject()
         }
     }

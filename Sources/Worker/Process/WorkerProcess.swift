@@ -22,7 +22,6 @@ public actor WorkerProcess {
     let log: Log
     private let registry: MetricsRegistry
     /// By app: a ratio of sums, so it is no shard's to tell.
-    private var openRates: [String: Gauge] = [:]
     private(set) var shards: [Shard] = []
     private var pages: OperatorPages?
     private let watch: OperatorWatch
@@ -170,21 +169,12 @@ public actor WorkerProcess {
             if let status = await shard.status() { statuses.append(status) }
         }
         show(ProcessSnapshot(shards: statuses, isDraining: isDraining, isReloadRefused: isReloadRefused))
-        for app in snapshot.apps { openRate(of: app.id).set(app.openRate ?? 0) }
         watch.tick(snapshot, nowNanos: Loop.monotonicNanos(), wallMs: Loop.wallMs())
     }
 
     /// What the page shows now.
     private func facts() -> PageFacts {
         watch.facts(snapshot, nowNanos: Loop.monotonicNanos(), wallMs: Loop.wallMs())
-    }
-
-    private func openRate(of app: String) -> Gauge {
-        if let known = openRates[app] { return known }
-        let gauge = registry.gauge(
-            "carillon_open_rate", help: "Opened pushes of the accepted ones since the start.", labels: [("app", app)])
-        openRates[app] = gauge
-        return gauge
     }
 
     private func show(_ fresh: ProcessSnapshot) {

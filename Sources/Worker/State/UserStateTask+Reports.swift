@@ -2,8 +2,8 @@ import Digits
 import PushCore
 import Redis
 
-/// The steps of a report about a push: with a message's id the user's tokens are read and the pid is derived anew; then
-/// the device is noted, and counts if it is new.
+/// The steps of a report about a push. With a message's id the user's tokens are read and the pid is derived again. Then the
+/// report is noted, and counts if it is the first of its push and device. One that does not match is counted separately.
 extension UserStateTask {
     mutating func sendReport(
         _ report: UserState.PushReport, opened: Bool, _ store: StateStore, _ tag: UInt64
@@ -20,9 +20,7 @@ extension UserStateTask {
         if report.msgID != nil, step == .start {
             var recipient = Recipient(uid: state.uid)
             RecipientReplies.user(reply, into: &recipient)
-            guard report.isGenuine(app: app, uid: state.uid, tokens: recipient.tokens) else {
-                return .done(.ignored(.unknownPush))
-            }
+            isUnknownPush = !report.isGenuine(app: app, uid: state.uid, tokens: recipient.tokens)
             return moved(to: .step(.record))
         }
         // The first reply tells whether this device is new; the second only sets a life.
@@ -30,7 +28,8 @@ extension UserStateTask {
             isRepeat = reply.int64 == 0
             return .waiting
         }
-        return .done(isRepeat ? .repeated : .applied(.none))
+        if isRepeat { return .done(.repeated) }
+        return .done(isUnknownPush ? .ignored(.unknownPush) : .applied(.none))
     }
 }
 

@@ -81,6 +81,8 @@ public struct UserStateTask: Sendable {
     private let clearsOnRead: Bool
     /// The present report's device had reported this push before.
     var isRepeat = false
+    /// The pid of the present report is not that of its message.
+    var isUnknownPush = false
     /// Ids of an `ack` that are written; a step writes a slice of the rest.
     private var acknowledged = 0
     /// Two commands each: no record holds up those of others, nor asks for more room than a client has.

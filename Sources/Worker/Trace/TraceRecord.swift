@@ -29,7 +29,7 @@ public struct TraceRecord: Sendable, Equatable {
         /// What the push carried; nil: no badge.
         public var badge: Int64?
         public var attempts = 0
-        /// From the decision to APNs' answer.
+        /// From the original record's Kafka time to the outcome.
         public var latencyMs: Int64 = 0
         /// Unix ms.
         public var atMs: Int64

@@ -38,7 +38,7 @@ enum ReplayText {
             text += "  \(Style.padded("\(label)", to: 32)) \(count)\n"
         }
         text += latency("written → outcome", worker.whole)
-        text += latency("accepted, in the worker", worker.inWorker)
+        text += latency("accepted, since Kafka's time", worker.inWorker)
         for (lane, spread) in worker.lanes.sorted(by: { $0.key < $1.key }) { text += latency("lane \(lane)", spread) }
         return text
     }

@@ -183,6 +183,7 @@ enum UserText {
         writer.member("tz", ifPresent: record.zone)
         if let zone = record.zone, !zone.isEmpty, !isKnown(zone) { writer.member("tz_unknown", true) }
         writer.member("activity_id", ifPresent: record.activityID)
+        writer.member("attributes_type", ifPresent: record.attributesType)
         writer.endObject()
     }
 

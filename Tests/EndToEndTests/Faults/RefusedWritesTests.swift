@@ -92,6 +92,39 @@ import Worker
         }
     }
 
+    /// A crash repeats what is in flight only: nothing that was accepted waits for another device's ack.
+    @Test func anEventIsSettledWhileOneOfItsDevicesWaitsForAnAck() async throws {
+        var settings = LocalCluster.Settings()
+        settings.shards = 1
+        try await Stage.with(settings) { stage in
+            try await stage.play(state: [.bind("f11"), .bind("f12"), .bind("f12", "pad")])
+            try await stage.redis([
+                Gateway.lease("gw-f12"), Gateway.presence("f12", "phone", gateway: "gw-f12"), "CONFIG SET maxmemory 1",
+            ])
+            let settled = try await stage.metric("carillon_events_settled_total")
+            let beganMs = nowMs
+            try await stage.writeEvents([.message("f11-1", to: ["f11", "f12"], conv: "f", type: "group")])
+            try await until("the event is settled") {
+                try await stage.metric("carillon_events_settled_total") > settled
+            }
+            #expect(nowMs - beganMs < 6000, "its ack is due after eight seconds")
+            var seen = try await stage.look()
+            #expect(seen.outcomes(of: "f11-1") == ["f11/phone accepted ok", "f12/pad accepted ok"])
+            #expect(seen.parked.map { $0["reason"]?.string } == ["unclaimed"])
+            try await stage.redis(["CONFIG SET maxmemory 0"])
+            seen = try await stage.look(until: "the ack was missed, and the phone is pushed", within: .seconds(40)) {
+                !$0.accepted(token("f12", "phone")).isEmpty
+            }
+            try await stage.settle()
+            seen = try await stage.look()
+            #expect(
+                seen.outcomes(of: "f11-1").map { String($0.prefix { $0 != " " }) } == [
+                    "f11/phone", "f12/pad", "f12/phone",
+                ])
+            #expect(seen.doubled.isEmpty && seen.targets(of: "f11-1").count == 1)
+        }
+    }
+
     /// The drain waits for nothing that Redis may never take.
     @Test func aWorkerEndsInTimeWhileRedisTakesNoChanges() async throws {
         try await Stage.with { stage in

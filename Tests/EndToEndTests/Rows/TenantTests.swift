@@ -178,6 +178,27 @@ extension Rows {
             return delays
         }
 
+        /// Contract 8, `limits.share`: it holds for any window. The surplus comes back as soon as there is room.
+        @Test func aSmallWindowLeavesTheOtherAppItsShare() async throws {
+            let way = Hostility.slow
+            var settings = try way.settings()
+            settings.tenants[0].lines = "    limits: {share: 0.2}\n"
+            settings.lines = "window: {records: 1000}\n"
+            settings.partitions = 1
+            try await Stage.with(settings) { stage in
+                let crowd = Crowd(name: "small", count: 60)
+                try await stage.play(state: crowd.binds)
+                try await way.prepare(stage)
+                try await stage.writeEvents(way.events)
+                let delays = try await Self.arrive(crowd, stage)
+                print("share 0.2 of a window of 1000: ms p50/worst \(delays[30])/\(delays[59])")
+                #expect(delays[59] < 3000)
+                let seen = try await stage.look()
+                #expect(seen.parked.contains { $0["reason"]?.string == "share" && $0["uid"]?.string != "" })
+                try await stage.settle()
+            }
+        }
+
         /// What is parked comes back after a restart, and no claim counts twice.
         @Test func whatIsParkedComesBackAfterARestart() async throws {
             var settings = LocalCluster.Settings()

@@ -20,7 +20,7 @@ import Testing
         }
         for words in [
             "<h1>Carillon</h1>", "not ready", "takes no writes: im",
-            "im0: 12 pushes accepted, 3 opened, open rate 25 %",
+            "im0: 12 pushes accepted, 3 opened",
             "dead tokens are kept, too many by im", "a changed one is not in use", "in 3 days", "im: 1234 records",
             "p50 now", "0 of 1 shards are connected", "paused", ">5<span class=\"unit\"> a second</span>",
             "commands wait for Redis; reading rests", "direct</th>", "librdkafka", "<label for=\"ask-user\">",

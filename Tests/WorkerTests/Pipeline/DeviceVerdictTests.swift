@@ -1,4 +1,5 @@
 import PushCore
+import Redis
 import Testing
 
 @testable import Worker
@@ -115,6 +116,64 @@ struct DeviceVerdictTests {
     }
 }
 
+/// While Redis takes no writes no mark can say which pushes were accepted: a recipient that waits goes to `carillon.parked`.
+struct UnclaimedTests {
+    @Test func aRecipientThatOwesItsClaimIsParkedOnceItOnlyWaitsForAcks() async throws {
+        let outcomes = try await Played.outcomes(parked: true) { user in
+            user.bind("phone", "pad")
+            user.connect("phone")
+            user.decide(owesClaim: true)
+            #expect(!user.isInTopic, "the push to the pad is out")
+            user.accept("pad")
+            #expect(user.isInTopic)
+        }
+        #expect(outcomes == ["pad accepted ok", "phone parked unclaimed"])
+    }
+
+    @Test func aRecipientWithAClaimWaitsInMemory() async throws {
+        let outcomes = try await Played.outcomes(parked: true) { user in
+            user.bind("phone", "pad")
+            user.connect("phone")
+            user.decide()
+            user.accept("pad")
+            #expect(!user.isInTopic)
+        }
+        #expect(outcomes == ["pad accepted ok"])
+    }
+
+    @Test func aRefusedNoteInTheMarkParksTheRecipient() async throws {
+        let outcomes = try await Played.outcomes(parked: true) { user in
+            user.bind("phone", "pad")
+            user.connect("phone")
+            user.decide()
+            user.accept("pad")
+            user.refuseNote()
+            #expect(user.isInTopic)
+        }
+        #expect(outcomes == ["pad accepted ok", "phone parked unclaimed"])
+    }
+
+    @Test func aRepeatOfARecipientInTheTopicPushesNothing() async throws {
+        let states = try await PipelineWorld.with { pipeline in
+            let request = ClaimRequest(
+                app: "im", uid: "u", ClaimSubject(kind: .message, id: "m", sentMs: 0, expireAtMs: .max), counted: true,
+                nowMs: 0)
+            let job = RecipientJob(
+                event: try pipeline.read("m", to: ["u"], PipelineWorld.origin(0)).job, uid: "u",
+                candidate: Candidate(uid: "u", order: 0))
+            let candidate = Candidate(uid: "u", order: 0)
+            candidate.claim = ClaimReply(state: .fresh, badge: 1)
+            pipeline.claims.recallUnmarked(job, candidate)
+            var states = [candidate.claim?.state]
+            pipeline.claims.rememberUnmarked(OwedClaim(request))
+            pipeline.claims.recallUnmarked(job, candidate)
+            states.append(candidate.claim?.state)
+            return states
+        }
+        #expect(states == [.fresh, .finished])
+    }
+}
+
 /// One recipient whose rounds are played by hand, and the outcomes that they record.
 private final class Played {
     private let pipeline: Pipeline
@@ -135,13 +194,15 @@ private final class Played {
     }
 
     /// The outcomes recorded while the rounds are played, as `device verdict reason`, sorted.
-    static func outcomes(_ play: @escaping @Sendable (Played) -> Void) async throws -> [String] {
+    static func outcomes(parked isParked: Bool = false, _ play: @escaping @Sendable (Played) -> Void) async throws
+        -> [String]
+    {
         try await PipelineWorld.with { pipeline in
             let played = try Played(pipeline)
             play(played)
             let trace = played.job.trace?.bytes ?? []
             let record = trace.withUnsafeBytes { TraceRecord($0, kind: .message, id: "m") }
-            return (record?.devices ?? []).filter { $0.verdict != .parked }
+            return (record?.devices ?? []).filter { $0.verdict != .parked || (isParked && $0.reason != "no_ack") }
                 .map { "\($0.device ?? "-") \($0.verdict.rawValue) \($0.reason)" }.sorted()
         }
     }
@@ -172,6 +233,12 @@ private final class Played {
         presence.removeAll { $0.device == device }
     }
 
+    /// All that is open of it is in a record of `carillon.parked`.
+    var isInTopic: Bool { !job.machine.isMarked && job.machine.openDevices == 0 }
+
+    /// Redis refused to note an accepted push in the mark.
+    func refuseNote() { pipeline.dispatcher.didFailNote(job.ref, RedisFault(.outOfMemory)) }
+
     /// APNs accepted the device's push.
     func accept(_ device: String) {
         for index in job.devices.indices where job.devices[index].route.device == device {
@@ -185,7 +252,9 @@ private final class Played {
     /// - Parameters:
     ///   - resuming: what the mark of an earlier try says; nil: there was none.
     ///   - acknowledged: devices that acknowledged a delivery by now.
-    func decide(resuming earlier: EarlierDevices? = nil, acknowledged: [String] = []) {
+    func decide(
+        resuming earlier: EarlierDevices? = nil, acknowledged: [String] = [], owesClaim: Bool = false
+    ) {
         if job.candidate == nil, !job.machine.decideAgain() { return }
         let candidate = Candidate(uid: "u", order: 0)
         job.candidate = candidate
@@ -201,6 +270,8 @@ private final class Played {
         claim.addressedDevices = earlier?.addressed ?? []
         if earlier != nil { job.flags.insert(.resumed) }
         candidate.claim = claim
+        candidate.owesClaim = owesClaim
+        candidate.isUnclaimed = owesClaim
         pipeline.dispatcher.route(job)
     }
 }

@@ -253,16 +253,58 @@ import Testing
         limits.expandingMax = 10
         var app = AppInHand(share: 0.5)
         app.recipients = 50
-        #expect(!app.isFull(limits) && app.hasRoom(limits))
+        #expect(!app.isFull(limits, partition: 0) && app.hasRoom(limits))
         limits.isShared = true
-        #expect(app.isFull(limits) && !app.hasRoom(limits) && !app.hasRoomAgain(limits))
+        #expect(app.isFull(limits, partition: 0) && !app.hasRoom(limits) && !app.hasRoomAgain(limits))
         app.recipients = 24
-        #expect(!app.isFull(limits) && app.hasRoomAgain(limits))
+        #expect(!app.isFull(limits, partition: 0) && app.hasRoomAgain(limits))
         app.bytes = limits.window.bytes / 2
-        #expect(app.isFull(limits))
+        #expect(app.isFull(limits, partition: 0))
         app.bytes = 0
         app.expanding = 5
-        #expect(app.isFull(limits))
+        #expect(app.isFull(limits, partition: 0))
+    }
+
+    @Test func oneAppMayHaveItsShareOfASmallWindow() {
+        var limits = PipelineLimits()
+        limits.window.records = 1000
+        limits.isShared = true
+        var app = AppInHand(share: 0.2)
+        app.ofPartition[3] = 127
+        #expect(!app.isFull(limits, partition: 3))
+        app.ofPartition[3] = 128
+        #expect(
+            app.isFull(limits, partition: 3), "a fifth of 636 records: 800, without 100 being parked and a poll of 64")
+        #expect(!app.isFull(limits, partition: 4))
+        limits.isShared = false
+        #expect(!app.isFull(limits, partition: 3), "alone it has all")
+    }
+
+    @Test func aRecordNamesTheProcessThatHadItsConversationInHand() throws {
+        var record = ParkedRecord(
+            app: "im", uid: "u", raw: [1], cause: .share, dueMs: 17, writtenMs: 5, id: "mabc")
+        record.conversation = "c"
+        record.process = "1x"
+        #expect(record.bytes.withUnsafeBytes { ParkedRecord($0) } == record)
+    }
+
+    @Test func theEventsOfAConversationAreCountedAcrossShards() async throws {
+        let seen = try await PipelineWorld.with { pipeline in
+            pipeline.work.share()
+            let key = ConversationKey("im", "c").hash
+            let job = try pipeline.read("m", to: ["u"], PipelineWorld.origin(4)).job
+            var seen: [String] = []
+            func look() {
+                seen.append("\(pipeline.shard.conversations.contains(key)) \(job.app.inHand.ofPartition[4] ?? 0)")
+            }
+            look()
+            pipeline.work.insert(job)
+            look()
+            _ = pipeline.work.release(job)
+            look()
+            return seen
+        }
+        #expect(seen == ["false 0", "true 1", "false 0"])
     }
 
     @Test func whoKeepsOthersWaitingIsFoundAndFoundSoonerAgain() {

@@ -49,6 +49,11 @@ final class BadgeUpdate {
     /// They went before all devices were told.
     var isLeft = false
 
+    /// Kafka's time of the newest record that it is about; 0: none.
+    var kafkaMs: Int64 {
+        changes.last?.origin?.record.source.kafkaMs ?? events.last?.origin?.source.kafkaMs ?? 0
+    }
+
     /// A push with a lower number was out while another worker claimed a higher one.
     struct Newest {
         /// What the push carried.
@@ -66,7 +71,6 @@ final class BadgeUpdate {
     struct Target {
         var token: BoundToken
         var pushID: PushID
-        var startedNanos: UInt64
         /// Where the push waits in the APNs client while it is checked.
         var ticket: PushTicket?
         /// Answers of the check before sending that are still to come.
@@ -86,10 +90,9 @@ final class BadgeUpdate {
         var isEnded = false
 
         /// Whom the push goes to; the same id for every attempt.
-        init(_ token: BoundToken, pushID: PushID, startedNanos: UInt64) {
+        init(_ token: BoundToken, pushID: PushID) {
             self.token = token
             self.pushID = pushID
-            self.startedNanos = startedNanos
         }
     }
 
@@ -114,7 +117,7 @@ final class BadgeUpdate {
         let id = PushID.make(
             app: accepted.app.id, uid: uid, msgID: eventID, kind: "newest \(accepted.badge)",
             tokenHex: accepted.token.record.hex)
-        targets = [Target(accepted.token, pushID: id, startedNanos: nowNanos)]
+        targets = [Target(accepted.token, pushID: id)]
         open = 1
     }
 
@@ -159,7 +162,7 @@ final class BadgeUpdate {
     }
 
     /// The newest alert token of each device that is to be told.
-    func chooseTargets(nowNanos: UInt64) {
+    func chooseTargets() {
         let wanted = Set(pushed.map { UTF8Key($0) })
         var newest: [UTF8Key: BoundToken] = [:]
         for token in tokens where token.record.type == .alert && wanted.contains(UTF8Key(token.device)) {
@@ -171,7 +174,7 @@ final class BadgeUpdate {
         targets = newest.values.sorted { $0.device < $1.device }.prefix(255).map { token in
             let id = PushID.make(
                 app: app.id, uid: uid, msgID: eventID, kind: "read", tokenHex: token.record.hex)
-            return Target(token, pushID: id, startedNanos: nowNanos)
+            return Target(token, pushID: id)
         }
         open = targets.count
     }

@@ -126,7 +126,7 @@ final class BadgeUpdates {
         guard update.awaiting == 0 else { return }
         guard !update.hasFailed else { return retryLater(.badgeUpdate(update.ref), update) }
         update.failures = 0
-        update.chooseTargets(nowNanos: shard.nowNanos)
+        update.chooseTargets()
         let departed = update.departed
         if !departed.isEmpty {
             try? shard.store.forgetPushed(
@@ -272,7 +272,7 @@ final class BadgeUpdates {
             var record = OutcomeRecord(uid: update.uid, device: target.token.device, verdict: verdict, reason: reason)
             record.pushID = target.pushID
             record.badge = target.badge
-            record.latencyMs = Int64((shard.nowNanos &- target.startedNanos) / 1_000_000)
+            record.latencyMs = shard.latencyMs(sinceKafkaMs: update.kafkaMs)
             fill(&record)
             if recorder.write(record, app: update.app, eventID: update.eventID, tag: update.tag(.updateRecord)) {
                 update.unackedRecords += 1

@@ -19,6 +19,8 @@ final class Claims {
     private var keys = DedupKeys()
     /// Recipients who ended uncounted while Redis took no writes, and have no mark there.
     private var unmarked = RecentKeys<DedupKeys.Key>()
+    /// Recipients who wait in `carillon.parked` without a mark in Redis: the record there goes on with them.
+    private var parkedUnmarked = RecentKeys<DedupKeys.Key>()
     /// The batches that are being gathered.
     private var open: ClaimBatch?
     var openOwners: OwnerBatch?
@@ -302,7 +304,29 @@ final class Claims {
     /// What ended here and owes its claim has no mark in Redis until that is paid, even where Redis takes writes again.
     func recallUnmarked(_ job: RecipientJob, _ candidate: Candidate) {
         if unmarked.contains(job.dedupKey) { candidate.claim?.state = .finished }
+        let isOther = job.event.parked?.record.uid == nil && !job.flags.contains(.staysInMemory)
+        if isOther, parkedUnmarked.contains(job.dedupKey) {
+            candidate.claim?.state = .finished
+        }
     }
 
     func rememberUnmarked(_ job: RecipientJob) { unmarked.insert(job.dedupKey) }
+
+    func rememberParked(_ job: RecipientJob) { parkedUnmarked.insert(job.dedupKey) }
+
+    /// An owed claim was read from the topic: after a crash its event may come again.
+    func rememberUnmarked(_ owed: OwedClaim) {
+        let request = owed.request
+        unmarked.insert(
+            PushIDPrefix(app: request.app, uid: request.uid, kind: request.subject.kind, id: request.subject.id).id())
+    }
+
+    /// The same of a recipient whose record stands for the mark.
+    func rememberParked(_ record: ParkedRecord) {
+        guard let uid = record.uid, RecipientJob.Flags(rawValue: record.flags).contains(.owesClaim),
+            let kind = record.id.first.flatMap({ PairKind(rawValue: String($0)) })
+        else { return }
+        parkedUnmarked.insert(
+            PushIDPrefix(app: record.app, uid: uid, kind: kind, id: String(record.id.dropFirst())).id())
+    }
 }

@@ -34,7 +34,6 @@ extension Dispatcher {
             record.badge = job.devices[index].badge
             record.attempts = push.attempts
             record.credential = push.credential
-            record.latencyMs = Int64(latency / 1_000_000)
         }
         if isAccepted { noteShownBadge(job, index, bound) }
         if ending.verdict == .rejected { noteRejected(job, index) }

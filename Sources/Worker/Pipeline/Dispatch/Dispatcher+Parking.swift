@@ -1,6 +1,7 @@
 import Digits
 import EventLoop
 import PushCore
+import Redis
 import Telemetry
 
 /// What waits for longer than memory should hold it: its device is parked, and the recipient as soon as nothing else of him is
@@ -18,7 +19,7 @@ extension Dispatcher {
             RecipientParking.Wait(
                 device: index, cause: cause, dueMs: min(dueMs, shard.steadyMs(at: job.event.expiresAtMs)),
                 client: client))
-        if cause != .desktopFirst { enterParkingQueue(job, index, dueMs: dueMs) }
+        if cause.holdsDevice { enterParkingQueue(job, index, dueMs: dueMs) }
         let merged = job.devices[index].merged.take()
         if let merged { follow(merged, .parked) }
         if left == .openAndDeviceFree { sender.leaveQueue(job.devices[index].queueKey) }
@@ -55,6 +56,56 @@ extension Dispatcher {
             }
             if hasParked { conclude(job) }
         }
+    }
+
+    // MARK: While Redis takes no writes
+
+    /// No mark can say which of the recipient's pushes APNs accepted. So it waits in the topic, with the devices that are
+    /// done, and its event is settled: a crash repeats only pushes that are in flight.
+    func parkUnclaimed(_ job: RecipientJob) {
+        guard job.mayPark, job.event.digest == nil, job.machine.phase == .open else { return }
+        // All at the last ack's time: a connection that is taken for silent too early would alert twice.
+        guard let dueNanos = job.devices.lazy.compactMap(\.machine.ackDueNanos).max() else { return }
+        let leftNanos = dueNanos > shard.nowNanos ? dueNanos &- shard.nowNanos : 0
+        let dueMs = shard.steadyMs &+ Int64(leftNanos / 1_000_000)
+        for index in job.devices.indices
+        where job.devices[index].machine.ackDueNanos != nil || job.devices[index].waitsForDesktop {
+            park(job, index, .unclaimed, dueMs: dueMs)
+        }
+    }
+
+    private static let unclaimedMs: Int64 = 5_000
+    private static let unclaimedNanos: UInt64 = 500_000_000
+
+    /// Several times a second: pushes that wait for their turn do not keep the event open either, where a push of it was accepted.
+    func parkUnclaimed() {
+        var jobs: [RecipientJob] = []
+        work.recipients.forEach { job in
+            guard job.flags.contains(.owesClaim), job.mayPark, job.machine.phase == .open,
+                job.event.hasManyRecipients || job.flags.contains(.accepted), job.event.digest == nil
+            else { return }
+            jobs.append(job)
+        }
+        for job in jobs.sorted(by: { $0.order < $1.order }) {
+            for index in job.devices.indices
+            where job.devices[index].machine.isQueued
+                && shard.nowNanos &- job.devices[index].startedNanos > Self.unclaimedNanos
+            {
+                park(job, index, .behind, dueMs: shard.steadyMs &+ Self.unclaimedMs)
+            }
+            parkUnclaimed(job)
+            conclude(job)
+        }
+    }
+
+    /// Redis refused a note in the recipient's mark.
+    func didFailNote(_ ref: WorkRef, _ fault: RedisFault) {
+        guard fault.refusesWrite, !fault.isLasting, let job = work.recipient(ref), !job.machine.hasEnded else { return }
+        shard.writes.refused(fault, nowNanos: shard.nowNanos)
+        job.flags.insert(.owesClaim)
+        guard job.machine.phase == .open else { return }
+        parkUnclaimed(job)
+        conclude(job)
     }
 
     /// An earlier push of the device is parked: this one must not overtake it. Nil: none is.
@@ -101,6 +152,7 @@ extension Dispatcher {
     private func parkWhole(_ job: RecipientJob, dueMs: Int64) {
         noteDecided(job)
         job.candidate = nil
+        recorder.write(OutcomeRecord(uid: job.uid, verdict: .parked, reason: ParkCause.behind.rawValue), of: job)
         write(job, waits: [RecipientParking.Wait(device: -1, cause: .behind, dueMs: dueMs)])
     }
 
@@ -130,15 +182,16 @@ extension Dispatcher {
 
     /// An earlier recipient with the same device waits to be parked, so that its record comes first.
     private func waitsForEarlier(_ job: RecipientJob, _ wait: RecipientParking.Wait) -> Bool {
-        wait.cause != .desktopFirst && parking.devices.hasWaiting(job.deviceKey(wait.device), before: job.order)
+        wait.cause.holdsDevice && parking.devices.hasWaiting(job.deviceKey(wait.device), before: job.order)
     }
 
     private func write(_ job: RecipientJob, waits: [RecipientParking.Wait]) {
         let event = job.event
         markClaimed(job)
         job.machine.leaveUnmarked()
-        job.flags.remove(.owesClaim)
         var record = parkedRecord(of: job, waits)
+        let owesClaim = job.flags.remove(.owesClaim) != nil
+        if owesClaim { claims.rememberParked(job) }
         // After `devices` were read: from now on they are another's.
         for wait in waits where wait.device >= 0 { replace(job, wait.device) }
         // Nothing more is done about him here: who reads the record may be faster than the broker's answer.
@@ -146,11 +199,12 @@ extension Dispatcher {
         defer { conclude(job) }
         // A digest is told anew at the end of its lease.
         guard event.digest == nil else { return event.isHandedBack = true }
-        guard let work = event.parked, work.record.uid != nil else {
+        if let work = event.parked, work.record.uid != nil, work.isHandedBack { return event.isHandedBack = true }
+        // Without a mark only the topic can say what was done since the record was written.
+        guard let work = event.parked, work.record.uid != nil, !owesClaim else {
             job.machine.recordSent()
             return parking.park(record, tag: job.tag(.park))
         }
-        if work.isHandedBack { return event.isHandedBack = true }
         // It came from the topic: it goes back to its place in the wheel, with what has changed.
         record.writtenMs = work.record.writtenMs
         parking.noteDevices(of: record, noted: work.record.devices)
@@ -175,9 +229,14 @@ extension Dispatcher {
             record.done.append(device.route.device)
         }
         record.holdUntilMs = job.parking?.holdUntilMs
-        record.flags = job.flags.intersection(.keptWhileParked).rawValue
+        record.flags = job.flags.intersection(.writtenWhileParked).rawValue
         record.suspects = job.suspects.map {
             ParkedRecord.Suspect(device: $0.device, epoch: $0.connectionEpoch)
+        }
+        // Their acks are due when the record is: then the connection counts as silent.
+        for wait in waits where wait.cause == .unclaimed && wait.device >= 0 {
+            guard let target = job.devices[wait.device].connection else { continue }
+            record.suspects.append(ParkedRecord.Suspect(device: target.device, epoch: target.epoch))
         }
         record.trace = job.trace?.bytes ?? []
         return record

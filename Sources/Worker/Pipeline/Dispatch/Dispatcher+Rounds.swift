@@ -112,7 +112,7 @@ extension Dispatcher {
     }
 
     /// An ack is not missing while user state that stood there at its time is not applied, for a bounded time.
-    private func mayAckBeUnread(_ dueNanos: UInt64) -> Bool {
+    func mayAckBeUnread(_ dueNanos: UInt64) -> Bool {
         shard.stateProgress.appliedNanos < dueNanos && shard.nowNanos &- dueNanos < shard.limits.ackGraceNanos
     }
 
@@ -150,7 +150,7 @@ extension Dispatcher {
     /// A long hold waits outside of memory, as soon as the desktop has acknowledged or failed to. False: it is short.
     private func parksHold(_ job: RecipientJob, _ index: Int, _ holdMs: Int64) -> Bool {
         let leftMs = leftOfHold(job, holdMs)
-        guard job.mayPark, leftMs > shard.limits.holdMs else { return false }
+        guard job.mayPark, leftMs > shard.limits.holdMs || job.flags.contains(.owesClaim) else { return false }
         let untilMs = shard.steadyMs &+ leftMs
         park(job, index, .desktopFirst, dueMs: untilMs)
         job.parking?.holdUntilMs = untilMs
@@ -211,9 +211,24 @@ extension Dispatcher {
     }
 }
 
+extension Decision {
+    /// Phones that came back from `carillon.parked` are not pushed where a desktop acknowledged while they were there.
+    mutating func keepPhonesWaiting(_ job: RecipientJob, _ candidate: Candidate, acknowledged: [String]) {
+        let settings = candidate.recipient.settings
+        guard let returned = job.parking?.returned, !settings.pushWhenDesktopOnline, settings.holdSeconds == 0,
+            candidate.recipient.presence.contains(where: {
+                $0.platform.isDesktop && acknowledged.containsSame($0.device)
+            })
+        else { return }
+        for index in routes.indices where returned.containsSame(routes[index].device) {
+            if case .apns = routes[index].way { routes[index].way = .none(.desktopOnline) }
+        }
+    }
+}
+
 extension DeviceWork {
     /// Held until a desktop has it, not for a time.
-    fileprivate var waitsForDesktop: Bool {
+    var waitsForDesktop: Bool {
         guard machine.isHeld, case .hold(_, nil) = route.way else { return false }
         return true
     }

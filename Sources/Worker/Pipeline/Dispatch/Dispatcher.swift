@@ -181,7 +181,10 @@ final class Dispatcher {
         }
         if job.flags.contains(.countedLate) { noteLateBadges(job) }
         let earlier = earlierDevices(job, candidate)
-        let decision = stale.including(earlier, allowed: addressedDevices(job, candidate))
+        var decision = stale.including(earlier, allowed: addressedDevices(job, candidate))
+        if !earlier.acknowledged.isEmpty {
+            decision.keepPhonesWaiting(job, candidate, acknowledged: earlier.acknowledged)
+        }
         if decision.alert == .deny(.expired) { return expire(job, candidate, decision, earlier) }
         for index in job.devices.indices where job.devices[index].machine.isHeld || job.devices[index].machine.isParked
         {
@@ -197,6 +200,7 @@ final class Dispatcher {
         endRebound(job, decision)
         if job.parking != nil { endReturnedWithoutRoute(job, decision) }
         job.candidate = nil
+        if job.flags.contains(.owesClaim) { parkUnclaimed(job) }
         scheduleAckLook(job)
         recorder.flushDeliveries(of: job.event)
         conclude(job)
@@ -414,7 +418,7 @@ final class Dispatcher {
         if let dueMs = parkedDueMs(job, device: bound.device, candidate) {
             guard sender.hasPushes(job, device: bound.device) else { return park(job, index, .behind, dueMs: dueMs) }
             job.devices[index].parksAtItsTurn = true
-        } else if job.event.app.coalesceNanos > 0, bursts.joins(job, index, bound) {
+        } else if job.event.app.coalesceNanos > 0, !job.flags.contains(.owesClaim), bursts.joins(job, index, bound) {
             markClaimed(job)
             return recorder.traceWait(job, index, .burst)
         }

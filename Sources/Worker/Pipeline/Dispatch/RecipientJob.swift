@@ -126,6 +126,8 @@ final class RecipientJob {
         static let keptWhileParked: Flags = [
             .recordedWithoutDevice, .accepted, .failed, .offeredSMS, .clearsBadge, .reached,
         ]
+        /// With `owesClaim` the record stands for a mark that Redis did not take.
+        static let writtenWhileParked = keptWhileParked.union(.owesClaim)
     }
 
     struct Suspect {

@@ -197,6 +197,9 @@ final class EventJob {
         var targets: [DeliveryTarget]
     }
 
+    /// The partition of the events topic whose window the event takes a place of; nil: it came by another topic.
+    var windowPartition: Int32? { parked == nil && chunkPart == nil ? origin?.partition.partition : nil }
+
     /// Whether its record came from one of these.
     func isOf(_ partitions: Set<TopicPartition>) -> Bool {
         origin.map { partitions.contains($0.partition) } ?? false

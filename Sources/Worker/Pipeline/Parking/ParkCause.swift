@@ -12,6 +12,13 @@ enum ParkCause: String, Sendable, CaseIterable {
     case rate
     /// The app's part of the work in hand (`limits.share`).
     case share
+    /// Redis takes no writes, so that only the record in the topic can say which pushes APNs accepted.
+    case unclaimed
     /// An earlier push of the device, or an earlier event of the user or conversation, is parked.
     case behind
+}
+
+extension ParkCause {
+    /// Later pushes of the device wait behind it. Not behind a device that waits for a desktop or for an ack.
+    var holdsDevice: Bool { self != .desktopFirst && self != .unclaimed }
 }

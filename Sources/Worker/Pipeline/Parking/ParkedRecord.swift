@@ -24,8 +24,10 @@ struct ParkedRecord: Sendable, Equatable {
     var source = EventSource()
     /// What tells it from the user's other records: kind and id of what is deduplicated.
     var id: String
-    /// With `uid` nil, the conversation.
+    /// With `uid` nil or with `process`, the conversation.
     var conversation = ""
+    /// The process that had an earlier event of the conversation in hand and parked this one; nil: none was in hand.
+    var process: String?
     /// The APNs client whose trouble it waits out, as `AppContext.Client.name`; nil: it waits for something else.
     var client: String?
     /// Devices that wait; empty: nothing was decided yet.
@@ -62,7 +64,8 @@ struct ParkedRecord: Sendable, Equatable {
         writer.member("app", app)
         writer.member("uid", ifPresent: uid)
         writer.member("id", id)
-        if uid == nil { writer.member("conv", conversation) }
+        if uid == nil || process != nil { writer.member("conv", conversation) }
+        writer.member("process", ifPresent: process)
         writer.member("due_ms", dueMs)
         writer.member("at_ms", writtenMs)
         if source.kafkaMs > 0 { writer.member("kafka_ms", source.kafkaMs) }
@@ -138,6 +141,7 @@ struct ParkedRecord: Sendable, Equatable {
             app: app, uid: tree["uid"]?.string, raw: Array(bytes[bytes.index(after: end)...]), cause: cause,
             dueMs: dueMs, writtenMs: writtenMs, id: id)
         conversation = tree["conv"]?.string ?? ""
+        process = tree["process"]?.string
         source = EventSource(
             partition: Int32(clamping: tree["partition"]?.int ?? -1), offset: tree["offset"]?.int ?? -1,
             kafkaMs: tree["kafka_ms"]?.int ?? 0)

@@ -58,7 +58,9 @@ struct ParkedWheel {
         var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x7061_726b_6564_3031)
         hash.update(lengthThen: record.app)
         hash.update(lengthThen: record.uid ?? record.conversation)
-        hash.update(word: (record.uid == nil ? 2 : 0) | (record.cause == .desktopFirst ? 1 : 0))
+        hash.update(
+            word: (record.uid == nil ? 2 : 0) | (record.cause == .desktopFirst ? 1 : record.cause == .unclaimed ? 4 : 0)
+        )
         return hash.finish().0
     }
 

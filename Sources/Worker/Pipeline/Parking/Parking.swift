@@ -52,7 +52,6 @@ final class Parking {
         }
     }
 
-    private static let pendingMax = 4_096
     private static let movedPerTick = 2_000
 
     /// - Parameter intake: that reads the topic.
@@ -68,7 +67,7 @@ final class Parking {
     var count: Int { wheel.count + pending.count }
 
     /// The broker keeps up.
-    var hasRoom: Bool { pending.count < Self.pendingMax }
+    var hasRoom: Bool { pending.count < shard.limits.parkedPendingMax }
 
     // MARK: Out
 
@@ -97,7 +96,7 @@ final class Parking {
     ///
     /// - Parameter noted: devices of which it was parked before, so that others may be parked behind it already.
     func noteDevices(of record: ParkedRecord, noted: [String]) {
-        if record.cause == .desktopFirst { return }
+        if !record.cause.holdsDevice { return }
         for device in record.devices { note(record, of: device, isAgain: noted.containsSame(device)) }
         if record.devices.isEmpty { note(record, of: "") }
     }
@@ -142,6 +141,8 @@ final class Parking {
         let work = ParkedWork(
             record.taken(nowMs: shard.nowMs, steadyMs: shard.steadyMs), partition: origin.partition,
             place: origin.place)
+        // It begins when the earlier ones of its conversation are out of hand here.
+        if record.process == shard.processMark { work.record.dueMs = min(work.record.dueMs, shard.steadyMs) }
         if !wheel.read(work) { moveBehind(work) }
     }
 
@@ -180,7 +181,7 @@ final class Parking {
                 app: record.app, conversation: record.conversation, id: record.id, tag: Tag.noteBits)
             return
         }
-        if record.cause == .desktopFirst { return }
+        if !record.cause.holdsDevice { return }
         for device in record.devices.isEmpty ? [""] : record.devices {
             try? shard.store.forgetParked(app: record.app, uid: uid, device: device, id: record.id, tag: Tag.noteBits)
         }

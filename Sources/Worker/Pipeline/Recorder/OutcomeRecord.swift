@@ -18,6 +18,7 @@ struct OutcomeRecord {
     /// The name of the credential set that the push went with.
     var credential: String?
     var attempts = 0
+    /// From the original record's Kafka time to the outcome.
     var latencyMs: Int64 = 0
 
     /// Begins a record's JSON: what all records of an event have in common.

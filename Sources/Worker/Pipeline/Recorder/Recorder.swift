@@ -37,7 +37,9 @@ final class Recorder {
 
     // MARK: Results
 
-    func write(_ record: OutcomeRecord, of job: RecipientJob) {
+    func write(_ outcome: OutcomeRecord, of job: RecipientJob) {
+        var record = outcome
+        record.latencyMs = shard.latencyMs(sinceKafkaMs: job.event.origin?.source.kafkaMs ?? 0)
         if !shard.traces.isOff { trace(record, of: job) }
         guard begin(record, of: job.event) else { return }
         if TestBreak.isOn(.dropResult), let id = record.pushID, id.low & 15 == 0 { return }
@@ -54,6 +56,21 @@ final class Recorder {
         record.finish(in: &writer, atMs: shard.nowMs)
         outbox.send(topics.results, key: record.uid, value: writer, tag: tag)
         return true
+    }
+
+    /// An event was parked before it was decided about: one record, of its only recipient or of nobody. It is not final.
+    func writeParked(_ parked: ParkedRecord, eventID: String, of app: AppContext?) {
+        guard let app else { return }
+        var record = OutcomeRecord(uid: parked.uid ?? "", verdict: .parked, reason: parked.cause.rawValue)
+        record.latencyMs = shard.latencyMs(sinceKafkaMs: parked.source.kafkaMs)
+        app.metrics.decided(record.verdict, record.label)
+        guard isWanted(record) else { return }
+        writer.clear()
+        let isActivity = parked.id.hasPrefix(PairKind.liveActivity.rawValue)
+        OutcomeRecord.begin(
+            in: &writer, app: app.id, eventID: eventID, msgID: isActivity ? "" : String(parked.id.dropFirst()))
+        record.finish(in: &writer, atMs: shard.nowMs)
+        outbox.send(topics.results, key: record.uid, value: writer, tag: Tag.noteBits)
     }
 
     /// Whether the configuration wants it.

@@ -8,6 +8,8 @@ struct AppInHand {
     var events = 0
     /// Of the events' records.
     var bytes = 0
+    /// Events of the events topic, by its partition.
+    var ofPartition: [Int32: Int] = [:]
     /// Events of many recipients whose audience is not started whole.
     var expanding = 0
     /// Its pushes kept the others waiting: since when it is over its share of APNs' queues, monotonic; nil: it is not.
@@ -20,12 +22,25 @@ struct AppInHand {
 
     init(share: Double) { self.share = share }
 
-    /// What comes more is parked.
-    func isFull(_ limits: PipelineLimits) -> Bool {
+    /// Further events are parked.
+    ///
+    /// - Parameter partition: of the events topic, whose window the app shares with the others.
+    func isFull(_ limits: PipelineLimits, partition: Int32) -> Bool {
+        guard limits.isShared else { return false }
+        return isOver(ofPartition[partition] ?? 0, limits) || isOverShare(limits)
+    }
+
+    /// Measured against the point at which reading pauses: below it the other apps are read.
+    private func isOver(_ count: Int, _ limits: PipelineLimits) -> Bool {
+        Double(count) >= max(1, share * Double(limits.sharedRecords))
+    }
+
+    /// The app has its share of some bound of the shard.
+    func isOverShare(_ limits: PipelineLimits) -> Bool {
         guard limits.isShared else { return false }
         return blockedNanos != nil || Double(recipients) >= share * Double(limits.recipientsMax)
             || Double(events) >= share * Double(limits.recipientsMax)
-            || Double(bytes) >= share * Double(limits.window.bytes)
+            || Double(bytes) >= share * Double(limits.window.bytes) * Double(limits.window.pausePercent) / 100
             || Double(expanding) >= share * Double(limits.expandingMax)
     }
 
@@ -34,10 +49,13 @@ struct AppInHand {
         !limits.isShared || Double(recipients) < share * Double(limits.recipientsMax)
     }
 
-    /// What was parked may come back: half of the share is free.
-    func hasRoomAgain(_ limits: PipelineLimits) -> Bool {
+    /// Parked records may come back: half of the share is free.
+    ///
+    /// - Parameter pushesAhead: of the app, waiting for streams.
+    func hasRoomAgain(_ limits: PipelineLimits, pushesAhead: Int = 0) -> Bool {
         guard limits.isShared else { return true }
-        return blockedNanos == nil && Double(recipients) * 2 < share * Double(limits.recipientsMax)
+        return blockedNanos == nil && Double(pushesAhead) * 2 < share * Double(limits.pushesAheadMax)
+            && Double(recipients) * 2 < share * Double(limits.recipientsMax)
             && Double(bytes) * 2 < share * Double(limits.window.bytes)
             && Double(expanding) * 2 < share * Double(limits.expandingMax)
     }

@@ -278,6 +278,31 @@ final class Sender {
         }
     }
 
+    /// Several times a second while Redis takes no writes: pushes that wait for a stream or for `limits.rate` do not keep their
+    /// event open, where others of it may be accepted.
+    func parkUnclaimed() {
+        for app in apps {
+            for client in app.clients where client.apns.queued > 0 {
+                let isInTrouble = client.isInTrouble(shard.limits, nowNanos: shard.nowNanos)
+                park(withdraw(from: client, isUnclaimed), of: client, isInTrouble)
+            }
+            app.paced.removeAll { device in
+                guard isUnclaimed(device) else { return false }
+                drop(device, .park(.rate, dueMs: shard.steadyMs, client: nil))
+                return true
+            }
+        }
+    }
+
+    private func isUnclaimed(_ device: DeviceRef) -> Bool {
+        guard isOverdue(device, Self.unclaimedNanos, { _ in false }), let job = work.recipient(device.work),
+            job.flags.contains(.owesClaim)
+        else { return false }
+        return job.event.hasManyRecipients || job.flags.contains(.accepted)
+    }
+
+    private static let unclaimedNanos: UInt64 = 500_000_000
+
     private func parkPaced(_ app: AppContext, _ isFull: (EventJob) -> Bool) {
         let patience = 2 * shard.limits.patienceNanos
         app.paced.removeAll { device in

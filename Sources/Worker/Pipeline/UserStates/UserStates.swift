@@ -151,16 +151,22 @@ final class UserStates {
             perform(job)
         case .done(let outcome):
             job.owesClear = task.owesClear
-            if case .applied = outcome, job.origin != nil { countReport(job, task.state.change) }
+            if job.origin != nil { countReport(job, task.state.change, outcome) }
             if case .refused = outcome {} else { keep(job, task) }
             conclude(job, outcome)
         }
     }
 
-    private func countReport(_ job: ChangeJob, _ change: UserState.Change) {
-        switch change {
-        case .openReport: job.app?.metrics.opens.add()
-        case .arrivedReport: job.app?.metrics.arrivals.add()
+    /// Counts the first report of a push and device; its pid may not match its message.
+    private func countReport(_ job: ChangeJob, _ change: UserState.Change, _ outcome: StateOutcome) {
+        switch (change, outcome) {
+        case (.openReport(let report), .applied):
+            job.app?.metrics.opens.add()
+            if report.msgID == nil { job.app?.metrics.uncheckedOpens.add() }
+        case (.openReport, .ignored(.unknownPush)):
+            job.app?.metrics.opens.add()
+            job.app?.metrics.uncheckedOpens.add()
+        case (.arrivedReport, .applied): job.app?.metrics.arrivals.add()
         default: break
         }
     }

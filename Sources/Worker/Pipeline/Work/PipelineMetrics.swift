@@ -147,6 +147,7 @@ final class AppMetrics {
     let deliveries: Counter
     let ackTimeouts: Counter
     let opens: Counter
+    let uncheckedOpens: Counter
     let arrivals: Counter
     let coalesced: Counter
     private let app: String
@@ -172,7 +173,9 @@ final class AppMetrics {
             "carillon_arrived_reports_total", help: "Pushes that reached their device, first report of each.",
             labels: labels)
         opens = registry.counter(
-            "carillon_open_reports_total", help: "Pushes opened, first report of each device.", labels: labels)
+            "carillon_open_reports_total", help: "Open reports, the first of each push and device.", labels: labels)
+        uncheckedOpens = registry.counter(
+            "carillon_open_reports_unchecked_total", help: "Open reports without a matching msg_id.", labels: labels)
         begin()
     }
 

@@ -26,6 +26,10 @@ final class ShardContext {
     let timers: Timers
     /// Nil: nobody asks.
     let waits: StageWaits?
+    /// Of the process.
+    let conversations: ConversationsInHand
+    /// Names the process in the records that it parks.
+    let processMark: String
     /// Keys of several users may be in one call. False for a cluster, whose users have slots of their own, and once a server
     /// refused to take them.
     private(set) var asksTogether: Bool
@@ -48,6 +52,8 @@ final class ShardContext {
         reader = EventReader(apps: parts.apps.map(\.id), zones: zones)
         stateProgress = parts.shared.stateProgress
         share = parts.shared.share
+        conversations = parts.shared.conversations
+        processMark = parts.shared.mark
         writes = RedisWrites(log: parts.log)
         waits = parts.waits
         wallClock = parts.shared.wallClock
@@ -111,6 +117,9 @@ final class ShardContext {
         let seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
         return (traces.isOff ? seconds : max(seconds, traces.lifeSeconds)) + 3600
     }
+
+    /// Since the original record's Kafka time; 0 where Kafka gave none, or one in the future.
+    func latencyMs(sinceKafkaMs kafkaMs: Int64) -> Int64 { kafkaMs > 0 ? max(0, nowMs &- kafkaMs) : 0 }
 
     var nowNanos: UInt64 { loop.nowNanos }
     /// Unix ms.
@@ -203,6 +212,15 @@ struct PipelineLimits {
     /// How long events wait at most for the user state that stood there at assignment.
     var stateFirstNanos: UInt64 = 30_000_000_000
     var window = OffsetLedger.Limits()
+    /// Offsets that a commit can name as settled (`SettledOffsets`): so far apart may unsettled records be where several apps share a
+    /// partition.
+    static let sharedSpan = 20_000
+    /// Parked records that the broker does not have yet, above which no records are read. They are unsettled: where several apps share a
+    /// partition they must not fill its window, whose pause lasts seconds.
+    var parkedPendingMax: Int { isShared ? min(4_096, max(16, window.records / 10)) : 4_096 }
+    /// The unsettled records of a partition that several apps share out: without parked records on their way to the broker and one poll,
+    /// below the point at which reading pauses.
+    var sharedRecords: Int { max(1, window.records * window.pausePercent / 100 - parkedPendingMax - pollBatch) }
     /// A hold for a desktop that is longer is parked.
     var holdMs: Int64 = 3_000
     /// How long APNs must be away, or refuse the credential, until pushes are parked for it.

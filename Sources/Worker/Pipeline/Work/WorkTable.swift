@@ -5,8 +5,11 @@ final class WorkTable {
     private(set) var badgeUpdates: SlotTable<BadgeUpdate>
     /// Events in hand by conversation, where several apps share the shard; nil: nothing is parked for an app's share.
     private var conversations: [ConversationKey: Int]?
+    /// The same of the process.
+    private let ofProcess: ConversationsInHand
 
-    init(capacity: Int, updates: Int, isShared: Bool) {
+    init(capacity: Int, updates: Int, isShared: Bool, ofProcess: ConversationsInHand) {
+        self.ofProcess = ofProcess
         conversations = isShared ? [:] : nil
         badgeUpdates = SlotTable(capacity: updates)
         events = SlotTable(capacity: capacity)
@@ -17,7 +20,12 @@ final class WorkTable {
     func share() {
         guard conversations == nil else { return }
         var counts: [ConversationKey: Int] = [:]
-        events.forEach { counts[ConversationKey($0.app.id, $0.conversationID), default: 0] += 1 }
+        events.forEach { event in
+            let key = ConversationKey(event.app.id, event.conversationID)
+            counts[key, default: 0] += 1
+            if event.parked == nil { ofProcess.add(1, to: key.hash) }
+            if let partition = event.windowPartition { event.app.inHand.ofPartition[partition, default: 0] += 1 }
+        }
         conversations = counts
     }
 
@@ -33,7 +41,15 @@ final class WorkTable {
         event.ref = events.insert(event)
         event.app.inHand.events += 1
         event.app.inHand.bytes += event.raw.count
-        if conversations != nil { conversations?[ConversationKey(event.app.id, event.conversationID), default: 0] += 1 }
+        if conversations != nil { enterConversation(of: event) }
+    }
+
+    private func enterConversation(of event: EventJob) {
+        let key = ConversationKey(event.app.id, event.conversationID)
+        conversations?[key, default: 0] += 1
+        // What came back from the topic is in the order of its line there.
+        if event.parked == nil { ofProcess.add(1, to: key.hash) }
+        if let partition = event.windowPartition { event.app.inHand.ofPartition[partition, default: 0] += 1 }
     }
 
     /// An event of the conversation is in hand.
@@ -68,13 +84,15 @@ final class WorkTable {
         if conversations == nil { return }
         let key = ConversationKey(event.app.id, event.conversationID)
         guard let count = conversations?[key] else { return }
+        if event.parked == nil { ofProcess.add(-1, to: key.hash) }
+        if let partition = event.windowPartition { event.app.inHand.ofPartition[partition, default: 0] -= 1 }
         conversations?[key] = count > 1 ? count - 1 : nil
     }
 }
 
 /// App and conversation, hashed: of two that share one, one's event only waits for longer than it need.
 struct ConversationKey: Hashable {
-    private let hash: UInt64
+    let hash: UInt64
     private let part: UInt8?
 
     /// - Parameter part: of a large group; nil: all of the conversation.
