@@ -10,7 +10,7 @@ RELEASE = -c release --static-swift-stdlib -Xswiftc -cross-module-optimization -
 .PHONY: help demo test test-newer-kafka test-cluster test-address test-thread fuzz bench build release lint clean packages \
 	chaos chaos-short chaos-test docs-test docc pictures examples k8s-test monitoring-test alerts-test deb deb-test
 
-help: ## what can be made
+help: ## lists the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 packages:
@@ -61,7 +61,7 @@ fuzz: export CARILLON_FUZZ = 1
 fuzz: export SWIFT_BACKTRACE = enable=no
 # OpenSSL allocates much in each run of the client.
 fuzz: export ASAN_OPTIONS = quarantine_size_mb=32:max_malloc_fill_size=0:malloc_context_size=4
-fuzz: packages ## libFuzzer on what reads outside bytes: FUZZ_SECONDS=60, FUZZ_TARGETS="client replies", ARGS
+fuzz: packages ## libFuzzer on the readers of outside bytes: FUZZ_SECONDS=60, FUZZ_TARGETS="client replies", ARGS
 	swift build --product fuzz --scratch-path .build/fuzz --sanitize=fuzzer -Xswiftc -sanitize=fuzzer,address
 	@set -e; for target in $(FUZZ_TARGETS); do \
 		mkdir -p .build/fuzz/corpus/$$target .build/fuzz/found/$$target; \
@@ -84,7 +84,7 @@ $(CHAOS_PYTHON): chaos/requirements.txt
 	$(CHAOS_PYTHON) -m pip install --quiet --disable-pip-version-check -r chaos/requirements.txt
 	@touch $(CHAOS_PYTHON)
 
-chaos: packages $(CHAOS_PYTHON) ## seeded traffic and faults, judged: SEEDS=5, FIRST=1, FAULT=kill,redis-full, REDIS=cluster, BREAK=no-dedup, ARGS
+chaos: packages $(CHAOS_PYTHON) ## seeded traffic and faults with a checker: SEEDS=5, FIRST=1, FAULT=kill,redis-full, REDIS=cluster, BREAK=no-dedup, ARGS
 	swift build --product carillon
 	$(CHAOS_PYTHON) -m chaos run --seeds $(SEEDS) --first $(FIRST) --fault $(FAULT) --redis $(REDIS) \
 		$(if $(BREAK),--break $(BREAK)) $(ARGS)
@@ -107,7 +107,7 @@ $(DEPLOY_PYTHON): deploy/requirements.txt chaos/requirements.txt
 	$(DEPLOY_PYTHON) -m pip install --quiet --disable-pip-version-check -r deploy/requirements.txt
 	@touch $(DEPLOY_PYTHON)
 
-monitoring-test: $(DEPLOY_PYTHON) ## alert rules by promtool, dashboard and runbooks against what workers export
+monitoring-test: $(DEPLOY_PYTHON) ## alert rules by promtool, dashboard and runbooks against the workers' metrics
 	@deploy/install-packages prometheus
 	$(DEPLOY_PYTHON) -m ruff check deploy
 	$(DEPLOY_PYTHON) -m ruff format --check deploy
@@ -119,21 +119,21 @@ alerts-test: packages $(DEPLOY_PYTHON) ## every alert fires by its fault and end
 	$(if $(BINARY),,swift build --product carillon)
 	$(DEPLOY_PYTHON) -m deploy.monitoring.drill --binary $(or $(BINARY),.build/debug/carillon) $(ARGS)
 
-examples: packages ## the examples in Swift, as packages of their own
+examples: packages ## the examples in Swift, as separate packages
 	swift build --package-path Examples/apns-send --scratch-path .build/examples -Xswiftc -warnings-as-errors
 
 docc: packages ## the documentation of the library APNs, into .build/docc
 	docs/docc
 
 # docs/contract and Examples. BINARY= names one that is built already.
-docs-test: examples docc $(DEPLOY_PYTHON) ## schemas, AsyncAPI, the operator's page, the examples, DocC and generated pages, against a running worker
+docs-test: examples docc $(DEPLOY_PYTHON) ## schemas, AsyncAPI, migration examples, the operator's page, examples, DocC and generated pages, against a running worker
 	@deploy/install-packages chromium chromium-driver
 	$(if $(BINARY),,swift build --product carillon)
 	$(DEPLOY_PYTHON) -m ruff check docs Examples
 	$(DEPLOY_PYTHON) -m ruff format --check docs Examples
 	CARILLON_BINARY=$(or $(BINARY),.build/debug/carillon) $(DEPLOY_PYTHON) -m pytest -q docs/tests
 
-pictures: packages $(DEPLOY_PYTHON) ## docs/pictures drawn anew: the operator's page and carillon top (four minutes)
+pictures: packages $(DEPLOY_PYTHON) ## draws docs/pictures: the operator's page and carillon top (four minutes)
 	@deploy/install-packages chromium chromium-driver pngquant
 	$(if $(BINARY),,swift build --product carillon)
 	CARILLON_BINARY=$(or $(BINARY),.build/debug/carillon) $(DEPLOY_PYTHON) -m docs.pictures
@@ -145,17 +145,17 @@ deb: $(if $(BINARY),,release) ## a Debian package with its bill of materials, in
 	@deploy/install-packages debhelper dpkg-dev
 	deploy/build-deb $(BINARY)
 
-deb-test: ## that package in a Debian of its own: installed, tried, upgraded, removed (as root)
+deb-test: ## the package in a fresh Debian: installed, tested, upgraded, removed (as root)
 	@deploy/install-packages lintian mmdebstrap
 	deploy/test-deb
 
-bench: release ## CPU per push, latency and memory, beside h2load in the same run
+bench: release ## CPU per push, latency and memory, with h2load in the same run
 	.build/release/carillon bench $(ARGS)
 
 build: packages ## a debug build
 	swift build
 
-release: packages ## the binary as it is shipped
+release: packages ## the shipped binary
 	swift build $(RELEASE) --product carillon
 
 lint: ## the formatter's remarks; none is the rule
