@@ -27,7 +27,10 @@ extension KafkaConsumer {
         guard let delegate else { return }
         var changed: [PartitionOffset] = []
         for partition in partitions {
-            guard let progress = delegate.kafka(self, progressOf: partition), commits.isNew(progress) else { continue }
+            guard let progress = delegate.kafka(self, progressOf: partition) else { continue }
+            let note = commitNotes[partition]
+            let isNoteNew = note != nil && note != sentNotes[partition] && progress.offset != nil
+            guard commits.isNew(progress) || isNoteNew else { continue }
             changed.append(progress)
         }
         if changed.isEmpty { return }
@@ -37,6 +40,7 @@ extension KafkaConsumer {
         let code = rd_kafka_commit(raw, list, 1)
         if code == RD_KAFKA_RESP_ERR_NO_ERROR {
             commits.noteSent(changed, nowMs: monotonicMs())
+            for progress in changed { sentNotes[progress.partition] = commitNotes[progress.partition] }
         } else {
             record(KafkaError(code), partition: nil)
         }
@@ -47,13 +51,21 @@ extension KafkaConsumer {
         let item = rd_kafka_topic_partition_list_add(
             list, topics[progress.partition.topic], progress.partition.partition)
         item?.pointee.offset = offset
-        guard let text = progress.settled?.metadata(maxCharacters: commits.maxMetadata), !text.isEmpty,
-            let copy = malloc(text.count)
-        else { return }
+        let text = metadata(progress)
+        guard !text.isEmpty, let copy = malloc(text.count) else { return }
         // The list frees it.
         copy.copyMemory(from: text, byteCount: text.count)
         item?.pointee.metadata = copy
         item?.pointee.metadata_size = text.count
+    }
+
+    private func metadata(_ progress: PartitionOffset) -> [UInt8] {
+        let place = min(commits.maxMetadata, SettledOffsets.maxCharacters)
+        guard let note = commitNotes[progress.partition], place > CommitNote.maxCharacters else {
+            return progress.settled?.metadata(maxCharacters: place) ?? []
+        }
+        return CommitNote.metadata(
+            note, progress.settled?.metadata(maxCharacters: place - CommitNote.maxCharacters) ?? [])
     }
 
     fileprivate func commitEnded(
@@ -68,6 +80,7 @@ extension KafkaConsumer {
             if item.err == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE { isMetadataTooLarge = true }
             if code != RD_KAFKA_RESP_ERR_NO_ERROR || item.err != RD_KAFKA_RESP_ERR_NO_ERROR {
                 commits.noteFailed(partition)
+                sentNotes[partition] = nil
             } else if item.offset >= 0, item.offset <= position(partition) ?? .max {
                 // One above the position was sent before the partition's log began again.
                 lags.noteCommitted(partition, item.offset)

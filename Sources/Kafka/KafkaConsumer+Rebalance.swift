@@ -152,6 +152,8 @@ extension KafkaConsumer {
             readings.noteCommitted(partition, offset)
             lags.noteCommittedBefore(partition, offset)
             committed.append(PartitionOffset(partition: partition, offset: offset, settled: settled(in: item)))
+            committedNotes[partition] = note(in: item)
+            sentNotes[partition] = committedNotes[partition]
         }
         for one in committed { commits.noteCommitted(one) }
         if !committed.isEmpty { delegate?.kafka(self, didLearnCommitted: committed) }
@@ -217,14 +219,21 @@ extension KafkaConsumer {
             readings.revoke(partition)
             lags.revoke(partition)
             commits.forget(partition)
+            commitNotes[partition] = nil
+            sentNotes[partition] = nil
         }
         report(.revoked(partitions, lost: lost))
     }
 
     private func settled(in item: rd_kafka_topic_partition_t) -> SettledOffsets? {
         guard let text = item.metadata, item.metadata_size > 0 else { return nil }
-        return SettledOffsets(
-            metadata: UnsafeRawBufferPointer(start: text, count: item.metadata_size), committed: item.offset)
+        let (_, rest) = CommitNote.split(UnsafeRawBufferPointer(start: text, count: item.metadata_size))
+        return SettledOffsets(metadata: rest, committed: item.offset)
+    }
+
+    private func note(in item: rd_kafka_topic_partition_t) -> Int64? {
+        guard let text = item.metadata, item.metadata_size > 0 else { return nil }
+        return CommitNote.split(UnsafeRawBufferPointer(start: text, count: item.metadata_size)).note
     }
 
     private func fail(_ error: OpaquePointer) {

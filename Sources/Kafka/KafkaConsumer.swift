@@ -22,6 +22,12 @@ public final class KafkaConsumer {
     /// A partition of which the group has committed nothing is read from its oldest record.
     let startsAtOldest: Bool
     var commits = CommitTable()
+    /// By partition, a number of the owner's that goes along with its commits.
+    public var commitNotes: [TopicPartition: Int64] = [:]
+    /// By partition, the number that the last commit before its assignment carried.
+    public internal(set) var committedNotes: [TopicPartition: Int64] = [:]
+    /// By partition, the number of its last commit, as far as this member knows.
+    var sentNotes: [TopicPartition: Int64] = [:]
     /// Set while a deferred revocation waits for `completeRevocation()`.
     public internal(set) var pendingRevocation: [TopicPartition] = []
     /// Errors met so far by librdkafka's code, for counters; at most as many as there are codes.

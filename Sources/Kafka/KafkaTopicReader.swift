@@ -26,16 +26,26 @@ public final class KafkaTopicReader {
     }
 
     public let topic: String
+    /// The ones that are read.
     public let partitions: [Int32]
+    /// How many the topic has.
+    public let partitionCount: Int
     private let handle: ClientHandle
     private let start: Start
+    /// In place of `start`, by partition.
+    private let starts: [Int32: Start]
     private var unfinished: Set<Int32>
     /// By partition: the offset behind the last record that was handed over.
     private var positions: [Int32: Int64] = [:]
 
     /// Looks the topic up and starts fetching; blocks up to `timeoutMs`.
+    ///
+    /// - Parameters:
+    ///   - start: where each partition begins.
+    ///   - only: the partitions to read, each from its own start; nil: all of them from `start`.
     public init(
-        _ configuration: KafkaConfiguration, topic: String, from start: Start = .earliest, timeoutMs: Int = 10_000
+        _ configuration: KafkaConfiguration, topic: String, from start: Start = .earliest, only: [Int32: Start]? = nil,
+        timeoutMs: Int = 10_000
     ) throws(KafkaFault) {
         var own = configuration
         // Never joined and never committed to, but the library wants a name.
@@ -52,8 +62,10 @@ public final class KafkaTopicReader {
         self.handle = handle
         self.topic = topic
         self.start = start
-        partitions = found.partitions
-        unfinished = Set(found.partitions)
+        starts = only ?? [:]
+        partitions = only.map { only in found.partitions.filter { only[$0] != nil } } ?? found.partitions
+        partitionCount = found.partitions.count
+        unfinished = Set(partitions)
         try assign(timeoutMs: timeoutMs)
     }
 
@@ -110,7 +122,7 @@ public final class KafkaTopicReader {
     /// The record itself decides: a broker's index by time is coarse or missing, and an offset beyond the end makes
     /// reading start over at the oldest.
     private func isBeforeStart(_ record: borrowing KafkaRecord) -> Bool {
-        switch start {
+        switch starts[record.partition.partition] ?? start {
         case .earliest: false
         case .offset(let offset): record.offset < offset
         case .timeMs(let time): record.timestampMs.map { $0 < time } ?? false
@@ -124,14 +136,35 @@ public final class KafkaTopicReader {
         defer { rd_kafka_topic_partition_list_destroy(list) }
         for partition in partitions {
             let item = rd_kafka_topic_partition_list_add(list, topic, partition)
-            item?.pointee.offset = start.firstOffset
+            item?.pointee.offset = (starts[partition] ?? start).firstOffset
         }
-        if case .timeMs = start { Self.resolveTimes(list, handle, timeoutMs: timeoutMs) }
+        try resolveTimes(in: list, timeoutMs: timeoutMs)
         for (partition, position) in positions {
             rd_kafka_topic_partition_list_set_offset(list, topic, partition, position)
         }
         let code = rd_kafka_assign(handle.raw, list)
         if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw .call(doing: "assigning \(topic)", KafkaError(code)) }
+    }
+
+    /// Asks only for the partitions that begin at a time.
+    private func resolveTimes(
+        in list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>, timeoutMs: Int
+    ) throws(KafkaFault) {
+        let timed = partitions.filter { if case .timeMs = starts[$0] ?? start { true } else { false } }
+        if timed.isEmpty { return }
+        guard let times = rd_kafka_topic_partition_list_new(Int32(timed.count)) else {
+            throw .creation("out of memory")
+        }
+        defer { rd_kafka_topic_partition_list_destroy(times) }
+        for partition in timed {
+            rd_kafka_topic_partition_list_add(times, topic, partition)?.pointee.offset =
+                (starts[partition] ?? start).firstOffset
+        }
+        Self.resolveTimes(times, handle, timeoutMs: timeoutMs)
+        for index in 0..<Int(times.pointee.cnt) {
+            let item = times.pointee.elems[index]
+            rd_kafka_topic_partition_list_set_offset(list, topic, item.partition, item.offset)
+        }
     }
 
     /// Puts offsets in the place of a list's times; blocks up to `timeoutMs`.

@@ -1,4 +1,5 @@
 import Glibc
+import Telemetry
 
 /// A redis-server on a free port of 127.0.0.1 and a unix socket, without persistence.
 ///
@@ -8,7 +9,10 @@ public final class RedisServer: Sendable {
     /// The path of its unix socket.
     public let socketPath: String
     private let folder: TemporaryFolder
-    private let process: ServerProcess
+    private let arguments: [String]
+    private let running: Guarded<ServerProcess>
+
+    private var process: ServerProcess { running.withLock { $0 } }
 
     /// Starts a server. `arguments` are added to its command line, for example `["--requirepass", "x"]`.
     public init(arguments: [String] = []) throws(SetupFault) {
@@ -18,18 +22,19 @@ public final class RedisServer: Sendable {
         for _ in 0..<5 {
             // Another process may take a free port before the server binds it. Then the next one is tried.
             let port = try Ports.free()
+            let words = [
+                "--port", String(port), "--bind", "127.0.0.1", "--unixsocket", socketPath,
+                "--dir", folder.path, "--save", "", "--appendonly", "no", "--daemonize", "no",
+            ]
             do throws(SetupFault) {
-                process = try ServerProcess(
-                    "redis-server",
-                    [
-                        "--port", String(port), "--bind", "127.0.0.1", "--unixsocket", socketPath,
-                        "--dir", folder.path, "--save", "", "--appendonly", "no", "--daemonize", "no",
-                    ] + arguments, readyLine: "Ready to accept connections")
+                running = Guarded(
+                    try ServerProcess("redis-server", words + arguments, readyLine: Self.readyLine))
             } catch {
                 lastFault = error
                 continue
             }
             self.port = port
+            self.arguments = words + arguments
             self.socketPath = socketPath
             self.folder = folder
             // Any answer, even a request for a password, shows that it serves.
@@ -56,6 +61,14 @@ public final class RedisServer: Sendable {
         process.send(SIGKILL)
         process.stop()
     }
+
+    /// Starts the server again after its end, with the data of its last SAVE, or with none.
+    public func restart() throws(SetupFault) {
+        let next = try ServerProcess("redis-server", arguments, readyLine: Self.readyLine)
+        running.withLock { $0 = next }
+    }
+
+    private static let readyLine = "Ready to accept connections"
 
     /// Freezes the server: connections stay open, nothing is answered.
     public func freeze() { process.send(SIGSTOP) }

@@ -15,6 +15,8 @@ struct Pipeline: ~Copyable {
         case command
         /// EVALSHA, of a cluster's node EVAL too; its arguments are kept in case Redis does not know the script.
         case script(index: UInt8)
+        /// A question for a number of our own: another answer shows that replies and commands are out of step.
+        case check
     }
 
     struct Entry: Equatable {
@@ -28,6 +30,8 @@ struct Pipeline: ~Copyable {
         /// Arguments of a script call from the number of its keys on: how many, and their encoded length.
         var argumentCount: Int32 = 0
         var keptBytes = 0
+        /// The delegate has its fault already; the rest of its reply is ignored.
+        var isTold = false
     }
 
     enum TimerAction: Equatable {
@@ -55,6 +59,14 @@ struct Pipeline: ~Copyable {
         head = (head &+ 1) & (ring.count &- 1)
         count -= 1
         return entry
+    }
+
+    /// The oldest command: its reply comes next.
+    var first: Entry? { count > 0 ? ring[head] : nil }
+
+    /// The delegate has the fault of the oldest command.
+    mutating func noteTold() {
+        if count > 0 { ring[head]?.isTold = true }
     }
 
     /// The one timer fired: has the oldest command run out of time?

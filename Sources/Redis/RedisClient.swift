@@ -292,7 +292,7 @@ public final class RedisClient {
     /// Login, database, what the server is, and a script that shows whether it takes calls from us at all.
     func greet(_ connection: RedisConnection) {
         var command = takeBuilder()
-        if let password = endpoint.password {
+        if let password = endpoint.currentPassword {
             command.arg(word: "AUTH")
             if let user = endpoint.user { command.arg(user) }
             password.withBytes { command.arg($0) }

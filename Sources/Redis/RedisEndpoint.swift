@@ -21,6 +21,8 @@ public struct RedisEndpoint: Sendable, Equatable {
     /// ACL user; nil for the default user.
     public var user: String?
     public var password: Secret?
+    /// A file that holds the password and is read at each login; where it cannot be read, `password` stays in use.
+    public var passwordFile: String?
     public var database: Int
 
     public init(
@@ -160,6 +162,12 @@ public struct RedisEndpoint: Sendable, Equatable {
 }
 
 extension RedisEndpoint {
+    /// The password as its file holds it now.
+    var currentPassword: Secret? {
+        guard let passwordFile, case .success(let secret) = SmallFile.readSecret(passwordFile) else { return password }
+        return secret
+    }
+
     /// What links to it are encrypted with; nil where they are not.
     func tlsContext() throws(TLSFault) -> TLSClientContext? {
         usesTLS ? try TLSClientContext(trust: caFile.map { .file($0) } ?? .system) : nil

@@ -38,6 +38,10 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         /// A script failed in its midst: what it read of its keys is not what it can read.
         case scriptFailed
         case outOfMemory
+        /// It cannot save its data, and takes no writes until it can.
+        case misconfigured
+        /// Fewer replicas copy from it than `min-replicas-to-write` wants.
+        case noReplicas
         case busy
         case wrongType
         case refused
@@ -46,7 +50,8 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         static let all: [Code] = [
             .notConnected, .overloaded, .timeout, .connectionLost(wasSent: true), .protocolViolation, .unreachable,
             .unsupported, .tooLarge, .authentication, .noPermission, .loading, .masterDown, .readOnly, .moved, .ask,
-            .clusterDown, .tryAgain, .crossSlot, .noScript, .scriptFailed, .outOfMemory, .busy, .wrongType, .refused,
+            .clusterDown, .tryAgain, .crossSlot, .noScript, .scriptFailed, .outOfMemory, .misconfigured,
+            .noReplicas, .busy, .wrongType, .refused,
         ]
 
         /// A short constant name for labels.
@@ -73,6 +78,8 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
             case .noScript: "no_script"
             case .scriptFailed: "script_failed"
             case .outOfMemory: "out_of_memory"
+            case .misconfigured: "misconf"
+            case .noReplicas: "noreplicas"
             case .busy: "busy"
             case .wrongType: "wrong_type"
             case .refused: "refused"
@@ -84,6 +91,8 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
             switch self {
             case .noPermission: "the user lacks a right; `carillon check` prints the line that grants them all"
             case .authentication: "the login is refused: redis.user and its password_file"
+            case .misconfigured: "the server cannot save its data: INFO persistence says why"
+            case .noReplicas: "too few replicas copy from the server: INFO replication names them"
             default: nil
             }
         }
@@ -138,7 +147,7 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         case .authentication, .noPermission, .loading, .masterDown, .moved, .ask, .clusterDown, .tryAgain, .busy,
             .unsupported, .refused:
             .server
-        case .readOnly, .outOfMemory: .writes
+        case .readOnly, .outOfMemory, .misconfigured, .noReplicas: .writes
         case .crossSlot, .noScript: .call
         case .wrongType, .scriptFailed, .tooLarge: .key
         }
@@ -152,7 +161,7 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
             .noScript, .busy:
             false
         // A script may meet these in its midst, after it has written.
-        case .noPermission, .outOfMemory, .wrongType, .scriptFailed, .refused: true
+        case .noPermission, .outOfMemory, .misconfigured, .noReplicas, .wrongType, .scriptFailed, .refused: true
         case .timeout, .connectionLost(wasSent: true), .protocolViolation, .tooLarge: true
         }
     }
@@ -186,7 +195,9 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         case "TRYAGAIN": .tryAgain
         case "CROSSSLOT": .crossSlot
         case "NOSCRIPT": .noScript
-        case "OOM", "MISCONF", "NOREPLICAS": .outOfMemory
+        case "OOM": .outOfMemory
+        case "MISCONF": .misconfigured
+        case "NOREPLICAS": .noReplicas
         case "BUSY": .busy
         case "WRONGTYPE": .wrongType
         case "ERR": codeOfScript(reply)

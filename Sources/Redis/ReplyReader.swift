@@ -124,6 +124,9 @@ struct ReplyReader: ~Copyable {
             .copyMemory(from: null.utf8Start, byteCount: null.utf8CodeUnitCount)
     }
 
+    /// The reply that is being read is over the limit; its end may be far.
+    var isPassingOver: Bool { arena.pointee.isOverLimit }
+
     /// The reply was used; its storage serves the next one.
     func release() { arena.pointee.reset() }
 

@@ -69,7 +69,10 @@ actor RedisWorld {
     }
 
     func start(_ url: String, limits: RedisLimits = RedisWorld.quick) throws {
-        let endpoint = try RedisEndpoint(url: url)
+        try start(try RedisEndpoint(url: url), limits: limits)
+    }
+
+    func start(_ endpoint: RedisEndpoint, limits: RedisLimits = RedisWorld.quick) throws {
         let client = try RedisClient(loop: loop, endpoint: endpoint, limits: limits, metrics: metrics)
         let recorder = Recorder(facts)
         client.delegate = recorder

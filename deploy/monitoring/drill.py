@@ -405,6 +405,11 @@ def empty_redis(world: World) -> None:
     world.redis.client().flushall()
 
 
+def older_redis(world: World) -> None:
+    """As a restored snapshot has it: an earlier count of the heartbeat."""
+    world.redis.client().hset("c:w:{h0}", "n", 1)
+
+
 def accept_loss(world: World) -> None:
     command = [str(world.binary), "tokens", "accept", "--config", str(world.config)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -549,6 +554,7 @@ STEPS = [
         lambda world: world.redis.resume(),
     ),
     Step("more comes in than goes out", ["CarillonLagGrowing"], flood, ebb),
+    Step("Redis has older data", ["CarillonRedisOlderData"], older_redis, nothing),
     Step("Redis lost its keys", ["CarillonTokenLoss"], empty_redis, accept_loss),
     Step(
         "few descriptors",

@@ -443,6 +443,15 @@ def redis_alerts(terms: Terms) -> list[Alert]:
             "Redis seems to have lost its tokens",
             "Reading has stopped, so that nobody ends as no_token who has one. Bring the keys back, or accept the loss.",
         ),
+        Alert(
+            "CarillonRedisOlderData",
+            "page",
+            f"increase(carillon_redis_rollbacks_total[{d('5m')}]) > 0 or carillon_redis_older_data == 1",
+            "",
+            "Redis returned with older data",
+            "A restored snapshot or a replica that was cut off. Workers apply user state since then again, then go on. Badges "
+            "and duplicate marks since then are lost.",
+        ),
     ]
 
 

@@ -223,6 +223,13 @@ CASES = {
     "redis without writes": Case(
         {f"carillon_redis_unclaimed_total{{{AT}}}": "0x10 4x30"}, {9: [], 12: ["CarillonRedisRefusesWrites page"], 20: []}
     ),
+    "older data": Case(
+        {
+            f"carillon_redis_rollbacks_total{{{AT}}}": "0x10 1x30",
+            f"carillon_redis_older_data{{{AT}}}": "0x10 1x1 0x30",
+        },
+        {9: [], 12: ["CarillonRedisOlderData page"], 20: []},
+    ),
     "tokens": Case({f"carillon_token_loss{{{AT}}}": "0x10 1x5 0x5"}, {9: [], 12: ["CarillonTokenLoss page"], 17: []}),
     "late": Case(
         {

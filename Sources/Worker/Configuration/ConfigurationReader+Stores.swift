@@ -114,6 +114,8 @@ extension ConfigurationReader {
     private struct Login {
         var user: String?
         var password: Secret?
+        /// Where the password was read.
+        var file: String?
     }
 
     func redis(_ root: Section) -> Configuration.RedisSection {
@@ -125,7 +127,7 @@ extension ConfigurationReader {
         let password = section.string("password_file").flatMap { path in
             secret(path, section["password_file"]?.mark ?? section.mark)
         }
-        let login = Login(user: section.string("user"), password: password)
+        let login = Login(user: section.string("user"), password: password, file: section.string("password_file"))
         if login.user != nil, section["password_file"] == nil {
             problems.add(section["user"]?.mark ?? section.mark, "redis.user needs redis.password_file")
         }
@@ -160,7 +162,7 @@ extension ConfigurationReader {
         let password = section.string("password_file").flatMap { path in
             secret(path, section["password_file"]?.mark ?? section.mark)
         }
-        let own = Login(user: section.string("user"), password: password)
+        let own = Login(user: section.string("user"), password: password, file: section.string("password_file"))
         if own.user != nil, section["password_file"] == nil {
             problems.add(
                 section["user"]?.mark ?? section.mark, "redis.sentinel.user needs redis.sentinel.password_file")
@@ -174,6 +176,7 @@ extension ConfigurationReader {
         var server = first
         server.user = login.password == nil ? own.user : login.user
         server.password = login.password ?? own.password
+        server.passwordFile = login.password == nil ? own.file : login.file
         return .sentinel(RedisSentinels(masterName: master, nodes: nodes, master: server))
     }
 
@@ -204,7 +207,10 @@ extension ConfigurationReader {
                     mark, "\(name) holds a password: name a file that holds it as redis.password_file")
             }
             if let user = login.user { endpoint.user = user }
-            if let password = login.password { endpoint.password = password }
+            if let password = login.password {
+                endpoint.password = password
+                endpoint.passwordFile = login.file
+            }
             return endpoint
         } catch {
             problems.add(mark, "\(name): \(error.description)")

@@ -9,6 +9,10 @@ extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
         guard let tag = Tag(bits) else { return }
         shard.loop.stageClock?.enter(tag.stage.part)
+        if shard.isRedisBehind, tag.stage.isOfUsers {
+            let fault = RedisFault(.connectionLost(wasSent: true), "Redis has older data than before")
+            return self.redis(client, didFail: bits, fault: fault)
+        }
         switch tag.stage {
         case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together: lookup.didReply(tag, reply)
         case .lease: lookup.didReadLease(tag.ref, epoch: reply.isNull ? nil : reply.int64)
@@ -41,6 +45,9 @@ extension Pipeline: RedisClientDelegate {
         case .keyCount: didCountKeys(StateStore.keyCounts(reply))
         case .time: didReadTime(StateStore.timeMs(reply))
         case .lossAccepted: didReadAcceptance(reply.string.flatMap { Int64($0) })
+        case .beat: didBeat(tag.ref, reply)
+        case .beatLook: didLookAtBeat(tag.ref.slot, count: reply.int64)
+        case .endReplay: break
         case .note, .push, .updatePush: break
         case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback,
             .chunk:
@@ -75,7 +82,8 @@ extension Pipeline: RedisClientDelegate {
         case .due: digests.didFailDue(fault)
         case .keyCount: didFailToCount(fault)
         case .time: didFailToAskTime(fault)
-        case .lossAccepted: break
+        case .lossAccepted, .endReplay, .beatLook: break
+        case .beat: didFailToBeat(tag.ref.slot, fault)
         case .note: dispatcher.didFailNote(tag.ref, fault)
         case .push, .updatePush: break
         case .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent, .feedback,

@@ -116,7 +116,9 @@ extension Pipeline {
             app.inHand.look(pushesAhead: app.pushesAhead, isHeld: isHeld, shard.limits, nowNanos: now)
             for client in app.clients { client.probesBegun = 0 }
         }
-        guard hasRoom, stateFirstNanos == nil, !events.isClosing, !isStoppedByLoss, !isStoppedByClock else { return }
+        guard hasRoom, stateFirstNanos == nil, !events.isClosing, !isStoppedByLoss, !isStoppedByClock,
+            !shard.isRedisBehind
+        else { return }
         parking.look(atMost: shard.limits.parkedPerLook) { record in mayBegin(record) }
     }
 

@@ -40,6 +40,10 @@ extension Pipeline: IntakeOwner {
 
     func intakeDidCommit(_ intake: Intake) { owner?.pipelineDidCommit() }
 
+    func intakeDidLearnCommitted(_ intake: Intake) {
+        if intake === userState { compareCommitted() }
+    }
+
     func intakeDidClose(_ intake: Intake) {
         if intakes.allSatisfy(\.consumer.isClosed) { owner?.pipelineDidClose() }
     }

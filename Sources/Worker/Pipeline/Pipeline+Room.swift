@@ -78,7 +78,7 @@ extension Pipeline {
     func tick() {
         lookAtClock()
         for intake in intakes {
-            intake.tick(hasRoom: hasRoom(intake))
+            intake.tick(hasRoom: hasRoom(intake), commits: intake !== userState)
             noteShare(of: intake)
         }
         // Live devices do not wait until APNs has room for the rest of a giant group, or Redis for some of its members.
@@ -91,6 +91,7 @@ extension Pipeline {
         holdStateIfRefused()
         newestBadges.lookAgain()
         badgeUpdates.leaveUnsent()
+        beatAndCommit()
         askKeys()
         sample()
         owner?.pipelineDidTick()

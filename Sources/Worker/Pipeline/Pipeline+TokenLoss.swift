@@ -32,19 +32,25 @@ extension Pipeline {
     func askKeys() {
         guard shard.store.client.isReady, keysAskedNanos == nil else { return }
         keysAskedNanos = shard.nowNanos
+        askedServerMs = shard.nowMs &+ serverAheadMs
         do throws(RedisFault) {
             try shard.store.keyCount(tag: Tag(.none, .keyCount).bits)
         } catch {
             return didFailToCount(error)
         }
-        if lossSinceMs != nil { try? shard.store.lossAccepted(tag: Tag(.none, .lossAccepted).bits) }
+        if tokenLoss.isOpen { askAcceptance() }
     }
+
+    /// Asks when an operator accepted a loss last.
+    func askAcceptance() { try? shard.store.lossAccepted(tag: Tag(.none, .lossAccepted).bits) }
 
     /// A link is ready, perhaps to another server.
     func checkServer() {
         let generation = shard.store.client.serverGeneration
         if seenServer != 0, generation != seenServer { tokenLoss.serverChanged() }
         seenServer = generation
+        // Before anything is read over this link: its answer comes first.
+        beat()
         askKeys()
     }
 
@@ -78,25 +84,36 @@ extension Pipeline {
         defer { decideConfirmed() }
         if let counts {
             shard.metrics.redisKeys.set(Double(counts.values.reduce(Int64(0)) { $0 &+ ($1 ?? 0) }))
+            let wasOpen = tokenLoss.isOpen
             tokenLoss.counted(counts, nowMs: shard.nowMs)
+            if !tokenLoss.isOpen { keysWholeMs = askedServerMs }
+            // An operator may have accepted it before this shard noticed.
+            if tokenLoss.isOpen, !wasOpen { askAcceptance() }
         } else {
             tokenLoss.couldNotCount()
         }
         applyLoss()
     }
 
-    /// - Parameter atMs: when an operator said that what is lost is lost, Unix ms; nil: nobody did.
+    /// An acceptance applies to each loss that began before it, whether this shard stopped for it or not yet.
+    ///
+    /// - Parameter atMs: when an operator accepted a loss, by the server's clock, Unix ms; nil: nobody did.
     func didReadAcceptance(_ atMs: Int64?) {
-        guard let atMs, let lossSinceMs, atMs >= lossSinceMs else { return }
-        tokenLoss.goOn(shard.nowMs)
-        applyLoss()
+        guard let atMs else { return }
+        if tokenLoss.isOpen, atMs >= keysWholeMs {
+            tokenLoss.goOn(shard.nowMs)
+            applyLoss()
+        }
+        for (server, loss) in dataAge.losses where atMs >= loss.noticedMs {
+            try? shard.store.dropLoss(server: server, loss: loss.id, tag: Tag.noteBits)
+        }
     }
 
     /// Stops or goes on where `tokenLoss` has changed, and logs it.
     private func applyLoss() {
         let isStopped = tokenLoss.isStopped
-        guard isStopped != (lossSinceMs != nil) else { return }
-        lossSinceMs = isStopped ? shard.nowMs : nil
+        guard isStopped != isLossTold else { return }
+        isLossTold = isStopped
         shard.metrics.tokenLoss.set(isStopped ? 1 : 0)
         for intake in [events, chunks] { intake.block(.tokenLoss, isStoppedByLoss) }
         if isStopped {

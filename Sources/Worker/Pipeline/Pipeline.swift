@@ -34,6 +34,16 @@ final class Pipeline {
     var stateFirstNanos: UInt64?
     let newestBadges: NewestBadges
     var tokenLoss = TokenLoss()
+    var dataAge: DataAge
+    /// Applies user state again since Redis has older data; nil: it does not.
+    var replay: StateReplay?
+    let replaySource: StateReplay.Source
+    /// Servers that have not answered the last beat.
+    var beatsAwaited: Set<Int> = []
+    /// The number of the last beat, and the offsets that it carries (`Intake.settledPlaces`).
+    var beatRound: UInt32 = 0
+    var beatPlaces: [Int32: Int64] = [:]
+    var replayLines = LogLimiter<ReplayLine>()
     let stopsAtTokenLoss: Bool
     /// Recipients without a token who wait until the keys are counted.
     var unconfirmed: [RecipientJob] = []
@@ -43,12 +53,17 @@ final class Pipeline {
     var keysCountedNanos: UInt64 = 0
     /// The server processes of the last links (`RedisServers.serverGeneration`).
     var seenServer: UInt32 = 0
-    /// When it stopped, Unix ms; nil: it did not.
-    var lossSinceMs: Int64?
     var clockVerdict = ClockWatch.Verdict.unknown
     var isTimeAsked = false
     /// When Redis was asked for the time last, monotonic.
     var timeAskedNanos: UInt64?
+    /// The log and the metrics say that tokens are lost.
+    var isLossTold = false
+    /// When all keys were there last, and when those that are being counted were asked for: by the server's clock, Unix ms.
+    var keysWholeMs: Int64 = 0
+    var askedServerMs: Int64 = 0
+    /// By how much the server's clock is ahead of this worker's.
+    var serverAheadMs: Int64 = 0
     private(set) var apps: [String: AppContext]
     /// Members who get nothing: routed once all of this turn are decided about, and their marks put together after that.
     private let denied = Tray<RecipientJob>()
@@ -62,6 +77,8 @@ final class Pipeline {
     init(_ parts: PipelineParts) {
         shard = ShardContext(parts)
         stopsAtTokenLoss = parts.stopsAtTokenLoss
+        dataAge = DataAge(isCluster: parts.store.client.isCluster)
+        replaySource = parts.replaySource
         work = WorkTable(
             capacity: parts.limits.recipientsMax, updates: parts.limits.changesMax,
             isShared: parts.limits.isShared, ofProcess: parts.shared.conversations)
@@ -131,6 +148,7 @@ final class Pipeline {
     /// Reads no more, and leaves to the next owner all that is not in flight; what is goes on to its end.
     func stopIntake() {
         for intake in intakes { intake.close() }
+        replay?.cancel()
         for intake in intakes { parking.handBack(of: intake) { _ in true } }
         handBack({ _ in true }, changes: { _ in true })
         userStates.handBack()
@@ -144,6 +162,8 @@ final class Pipeline {
 
     /// Lets go of Redis and APNs; no outcome comes any more.
     func shut() {
+        replay?.cancel()
+        replay = nil
         for intake in intakes { intake.cancel() }
         recorder.outbox.cancel()
         shard.timers.cancel()
@@ -223,6 +243,7 @@ final class Pipeline {
     private func decide(_ job: RecipientJob) {
         shard.enter(.decide)
         guard let candidate = job.candidate, !lookup.mustWait(job, toTake: .claiming) else { return }
+        if shard.isRedisBehind, !job.uid.isEmpty { return lookup.postpone(job) }
         if dispatcher.parksWhole(job, candidate) { return lookup.passed(job) }
         if candidate.phase == .readingDenied { return deny(job, candidate) }
         if candidate.earlierTry == .finished, !TestBreak.isOn(.noDedup) { return dispatcher.endFinished(job) }

@@ -21,6 +21,8 @@ struct PipelineParts {
     var stateResults: Bool
     /// `token_loss: stop`.
     var stopsAtTokenLoss = true
+    /// Where user state is read again.
+    var replaySource: StateReplay.Source
     var traces: TracePlan
     /// Nil: nobody asks what messages wait for.
     var waits: StageWaits?

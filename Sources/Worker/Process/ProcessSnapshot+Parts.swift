@@ -65,6 +65,12 @@ extension ProcessSnapshot {
                     "shard \(shard.index): Redis lost its tokens, reading has stopped; to go on without them: "
                         + "carillon tokens accept")
             }
+            if let time = shard.olderData {
+                part.add(
+                    .down,
+                    "shard \(shard.index): Redis has data of \(time), older than before: user state since then is being "
+                        + "applied again; to go on without it: carillon tokens accept")
+            }
             if !shard.isRedisReady {
                 let why = shard.redisFault.map { ": \($0)" } ?? ""
                 part.add(.down, "shard \(shard.index): no connection to Redis\(why)")

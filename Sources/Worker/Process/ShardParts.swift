@@ -40,7 +40,11 @@ struct ShardParts {
             outbox: Outbox(producers: producers, loop: loop, log: log, metrics: metrics.outbox),
             topics: try OutTopics(topics, producers: producers), store: try store(), log: log, metrics: metrics,
             results: configuration.results, stateResults: configuration.stateResults,
-            stopsAtTokenLoss: configuration.stopsAtTokenLoss, traces: TracePlan(configuration.trace),
+            stopsAtTokenLoss: configuration.stopsAtTokenLoss,
+            replaySource: StateReplay.Source(
+                client: configuration.kafka.client(id: "carillon-\(index)-replay", log: kafkaLog),
+                topic: topics.userState),
+            traces: TracePlan(configuration.trace),
             waits: shared.timesStages ? StageWaits(registry) : nil, shared: shared,
             shardIndex: index)
     }

@@ -19,6 +19,8 @@ public struct ShardStatus: Sendable {
     public var owedClaims: Int
     /// It has stopped reading, since Redis seems to have lost its tokens.
     public var hasLostTokens: Bool
+    /// Redis has older data than before: from when it is, as text; nil: it has not.
+    public var olderData: String?
     public var pendingRecords: Int
     public var pendingRecipients: Int
     /// Records of `carillon.parked` in hand that wait for their time.
@@ -215,6 +217,7 @@ public struct ShardStatus: Sendable {
         writer.endArray()
         writer.member("owed_claims", Int64(owedClaims))
         writer.member("lost_tokens", hasLostTokens)
+        writer.member("redis_older_data_of", ifPresent: olderData)
         writer.member("pending_records", Int64(pendingRecords))
         writer.member("pending_recipients", Int64(pendingRecipients))
         writer.member("parked_records", Int64(parkedRecords))

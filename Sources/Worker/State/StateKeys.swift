@@ -12,9 +12,9 @@ import Redis
 /// | `c:x:{app:uid}` | zset | what a read or recall took off the ledger, by when | 24 h, ≤ 1000 |
 /// | `c:d<n>:{app:uid}<kind><msg>` | string | the mark of one (user, message, kind); finished, with what happened (`TraceBytes`) | 24 h or until expiry; with a trace `trace.ttl_h` |
 /// | `c:e:{app:msg}` | hash | with `redis.group_marks: together`: uid → the mark of a finished member; under the empty name which try began first | as the marks |
-/// | `c:k<n>:{app:uid}<msg>` | set | devices that acknowledged a delivery | 10 min |
-/// | `c:p<n>:{app:uid}<pid>` | set | devices that reported a push as opened | 7 d |
-/// | `c:r<n>:{app:uid}<pid>` | set | devices that reported a push as arrived | 7 d |
+/// | `c:k:{app:uid}` | hash | message → when it was acknowledged, and by which devices | 10 min after the last one, ≤ 1024 |
+/// | `c:p:{app:uid}` | hash | push and device that reported it as opened → when | 7 d after the last one, ≤ 1024 |
+/// | `c:r:{app:uid}` | hash | push and device that reported it as arrived → when | 7 d after the last one, ≤ 1024 |
 /// | `c:b:{app:uid}` | set | with `clear_on_read`: devices that pushes were made for | none; those without a token go |
 /// | `c:a:{app:uid}` | hash | Live Activity → when it began, and `sent_ms` of its accepted end | 13 h |
 /// | `c:v:{app:activity}` | zset | who bound a Live Activity, in the order of their bytes | 13 h after the last bind, ≤ 10 000 |
@@ -22,6 +22,8 @@ import Redis
 /// | `c:i:{app:msg}` | string | the collapse id that a message's sender chose | as the mark |
 /// | `c:z:{app:z<n>}` | zset | tokens removed because of APNs' answer (`Tombstone`), by when | 7 d |
 /// | `c:y:{app:conv}` | string | an event of the conversation is parked with all its recipients | until it ends, 2 d |
+/// | `c:w:{h<n>}` | hash | the heartbeat of a server: `n` count, `t` its time, `p`+partition below which user state is applied | none |
+/// | `c:w:{h<n>}loss` | hash | the server returned with older data: where user state is applied again from | until it is |
 /// | `c:w:{accepted}` | string | when an operator accepted that tokens are lost, Unix ms | 24 h |
 /// | `c:n:{app:token}` | hash | unbinds that came before their bind | 24 h |
 /// | `c:g:{app:uid}`, `c:h:…` | set | ledger members that quiet hours held back, and those of a digest in hand | 48 h, ≤ 1000 |
@@ -39,6 +41,10 @@ enum StateKeys {
     static let acknowledgementSeconds: Int64 = 600
     static let reportSeconds: Int64 = 7 * 86_400
     static let activitySeconds: Int64 = 13 * 3600
+    /// What one user's clients can make Redis keep, whatever they send.
+    static let acknowledgementsMax: Int64 = 1_024
+    static let acknowledgementBytesMax: Int64 = 2_048
+    static let reportsMax: Int64 = 1_024
 
     /// A ledger's life, and how long one of its ages is: no entry goes before it is thirty days old.
     static let ledgerSeconds: Int64 = 3_456_000

@@ -124,38 +124,40 @@ extension StateStore {
         }
     }
 
-    /// Two commands per message, all to one tag.
+    /// The device has these messages. The reply is an integer.
     func acknowledge(
-        _ app: String, _ uid: String, device: String, _ msgIDs: ArraySlice<String>, _ tag: UInt64
+        _ app: String, _ uid: String, device: String, _ msgIDs: ArraySlice<String>, nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        for msgID in msgIDs {
-            try addBriefly("c:k", app, uid, msgID, device, seconds: StateKeys.acknowledgementSeconds, tag)
+        try change(tag, StateScripts.acknowledge, keyCount: 1) { command in
+            command.key("c:k", app, uid)
+            command.part(byte: UInt8(ascii: "a"))
+            command.part(Int64(device.utf8.count))
+            command.part(byte: UInt8(ascii: ":"))
+            command.part(device)
+            command.end()
+            command.arg(StateKeys.time(nowMs))
+            command.arg(StateKeys.acknowledgementSeconds)
+            command.arg(StateKeys.acknowledgementsMax)
+            command.arg(StateKeys.acknowledgementBytesMax)
+            for msgID in msgIDs { command.arg(msgID) }
         }
     }
 
-    /// Two commands to one tag; the first one's reply is 1 for the first report of this device.
+    /// The reply is 1 for the first report of this device about the push.
     func reportPush(
-        _ app: String, _ uid: String, _ report: UserState.PushReport, opened: Bool, _ tag: UInt64
+        _ app: String, _ uid: String, _ report: UserState.PushReport, opened: Bool, nowMs: Int64, _ tag: UInt64
     ) throws(RedisFault) {
-        try addBriefly(
-            opened ? "c:p" : "c:r", app, uid, report.pid, report.device, seconds: StateKeys.reportSeconds, tag)
-    }
-
-    /// A device into a set that lives so long from now: two commands to one tag.
-    private func addBriefly(
-        _ name: StaticString, _ app: String, _ uid: String, _ id: String, _ device: String, seconds: Int64,
-        _ tag: UInt64
-    ) throws(RedisFault) {
-        // The second one sets its life, so the first one must not come after it.
-        try change(tag, order: .fixed) { command in
-            command.arg(word: "SADD")
-            command.key(name, app, uid, suffix: id)
-            command.arg(device)
-        }
-        try change(tag) { command in
-            command.arg(word: "EXPIRE")
-            command.key(name, app, uid, suffix: id)
-            command.arg(seconds)
+        try change(tag, StateScripts.reportPush, keyCount: 1) { command in
+            command.key(opened ? "c:p" : "c:r", app, uid)
+            // The length keeps two pairs of push and device apart that read the same in a row.
+            command.part(Int64(report.pid.utf8.count))
+            command.part(byte: UInt8(ascii: ":"))
+            command.part(report.pid)
+            command.part(report.device)
+            command.end()
+            command.arg(StateKeys.time(nowMs))
+            command.arg(StateKeys.reportSeconds)
+            command.arg(StateKeys.reportsMax)
         }
     }
 }

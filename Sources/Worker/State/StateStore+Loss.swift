@@ -22,7 +22,7 @@ extension StateStore {
     /// So that sums over nodes stay numbers, whatever a server says.
     private static func bounded(_ count: Int64) -> Int64 { min(max(0, count), 1 << 40) }
 
-    /// When an operator accepted a loss, Unix ms: a text, or null.
+    /// When an operator accepted a loss, by the server's clock, Unix ms: a text, or null.
     func lossAccepted(tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "GET")
@@ -30,13 +30,13 @@ extension StateStore {
         }
     }
 
-    /// What is lost is lost: workers that stopped for it go on. The reply is `OK`.
+    /// Accepts the present loss: workers that stopped for it go on, and workers that had not noticed it do not stop. The reply is `OK`.
+    ///
+    /// The time is the server's, which workers compare with: their own clocks may differ.
     func acceptLoss(nowMs: Int64, tag: UInt64) throws(RedisFault) {
-        try change(tag) { command in
-            command.arg(word: "SET")
+        try change(tag, StateScripts.acceptLoss, keyCount: 1) { command in
             command.arg(word: "c:w:{accepted}")
             command.arg(StateKeys.time(nowMs))
-            command.arg(word: "EX")
             command.arg(86_400)
         }
     }

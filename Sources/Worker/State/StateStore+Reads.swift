@@ -112,13 +112,19 @@ extension StateStore {
     /// Which devices acknowledged a delivery of this message (`StateStore.devices`).
     public func acks(app: String, uid: String, msgID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
-            command.arg(word: "SMEMBERS")
-            command.key("c:k", app, uid, suffix: msgID)
+            command.arg(word: "HGET")
+            command.key("c:k", app, uid)
+            command.arg(msgID)
         }
     }
 
-    /// The reply of `acks`.
+    /// The devices of a set, or of the reply of `acks`.
     public static func devices(_ reply: borrowing RedisReply) -> [String] {
+        if reply.kind == .string {
+            // The time comes before them.
+            let devices = reply.bytes.drop { (48...57).contains($0) }.drop { $0 == UInt8(ascii: " ") }
+            return PairMark.devices(UnsafeRawBufferPointer(rebasing: devices)).accepted
+        }
         var devices: [String] = []
         reply.forEach { device in
             guard let name = CompactText.text(device.bytes, atMost: EventReader.Limit.user), !name.isEmpty else {

@@ -11,9 +11,7 @@ extension UserStateTask {
         if report.msgID != nil, step == .start {
             return try store.readUser(app: app, uid: state.uid, tag: tag)
         }
-        due = 2
-        isRepeat = false
-        try store.reportPush(app, state.uid, report, opened: opened, tag)
+        try store.reportPush(app, state.uid, report, opened: opened, nowMs: nowMs, tag)
     }
 
     mutating func takeReport(_ report: UserState.PushReport, _ reply: borrowing RedisReply) -> Progress {
@@ -23,12 +21,7 @@ extension UserStateTask {
             isUnknownPush = !report.isGenuine(app: app, uid: state.uid, tokens: recipient.tokens)
             return moved(to: .step(.record))
         }
-        // The first reply tells whether this device is new; the second only sets a life.
-        if due > 0 {
-            isRepeat = reply.int64 == 0
-            return .waiting
-        }
-        if isRepeat { return .done(.repeated) }
+        if reply.int64 == 0 { return .done(.repeated) }
         return .done(isUnknownPush ? .ignored(.unknownPush) : .applied(.none))
     }
 }

@@ -79,13 +79,11 @@ public struct UserStateTask: Sendable {
     /// Replies of this step that are still to come.
     var due = 0
     private let clearsOnRead: Bool
-    /// The present report's device had reported this push before.
-    var isRepeat = false
     /// The pid of the present report is not that of its message.
     var isUnknownPush = false
     /// Ids of an `ack` that are written; a step writes a slice of the rest.
     private var acknowledged = 0
-    /// Two commands each: no record holds up those of others, nor asks for more room than a client has.
+    /// One call takes no longer than some reads of a large hash.
     static let acknowledgedAtOnce = 100
 
     /// A read lowered the badge, this one or an earlier one, and its devices have not been told.
@@ -125,8 +123,7 @@ public struct UserStateTask: Sendable {
         case .unbind(let unbinding): try sendUnbind(unbinding, store, tag)
         case .ack(let device, _, let msgIDs):
             let slice = msgIDs.dropFirst(acknowledged).prefix(Self.acknowledgedAtOnce)
-            due = 2 * slice.count
-            try store.acknowledge(app, state.uid, device: device, slice, tag)
+            try store.acknowledge(app, state.uid, device: device, slice, nowMs: nowMs, tag)
         case .openReport(let report): try sendReport(report, opened: true, store, tag)
         case .arrivedReport(let report): try sendReport(report, opened: false, store, tag)
         case .settings(let change): try store.setSettings(app, state.uid, change, atMs: sentMs, nowMs: nowMs, tag)
@@ -147,7 +144,6 @@ public struct UserStateTask: Sendable {
         case .bind, .unbind: return move(StepAnswer(reply))
         case .openReport(let report), .arrivedReport(let report): return takeReport(report, reply)
         case .ack(_, _, let msgIDs):
-            if due > 0 { return .waiting }
             acknowledged = min(acknowledged + Self.acknowledgedAtOnce, msgIDs.count)
             return acknowledged < msgIDs.count ? .next : .done(.applied(.none))
         case .settings, .mute:

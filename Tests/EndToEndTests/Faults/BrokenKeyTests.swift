@@ -13,7 +13,7 @@ import Worker
             try await stage.play(state: users.map { .bind($0) })
             try await stage.redis([
                 "RPUSH c:d2:{im:b1}mb1-1 x", "DEL c:s:{im:b2}", "SET c:s:{im:b2} x", "HSET c:s:{im:b3} b garbage",
-                "RPUSH c:k2:{im:b4}b4-1 x", "CONFIG RESETSTAT",
+                "RPUSH c:k:{im:b4} x", "CONFIG RESETSTAT",
             ])
             try await stage.writeEvents(users.map { .message("\($0)-1", to: [$0]) })
             try await stage.settle(within: .seconds(20))
@@ -41,8 +41,25 @@ import Worker
             #expect(
                 seen.outcomes(of: "w-1")
                     == users.map { "\($0)/phone accepted ok\($0 == "w9" ? "" : " 1")" }.sorted())
-            // Whoever resumes asks which devices acknowledged.
-            #expect(try await !stage.redisText("INFO commandstats").contains("cmdstat_smembers"))
+        }
+    }
+
+    /// One user's presence of 17 MB, and a hundred messages to that user: other users' pushes go meanwhile.
+    @Test func manyMessagesToAUserWithAnOversizedKeyDelayNobodyElse() async throws {
+        var settings = LocalCluster.Settings()
+        settings.shards = 1
+        try await Stage.with(settings) { stage in
+            let crowd = Crowd(name: "beside", count: 60)
+            try await stage.play(state: crowd.binds + [.bind("huge")])
+            try await stage.redis([
+                "EVAL \"for i = 1, 100000 do redis.call('HSET', KEYS[1], 'd' .. i, string.rep('x', 160)) end\" 1 p:{im:huge}"
+            ])
+            let connects = try await stage.metric("carillon_redis_connects_total")
+            let flood = (0..<100).map { Line.message("huge-\($0)", to: ["huge"], conv: "h-\($0)") }
+            let seen = try await stage.play(events: flood + crowd.messages)
+            #expect(crowd.accepted(seen.pushes).allSatisfy { $0 == 1 })
+            #expect(seen.accepted(token("huge", "phone")).count == 100, "the presence counts as absent")
+            #expect(try await stage.metric("carillon_redis_connects_total") == connects, "no link was cut")
         }
     }
 

@@ -72,7 +72,7 @@ extension OneWorld {
             try await until("one is out and one waits") {
                 try await stage.page("/metrics").text.contains("carillon_device_lane_waiting 1")
             }
-            try await stage.redis(["SADD c:k3:{im:n24}n24-1 phone", "SADD c:k3:{im:n24}n24-2 phone"])
+            try await stage.redis(["HSET c:k:{im:n24} n24-1 a5:phone", "HSET c:k:{im:n24} n24-2 a5:phone"])
             try await stage.settle()
             let seen = try await stage.look()
             #expect(seen.accepted(slow).count == 1)
@@ -87,7 +87,7 @@ extension OneWorld {
             try await stage.redis(foreground("n20", "pad"))
             try await stage.play(state: [.bind("n20"), .bind("n20", "pad"), .bind("n20", "watch")])
             try await stage.redis([
-                "SET c:d3:{im:n20}mn20-1 c", "SADD c:k3:{im:n20}n20-1 phone pad",
+                "SET c:d3:{im:n20}mn20-1 c", "HSET c:k:{im:n20} n20-1 a5:phonea3:pad",
             ])
             let seen = try await stage.play(events: [.message("n20-1", to: ["n20"])])
             #expect(
@@ -105,7 +105,7 @@ extension OneWorld {
             try await stage.play(state: [
                 .bind("n21"), .state("settings", "n21", #""push_when_desktop_online":false,"hold_s":0"#),
             ])
-            try await stage.redis(["SET c:d3:{im:n21}mn21-1 c", "SADD c:k3:{im:n21}n21-1 pc"])
+            try await stage.redis(["SET c:d3:{im:n21}mn21-1 c", "HSET c:k:{im:n21} n21-1 a2:pc"])
             let seen = try await stage.play(events: [.message("n21-1", to: ["n21"])])
             #expect(seen.outcomes(of: "n21-1") == ["n21/pc online acked", "n21/phone suppressed desktop_online"])
         }

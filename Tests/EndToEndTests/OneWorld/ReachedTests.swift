@@ -39,7 +39,7 @@ extension OneWorld {
             try await stage.redis([Gateway.lease("gw-re4"), foreground("re4", "pc", platform: "pc")])
             try await stage.play(state: [.bind("re3"), .ack("re4", "pc", ["other"])])
             try await stage.redis(
-                users.flatMap { ["SET c:d3:{im:\($0)}m\($0)-1 c", "SADD c:k3:{im:\($0)}\($0)-1 phone"] })
+                users.flatMap { ["SET c:d3:{im:\($0)}m\($0)-1 c", "HSET c:k:{im:\($0)} \($0)-1 a5:phone"] })
             let seen = try await stage.play(events: [
                 .message("re2-1", to: ["re2"], push: Self.push),
                 .message("re3-1", to: ["re3"], push: Self.push + #","strategy":3"#),
@@ -67,7 +67,7 @@ extension OneWorld {
             try await until("one is out and one waits") {
                 try await stage.page("/metrics").text.contains("carillon_device_lane_waiting 1")
             }
-            try await stage.redis(["SADD c:k3:{im:re5}re5-1 phone", "SADD c:k3:{im:re5}re5-2 phone"])
+            try await stage.redis(["HSET c:k:{im:re5} re5-1 a5:phone", "HSET c:k:{im:re5} re5-2 a5:phone"])
             try await stage.settle()
             let seen = try await stage.look()
             let ends = ["re5-1", "re5-2"].flatMap { seen.outcomes(of: $0) }.sorted()

@@ -282,6 +282,34 @@ extension Rows {
             }
         }
 
+        /// Contract 12: an acceptance applies to shards too that had not stopped for the loss.
+        @Test func anAcceptedLossStopsNoOtherShardLater() async throws {
+            var settings = LocalCluster.Settings()
+            settings.shards = 2
+            try await Stage.with(settings) { stage in
+                let crowd = Crowd(name: "twoshards", count: 60)
+                try await stage.play(state: crowd.binds, events: [.message("before-2", to: [crowd.uid(0)])])
+                let counts = try await Self.keyCounts(stage)
+                try await until("they have stood") { try await Self.keyCounts(stage) >= counts + 24 }
+                try await stage.redis(["FLUSHALL"])
+                try await stage.writeEvents([.message("first", to: [crowd.uid(1)])])
+                try await until("one shard has stopped") {
+                    try await stage.page("/readyz").text.contains("Redis lost its tokens")
+                }
+                let path = try stage.world.writeConfiguration()
+                let accepted = try await offPool { try CommandRun("tokens", "accept", "--config", path) }
+                #expect(accepted.code == 0)
+                _ = try await stage.look(until: "it goes on") { !$0.outcomes(of: "first").isEmpty }
+                // Of every partition, and so of both shards.
+                try await stage.writeEvents(crowd.messages)
+                try await stage.settle()
+                let log = try stage.logText()
+                let stops = log.ranges(of: "users have no tokens, and Redis lost keys").count
+                #expect(stops == 1, "one shard stopped")
+                #expect(try await stage.page("/readyz").status == 200)
+            }
+        }
+
         private static func keyCounts(_ stage: Stage) async throws -> Int {
             let stats = try await stage.redisText("INFO commandstats")
             guard let at = stats.firstRange(of: "cmdstat_dbsize:calls=") else { return 0 }

@@ -459,7 +459,7 @@ struct ExplainerTests {
     @Test func whoAcknowledgedAnEarlierTryWasReached() async throws {
         let world = try await open()
         _ = try await world.world.text("SET", "c:d3:{im:bob}mm", "c")
-        try await world.world.raw("SADD", "c:k3:{im:bob}m", "phone")
+        try await world.world.raw("HSET", "c:k:{im:bob}", "m", "1 a5:phone")
         let push = #"{"content":"x","sms":true,"strategy":3}"#
         for hasToken in [false, true] {
             if hasToken { try await bind(world.world, "bob") }
@@ -531,7 +531,7 @@ struct ExplainerTests {
             boundMs: StateWorld.base)
         try await world.world.change("bob", .bind(.init(device: "pad", token: pad, version: 1)))
         _ = try await world.world.text("SET", "c:d3:{im:bob}mm", "ca3:pad")
-        try await world.world.raw("SADD", "c:k3:{im:bob}m", "phone")
+        try await world.world.raw("HSET", "c:k:{im:bob}", "m", "1 a5:phone")
         let told = try await world.explain(message()).map {
             "\($0.device ?? "-") \($0.route) \($0.verdict) \($0.reason)"
         }

@@ -107,6 +107,7 @@ import Testing
         func intakeDidAssign(_ intake: Intake) {}
         func intakeDidRestart(_ intake: Intake) {}
         func intakeDidCommit(_ intake: Intake) {}
+        func intakeDidLearnCommitted(_ intake: Intake) {}
         func intakeDidClose(_ intake: Intake) {}
         func intakeDidMeetFatalError(_ intake: Intake) {}
     }

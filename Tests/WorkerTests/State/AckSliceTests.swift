@@ -20,14 +20,44 @@ struct AckSliceTests {
         var taken = 0
         var outcome: StateOutcome?
         while outcome == nil, taken <= steps {
-            let before = try await world.raw("DBSIZE") ?? 0
+            let before = try await world.raw("HLEN", "c:k:{im:u}") ?? 0
             outcome = try await world.step(&runner)
             taken += 1
-            let written = try await world.raw("DBSIZE") ?? 0
+            let written = try await world.raw("HLEN", "c:k:{im:u}") ?? 0
             #expect(written - before <= 100 && written == min(taken * 100, count))
         }
         #expect(outcome == .applied(.none) && taken == steps)
-        for id in ids { #expect(try await world.raw("SISMEMBER", "c:k1:{im:u}\(id)", "d") == 1) }
+        for id in ids { #expect(try await world.text("HGET", "c:k:{im:u}", id).hasSuffix(" a1:d")) }
+        await world.end()
+    }
+
+    /// Invented ids cost their user some of the oldest acknowledgements, and nobody else anything.
+    @Test func aFloodOfAcknowledgementsStaysOneKeyOfABoundedSize() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for round in 0..<4 {
+            let ids = (0..<1_000).map { "invented-\(round)-\($0)" }
+            try await world.change("u", .ack(device: "d", connectionEpoch: nil, msgIDs: ids))
+        }
+        for device in 0..<600 {
+            try await world.change("u", .ack(device: "device-\(device)", connectionEpoch: nil, msgIDs: ["m"]))
+        }
+        #expect(try await world.raw("DBSIZE") == 1)
+        #expect(try await world.raw("HLEN", "c:k:{im:u}") == 1_024)
+        #expect(try await world.text("HGET", "c:k:{im:u}", "m").hasSuffix("a10:device-599"), "the newest is kept")
+        #expect(try await world.raw("HSTRLEN", "c:k:{im:u}", "m") ?? 0 <= 2_100)
+        await world.end()
+    }
+
+    @Test func aFloodOfReportsStaysOneKeyOfABoundedSize() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for index in 0..<1_100 {
+            let report = UserState.PushReport(device: "d", pid: "invented-\(index)", msgID: nil)
+            #expect(try await world.change("u", .openReport(report)) == .applied(.none))
+        }
+        #expect(try await world.raw("DBSIZE") == 1)
+        #expect(try await world.raw("HLEN", "c:p:{im:u}") == 1_024)
         await world.end()
     }
 }

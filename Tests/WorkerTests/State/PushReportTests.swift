@@ -62,8 +62,8 @@ struct PushReportTests {
             #expect(try await world.change("u", arrived) == .applied(.none))
             #expect(try await world.change("u", arrived) == .repeated)
         }
-        #expect(try await world.raw("SCARD", "c:r1:{im:u}p") == 2)
-        let life = try await world.raw("TTL", "c:r1:{im:u}p") ?? 0
+        #expect(try await world.raw("HLEN", "c:r:{im:u}") == 2)
+        let life = try await world.raw("TTL", "c:r:{im:u}") ?? 0
         #expect(life > 6 * 86_400 && life <= 7 * 86_400)
         await world.end()
     }

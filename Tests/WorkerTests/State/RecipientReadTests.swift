@@ -95,7 +95,7 @@ struct RecipientReadTests {
         #expect(try await devices("m1") == ["d1"])
         #expect(try await devices("m2").sorted() == ["d1", "d2"])
         #expect(try await devices("m3") == [])
-        let life = try await world.raw("TTL", "c:k1:{im:u}m1") ?? 0
+        let life = try await world.raw("TTL", "c:k:{im:u}") ?? 0
         #expect(life > 0 && life <= 600)
         await world.end()
     }

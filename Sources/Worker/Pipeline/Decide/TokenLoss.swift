@@ -56,8 +56,12 @@ struct TokenLoss {
     private static let hourMs: Int64 = 3_600_000
     private static let calmMs: Int64 = 600_000
 
-    /// What is logged and shown; nil: all is well.
+    /// Recipients without a token wait.
     var isStopped: Bool { state == .stopped }
+    /// Keys are gone, and neither back nor accepted.
+    var isOpen: Bool { state == .suspect || state == .stopped }
+    /// Keys of all servers at the last count before any were lost.
+    var keysBefore: Int64 { counts.last?.values.reduce(0, &+) ?? 0 }
 
     // MARK: Decisions
 

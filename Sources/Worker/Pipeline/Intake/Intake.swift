@@ -52,6 +52,8 @@ final class Intake {
         case tokenLoss
         /// The worker's clock is wrong, or nobody has said the time yet.
         case clock
+        /// Redis has older data than before.
+        case olderData
     }
 
     /// Partitions that the group wants back, and until when what is in flight of them may end.
@@ -104,6 +106,15 @@ final class Intake {
                 lag: end.flatMap { end in settled.map { max(0, end - $0) } },
                 isPaused: consumer.paused.contains(partition))
         }
+    }
+
+    /// By partition of its first topic: all before this offset is settled.
+    var settledPlaces: [Int32: Int64] {
+        var places: [Int32: Int64] = [:]
+        for partition in consumer.assignment where partition.topic == 0 {
+            places[partition.partition] = ledger.settledEnd(partition) ?? consumer.position(partition)
+        }
+        return places
     }
 
     /// How many `partitionStatuses` tells of.
@@ -169,10 +180,12 @@ final class Intake {
     }
 
     /// Once a second.
-    func tick(hasRoom: Bool) {
+    ///
+    /// - Parameter commits: whether to commit settled offsets now.
+    func tick(hasRoom: Bool, commits: Bool = true) {
         perform(gate.tick(hasRoom: hasRoom, nowNanos: shard.nowNanos), hasRoom)
         for partition in fullPartitions { relieve(partition) }
-        consumer.commitChanges()
+        if commits { consumer.commitChanges() }
         consumer.watchLag()
         measureLag()
         completeRevocationIfOver()
@@ -346,6 +359,8 @@ protocol IntakeOwner: AnyObject {
     /// A partition began again at a lower offset.
     func intakeDidRestart(_ intake: Intake)
     func intakeDidCommit(_ intake: Intake)
+    /// The committed offsets of new partitions are known.
+    func intakeDidLearnCommitted(_ intake: Intake)
     func intakeDidClose(_ intake: Intake)
     func intakeDidMeetFatalError(_ intake: Intake)
 }
@@ -507,6 +522,7 @@ extension Intake: KafkaConsumerDelegate {
                 ledger.noteCommitted(one.partition, offset: one.offset, settled: one.settled)
             }
         }
+        owner?.intakeDidLearnCommitted(self)
     }
 
     func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent) {

@@ -21,6 +21,8 @@ final class Lookup {
     /// When the first of them is due; nil: nobody waits.
     private var postponedDueNanos: UInt64?
     private var oversized = OversizedKeys()
+    var userGate = ReadGate()
+    var presenceGate = ReadGate()
     private var order = OrderKeeper()
     /// Whose marks are being gathered, and those on their way.
     var openMarks: [RecipientJob] = []
@@ -71,10 +73,8 @@ final class Lookup {
             try store.readConversation(
                 app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
         }
-        if mayRead(job, .user) {
-            ask(job) { (store) throws(RedisFault) in try store.readUser(app: app, uid: uid, tag: job.tag(.user)) }
-        }
-        askPresence(job)
+        askWhole(job, .user)
+        askWhole(job, .presence)
         if asksMark { askMark(job, candidate) }
         if let group {
             ask(job) { (store) throws(RedisFault) in
@@ -102,7 +102,7 @@ final class Lookup {
             try store.readDenied(
                 app: app, uid: uid, conversation: event.conversationID, tag: job.tag(.conversation))
         }
-        askPresence(job)
+        askWhole(job, .presence)
     }
 
     /// The first round of a message: whether something is special about it is known only when all is read.
@@ -111,18 +111,9 @@ final class Lookup {
             && job.flags.isDisjoint(with: [.claimed, .decided, .owesClaim]) && shard.writes.refusal == nil
     }
 
-    private func askPresence(_ job: RecipientJob) {
-        guard mayRead(job, .presence) else { return }
-        ask(job) { (store) throws(RedisFault) in
-            try store.readPresence(app: job.event.app.id, uid: job.uid, tag: job.tag(.presence))
-        }
-    }
-
-    /// False: the key was too large to be read a moment ago. It counts as answered so.
-    private func mayRead(_ job: RecipientJob, _ stage: Tag.Stage) -> Bool {
-        guard !oversized.isEmpty, oversized.contains(job.key(stage), nowNanos: shard.nowNanos) else { return true }
-        answered(job, failed: false)
-        return false
+    /// False: the key was too large to be read a moment ago.
+    func mayRead(_ job: RecipientJob, _ stage: Tag.Stage) -> Bool {
+        oversized.isEmpty || !oversized.contains(job.key(stage), nowNanos: shard.nowNanos)
     }
 
     /// A message that his group's level or the sender keeps from him. Not with `dnd_mode: chain`, where quiet hours, which
@@ -159,6 +150,7 @@ final class Lookup {
             if let batch = togetherBatches.find(tag.ref) { didReadTogether(batch, reply) }
             return
         }
+        if tag.stage == .presence || tag.stage == .user { releaseWhole(tag) }
         guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return }
         switch tag.stage {
         case .presence:
@@ -177,6 +169,7 @@ final class Lookup {
         case .mark: return takeMark(reply, job)
         default: return
         }
+        if !oversized.isEmpty { oversized.forget(job.key(tag.stage)) }
         answered(job, failed: false)
     }
 
@@ -191,9 +184,13 @@ final class Lookup {
             if let batch = togetherBatches.find(tag.ref) { didFailTogether(batch, fault) }
             return
         }
+        // Before the next one of the user is read.
+        if fault.code == .tooLarge, let job = work.recipient(tag.ref) {
+            oversized.note(job.key(tag.stage), nowNanos: shard.nowNanos)
+        }
+        if tag.stage == .presence || tag.stage == .user { releaseWhole(tag) }
         guard let job = work.recipient(tag.ref), let candidate = job.candidate else { return }
         candidate.isPlain = false
-        if fault.code == .tooLarge { oversized.note(job.key(tag.stage), nowNanos: shard.nowNanos) }
         switch tag.stage {
         case .presence, .group, .activity: answered(job, failed: !shard.countsAsAbsent(fault))
         case .user, .conversation, .mark: answered(job, failed: !shard.countsAsBroken(fault))

@@ -1,12 +1,14 @@
 import PushCore
 
 /// Keys whose reply was over the limit a moment ago. Each reading of one keeps Redis and the connection busy as long as
-/// thousands of others would, so for a minute it is not read again.
+/// thousands of others would, so for a minute it is not read again, and then once at a time.
 struct OversizedKeys {
     /// (app, user, what is read), hashed: two that share one would count as too large together.
     typealias Key = UInt64
 
     private static let forgetNanos: UInt64 = 60_000_000_000
+    /// Then one reading shows whether it still is; until its answer the others go without.
+    private static let probeNanos: UInt64 = 10_000_000_000
 
     private var until: [Key: UInt64] = [:]
     private let keysMax: Int
@@ -31,10 +33,14 @@ struct OversizedKeys {
         until[key] = nowNanos &+ Self.forgetNanos
     }
 
+    /// It was read whole.
+    mutating func forget(_ key: Key) { until[key] = nil }
+
+    /// True: it is not to be read now.
     mutating func contains(_ key: Key, nowNanos: UInt64) -> Bool {
         guard let end = until[key] else { return false }
         if nowNanos < end { return true }
-        until[key] = nil
+        until[key] = nowNanos &+ Self.probeNanos
         return false
     }
 }

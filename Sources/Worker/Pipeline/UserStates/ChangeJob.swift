@@ -22,6 +22,8 @@ final class ChangeJob {
     /// Failed steps in a row; spaces the retries.
     var failures = 0
     var isWaitingForRetry = false
+    /// Its step is with Redis and long (`UserStates.heavyInHand`).
+    var isHeavy = false
     /// It lowered a badge that is to be told to devices.
     var owesClear = false
     /// Which process served its keys when it was begun (`UserStates.generation`).

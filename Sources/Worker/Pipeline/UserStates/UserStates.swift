@@ -25,6 +25,14 @@ final class UserStates {
     private var waiting: [Change] = []
     private var nextWaiting = 0
     private var inHandAgain = 0
+    /// Called when all that was to be made again is.
+    var didMakeAgain: () -> Void = {}
+    /// Changes with a step that is long for Redis: `heavyAtOnce` are with it at once, the others wait in their order. So a flood
+    /// of one client delays no other change.
+    private var heavyInHand = 0
+    private var heavyWaiting: [WorkRef] = []
+    private var nextHeavy = 0
+    private static let heavyAtOnce = 2
     /// Beside them the changes that are read go on.
     static let againAtOnce = 256
 
@@ -103,6 +111,7 @@ final class UserStates {
 
     /// Sends the present step; what Redis cannot take is sent again after a pause.
     private func perform(_ job: ChangeJob) {
+        if mustWaitAsHeavy(job) { return }
         do throws(RedisFault) {
             switch job.task {
             case .rejected: return
@@ -115,7 +124,39 @@ final class UserStates {
                 try shard.store.claim(owed.request, tag: job.tag(.change))
             }
         } catch {
+            endHeavy(job)
             retryLater(job)
+        }
+    }
+
+    private func mustWaitAsHeavy(_ job: ChangeJob) -> Bool {
+        guard case .state(let task) = job.task, task.isHeavy else { return false }
+        if heavyInHand >= Self.heavyAtOnce {
+            heavyWaiting.append(job.ref)
+            return true
+        }
+        heavyInHand += 1
+        job.isHeavy = true
+        return false
+    }
+
+    /// Its step is over: the next one goes on.
+    private func endHeavy(_ job: ChangeJob) {
+        guard job.isHeavy else { return }
+        job.isHeavy = false
+        releaseHeavy()
+    }
+
+    private func releaseHeavy() {
+        heavyInHand -= 1
+        while heavyInHand < Self.heavyAtOnce, nextHeavy < heavyWaiting.count {
+            let ref = heavyWaiting[nextHeavy]
+            nextHeavy += 1
+            if let next = changes.find(ref) { perform(next) }
+        }
+        if nextHeavy == heavyWaiting.count {
+            heavyWaiting.removeAll(keepingCapacity: true)
+            nextHeavy = 0
         }
     }
 
@@ -127,6 +168,10 @@ final class UserStates {
 
     func didReply(_ ref: WorkRef, _ reply: borrowing RedisReply) {
         guard let job = changes.find(ref) else { return }
+        // After the next step of this job, which waits behind other heavy changes.
+        let wasHeavy = job.isHeavy
+        job.isHeavy = false
+        defer { if wasHeavy { releaseHeavy() } }
         switch job.task {
         case .rejected: return
         case .owed(let owed, isClaimed: false):
@@ -200,6 +245,7 @@ final class UserStates {
     func didFail(_ ref: WorkRef, _ fault: RedisFault) {
         if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
         guard let job = changes.find(ref) else { return }
+        endHeavy(job)
         if fault.isLasting, case .owed(let owed, isClaimed: false) = job.task {
             // Nothing will count it any more; the mark stops a repeat.
             job.task = .owed(owed, isClaimed: true)
@@ -259,6 +305,23 @@ extension UserStates {
         makeAgain()
     }
 
+    /// Queues a change that was read a second time. It has no result record, and no offset waits for it.
+    func applyAgain(_ state: UserState, of event: borrowing Event, app: AppContext) {
+        if case .bind(let binding) = state.change, !app.policy.allows(topic: binding.token.topic) { return }
+        let task = UserStateTask(
+            app: event.app, sentMs: event.sentMs, nowMs: shard.nowMs, state: state, clearsOnRead: app.policy.clearOnRead
+        )
+        if task.isEmpty { return }
+        waiting.append(Change(task: task, app: app))
+    }
+
+    /// Applies the queued changes; `didMakeAgain` follows. Returns false if there are none.
+    func beginAgain() -> Bool {
+        guard !isHandedBack else { return false }
+        makeAgain()
+        return inHandAgain > 0
+    }
+
     private func makeAgain() {
         while inHandAgain < Self.againAtOnce, nextWaiting < waiting.count {
             let change = waiting[nextWaiting]
@@ -278,6 +341,7 @@ extension UserStates {
     private func endedAgain() {
         inHandAgain -= 1
         makeAgain()
+        if inHandAgain == 0 { didMakeAgain() }
         shard.requestTurn()
     }
 
@@ -321,6 +385,12 @@ extension UserStates {
 }
 
 extension UserStateTask {
+    /// Its steps take Redis as long as some hundred reads.
+    fileprivate var isHeavy: Bool {
+        if case .ack(_, _, let ids) = state.change { return ids.count > 16 }
+        return false
+    }
+
     /// How much memory it is kept in, in usual changes: all but acks have few texts, each of a bounded length.
     fileprivate var weight: Int {
         if case .ack(_, _, let ids) = state.change { return 1 + ids.count / 4 }

@@ -18,6 +18,9 @@ final class PipelineMetrics {
     let chunks: Counter
     private let chunksSettled: Counter
     let tokenLoss: Gauge
+    let olderData: Gauge
+    let rollbacks: Counter
+    let replayed: Counter
     let redisKeys: Gauge
     let rebalances: Counter
     let assignmentsLost: Counter
@@ -86,6 +89,11 @@ final class PipelineMetrics {
         redisKeys = gauge("redis_keys", "Keys of the database at the last look.", .max)
         tokenLoss = gauge(
             "token_loss", "1: Redis seems to have lost its tokens, and nobody ends as no_token.", .max)
+        olderData = gauge(
+            "redis_older_data",
+            "1: Redis has older data than before, and user state since then is being applied again.", .max)
+        rollbacks = counter("redis_rollbacks_total", "How often this shard saw Redis return with older data.")
+        replayed = counter("state_replayed_total", "Records of user state applied again after Redis had older data.")
         pausedPartitions = gauge("kafka_paused_partitions", "Partitions not being read for want of room.")
         pendingEvents = gauge("pending_events", "Records read whose offsets are not settled.")
         pendingRecipients = gauge("pending_recipients", "Recipients in work.")

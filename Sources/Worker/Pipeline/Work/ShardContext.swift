@@ -30,6 +30,8 @@ final class ShardContext {
     let conversations: ConversationsInHand
     /// Names the process in the records that it parks.
     let processMark: String
+    /// Redis may have older data of users than before (`DataAge`): no decision uses it.
+    var isRedisBehind = false
     /// Keys of several users may be in one call. False for a cluster, whose users have slots of their own, and once a server
     /// refused to take them.
     private(set) var asksTogether: Bool

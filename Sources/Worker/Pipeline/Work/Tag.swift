@@ -41,6 +41,8 @@ struct Tag: Equatable {
         case parkedBefore
         // Pipeline: how many keys Redis has, and when an operator said that its loss is accepted, and the time.
         case keyCount, lossAccepted, time
+        // Pipeline: a server's heartbeat, its count alone, and the end of a replay; the slot is the server's number.
+        case beat, beatLook, endReplay
     }
 
     var ref: WorkRef
@@ -81,8 +83,27 @@ extension Tag.Stage {
         case .finish, .heldBack, .finishes, .record, .delivery: .record
         case .note, .change, .burst, .due, .digest, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
             .newestBase, .newestSize, .updatePush, .deadLetter, .parked, .updateRecord, .stateResult, .park,
-            .parkedEvent, .feedback, .chunk, .keyCount, .lossAccepted, .time:
+            .parkedEvent, .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay:
             .other
+        }
+    }
+}
+
+extension Tag.Stage {
+    /// Its answer describes users or earlier work for them. Older data gives another answer (`DataAge`).
+    var isOfUsers: Bool {
+        switch self {
+        case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together, .original, .tokenOwner,
+            .parkedBefore,
+            .claim, .owner, .claims, .owners, .claimAdd, .claimCount, .claimLook, .acks, .checkClaim, .checkOwner,
+            .checkAcks, .checkActivity, .burst, .updateUser, .updateDevices, .updateBase, .updateSize, .updateOwner,
+            .newestBase,
+            .newestSize:
+            true
+        case .lease, .members, .groupSize, .finish, .heldBack, .finishes, .note, .change, .due, .digest, .push,
+            .updatePush, .record, .delivery, .deadLetter, .parked, .updateRecord, .stateResult, .park, .parkedEvent,
+            .feedback, .chunk, .keyCount, .lossAccepted, .time, .beat, .beatLook, .endReplay:
+            false
         }
     }
 }

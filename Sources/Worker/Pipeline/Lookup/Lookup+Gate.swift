@@ -1,0 +1,55 @@
+import Redis
+
+/// Reads of whole hashes of a user, settings with tokens and presence: a few at once of each user, none of a key that was
+/// over the limit a moment ago.
+extension Lookup {
+    /// Asks for a user's settings or presence as soon as the gate lets it.
+    func askWhole(_ job: RecipientJob, _ stage: Tag.Stage) {
+        let bucket = ReadGate.bucket(job.uid)
+        guard gate(stage, { $0.admit(bucket, job.ref) }) else { return }
+        if !sendWhole(job, stage, bucket) { goOn(stage, bucket) }
+    }
+
+    /// One of these reads is answered, whatever became of its recipient: the next one of its users goes.
+    func releaseWhole(_ tag: Tag) {
+        gate(tag.stage) { $0.release(tag.index) }
+        goOn(tag.stage, tag.index)
+    }
+
+    private func goOn(_ stage: Tag.Stage, _ bucket: UInt8) {
+        while let ref = gate(stage, { $0.next(bucket) }) {
+            if let job = work.recipient(ref), job.candidate != nil {
+                if sendWhole(job, stage, bucket) { continue }
+            } else {
+                gate(stage) { $0.release(bucket) }
+            }
+        }
+    }
+
+    /// False: nothing was sent, and the recipient has its answer.
+    private func sendWhole(_ job: RecipientJob, _ stage: Tag.Stage, _ bucket: UInt8) -> Bool {
+        guard mayRead(job, stage) else {
+            gate(stage) { $0.release(bucket) }
+            answered(job, failed: false)
+            return false
+        }
+        let tag = job.tag(stage, Int(bucket))
+        do throws(RedisFault) {
+            if stage == .user {
+                try shard.store.readUser(app: job.event.app.id, uid: job.uid, tag: tag)
+            } else {
+                try shard.store.readPresence(app: job.event.app.id, uid: job.uid, tag: tag)
+            }
+            return true
+        } catch {
+            gate(stage) { $0.release(bucket) }
+            answered(job, failed: true)
+            return false
+        }
+    }
+
+    @inline(__always) @discardableResult
+    private func gate<Result>(_ stage: Tag.Stage, _ body: (inout ReadGate) -> Result) -> Result {
+        stage == .user ? body(&userGate) : body(&presenceGate)
+    }
+}

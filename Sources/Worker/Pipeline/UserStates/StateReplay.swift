@@ -1,0 +1,108 @@
+import EventLoop
+import Glibc
+import Kafka
+import Synchronization
+import Telemetry
+
+/// Reads a part of the user-state topic once more, on a thread of its own and without the group, and hands it to its loop in
+/// batches. The next batch is read once the loop has called `goOn`, so that memory is bounded.
+final class StateReplay: Sendable {
+    /// A step of the replay, for the loop.
+    enum Step: Sendable {
+        /// In their order within a partition.
+        case records([Record])
+        /// All is handed over. `partitionCount`: how many partitions the topic has.
+        case ended(partitionCount: Int)
+        case failed(String)
+    }
+
+    struct Record: Sendable {
+        let value: [UInt8]
+        /// Kafka's timestamp, Unix ms; 0: there is none.
+        let kafkaMs: Int64
+    }
+
+    /// How the topic is reached.
+    struct Source {
+        var client: KafkaConfiguration
+        var topic: String
+    }
+
+    private static let recordsMax = 256
+    private static let bytesMax = 1 << 20
+    private static let silenceMs = 20_000
+
+    private let loop: Loop
+    private let isCancelled = Atomic<Bool>(false)
+    /// Whether the loop has room for a batch.
+    private let hasRoom = Atomic<Bool>(true)
+    private let handler: @Sendable (Step) -> Void
+
+    /// - Parameter handler: called on the loop.
+    init(_ loop: Loop, _ handler: @escaping @Sendable (Step) -> Void) {
+        self.loop = loop
+        self.handler = handler
+    }
+
+    /// Begins to read from these places to the end that each partition has then.
+    func start(_ source: Source, from starts: [Int32: KafkaTopicReader.Start]) {
+        let isBegun = runDetached { [self] in
+            do {
+                hand(.ended(partitionCount: try read(source, starts)))
+            } catch {
+                hand(.failed("\(error)"))
+            }
+        }
+        if !isBegun { hand(.failed("no thread can be made")) }
+    }
+
+    /// The last batch is applied.
+    func goOn() { hasRoom.store(true, ordering: .releasing) }
+
+    /// Nothing is handed over any more.
+    func cancel() { isCancelled.store(true, ordering: .releasing) }
+
+    private var isOver: Bool { isCancelled.load(ordering: .acquiring) }
+
+    private func read(_ source: Source, _ starts: [Int32: KafkaTopicReader.Start]) throws -> Int {
+        let reader = try KafkaTopicReader(source.client, topic: source.topic, only: starts)
+        var batch: [Record] = []
+        var bytes = 0
+        let outcome = try reader.read(silenceMs: Self.silenceMs, isStopped: { isOver }) { record in
+            guard let value = record.value else { return .goOn }
+            batch.append(Record(value: Array(value), kafkaMs: record.timestampMs ?? 0))
+            bytes += value.count
+            guard batch.count >= Self.recordsMax || bytes >= Self.bytesMax else { return .goOn }
+            handBatch(&batch)
+            bytes = 0
+            return .goOn
+        }
+        if outcome == .timedOut { throw SilentTopic(topic: source.topic) }
+        if !batch.isEmpty { handBatch(&batch) }
+        awaitRoom()
+        return reader.partitionCount
+    }
+
+    private func handBatch(_ batch: inout [Record]) {
+        awaitRoom()
+        hasRoom.store(false, ordering: .releasing)
+        hand(.records(batch))
+        batch = []
+    }
+
+    /// The thread is the reader's own and has nothing else to do.
+    private func awaitRoom() {
+        while !isOver, !hasRoom.load(ordering: .acquiring) { usleep(2_000) }
+    }
+
+    private func hand(_ step: Step) {
+        if isOver { return }
+        loop.post { [self] in if !isOver { handler(step) } }
+    }
+
+    private struct SilentTopic: Error, CustomStringConvertible {
+        let topic: String
+
+        var description: String { "no broker gave the records of \(topic) in time" }
+    }
+}

@@ -1,0 +1,51 @@
+import Redis
+
+/// What devices report of deliveries and pushes: one key per user and kind, of a bounded size.
+extension StateScripts {
+    /// Takes out fields of a hash that has more than `most`, the older one of each few first. A value begins with its time in ms.
+    private static let bound = """
+        local function bound(key, most)
+            for _ = most + 1, redis.call('HLEN', key) do
+                local some, oldest, at = redis.call('HRANDFIELD', key, 8, 'WITHVALUES'), nil, nil
+                for i = 1, #some, 2 do
+                    local time = tonumber(string.match(some[i + 1], '^%d+')) or 0
+                    if not at or time < at then oldest, at = some[i], time end
+                end
+                redis.call('HDEL', key, oldest)
+            end
+        end
+        """
+
+    /// KEYS acknowledgements. ARGV 1 device as the values have it; 2 now in ms; 3 seconds of life; 4 how many messages at most;
+    /// 5 bytes of a value at most; then message ids. Answer: 1.
+    ///
+    /// A device that does not fit into a value takes the place of the ones before it.
+    static let acknowledge = RedisScript(
+        """
+        #!lua
+        \(bound)
+        for i = 6, #ARGV do
+            local devices = string.match(redis.call('HGET', KEYS[1], ARGV[i]) or '', '^%d* ?(.*)$')
+            if not string.find(devices, ARGV[1], 1, true) then
+                devices = devices .. ARGV[1]
+                if #devices > tonumber(ARGV[5]) then devices = ARGV[1] end
+            end
+            redis.call('HSET', KEYS[1], ARGV[i], ARGV[2] .. ' ' .. devices)
+        end
+        bound(KEYS[1], tonumber(ARGV[4]))
+        redis.call('EXPIRE', KEYS[1], ARGV[3])
+        return 1
+        """)
+
+    /// KEYS reports. ARGV 1 push and device; 2 now in ms; 3 seconds of life; 4 how many at most. Answer: 1 it is the first one, 0
+    /// it is not.
+    static let reportPush = RedisScript(
+        """
+        #!lua
+        \(bound)
+        local isNew = redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2])
+        if isNew == 1 then bound(KEYS[1], tonumber(ARGV[4])) end
+        redis.call('EXPIRE', KEYS[1], ARGV[3])
+        return isNew
+        """)
+}

@@ -1,0 +1,137 @@
+import PushCore
+import Redis
+
+/// A heartbeat in each server of Redis: a count that rises, the server's time, and how far user state is applied. A server
+/// that returns with older data has an older count (`DataAge`).
+extension StateStore {
+    /// One beat of one server.
+    struct Beat: Equatable {
+        /// The count after the beat.
+        var count: Int64
+        /// The server's time, Unix ms.
+        var nowMs: Int64
+        /// Nil: all that was ever applied is there, or applied again.
+        var loss: Loss?
+    }
+
+    /// The server returned with older data, and not all user state is applied again.
+    struct Loss: Equatable {
+        /// The count that began it: another loss has a higher one.
+        var id: Int64
+        /// The server's time of the older data, Unix ms; 0: it has no heartbeat.
+        var fromMs: Int64
+        /// When it was noticed, the server's time, Unix ms.
+        var noticedMs: Int64
+        /// By partition of the user-state topic: all before this offset was applied.
+        var offsets: [Int32: Int64] = [:]
+        /// Partitions that were applied again.
+        var done: Set<Int32> = []
+    }
+
+    /// The parameters of a beat.
+    struct BeatRequest: Equatable {
+        /// The server's number (`RedisServers.tagNumbers`).
+        var server: Int
+        /// The count that was seen there last; nil: none was.
+        var known: Int64?
+        /// A missing count is a loss where the server has so many keys; nil: it is none.
+        var leastKeys: Int64?
+        /// The same of a missing place.
+        var leastKeysOfPlaces: Int64?
+        /// By partition of the user-state topic: all before this offset is applied.
+        var offsets: [Int32: Int64] = [:]
+        /// By partition: the offset that a commit to Kafka names as noted here.
+        var noted: [Int32: Int64] = [:]
+    }
+
+    /// What server numbers count.
+    static let serverWord = "h"
+
+    /// Beats. The reply is for `Beat(_:)`.
+    func beat(_ request: BeatRequest, nowMs: Int64, tag: UInt64) throws(RedisFault) {
+        try change(tag, StateScripts.beat, keyCount: 2) { command in
+            command.heartbeatKey(request.server)
+            command.heartbeatKey(request.server, isLoss: true)
+            command.optional(request.known)
+            command.optional(request.leastKeys)
+            command.optional(request.leastKeysOfPlaces)
+            command.arg(StateKeys.time(nowMs))
+            for (partition, offset) in request.offsets {
+                command.arg(Int64(partition))
+                command.arg(offset)
+                command.optional(request.noted[partition])
+            }
+        }
+    }
+
+    /// Reads the count without a write, of a server that takes none: a text or null.
+    func lookAtBeat(server: Int, tag: UInt64) throws(RedisFault) {
+        try change(tag) { command in
+            command.arg(word: "HGET")
+            command.heartbeatKey(server)
+            command.arg(word: "n")
+        }
+    }
+
+    /// The user state of these partitions was applied again. The reply is an integer.
+    ///
+    /// - Parameter total: partitions of the topic: with the last one the loss ends.
+    func endReplay(
+        server: Int, loss: Int64, partitions: some Collection<Int32>, total: Int, tag: UInt64
+    ) throws(RedisFault) {
+        try change(tag, StateScripts.endReplay, keyCount: 1) { command in
+            command.heartbeatKey(server, isLoss: true)
+            command.arg(loss)
+            command.arg(total)
+            for partition in partitions { command.arg(Int64(partition)) }
+        }
+    }
+
+    /// An operator accepted the loss. The reply is an integer.
+    func dropLoss(server: Int, loss: Int64, tag: UInt64) throws(RedisFault) {
+        try change(tag, StateScripts.dropLoss, keyCount: 1) { command in
+            command.heartbeatKey(server, isLoss: true)
+            command.arg(loss)
+        }
+    }
+}
+
+extension StateStore.Beat {
+    /// The reply of `beat`; nil for anything else.
+    init?(_ reply: borrowing RedisReply) {
+        guard let count = reply[0].int64, let nowMs = reply[1].int64 else { return nil }
+        self.init(count: count, nowMs: nowMs, loss: StateStore.Loss(reply[2]))
+    }
+}
+
+extension StateStore.Loss {
+    /// Nil: there is none.
+    init?(_ fields: borrowing RedisReply) {
+        guard fields.count > 0 else { return nil }
+        var loss = StateStore.Loss(id: 0, fromMs: 0, noticedMs: 0)
+        fields.forEachPair { field, value in
+            guard let value = value.int64, let letter = field.bytes.first else { return }
+            let partition = field.bytes.count > 1 ? field.string.flatMap { Int32($0.dropFirst()) } : nil
+            switch (letter, partition) {
+            case (UInt8(ascii: "n"), nil): loss.id = value
+            case (UInt8(ascii: "t"), nil): loss.fromMs = value
+            case (UInt8(ascii: "a"), nil): loss.noticedMs = value
+            case (UInt8(ascii: "p"), let partition?): loss.offsets[partition] = max(0, value)
+            case (UInt8(ascii: "d"), let partition?): loss.done.insert(partition)
+            default: break
+            }
+        }
+        self = loss
+    }
+}
+
+extension RedisCommand {
+    /// `c:w:{h<server>}`, or that of its loss, as one argument.
+    fileprivate mutating func heartbeatKey(_ server: Int, isLoss: Bool = false) {
+        part(word: "c:w:{")
+        part(StateStore.serverWord)
+        part(Int64(server))
+        part(word: isLoss ? "}loss" : "}")
+        end()
+    }
+}

@@ -1,0 +1,110 @@
+import PushCore
+import Redis
+import Support
+import Testing
+
+@testable import Worker
+
+/// The heartbeat of a server: a count and places that never fall, unless the server has older data.
+@Suite(.timeLimit(.minutes(10)))
+struct HeartbeatTests {
+    private func beat(
+        _ world: StateWorld, known: Int64? = nil, least: Int64? = nil, leastOfPlaces: Int64? = nil,
+        offsets: [Int32: Int64] = [:], noted: [Int32: Int64] = [:]
+    ) async throws -> StateStore.Beat {
+        var request = StateStore.BeatRequest(server: 0, known: known)
+        request.leastKeys = least
+        request.leastKeysOfPlaces = leastOfPlaces
+        request.offsets = offsets
+        request.noted = noted
+        return try #require(
+            try await world.ask({ try $0.beat(request, nowMs: 1, tag: $1) }, { StateStore.Beat($0) }))
+    }
+
+    private func endReplay(_ world: StateWorld, _ loss: Int64, _ partitions: [Int32], of total: Int) async throws
+        -> Int64?
+    {
+        try await world.ask(
+            { try $0.endReplay(server: 0, loss: loss, partitions: partitions, total: total, tag: $1) }, { $0.int64 })
+    }
+
+    /// As the server has it once its snapshot is restored.
+    private func restore(_ world: StateWorld, count: Int, place: Int) async throws {
+        try await world.raw("DEL", "c:w:{h0}", "c:w:{h0}loss")
+        try await world.raw("HSET", "c:w:{h0}", "n", "\(count)", "t", "1700000000000", "p0", "\(place)")
+    }
+
+    @Test func theCountRisesAndTheTimeIsTheServers() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        #expect(try await beat(world).count == 1)
+        let second = try await beat(world, known: 1, offsets: [0: 10])
+        #expect(second.count == 2 && second.loss == nil && second.nowMs > StateWorld.base)
+        #expect(try await beat(world, known: 1).loss == nil, "another worker has beaten since")
+        await world.end()
+    }
+
+    @Test func aCountThatMovedBackIsALossUntilEachPartitionIsAppliedAgain() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        try await restore(world, count: 3, place: 70)
+        let first = try await beat(world, known: 9, offsets: [0: 100, 1: 40])
+        let loss = try #require(first.loss)
+        #expect(first.count == 10 && loss.id == 10 && loss.fromMs == StateWorld.base && loss.offsets == [0: 70])
+        let other = try await beat(world, offsets: [1: 41])
+        #expect(other.count == 11 && other.loss == loss, "a worker that has just started sees it")
+        #expect(try await endReplay(world, 9, [0], of: 2) == 0, "of an earlier loss")
+        #expect(try await endReplay(world, loss.id, [0], of: 2) == 1)
+        #expect(try await beat(world).loss?.done == [0])
+        #expect(try await endReplay(world, loss.id, [1], of: 2) == 1)
+        #expect(try await beat(world).loss == nil)
+        await world.end()
+    }
+
+    @Test func aSecondLossKeepsTheLeastPlacesAndForgetsWhatWasDone() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        try await restore(world, count: 3, place: 70)
+        let first = try #require(try await beat(world, known: 9, offsets: [0: 100]).loss)
+        _ = try await endReplay(world, first.id, [0], of: 2)
+        try await world.raw("HSET", "c:w:{h0}", "n", "5", "p0", "90", "p1", "8")
+        let second = try #require(try await beat(world, known: 20).loss)
+        #expect(second.id == 21 && second.offsets == [0: 70, 1: 8] && second.done.isEmpty)
+        await world.end()
+    }
+
+    @Test func aPlaceBelowTheOneThatACommitNamesIsALoss() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        try await restore(world, count: 3, place: 70)
+        #expect(try await beat(world, offsets: [0: 80], noted: [0: 70]).loss == nil)
+        #expect(try await beat(world, offsets: [0: 95], noted: [0: 90]).loss?.offsets == [0: 80])
+        await world.end()
+    }
+
+    /// Where the keys are gone too, the second sign has its say.
+    @Test(arguments: [(4, nil as Int64?, false), (4, 50, false), (60, 50, true)])
+    func aMissingHeartbeatIsALossWhereTheKeysAreThere(_ keys: Int, _ least: Int64?, _ isLoss: Bool) async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        for key in 0..<keys { try await world.raw("SET", "k\(key)", "v") }
+        #expect((try await beat(world, known: 9, least: least).loss?.fromMs == 0) == isLoss)
+        try await world.raw("DEL", "c:w:{h0}", "c:w:{h0}loss")
+        #expect((try await beat(world, leastOfPlaces: least, offsets: [0: 5], noted: [0: 5]).loss != nil) == isLoss)
+        await world.end()
+    }
+
+    @Test func anAcceptedLossIsGone() async throws {
+        let world = try StateWorld()
+        try await world.connect()
+        try await restore(world, count: 3, place: 70)
+        let loss = try #require(try await beat(world, known: 9).loss)
+        #expect(
+            try await world.ask({ try $0.dropLoss(server: 0, loss: loss.id, tag: $1) }, { $0.int64 }) == 1)
+        #expect(try await beat(world, known: 10).loss == nil)
+        _ = try await world.ask({ try $0.acceptLoss(nowMs: 1, tag: $1) }, { $0.string })
+        let accepted = try await world.ask({ try $0.lossAccepted(tag: $1) }, { $0.int64 })
+        #expect(try #require(accepted) >= loss.noticedMs, "by the clock of the server")
+        await world.end()
+    }
+}
