@@ -148,7 +148,7 @@ let package = Package(
                 "Worker", "PushCore", "Payload", "JSON", "EventLoop", "Kafka", "Redis", "Telemetry", "Crypto", "YAML",
                 "APNs", "Console", "Fleet",
             ]),
-        tests("Console", ["Console", "Processes", "Zstd"]),
+        tests("Console", ["Console", "Processes", "Telemetry", "Zstd"]),
         tests("Recording", ["Recording", "JSON", "PushCore", "Crypto", "Worker"]),
         tests("Bench", ["Bench", "Console", "EventLoop", "JSON", "Processes"]),
         tests("Top", ["Top", "Fleet", "Console", "EventLoop", "JSON", "Processes", "Telemetry"]),

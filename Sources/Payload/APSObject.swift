@@ -44,6 +44,10 @@ struct APSObject {
         if case .object(let members) = lifted.aps { given = members }
         badge = rules.badge == .sender && !variant.isDigest ? SenderBadge.text(in: given) : nil
         if isReplaced, !given.isEmpty { given = given.filter { !Self.textKeys.containsSame($0.key) } }
+        // Shown as given, but for controls.
+        for index in given.indices where given[index].isNamed("alert") {
+            given[index].value = PlainText.alert(given[index].value)
+        }
         self.given = given
         self.text = text
         sound = lifted.sound ?? "default"

@@ -17,3 +17,10 @@ public func runDetached(_ body: @escaping @Sendable () -> Void) -> Bool {
     if failed == 0 { pthread_detach(thread) } else { box.release() }
     return failed == 0
 }
+
+/// Runs blocking work on a thread of its own; where none can be had, on the caller's.
+public func onOwnThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { continuation in
+        if !runDetached({ continuation.resume(returning: body()) }) { continuation.resume(returning: body()) }
+    }
+}

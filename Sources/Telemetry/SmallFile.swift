@@ -1,6 +1,8 @@
 internal import Glibc
 
-/// Reads small files whole. Blocks: for start, reload and scrapes, never per record.
+/// Reads small files whole. Regular files only: a pipe or a device might never give its bytes.
+///
+/// Blocks as long as the disk does: for start, reload and scrapes, never on the loop of a shard.
 public enum SmallFile {
     public enum Content: Equatable, Sendable {
         case bytes([UInt8])
@@ -46,9 +48,16 @@ public enum SmallFile {
     private static func load<Value>(
         _ path: String, limit: Int, _ body: (UnsafeRawBufferPointer) -> Result<Value, SecretFault>
     ) -> Result<Value, SecretFault> {
-        let fd = open(path, O_RDONLY | O_CLOEXEC)
+        // A pipe without a writer would hold up `open` itself.
+        let fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard fd >= 0 else { return .failure(SecretFault(why: reason())) }
         defer { close(fd) }
+        var facts = stat()
+        guard fstat(fd, &facts) == 0 else { return .failure(SecretFault(why: reason())) }
+        guard facts.st_mode & S_IFMT == S_IFREG else {
+            return .failure(
+                SecretFault(why: facts.st_mode & S_IFMT == S_IFDIR ? "Is a directory" : "is no regular file"))
+        }
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: limit + 1, alignment: 1)
         var filled = 0
         defer {

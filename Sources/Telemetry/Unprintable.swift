@@ -36,4 +36,20 @@ public enum Unprintable {
         }
         return String(decoding: out, as: UTF8.self)
     }
+
+    /// JSON with such characters as their numbers. JSON itself escapes the controls of C0 only.
+    public static func escapedJSON(_ json: String) -> String {
+        func isRaw(_ scalar: Unicode.Scalar) -> Bool { scalar.value >= 0x7F && contains(scalar) }
+        guard json.unicodeScalars.contains(where: isRaw) else { return json }
+        var out: [UInt8] = []
+        out.reserveCapacity(json.utf8.count + 16)
+        for scalar in json.unicodeScalars {
+            if isRaw(scalar) {
+                appendEscape(scalar, to: &out)
+            } else {
+                out.append(contentsOf: UTF8.encode(scalar).map { Array($0) } ?? [])
+            }
+        }
+        return String(decoding: out, as: UTF8.self)
+    }
 }

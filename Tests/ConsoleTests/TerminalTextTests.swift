@@ -1,4 +1,5 @@
 import Console
+import Telemetry
 import Testing
 
 /// The program's own words stand as they are, and what is put between them is escaped.
@@ -30,5 +31,10 @@ import Testing
 
     @Test func columnsCountWhatIsShown() {
         #expect(Style.padded("\("\u{1b}")", to: 8).text == #"\u001b  "#)
+    }
+
+    @Test func jsonForATerminalHasNoCharacterThatControlsIt() {
+        let json = "{\"a\":\"x\\u001b\u{7f}\u{9b}\u{202e}\u{61c}é\"}\n"
+        #expect(Unprintable.escapedJSON(json) == "{\"a\":\"x\\u001b\\u007f\\u009b\\u202e\\u061cé\"}\n")
     }
 }

@@ -143,6 +143,8 @@ struct HTTPServerGuardTests {
             let made = try HTTPServer(loop: test.loop, access: access, limits: limits)
             made.get("/page") { _ in HTTPResponse(text: "page") }
             made.get("/open", isOpen: true) { _ in HTTPResponse(text: "open") }
+            made.getLater("/own", fromOwnPagesOnly: true) { _, responder in responder.respond(HTTPResponse(text: "own"))
+            }
             made.get("/large") { _ in HTTPResponse(body: [UInt8](repeating: 0x61, count: 32 << 20)) }
             server.server = made
             test.keep(server)
@@ -164,7 +166,68 @@ struct HTTPServerGuardTests {
             }
             // Who asks is served, in place of who has waited longest.
             #expect(try HTTPClient.get(port: port, "/page").text == "page")
-            #expect(await count() <= 64)
+            #expect(await count() <= 64 + 192)
+        }
+    }
+
+    /// Connects come faster than they are read: a probe among them has its request answered all the same.
+    @Test func aFloodOfConnectsEndsNoProbe() async throws {
+        try await serving { port, _ async throws in
+            let stop = Guarded(false)
+            let flood = Task.detached {
+                var held: [Int32] = []
+                defer { for fd in held { close(fd) } }
+                while !stop.withLock({ $0 }) {
+                    if let fd = try? Ports.connect(port: port) { held.append(fd) }
+                    if held.count > 400 { close(held.removeFirst()) }
+                }
+            }
+            for _ in 0..<50 { #expect(try HTTPClient.get(port: port, "/open").text == "open") }
+            stop.withLock { $0 = true }
+            await flood.value
+        }
+    }
+
+    @Test func theSourceWithMostConnectionsGivesWay() async throws {
+        var limits = HTTPServer.Limits()
+        limits.connections = 8
+        limits.newcomers = 0
+        try await serving(limits: limits) { port, count in
+            let quiet = try Self.connect(port, from: "127.0.0.2")
+            defer { close(quiet) }
+            var flood: [Int32] = []
+            defer { for fd in flood { close(fd) } }
+            for _ in 0..<40 { flood.append(try Self.connect(port, from: "127.0.0.1")) }
+            while await count() < 8 { await Task.yield() }
+            let text = "GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            #expect(send(quiet, text, text.utf8.count, Int32(MSG_NOSIGNAL)) == text.utf8.count)
+            var bytes = [UInt8](repeating: 0, count: 4096)
+            #expect(recv(quiet, &bytes, bytes.count, 0) > 0)
+        }
+    }
+
+    private static func connect(_ port: UInt16, from host: String) throws -> Int32 {
+        let fd = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let source = try #require(SocketAddress(numericHost: host, port: 0))
+        let target = try #require(SocketAddress(numericHost: "127.0.0.1", port: port))
+        #expect(source.withPointer { bind(fd, $0, $1) } == 0)
+        #expect(target.withPointer { Glibc.connect(fd, $0, $1) } == 0)
+        return fd
+    }
+
+    @Test(arguments: [
+        ("", 200), ("Sec-Fetch-Site: same-origin\r\n", 200), ("Sec-Fetch-Site: none\r\n", 200),
+        ("Sec-Fetch-Site: cross-site\r\n", 403), ("Sec-Fetch-Site: same-site\r\n", 403),
+        ("Origin: http://localhost:9464\r\n", 200), ("Origin: https://evil.example\r\n", 403),
+        ("Origin: null\r\n", 403),
+        ("Referer: http://LOCALHOST:9464/trace?app=im\r\n", 200), ("Referer: http://localhost:80/\r\n", 403),
+        ("Referer: http://localhost:9464.evil.example/\r\n", 403),
+    ])
+    func anotherSitesPageMayNotAsk(headers: String, status: Int) async throws {
+        try await serving { port, _ in
+            let answer = try HTTPClient.request(
+                port: port, "GET /own HTTP/1.1\r\nHost: localhost:9464\r\n\(headers)Connection: close\r\n\r\n")
+            #expect(answer.status == status)
         }
     }
 

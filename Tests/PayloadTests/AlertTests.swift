@@ -24,6 +24,30 @@ import Testing
     }
 
     @Test(arguments: [
+        "\u{61c}", "\u{200e}", "\u{200f}", "\u{202a}", "\u{202e}", "\u{2066}", "\u{2069}", "\u{2028}", "\u{7}",
+    ])
+    func aNameLosesControlsAndDirectionMarks(mark: String) throws {
+        for nick in ["An\(mark)na", "\(mark)Anna", "Anna\(mark)"] {
+            #expect(try PayloadWorld.body(PayloadWorld.message { $0.from.nick = nick }) == "Anna: hello")
+        }
+        // Joiners are part of letters and of emoji, and Arabic letters begin with the same byte as a mark.
+        for nick in ["👩‍👩‍👧", "نَسرین‌زاده"] {
+            #expect(try PayloadWorld.body(PayloadWorld.message { $0.from.nick = nick }) == "\(nick): hello")
+        }
+    }
+
+    @Test func aGivenAlertLosesControlsInAllItsTexts() throws {
+        let alert = JSONValue.object([
+            .init("title", .string("a\u{0}b")), .init("body", .string("c\u{7f}d\n\te")),
+            .init("loc-args", .array([.string("f\u{1b}g")])), .init("x", .number("1")),
+        ])
+        let message = PayloadWorld.message { $0.push.aps = .object([.init("alert", alert)]) }
+        #expect(try PayloadWorld.body(message) == "cd\n\te")
+        let plain = PayloadWorld.message { $0.push.aps = .object([.init("alert", .string("a\u{9b}b"))]) }
+        #expect(try PayloadWorld.body(plain) == "ab")
+    }
+
+    @Test(arguments: [
         ("en", "[Photo]"), ("en-GB", "[Photo]"), ("zh-Hans", "[图片]"), ("zh-Hans-CN", "[图片]"), ("fr", "[图片]"),
         ("", "[图片]"), ("-", "[图片]"),
     ])

@@ -1,3 +1,4 @@
+import Glibc
 import Support
 import Telemetry
 import Testing
@@ -29,5 +30,25 @@ struct SmallFileTests {
     func aSecretThatCannotBeOneIsRefused(text: String, why: String) throws {
         let folder = try TemporaryFolder()
         #expect(SmallFile.readSecret(try folder.write(Array(text.utf8), to: "secret")) == .failure(.init(why: why)))
+    }
+
+    /// With or without a writer, a pipe may never end; a test that hangs here shows a read that blocks.
+    @Test(.timeLimit(.minutes(1))) func aPipeOrADeviceIsRefusedAndNotWaitedFor() throws {
+        let folder = try TemporaryFolder()
+        let pipe = folder.file("pipe")
+        #expect(mkfifo(pipe, 0o600) == 0)
+        let refused = SmallFile.SecretFault(why: "is no regular file")
+        for path in [pipe, "/dev/zero", "/dev/null"] {
+            #expect(SmallFile.read(path) == .unreadable(refused.why), "\(path)")
+            #expect(
+                SmallFile.readSecret(path) == .failure(refused)
+                    && SmallFile.readKey(path, limit: 9) == .failure(refused))
+        }
+        let writer = open(pipe, O_RDWR | O_NONBLOCK)
+        #expect(writer >= 0 && SmallFile.read(pipe) == .unreadable(refused.why))
+        close(writer)
+        // A link to a regular file, as Kubernetes mounts secrets.
+        let file = try folder.write([1], to: "file")
+        #expect(symlink(file, folder.file("link")) == 0 && SmallFile.read(folder.file("link")) == .bytes([1]))
     }
 }

@@ -31,6 +31,8 @@ public final class APNsClient {
     let loop: Loop
     let metrics: APNsMetrics
     let log: Log
+    /// Read once: a renewed credential must not wait for a disk on the loop.
+    private let trust: TLSTrust
     /// With what new connections are opened.
     var identity: ClientIdentity
     /// The one before, until the present one was accepted.
@@ -124,7 +126,8 @@ public final class APNsClient {
         self.metrics = metrics
         self.log = log
         self.delegate = delegate
-        identity = try ClientIdentity(credential, for: endpoint)
+        trust = try ClientIdentity.trust(of: endpoint)
+        identity = try ClientIdentity(credential, for: endpoint, trust: trust)
         policy = RetryPolicy(limits)
         table = PushTable(capacity: limits.pushesMax, shares: limits.lanes)
         gate = CredentialGate(probeNanos: limits.credentialProbeNanos)
@@ -185,7 +188,7 @@ public final class APNsClient {
     /// - Throws: `noTLS` when the certificate cannot be used; the old credential then stays.
     public func replaceCredential(_ credential: APNsCredential) throws(APNsFault) {
         loop.assertOnLoop()
-        let fresh = try ClientIdentity(credential, for: endpoint)
+        let fresh = try ClientIdentity(credential, for: endpoint, trust: trust)
         if previousIdentity == nil, !gate.isPaused { previousIdentity = identity }
         if gate.isPaused { previousIdentity = nil }
         identity = fresh

@@ -1,4 +1,5 @@
 import EventLoop
+import Telemetry
 
 /// A credential in use: what the TLS handshake shows, and what signs provider tokens.
 ///
@@ -9,10 +10,11 @@ final class ClientIdentity {
     /// Nil with a certificate.
     let tokens: TokenSource?
 
-    init(_ credential: APNsCredential, for endpoint: APNsEndpoint) throws(APNsFault) {
+    /// - Parameter trust: as `trust(of:)` read it before; nil reads it now.
+    init(_ credential: APNsCredential, for endpoint: APNsEndpoint, trust: TLSTrust? = nil) throws(APNsFault) {
+        let trust = if let trust { trust } else { try Self.trust(of: endpoint) }
         do {
-            tls = try TLSClientContext(
-                trust: endpoint.caFile.map { .file($0) } ?? .system, alpn: ["h2"], identity: credential.identity)
+            tls = try TLSClientContext(trust: trust, alpn: ["h2"], identity: credential.identity)
         } catch {
             throw APNsFault(.noTLS, "TLS for \(endpoint.host): \(error.description)")
         }
@@ -20,6 +22,16 @@ final class ClientIdentity {
             tokens = TokenSource(key: key, keyID: keyID, teamID: teamID)
         } else {
             tokens = nil
+        }
+    }
+
+    /// Whom the endpoint's clients trust. Reads the file of authorities, where one is named.
+    static func trust(of endpoint: APNsEndpoint) throws(APNsFault) -> TLSTrust {
+        guard let file = endpoint.caFile else { return .system }
+        switch SmallFile.read(file) {
+        case .bytes(let bytes): return .pem(bytes)
+        case .unreadable(let why):
+            throw APNsFault(.noTLS, "TLS for \(endpoint.host): cannot load the CA file \(file): \(why)")
         }
     }
 }

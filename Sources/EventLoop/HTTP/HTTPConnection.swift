@@ -1,3 +1,5 @@
+import Glibc
+
 /// One client of the operator's port: requests one after the other, each with a time for all of it.
 ///
 /// The time runs from the moment when the connection is ready for a request until its answer is in the kernel's hands, so
@@ -16,6 +18,8 @@ final class HTTPConnection: LinkDelegate {
     private(set) var sinceNanos: UInt64
     /// The numeric address of this machine that the client connected to; nil where the system does not tell it.
     let localHost: String?
+    /// The numeric address of the client; empty where the system does not tell it.
+    let source: String
 
     private let link: Link
     private unowned let server: HTTPServer
@@ -34,6 +38,7 @@ final class HTTPConnection: LinkDelegate {
         self.server = server
         self.limitNanos = limitNanos
         localHost = SocketAddress(localOf: link.fd)?.host.map(Self.plain)
+        source = SocketAddress(peerOf: link.fd)?.host.map(Self.plain) ?? ""
         sinceNanos = loop.nowNanos
         // Every answer is told when the kernel has all of it.
         link.lowWaterBytes = 0
@@ -48,8 +53,24 @@ final class HTTPConnection: LinkDelegate {
         return host.hasPrefix(mapped) && host.contains(".") ? String(host.dropFirst(mapped.count)) : host
     }
 
-    /// Whether a request is still awaited: such a connection gives way to a new one.
-    var isIdle: Bool { stage == .reading }
+    /// Whether nothing is owed to the client: no byte of a request lies here or in the kernel, or the answer is ready and the
+    /// client does not read it.
+    var isIdle: Bool {
+        switch stage {
+        case .reading: !hasBytes
+        case .answering: false
+        case .writing: loop.nowNanos &- writingNanos >= Self.stallNanos
+        }
+    }
+
+    /// Connections are accepted many at a time, before any of them is read: a request may be in the kernel already.
+    private var hasBytes: Bool {
+        var byte: UInt8 = 0
+        return recv(link.fd, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
+    }
+
+    private static let stallNanos: UInt64 = 1_000_000_000
+    private var writingNanos: UInt64 = 0
 
     private func isWaiting(_ number: UInt64) -> Bool { stage == .answering && self.number == number && !link.isClosed }
 
@@ -67,6 +88,7 @@ final class HTTPConnection: LinkDelegate {
 
     private func write(_ response: HTTPResponse) {
         stage = .writing
+        writingNanos = loop.nowNanos
         link.write(response.bytes(isHead: isHead, closes: closes))
     }
 

@@ -37,7 +37,7 @@ public struct HTTPResponse: Sendable, Equatable {
         var head = "HTTP/1.1 \(status) \(reason)\r\nDate: \(Self.date())\r\n"
         head += "Content-Type: \(contentType)\r\nContent-Length: \(body.count)\r\n"
         // Live figures: neither a browser nor a proxy may keep them.
-        head += "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
+        head += "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: same-origin\r\n"
         // No other page may show this one within itself.
         head += "Content-Security-Policy: \(usesOwnFiles ? Self.ownFilesPolicy : Self.nothingPolicy)\r\n"
         head += "X-Frame-Options: DENY\r\n"
@@ -74,6 +74,7 @@ public struct HTTPResponse: Sendable, Equatable {
         case 200: "OK"
         case 400: "Bad Request"
         case 401: "Unauthorized"
+        case 403: "Forbidden"
         case 404: "Not Found"
         case 405: "Method Not Allowed"
         case 413: "Content Too Large"

@@ -14,6 +14,8 @@ struct HTTPRequestHead: Equatable {
     let host: String
     /// The `Authorization` field as it was sent; nil without one.
     let authorization: [UInt8]?
+    /// A browser says that another site's page began the request.
+    let isCrossSite: Bool
     /// The client may send another request on this connection.
     let keepsAlive: Bool
 
@@ -38,7 +40,7 @@ struct HTTPRequestHead: Equatable {
         let head = HTTPRequestHead(
             method: Array(words[0]), path: String(decoding: parts.first ?? [], as: UTF8.self),
             query: parts.count > 1 ? String(decoding: parts[1], as: UTF8.self) : nil, host: authority ?? named,
-            authorization: fields.authorization.map(Array.init),
+            authorization: fields.authorization.map(Array.init), isCrossSite: fields.isCrossSite,
             keepsAlive: isNew ? !fields.wantsClose : fields.wantsKeepAlive)
         return (head, fields.contentLength)
     }
@@ -110,6 +112,8 @@ extension HTTPRequestHead {
     private struct Fields {
         var host: ArraySlice<UInt8>?
         var authorization: ArraySlice<UInt8>?
+        private var fetchSite: ArraySlice<UInt8>?
+        private var origins: [ArraySlice<UInt8>] = []
         var contentLength = 0
         var wantsClose = false
         var wantsKeepAlive = false
@@ -124,6 +128,10 @@ extension HTTPRequestHead {
                 } else if name.elementsEqual("authorization".utf8) {
                     guard authorization == nil else { throw Refusal(status: 400, words: "two of Authorization\n") }
                     authorization = value
+                } else if name.elementsEqual("sec-fetch-site".utf8) {
+                    fetchSite = value
+                } else if name.elementsEqual("origin".utf8) || name.elementsEqual("referer".utf8) {
+                    origins.append(value)
                 } else if name.elementsEqual("content-length".utf8) {
                     guard !hasLength, let length = Self.length(value) else {
                         throw Refusal(status: 400, words: "no such Content-Length\n")
@@ -140,6 +148,26 @@ extension HTTPRequestHead {
                     }
                 }
             }
+        }
+
+        /// By `Sec-Fetch-Site`, which browsers send to secure addresses and to this machine's own, else by `Origin` and
+        /// `Referer`. Programs send none of them.
+        var isCrossSite: Bool {
+            if let fetchSite, !["same-origin", "none"].contains(where: { fetchSite.elementsEqual($0.utf8) }) {
+                return true
+            }
+            return origins.contains { !isOwn($0) }
+        }
+
+        /// Whether scheme, name and port of an URL are those of this server, as `Host` names it.
+        private func isOwn(_ url: ArraySlice<UInt8>) -> Bool {
+            guard let host else { return false }
+            for scheme in ["http://", "https://"] where url.starts(with: scheme.utf8) {
+                let rest = url.dropFirst(scheme.utf8.count)
+                let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+                return authority.map(HTTPRequestHead.lowered) == host.map(HTTPRequestHead.lowered)
+            }
+            return false
         }
 
         /// The name in lower case, and the value without blanks around it.

@@ -12,8 +12,12 @@ public final class HTTPServer {
 
     /// What all clients together may take.
     public struct Limits: Sendable {
-        /// One more takes the place of the one that has waited longest without a request.
+        /// One more takes the place of another one: of the source that has most of them, the one that has waited longest
+        /// without a request or without reading its answer.
         public var connections = 64
+        /// Places beyond them for the first moments of a connection, so that a flood of connects does not end a probe before
+        /// its request has arrived.
+        public var newcomers = 192
         /// For one request in all: from its connection's readiness to its answer's last byte.
         public var requestNanos: UInt64 = 10_000_000_000
         /// Descriptors at the end of the process' range (RLIMIT_NOFILE) that no client gets; nil: an eighth, 64 at least.
@@ -24,6 +28,7 @@ public final class HTTPServer {
 
     private struct Route {
         let isOpen: Bool
+        var isOwnPagesOnly = false
         let handler: Handler
     }
 
@@ -65,26 +70,46 @@ public final class HTTPServer {
     }
 
     /// Hands a path's requests over together with the responder, to be answered in this turn or a later one.
-    public func getLater(_ path: String, _ handler: @escaping Handler) {
+    ///
+    /// - Parameter fromOwnPagesOnly: a browser that is at another site is refused (403): that site could have it ask.
+    public func getLater(_ path: String, fromOwnPagesOnly: Bool = false, _ handler: @escaping Handler) {
         loop.assertOnLoop()
-        routes[path] = Route(isOpen: false, handler: handler)
+        routes[path] = Route(isOpen: false, isOwnPagesOnly: fromOwnPagesOnly, handler: handler)
     }
 
     // MARK: - Connections
 
     private func accepted(_ link: Link) {
         guard Int(link.fd) < descriptorsMax else { return link.close() }
-        if connections.count >= limits.connections {
-            guard let oldest = oldest else { return link.close() }
-            oldest.end()
-        }
+        makeRoom()
         let connection = HTTPConnection(loop: loop, link: link, server: self, limitNanos: limits.requestNanos)
         connections[ObjectIdentifier(connection)] = connection
     }
 
-    /// Who gives way: of those without a request the one that has waited longest, else the one whose answer has.
-    private var oldest: HTTPConnection? {
-        connections.values.min { ($0.isIdle ? 0 : 1, $0.sinceNanos) < ($1.isIdle ? 0 : 1, $1.sinceNanos) }
+    /// How long a connection is a newcomer.
+    private static let newcomerNanos: UInt64 = 250_000_000
+
+    /// Ends connections until there is a place for one more.
+    private func makeRoom() {
+        while connections.count >= limits.connections {
+            guard let victim = victim(mayBeNew: connections.count >= limits.connections + limits.newcomers) else {
+                return
+            }
+            victim.end()
+        }
+    }
+
+    /// The connection that gives way: an idle one before one that is served, then one of the source that has most, then the
+    /// oldest.
+    private func victim(mayBeNew: Bool) -> HTTPConnection? {
+        let now = loop.nowNanos
+        var counts: [String: Int] = [:]
+        for connection in connections.values { counts[connection.source, default: 0] += 1 }
+        func rank(_ connection: HTTPConnection) -> (Int, Int, UInt64) {
+            (connection.isIdle ? 0 : 1, -(counts[connection.source] ?? 0), connection.sinceNanos)
+        }
+        return connections.values.lazy.filter { mayBeNew || now &- $0.sinceNanos >= Self.newcomerNanos }
+            .map { (connection: $0, rank: rank($0)) }.min { $0.rank < $1.rank }?.connection
     }
 
     /// The system gives the lowest free descriptor, so one from here on tells that few are left.
@@ -115,6 +140,9 @@ public final class HTTPServer {
             return responder.respond(HTTPResponse(status: 405, text: "only GET and HEAD\n"))
         }
         guard let route else { return responder.respond(HTTPResponse(status: 404, text: "no such page\n")) }
+        if route.isOwnPagesOnly, head.isCrossSite {
+            return responder.respond(HTTPResponse(status: 403, text: "only this server's own pages may ask here\n"))
+        }
         route.handler(HTTPRequest(path: head.path, query: head.query), responder)
     }
 }

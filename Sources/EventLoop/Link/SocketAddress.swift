@@ -56,6 +56,16 @@ struct SocketAddress: Sendable {
         length = size
     }
 
+    /// The address of a socket's peer.
+    init?(peerOf fd: Int32) {
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let code = withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(fd, $0, &size) }
+        }
+        guard code == 0 else { return nil }
+        length = size
+    }
+
     var family: Int32 { Int32(storage.ss_family) }
 
     func withPointer<R>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {

@@ -20,6 +20,22 @@ public enum ProcessLimits {
         return Int(clamping: limit.rlim_cur)
     }
 
+    /// Why the system's limits are too low for so many shards; nil: they are not. Below them libraries abort.
+    ///
+    /// - Parameter descriptors: as `raiseDescriptors` gave them.
+    public static func shortage(shards: Int, descriptors: Int) -> String? {
+        let wanted = 64 + 24 * shards
+        if descriptors < wanted {
+            return "\(descriptors) file descriptors (ulimit -n) are too few for \(shards) shards: \(wanted) are needed"
+        }
+        var space = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &space) == 0 else { return nil }
+        let bytes = rlim_t(512 + 256 * shards) << 20
+        guard space.rlim_cur < bytes else { return nil }
+        return "\(space.rlim_cur >> 20) MB of address space (ulimit -v) are too few for \(shards) shards: "
+            + "\(bytes >> 20) are needed"
+    }
+
     /// No core file, and nobody but root may look into this process's memory: keys and tokens lie there.
     ///
     /// From here on `/proc/self` belongs to root: what is wanted of it by path (`environ`) is read before. The sanitizers'

@@ -42,7 +42,10 @@ final class SSLContext: @unchecked Sendable {
                 throw Self.fault("cannot load the system's certificates")
             }
         case .file(let path):
-            guard SSL_CTX_load_verify_file(raw, path) == 1 else { throw Self.fault("cannot load the CA file \(path)") }
+            switch SmallFile.read(path) {
+            case .bytes(let bytes): try self.trust(.pem(bytes))
+            case .unreadable(let why): throw TLSFault("cannot load the CA file \(path): \(why)")
+            }
         case .pem(let bytes):
             let store = SSL_CTX_get_cert_store(raw)
             let certificates = try Self.certificates(bytes)

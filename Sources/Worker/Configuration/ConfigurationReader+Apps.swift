@@ -138,7 +138,9 @@ extension ConfigurationReader {
             if SystemZones().offset(of: zone, at: 0) == nil {
                 problems.add(
                     section["default_tz"]?.mark ?? section.mark,
-                    "\(section.name("default_tz")): no such time zone; write it like Asia/Shanghai")
+                    "\(section.name("default_tz")): "
+                        + (SystemZones().isPresent
+                            ? "no such time zone; write it like Asia/Shanghai" : SystemZones.absence))
             }
             policy.defaultZone = zone
         }

@@ -19,6 +19,15 @@ extension Configuration {
             /// PKCS #12, with a file that holds its password.
             case archive(file: String, passwordFile: String?)
 
+            /// All its files.
+            var files: [String] {
+                switch self {
+                case .token(let keyFile, _, _): [keyFile]
+                case .certificate(let chainFile, let keyFile): [chainFile, keyFile]
+                case .archive(let file, let passwordFile): [file] + (passwordFile.map { [$0] } ?? [])
+                }
+            }
+
             /// The files of it that hold a secret.
             var secretFiles: [String] {
                 switch self {

@@ -19,6 +19,15 @@ public final class SystemZones: ZoneTable {
         self.directory = directory
     }
 
+    /// Whether the system has zones at all (package `tzdata`).
+    public var isPresent: Bool {
+        offset(of: "Asia/Shanghai", at: 0) != nil && offset(of: "America/New_York", at: 0) != nil
+    }
+
+    /// What is missing, with its cure.
+    public static let absence =
+        "no time zones at /usr/share/zoneinfo, so that quiet hours count in UTC: install the package tzdata"
+
     /// Zones that are kept.
     var keptCount: Int { known.count }
 

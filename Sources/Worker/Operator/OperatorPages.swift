@@ -19,7 +19,9 @@ final class OperatorPages {
     var port: UInt16 { server.port }
 
     /// A loop that has not turned for so long is dead; dependencies have no say in liveness.
-    static let deadSeconds = 30.0
+    static let deadSeconds = 10.0
+    /// A loop that has not turned for so long does no work.
+    static let stuckSeconds = 5.0
     /// For the answer of the box; less than the server gives a request.
     static let answerNanos: UInt64 = 8_000_000_000
 
@@ -47,8 +49,12 @@ final class OperatorPages {
         }
         server.get("/readyz", isOpen: true) { _ in
             let snapshot = sources.snapshot()
+            // The snapshot of a stuck shard is old, whatever it says.
+            let oldest = sources.oldestTurn()
+            let isStuck = oldest >= Self.stuckSeconds
+            let lines = snapshot.lines + (isStuck ? ["loop: down: a shard has not turned for \(Int(oldest)) s"] : [])
             return HTTPResponse(
-                status: snapshot.isReady ? 200 : 503, text: snapshot.lines.joined(separator: "\n") + "\n")
+                status: snapshot.isReady && !isStuck ? 200 : 503, text: lines.joined(separator: "\n") + "\n")
         }
         server.get("/statusz") { _ in
             HTTPResponse(contentType: "application/json", body: sources.snapshot().json)
@@ -57,7 +63,7 @@ final class OperatorPages {
 
     private func servePeople(_ sources: Sources) {
         server.get("/") { _ in Self.page(StatusPage(sources.facts()).markup) }
-        server.getLater("/trace") { [box] request, responder in
+        server.getLater("/trace", fromOwnPagesOnly: true) { [box] request, responder in
             var form = TraceForm(apps: sources.snapshot().apps.map(\.id))
             func respond(_ answer: TraceAnswer?) {
                 let page = TracePage(form: form, answer: answer)

@@ -1,39 +1,30 @@
 import APNs
 import EventLoop
-import Glibc
 import Telemetry
 
 /// Looks at the files of credentials now and then, and has a renewed one take over in the running clients.
 ///
-/// Loop-bound. A file that cannot be read or used leaves the old credential in use: half a file, or a key before its
-/// certificate, is seen whole at the next look. Costs a `stat` per file and look.
+/// Loop-bound; the files are read on a thread of their own (`CredentialReading`). A file that cannot be read or used leaves
+/// the old credential in use: half a file, or a key before its certificate, is seen whole at the next look. Costs a `stat`
+/// per file and look.
 final class CredentialWatch {
     static let everyNanos: UInt64 = 5_000_000_000
+    /// Between two questions whether a reading is done.
+    private static let askNanos: UInt64 = 20_000_000
+    /// A disk that does not answer for so long is reported.
+    private static let patienceNanos: UInt64 = 10_000_000_000
 
     private struct Watched {
         let app: AppContext
         var credential: Configuration.Credential
-        var seen: [FileMark]
+        /// Nil: not known yet; the next look takes over what it finds only where `isMoved`.
+        var seen: [FileMark]?
+        /// A reload named other files.
+        var isMoved = false
         /// Why the newest files are not in use; nil: they are.
         var fault: String?
         /// 1 while they are not.
         let gauge: Gauge
-    }
-
-    /// What tells one content of a file from the next.
-    struct FileMark: Equatable {
-        var modifiedNanos: Int64 = 0
-        var bytes: Int64 = -1
-        var inode: UInt64 = 0
-
-        /// Of nothing, where there is no such file.
-        init(_ path: String) {
-            var facts = stat()
-            guard stat(path, &facts) == 0 else { return }
-            modifiedNanos = Int64(facts.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(facts.st_mtim.tv_nsec)
-            bytes = Int64(facts.st_size)
-            inode = UInt64(facts.st_ino)
-        }
     }
 
     private let loop: Loop
@@ -43,6 +34,9 @@ final class CredentialWatch {
     private let reportExpiry: (APNsCredential, String, String) -> Void
     private let registry: MetricsRegistry
     private var watched: [Watched] = []
+    private let reading = CredentialReading()
+    private var begunNanos: UInt64 = 0
+    private var isLate = false
     private var timer: LoopTimer?
 
     /// - Parameter reportExpiry: credential, app and name of one that took over.
@@ -63,10 +57,9 @@ final class CredentialWatch {
         self.registry = registry
         for app in apps { add(app.context, app.credentials) }
         timer = LoopTimer(loop: loop) { [unowned self] in
-            look()
-            timer?.arm(afterNanos: Self.everyNanos)
+            if reading.isBusy { takeFound() } else { look() }
         }
-        timer?.arm(afterNanos: Self.everyNanos)
+        look()
     }
 
     /// Watches the files of one more app.
@@ -77,21 +70,50 @@ final class CredentialWatch {
                 help: "1: a changed credential is not in use, since its files or APNs refuse it; the one before is.",
                 labels: [("app", app.id), ("credential", credential.name)], combine: .max)
             gauge.set(0)
-            watched.append(Watched(app: app, credential: credential, seen: Self.marks(credential), gauge: gauge))
+            watched.append(Watched(app: app, credential: credential, seen: nil, gauge: gauge))
         }
     }
 
-    /// One look at all files; what changed is taken over.
+    /// Begins a look at all files, unless one is under way; `takeFound` ends it.
     func look() {
+        guard !reading.isBusy else { return }
+        let questions = watched.map {
+            CredentialReading.Question(credential: $0.credential, seen: $0.seen, isMoved: $0.isMoved)
+        }
+        begunNanos = loop.nowNanos
+        timer?.arm(afterNanos: reading.begin(questions) ? Self.askNanos : Self.everyNanos)
+    }
+
+    /// Takes over what a look found.
+    ///
+    /// - Returns: false where it is still under way.
+    @discardableResult
+    func takeFound() -> Bool {
+        guard let found = reading.takeFound() else {
+            warnOfDisk()
+            timer?.arm(afterNanos: Self.askNanos)
+            return false
+        }
+        isLate = false
+        for (index, found) in found.enumerated() where watched.indices.contains(index) {
+            // A reload may have named other files in the time of the look; the next look reads them.
+            guard watched[index].credential.source == found.source else { continue }
+            watched[index].seen = found.marks
+            watched[index].isMoved = false
+            if let loaded = found.loaded { watched[index].fault = take(loaded, watched[index]) }
+        }
         for index in watched.indices {
-            let marks = Self.marks(watched[index].credential)
-            if marks != watched[index].seen {
-                watched[index].seen = marks
-                watched[index].fault = take(watched[index])
-            }
             let (app, name) = (watched[index].app, watched[index].credential.name)
             watched[index].gauge.set(refusal(of: app, credential: name) == nil ? 0 : 1)
         }
+        timer?.arm(afterNanos: Self.everyNanos)
+        return true
+    }
+
+    private func warnOfDisk() {
+        guard !isLate, loop.nowNanos &- begunNanos >= Self.patienceNanos else { return }
+        isLate = true
+        log.warning("the files of credentials cannot be read: their disk does not answer; the credentials in use stay")
     }
 
     /// A credential set of the same name may lie in other files from now on, or have another key id.
@@ -104,7 +126,7 @@ final class CredentialWatch {
             else { continue }
             watched[index].credential = credential
             // Taken at the look that follows.
-            watched[index].seen = []
+            watched[index].isMoved = true
         }
     }
 
@@ -116,12 +138,12 @@ final class CredentialWatch {
     }
 
     /// Nil: it is used.
-    private func take(_ watched: Watched) -> String? {
+    private func take(_ loaded: Result<APNsCredential, Problem>, _ watched: Watched) -> String? {
         let (app, credential) = (watched.app, watched.credential)
         let fields: KeyValuePairs<StaticString, LogValue> = [
             "app": .string(app.id), "credential": .string(credential.name),
         ]
-        switch credential.load() {
+        switch loaded {
         case .failure(let problem):
             refused.add()
             log.error(
@@ -144,14 +166,6 @@ final class CredentialWatch {
             reportExpiry(loaded, app.id, credential.name)
             log.info("credential files changed; the new credential takes over", fields)
             return nil
-        }
-    }
-
-    private static func marks(_ credential: Configuration.Credential) -> [FileMark] {
-        switch credential.source {
-        case .token(let keyFile, _, _): [FileMark(keyFile)]
-        case .certificate(let chainFile, let keyFile): [FileMark(chainFile), FileMark(keyFile)]
-        case .archive(let file, let passwordFile): [FileMark(file)] + (passwordFile.map { [FileMark($0)] } ?? [])
         }
     }
 }

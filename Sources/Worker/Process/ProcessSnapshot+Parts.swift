@@ -19,12 +19,16 @@ extension ProcessSnapshot {
         return [part]
     }
 
-    static var refusedConfiguration: ProcessPart {
+    /// None where nothing is wrong.
+    static func configuration(_ isReloadRefused: Bool, _ lacksZones: Bool) -> [ProcessPart] {
         var part = ProcessPart(.configuration)
-        part.add(
-            .degraded, "the file cannot be used, the one before stays: a restart would fail; the log names each problem"
-        )
-        return part
+        if isReloadRefused {
+            part.add(
+                .degraded,
+                "the file cannot be used, the one before stays: a restart would fail; the log names each problem")
+        }
+        if lacksZones { part.add(.degraded, SystemZones.absence) }
+        return part.reasons.isEmpty ? [] : [part]
     }
 
     /// Down is: no partition of any topic is assigned, the group has not shared out some topic yet since the start, or no

@@ -11,11 +11,15 @@ public struct ProcessSnapshot: Sendable {
     /// Kafka, Redis, and each app and environment; empty before the first shard has started.
     public let parts: [ProcessPart]
 
-    /// - Parameter isReloadRefused: the configuration's file, as of the last reload, cannot be used.
-    public init(shards: [ShardStatus] = [], isDraining: Bool = false, isReloadRefused: Bool = false) {
+    /// - Parameters:
+    ///   - isReloadRefused: the configuration's file, as of the last reload, cannot be used.
+    ///   - lacksZones: the system has no time zones.
+    public init(
+        shards: [ShardStatus] = [], isDraining: Bool = false, isReloadRefused: Bool = false, lacksZones: Bool = false
+    ) {
         self.shards = shards
         self.isDraining = isDraining
-        parts = Self.parts(of: shards) + (isReloadRefused && !shards.isEmpty ? [Self.refusedConfiguration] : [])
+        parts = Self.parts(of: shards) + (shards.isEmpty ? [] : Self.configuration(isReloadRefused, lacksZones))
     }
 
     /// Each app's numbers over all shards, by id.

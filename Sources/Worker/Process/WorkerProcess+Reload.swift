@@ -7,21 +7,37 @@ extension WorkerProcess {
     ///
     /// Files of credentials are looked at too, changed or not.
     public func reload(path: String, environment: [String: String]) async {
-        let read = Configuration.load(path: path, environment: environment)
-        let effective = Configuration.effective(path: path, environment: environment)
-        switch (read, effective) {
-        case (.success(let configuration), .success(let effective)):
-            let problems = unreadable(configuration)
-            if !problems.isEmpty { return refuse(ConfigurationProblems(problems: problems)) }
-            await apply(configuration, effective)
-        case (.failure(let fault), _), (_, .failure(let fault)): refuse(fault)
+        let known = Set(snapshot.apps.map(\.id))
+        // Not on this loop: the operator's pages go on while a disk does not answer.
+        let read = await onOwnThread { Self.read(path, environment, known: known) }
+        switch read {
+        case .success(let fresh): await apply(fresh.configuration, fresh.effective, fresh.secrets)
+        case .failure(let fault): refuse(fault)
         }
     }
 
-    /// What is wrong with the credentials of new apps. Of the others the files are looked at all the time, and one that cannot be
-    /// used leaves the old one in use.
-    private func unreadable(_ configuration: Configuration) -> [Problem] {
-        let known = Set(snapshot.apps.map(\.id))
+    private struct Fresh: Sendable {
+        var configuration: Configuration
+        var effective: EffectiveConfiguration
+        var secrets: KafkaSecrets
+    }
+
+    private static func read(
+        _ path: String, _ environment: [String: String], known: Set<String>
+    ) -> Result<Fresh, ConfigurationProblems> {
+        let effective = Configuration.effective(path: path, environment: environment)
+        return Configuration.load(path: path, environment: environment).flatMap { configuration in
+            let problems = unreadable(configuration, known: known)
+            if !problems.isEmpty { return .failure(ConfigurationProblems(problems: problems)) }
+            return effective.map {
+                Fresh(configuration: configuration, effective: $0, secrets: KafkaSecrets(configuration.kafka))
+            }
+        }
+    }
+
+    /// What is wrong with the credentials of new apps. The files of the others are looked at all the time, and one that
+    /// cannot be used leaves the old one in use.
+    private static func unreadable(_ configuration: Configuration, known: Set<String>) -> [Problem] {
         var added = configuration
         added.apps.removeAll { known.contains($0.policy.id) }
         return added.credentialProblems()
@@ -38,11 +54,13 @@ extension WorkerProcess {
             ["problems": .int(fault.problems.count)])
     }
 
-    private func apply(_ configuration: Configuration, _ fresh: EffectiveConfiguration) async {
+    private func apply(
+        _ configuration: Configuration, _ fresh: EffectiveConfiguration, _ freshSecrets: KafkaSecrets
+    ) async {
         let change = ConfigurationChange(from: running, to: fresh.values)
         // What a reload comes to is told at the level before too.
         log.level = min(log.level, configuration.logLevel)
-        drainSeconds = configuration.drainSeconds
+        drainTime.set(seconds: configuration.drainSeconds)
         for shard in shards {
             do throws(StartFault) {
                 try await shard.apply(configuration)
@@ -55,7 +73,7 @@ extension WorkerProcess {
         self.configuration.apps = configuration.apps
         reloads.applied.add()
         isReloadRefused = false
-        let secrets = kafkaSecrets.changes(to: KafkaSecrets(configuration.kafka))
+        let secrets = kafkaSecrets.changes(to: freshSecrets)
         reloads.pendingKeys.set(change.pending.count + secrets.count)
         reloads.running(running.hash)
         if !secrets.isEmpty {

@@ -13,7 +13,8 @@ public actor WorkerProcess {
     var configuration: Configuration
     private let timesStages: Bool
     private let wallClock: WallClock
-    var drainSeconds: Double
+    /// `drain_s`, which a reload may change; any thread reads it.
+    public nonisolated let drainTime: DrainTime
     /// What it runs with, for what a reload finds changed.
     var running: EffectiveConfiguration.Values
     let reloads: ReloadMetrics
@@ -28,6 +29,8 @@ public actor WorkerProcess {
     private(set) var snapshot = ProcessSnapshot()
     /// What the last reload read could not be used.
     var isReloadRefused = false
+    /// As of the start; shards read zones when they need them.
+    private let lacksZones = !SystemZones().isPresent
     private var isDraining = false
     /// Of `carillon_ready`, by part; nil is the process as a whole.
     private var readiness: [ProcessPart.Name?: Gauge] = [:]
@@ -49,7 +52,7 @@ public actor WorkerProcess {
         self.timesStages = timesStages
         self.wallClock = wallClock
         running = effective?.values ?? EffectiveConfiguration.Values()
-        drainSeconds = configuration.drainSeconds
+        drainTime = DrainTime(seconds: configuration.drainSeconds)
         reloads = ReloadMetrics(registry)
         kafkaSecrets = KafkaSecrets(configuration.kafka)
         watch = OperatorWatch(registry)
@@ -168,7 +171,9 @@ public actor WorkerProcess {
         for shard in shards {
             if let status = await shard.status() { statuses.append(status) }
         }
-        show(ProcessSnapshot(shards: statuses, isDraining: isDraining, isReloadRefused: isReloadRefused))
+        show(
+            ProcessSnapshot(
+                shards: statuses, isDraining: isDraining, isReloadRefused: isReloadRefused, lacksZones: lacksZones))
         watch.tick(snapshot, nowNanos: Loop.monotonicNanos(), wallMs: Loop.wallMs())
     }
 
@@ -202,8 +207,10 @@ public actor WorkerProcess {
         log.info("draining")
         // From now on, not from the next sample on; and the pages go on telling what is left in hand.
         isDraining = true
-        show(ProcessSnapshot(shards: snapshot.shards, isDraining: true, isReloadRefused: isReloadRefused))
-        let seconds = drainSeconds
+        show(
+            ProcessSnapshot(
+                shards: snapshot.shards, isDraining: true, isReloadRefused: isReloadRefused, lacksZones: lacksZones))
+        let seconds = drainTime.seconds
         let endNanos = Loop.monotonicNanos() &+ UInt64(max(0, seconds) * 1_000_000_000)
         // With brokers that answer, leaving takes some milliseconds; without, it must end all the same.
         let isSettled = await ofEach { await $0.settle(seconds: seconds - min(2.5, seconds / 2)) }
@@ -227,5 +234,5 @@ public actor WorkerProcess {
 
 extension Configuration {
     /// `shards: 0` is one per core.
-    var shardCount: Int { shards > 0 ? shards : max(1, ProcessorCount.available) }
+    public var shardCount: Int { shards > 0 ? shards : max(1, ProcessorCount.available) }
 }

@@ -17,6 +17,12 @@ enum Checks {
         return Finding(.ok, "clock", "system", TimeText.iso(Loop.wallMs()))
     }
 
+    static func zones() -> Finding {
+        SystemZones().isPresent
+            ? Finding(.ok, "time zones", "system", "/usr/share/zoneinfo")
+            : Finding(.fail, "time zones", "system", SystemZones.absence)
+    }
+
     /// Reports a difference between two machines' clocks that is too large for both to be right.
     static func clock(aheadSeconds: Int64, of peer: String, _ place: String) -> [Finding] {
         guard abs(aheadSeconds) > 5 else { return [] }

@@ -68,7 +68,7 @@ struct CheckCommand: Command {
             findings +=
                 Checks.secretFiles(configuration) + Checks.weakLinks(configuration) + Checks.pages(configuration)
         }
-        findings.append(Checks.clock())
+        findings += [Checks.clock(), Checks.zones()]
         if let loaded, !isOffline { findings += await online(loaded) }
         Terminal.out(asJSON: isJSON, json: findings.map(\.json).joined(), text: Finding.table(findings))
         if isBadConfiguration { return .configuration }

@@ -2,6 +2,7 @@ import Console
 import EventLoop
 import Kafka
 import Recording
+import Telemetry
 import Worker
 
 /// `carillon dlq`: shows refused records and writes them back.
@@ -130,7 +131,7 @@ struct DLQCommand: Command {
         }
         bar.clear()
         Terminal.out(
-            asJSON: isJSON, json: DeadLetterText.json(tally),
+            asJSON: isJSON, json: Unprintable.escapedJSON(DeadLetterText.json(tally)),
             text: DeadLetterText.people(tally, topic: reading.topic, nowMs: Loop.wallMs()))
         return ending(outcome)
     }
@@ -140,7 +141,7 @@ struct DLQCommand: Command {
         let outcome = try reading.read(stop: stop) { item in
             count += 1
             Terminal.out(
-                asJSON: isJSON, json: DeadLetterText.json(item),
+                asJSON: isJSON, json: Unprintable.escapedJSON(DeadLetterText.json(item)),
                 text: DeadLetterText.people(item, topic: reading.topic, nowMs: Loop.wallMs()))
         }
         if count == 0 { Terminal.err("carillon dlq: \(reading.topic) holds none of them\n") }
@@ -155,7 +156,9 @@ struct DLQCommand: Command {
             target: target.map { TopicChoice.name($0, in: configuration) }, takesBad: takesBad)
         settings.isDryRun = isDryRun || !(isSure || isNamed)
         let report = try DeadLetterRedrive(settings, reading, configuration, stop: stop).run()
-        Terminal.out(asJSON: isJSON, json: DeadLetterText.json(report), text: DeadLetterText.people(report))
+        Terminal.out(
+            asJSON: isJSON, json: Unprintable.escapedJSON(DeadLetterText.json(report)),
+            text: DeadLetterText.people(report))
         if settings.isDryRun, !isDryRun, report.wantedCount > 0 {
             Terminal.err("nothing was written: give --yes, or name a --reason\n")
         }

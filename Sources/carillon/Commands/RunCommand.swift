@@ -16,7 +16,7 @@ struct RunCommand: Command {
             each app its rules, texts, credentials and limits.rate, share, removals and suspects. The log names what changed
             and what waits for the next start; a configuration that cannot be used changes nothing.
 
-            exit codes: 0 drained, 70 the Kafka client died for good, 75 not drained in time or the port is taken: try again, 78 bad configuration
+            exit codes: 0 drained, 70 the Kafka client died for good, 75 not drained in time, an end that hangs, or the port is taken: try again, 78 bad configuration
             """,
         options: [
             CommandSpec.config,
@@ -44,6 +44,10 @@ struct RunCommand: Command {
         guard let configuration = ConfigurationLoading.load(path, environment: environment, checkingFiles: true) else {
             return .configuration
         }
+        if let shortage = ProcessLimits.shortage(shards: configuration.shardCount, descriptors: descriptors) {
+            Terminal.err("carillon: \(shortage)\n")
+            return .configuration
+        }
         Allocator.keepFreed()
         let log = Log(level: configuration.logLevel)
         log.info(
@@ -69,7 +73,13 @@ struct RunCommand: Command {
             effective: try? Configuration.effective(path: path, environment: environment).get(),
             log: log, timesStages: timesStages)
         let ending = Ending()
-        signals.onFirst { ending.resolve(.done) }
+        signals.onFirst { [drain = process.drainTime] in
+            ending.resolve(.done)
+            EndWatchdog.arm(seconds: drain.seconds) {
+                log.error("the orderly end hangs: the process ends without it", ["drain_s": .double(drain.seconds)])
+                EndWatchdog.end(.tryAgain)
+            }
+        }
         try await process.start(onFatal: { ending.resolve(.fatalKafka) })
         let reloads = Task { [path] in
             for await _ in Self.hangUps(signals) { await process.reload(path: path, environment: environment) }

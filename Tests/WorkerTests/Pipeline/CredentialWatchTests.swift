@@ -1,5 +1,6 @@
 import Crypto
 import EventLoop
+import Glibc
 import Payload
 import Processes
 import PushCore
@@ -38,8 +39,13 @@ import YAML
             let watch = CredentialWatch(
                 loop: test.loop, apps: [(context: app, credentials: [credential])], registry: registry, log: .off
             ) { _, _, _ in told += 1 }
+            func look() {
+                watch.look()
+                while !watch.takeFound() { sched_yield() }
+            }
+            while !watch.takeFound() { sched_yield() }
             let first = client.identity
-            watch.look()
+            look()
             #expect(client.identity === first && told == 0)
             try folder.write(Array("-----BEGIN PRIVATE KEY-----\nhalf".utf8), to: "key.p8")
             func gauge() -> Bool {
@@ -47,14 +53,14 @@ import YAML
                     #"carillon_credential_replacement_refused{app="im",credential="default"} 1"#)
             }
             #expect(!gauge() && watch.refusal(of: app, credential: "default") == nil)
-            watch.look()
+            look()
             #expect(client.identity === first && told == 0)
             #expect(gauge() && watch.refusal(of: app, credential: "default")?.contains("key.p8") == true)
             try folder.write(renewed, to: "key.p8")
-            watch.look()
+            look()
             #expect(client.identity !== first && told == 1)
             let second = client.identity
-            watch.look()
+            look()
             #expect(client.identity === second && told == 1)
             #expect(!gauge() && watch.refusal(of: app, credential: "default") == nil)
             // A reload names another file, and again the same.
@@ -63,11 +69,11 @@ import YAML
             moved.source = .token(keyFile: third, keyID: "XYZ123DEFG", teamID: "DEF123GHIJ")
             for _ in 0..<2 {
                 watch.apply([moved], of: app)
-                watch.look()
+                look()
             }
             #expect(client.identity !== second && told == 2)
             client.refusedReplacement = APNsReason(bytes: "InvalidProviderToken".utf8)
-            watch.look()
+            look()
             #expect(gauge())
             #expect(
                 watch.refusal(of: app, credential: "default") == "APNs refuses it: InvalidProviderToken")

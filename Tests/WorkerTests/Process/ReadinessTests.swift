@@ -43,6 +43,25 @@ import Testing
         #expect(ProcessSnapshot().lines == ["starting"] && !ProcessSnapshot().isReady)
     }
 
+    @Test func anAppWithConnectionsThatCarryNothingIsDegradedThoughItIsTheOnlyOne() {
+        let client = Self.client("im") {
+            $0.isUsable = false
+            $0.isStalled = true
+            $0.unusableBecause = "APNs allows no streams"
+        }
+        let stuck = ProcessSnapshot(shards: [Self.shard([client])])
+        #expect(stuck.isReady)
+        #expect(
+            stuck.lines.last
+                == "app im production: degraded: connections to APNs carry no push: APNs allows no streams")
+    }
+
+    @Test func missingTimeZonesAreANote() {
+        let snapshot = ProcessSnapshot(shards: [Self.shard([Self.client("im")])], lacksZones: true)
+        #expect(snapshot.isReady && snapshot.lines.last == "configuration: degraded: \(SystemZones.absence)")
+        #expect(!SystemZones(directory: "/nowhere").isPresent && SystemZones().isPresent)
+    }
+
     @Test func aDrainingProcessIsNotReadyAndStillTellsItsParts() {
         let ending = ProcessSnapshot(shards: [Self.shard([Self.client("im")])], isDraining: true)
         #expect(!ending.isReady && ending.missing == ["draining"])
