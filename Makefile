@@ -111,7 +111,7 @@ monitoring-test: $(DEPLOY_PYTHON) ## alert rules by promtool, dashboard and runb
 	@deploy/install-packages prometheus
 	$(DEPLOY_PYTHON) -m ruff check deploy
 	$(DEPLOY_PYTHON) -m ruff format --check deploy
-	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_monitoring.py
+	$(DEPLOY_PYTHON) -m pytest -q deploy/tests/test_monitoring.py deploy/tests/test_plain_words.py
 
 # BINARY= names one that is built already, here and below.
 alerts-test: packages $(DEPLOY_PYTHON) ## every alert fires by its fault and ends after it: a real Prometheus scrapes a worker (ten minutes)
@@ -158,8 +158,10 @@ build: packages ## a debug build
 release: packages ## the shipped binary
 	swift build $(RELEASE) --product carillon
 
-lint: ## the formatter's remarks; none is the rule
+lint: ## the formatter's remarks, none allowed, and the check of plain words in code and docs
 	swift format lint --strict --recursive Package.swift Sources Tests Examples
+	@command -v python3 >/dev/null || deploy/install-packages python3
+	python3 deploy/plain_words.py
 
 clean:
 	rm -rf .build
