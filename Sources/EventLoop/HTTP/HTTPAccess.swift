@@ -1,13 +1,13 @@
 public import Telemetry
 
-/// Who may look at the operator's pages.
+/// Decides which requests may see the operator's pages.
 ///
-/// A page of the web can have a browser ask any address, also this one, by a name that it made to point here (DNS
-/// rebinding). The browser then sends that name as `Host`, so only names that are ours are answered.
+/// A web page can make a browser request any address, this one too, by a name that resolves to it (DNS rebinding). The
+/// browser sends that name as `Host`. So only requests for known names are answered.
 public struct HTTPAccess: Sendable, Equatable {
-    /// Names beside `localhost` and the address that was connected to; in lower case, without a port.
+    /// Accepted names in addition to `localhost` and the connected address; lower case, without a port.
     public var hosts: [String]
-    /// What `Authorization: Bearer` must carry, on all paths that are not open to everybody; nil: none is asked for.
+    /// The required value of `Authorization: Bearer` on all paths that are not open; nil requires none.
     public var token: Secret?
 
     public init(hosts: [String] = [], token: Secret? = nil) {
@@ -17,24 +17,24 @@ public struct HTTPAccess: Sendable, Equatable {
 
     enum Verdict: Equatable {
         case allowed
-        /// 421 (RFC 9110 section 15.5.20): asked for by a name that is not this server's.
+        /// 421 (RFC 9110 section 15.5.20): the requested name is not one of this server.
         case foreignHost
-        /// 401: no token, or a wrong one.
+        /// 401: the token is missing or wrong.
         case noToken
     }
 
-    /// - Parameter addresses: numeric hosts that the server listens on and that the connection came in at.
+    /// - Parameter addresses: numeric hosts on which the server listens and on which the connection arrived.
     func judge(_ head: HTTPRequestHead, addresses: [String], isOpen: Bool) -> Verdict {
         guard head.host == "localhost" || addresses.contains(head.host) || hosts.contains(head.host) else {
             return .foreignHost
         }
         guard let token, !isOpen else { return .allowed }
         guard let sent = Self.bearer(head.authorization) else { return .noToken }
-        // `==` of Secret looks at all bytes wherever they differ first.
+        // `==` of Secret compares all bytes.
         return sent == token ? .allowed : .noToken
     }
 
-    /// The token of `Bearer <token>` (RFC 6750 section 2.1; the scheme's case is free).
+    /// The token of `Bearer <token>` (RFC 6750 section 2.1; the scheme is case-insensitive).
     private static func bearer(_ field: [UInt8]?) -> Secret? {
         let scheme = Array("bearer ".utf8)
         guard let field, field.count > scheme.count,

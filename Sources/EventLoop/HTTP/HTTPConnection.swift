@@ -1,22 +1,22 @@
 import Glibc
 
-/// One client of the operator's port: requests one after the other, each with a time for all of it.
+/// One client of the operator's port. Requests are handled one after another, each with a time limit.
 ///
-/// The time runs from the moment when the connection is ready for a request until its answer is in the kernel's hands, so
-/// that neither a request sent byte by byte nor an answer that nobody reads holds the connection for longer.
+/// The time limit covers the wait for the request, the answer, and its transfer to the kernel. So neither a request
+/// sent byte by byte nor an answer that the client does not read keeps the connection longer.
 final class HTTPConnection: LinkDelegate {
     private enum Stage {
-        /// A request is awaited, or comes.
+        /// Waiting for a request, or receiving it.
         case reading
-        /// The handler has it; nothing more is read.
+        /// The handler has the request. Nothing more is read.
         case answering
-        /// Next reading, or closed.
+        /// Sending the answer. Next: reading, or closed.
         case writing
     }
 
-    /// When the time of the present request began.
+    /// Start of the present request's time.
     private(set) var sinceNanos: UInt64
-    /// The numeric address of this machine that the client connected to; nil where the system does not tell it.
+    /// The numeric local address of the connection; nil if the system does not report it.
     let localHost: String?
     /// The numeric address of the client; empty where the system does not tell it.
     let source: String
@@ -40,14 +40,14 @@ final class HTTPConnection: LinkDelegate {
         localHost = SocketAddress(localOf: link.fd)?.host.map(Self.plain)
         source = SocketAddress(peerOf: link.fd)?.host.map(Self.plain) ?? ""
         sinceNanos = loop.nowNanos
-        // Every answer is told when the kernel has all of it.
+        // The drain callback then comes when the kernel has the whole answer.
         link.lowWaterBytes = 0
         link.delegate = self
         timer = LoopTimer(loop: loop) { [unowned self] in end() }
         timer?.arm(afterNanos: limitNanos)
     }
 
-    /// An IPv4 address as its own; a listener on `::` sees it within an IPv6 one (RFC 4291 section 2.5.5.2).
+    /// An IPv4 address in its own form. A listener on `::` sees it inside an IPv6 address (RFC 4291 section 2.5.5.2).
     static func plain(_ host: String) -> String {
         let mapped = "::ffff:"
         return host.hasPrefix(mapped) && host.contains(".") ? String(host.dropFirst(mapped.count)) : host
@@ -74,13 +74,13 @@ final class HTTPConnection: LinkDelegate {
 
     private func isWaiting(_ number: UInt64) -> Bool { stage == .answering && self.number == number && !link.isClosed }
 
-    /// Ends the connection; a responder that is still held answers nobody.
+    /// Closes the connection. A responder that still exists then has no effect.
     func end() {
         link.close()
         server.didEnd(self)
     }
 
-    /// The answer to one request; of what comes late or twice nothing is sent.
+    /// Sends the answer to one request. Late and repeated answers are dropped.
     func answer(_ number: UInt64, _ response: HTTPResponse) {
         guard isWaiting(number) else { return }
         write(response)
@@ -92,7 +92,7 @@ final class HTTPConnection: LinkDelegate {
         link.write(response.bytes(isHead: isHead, closes: closes))
     }
 
-    /// Takes the next request, if it is here.
+    /// Takes the next request if it is complete.
     private func advance() {
         guard stage == .reading else { return }
         switch reader.next() {

@@ -1,20 +1,20 @@
 import Glibc
 
-/// What an operator's client asked for.
+/// A request of an operator's client.
 public struct HTTPRequest: Sendable, Equatable {
-    /// The path as it was sent, without query.
+    /// The path as sent, without the query.
     public let path: String
-    /// What stood after `?`, still percent-encoded; nil without one.
+    /// The text after `?`, percent-encoded; nil without one.
     public let query: String?
 }
 
-/// What a handler answers.
+/// A handler's answer.
 public struct HTTPResponse: Sendable, Equatable {
     public var status: Int
     public var contentType: String
     public var body: [UInt8]
-    /// It is a page that takes styles, scripts, pictures and data from this server and sends its form there; else it takes and
-    /// sends nothing. Nothing comes from elsewhere or stands in the page itself, either way.
+    /// True for a page that loads styles, scripts, pictures and data from this server and submits its form to it.
+    /// Otherwise the page may load nothing. Either way nothing comes from other servers or from inline code.
     public var usesOwnFiles: Bool
 
     public init(
@@ -27,22 +27,22 @@ public struct HTTPResponse: Sendable, Equatable {
         self.usesOwnFiles = usesOwnFiles
     }
 
-    /// A short answer in words.
+    /// A short plain-text answer.
     public init(status: Int = 200, text: String) {
         self.init(status: status, body: Array(text.utf8))
     }
 
-    /// The answer's bytes. To HEAD without content (RFC 9110 section 9.3.2), but with its length.
+    /// The bytes of the answer. For HEAD the content is missing (RFC 9110 section 9.3.2), but its length is sent.
     func bytes(isHead: Bool, closes: Bool) -> [UInt8] {
         var head = "HTTP/1.1 \(status) \(reason)\r\nDate: \(Self.date())\r\n"
         head += "Content-Type: \(contentType)\r\nContent-Length: \(body.count)\r\n"
-        // Live figures: neither a browser nor a proxy may keep them.
+        // Live figures must not be cached by a browser or proxy.
         head += "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: same-origin\r\n"
-        // No other page may show this one within itself.
+        // No other page may embed this one.
         head += "Content-Security-Policy: \(usesOwnFiles ? Self.ownFilesPolicy : Self.nothingPolicy)\r\n"
         head += "X-Frame-Options: DENY\r\n"
         head += "Cross-Origin-Resource-Policy: same-origin\r\n"
-        // RFC 9110 section 15.5.6: 405 names what is allowed. Section 11.6.1: 401 names the scheme.
+        // RFC 9110 section 15.5.6: 405 names the allowed methods. Section 11.6.1: 401 names the scheme.
         if status == 405 { head += "Allow: GET, HEAD\r\n" }
         if status == 401 { head += "WWW-Authenticate: Bearer\r\n" }
         if closes { head += "Connection: close\r\n" }

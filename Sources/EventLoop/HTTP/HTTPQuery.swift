@@ -6,9 +6,9 @@ public struct HTTPQuery: Sendable, Equatable {
 
     private static let fieldsMax = 16
 
-    /// Nil: more than 16 fields, a `%` without two digits behind it, or bytes that are no UTF-8.
+    /// - Returns: nil for more than 16 fields, a `%` without two hex digits, or bytes that are not UTF-8.
     ///
-    /// - Parameter query: what stood after `?`; nil: nothing.
+    /// - Parameter query: the text after `?`; nil for none.
     public init?(_ query: String?) {
         var fields: [(String, String)] = []
         for field in (query ?? "").utf8.split(separator: UInt8(ascii: "&")) {
@@ -22,7 +22,7 @@ public struct HTTPQuery: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// Of the first field of that name; nil: there is none.
+    /// The value of the first field of that name; nil if there is none.
     public subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
 
     private static func decoded(_ text: Substring.UTF8View) -> String? {

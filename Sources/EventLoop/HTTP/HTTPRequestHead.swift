@@ -1,6 +1,6 @@
-/// A request line and the fields that mean something to this server.
+/// A request line and the header fields that this server uses.
 struct HTTPRequestHead: Equatable {
-    /// Why a head cannot be understood.
+    /// The reason why a head is refused.
     struct Refusal: Error, Equatable {
         let status: Int
         let words: String
@@ -8,18 +8,18 @@ struct HTTPRequestHead: Equatable {
 
     let method: [UInt8]
     let path: String
-    /// What stood after `?`, still percent-encoded; nil without one.
+    /// The text after `?`, percent-encoded; nil without one.
     let query: String?
-    /// The name that the client asked for, in lower case, without its port.
+    /// The requested host name, in lower case, without its port.
     let host: String
-    /// The `Authorization` field as it was sent; nil without one.
+    /// The `Authorization` field as sent; nil without one.
     let authorization: [UInt8]?
     /// A browser says that another site's page began the request.
     let isCrossSite: Bool
     /// The client may send another request on this connection.
     let keepsAlive: Bool
 
-    /// Reads the bytes of a head, its empty last line included; also how many bytes of body follow.
+    /// Parses the bytes of a head, including the empty last line. Also returns the number of body bytes.
     static func read(_ bytes: ArraySlice<UInt8>) throws(Refusal) -> (head: HTTPRequestHead, bodyBytes: Int) {
         var lines = lines(of: bytes)[...]
         guard let first = lines.popFirst() else { throw Refusal(status: 400, words: "no request line\n") }
@@ -45,7 +45,7 @@ struct HTTPRequestHead: Equatable {
         return (head, fields.contentLength)
     }
 
-    /// Path with query, and the name where the target is a whole URL (RFC 9112 section 3.2.2: it overrules `Host`).
+    /// Path with query, and the host if the target is a whole URL (RFC 9112 section 3.2.2: it overrides `Host`).
     private static func split(_ target: ArraySlice<UInt8>) throws(Refusal) -> (ArraySlice<UInt8>, String?) {
         if target.first == UInt8(ascii: "/") { return (target, nil) }
         let scheme = Array("http://".utf8)
@@ -56,7 +56,7 @@ struct HTTPRequestHead: Equatable {
         return (slash == rest.endIndex ? Array("/".utf8)[...] : rest[slash...], name)
     }
 
-    /// The name of `name`, `name:port` or `[address]:port`, in lower case; nil where it is none of these.
+    /// The name in `name`, `name:port` or `[address]:port`, in lower case; nil for other forms.
     static func hostName(_ field: ArraySlice<UInt8>) -> String? {
         var name = field
         if field.first == UInt8(ascii: "[") {
@@ -72,14 +72,14 @@ struct HTTPRequestHead: Equatable {
         return isName ? String(decoding: name.map(lowered), as: UTF8.self) : nil
     }
 
-    /// Nothing, or a colon with digits.
+    /// Empty, or a colon with digits.
     private static func isPort(_ bytes: ArraySlice<UInt8>) -> Bool {
         guard let first = bytes.first else { return true }
         return first == UInt8(ascii: ":") && bytes.count <= 6
             && bytes.dropFirst().allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// The lines before the empty one. A CR or LF that stands alone stays in its line, which is refused for it.
+    /// The lines before the empty one. A single CR or LF remains in its line, which is then refused.
     private static func lines(of bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
         var lines: [ArraySlice<UInt8>] = []
         var start = bytes.startIndex
@@ -108,7 +108,7 @@ struct HTTPRequestHead: Equatable {
 }
 
 extension HTTPRequestHead {
-    /// The fields of a head that this server looks at; a repeated one is refused, as is what announces no plain body.
+    /// The fields that this server uses. A repeated field is refused, and so is a transfer coding.
     private struct Fields {
         var host: ArraySlice<UInt8>?
         var authorization: ArraySlice<UInt8>?
@@ -170,7 +170,7 @@ extension HTTPRequestHead {
             return false
         }
 
-        /// The name in lower case, and the value without blanks around it.
+        /// The name in lower case, and the value without surrounding white space.
         private static func parts(_ line: ArraySlice<UInt8>) throws(Refusal) -> ([UInt8], ArraySlice<UInt8>) {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
                 line[..<colon].allSatisfy(HTTPRequestHead.isTokenByte)

@@ -1,38 +1,38 @@
-/// Reads HTTP/1.1 requests (RFC 9112) from bytes as they come. A plain value: bytes in, a step out.
+/// Parses HTTP/1.1 requests (RFC 9112) from a stream of bytes. A plain value: bytes in, a step out.
 ///
-/// Strict where leniency lets two readers of one stream disagree: lines end with CR LF, no folded or repeated fields of
-/// meaning, no transfer coding. A request may have 8 KB of head and 4 KB of body, which is dropped.
+/// Strict wherever tolerance would let two readers disagree about a stream: lines end with CR LF, no folded or repeated
+/// significant fields, no transfer coding. A request may have 8 KB of head and 4 KB of body, which is ignored.
 struct HTTPRequestReader {
     enum Step: Equatable {
-        /// The request is not whole yet.
+        /// The request is incomplete.
         case more
         case request(HTTPRequestHead)
-        /// The connection ends after this answer: what follows cannot be told apart.
+        /// The connection ends after this answer, because the rest of the stream cannot be interpreted.
         case refused(status: Int, String)
     }
 
     static let headBytesMax = 8 * 1024
     static let bodyBytesMax = 4 * 1024
-    /// What may lie here unread: one request and the beginning of the next.
+    /// Maximum of unread bytes: one request and the beginning of the next.
     static let heldBytesMax = 2 * (headBytesMax + bodyBytesMax)
 
     private var held: [UInt8] = []
-    /// Up to here no end of a head was found.
+    /// No end of a head was found up to this position.
     private var searched = 0
-    /// A head that was read and waits for its body, and the bytes of both.
+    /// A parsed head that waits for its body, and the size of both.
     private var awaited: (head: HTTPRequestHead, bytes: Int)?
     private var isRefused = false
 
-    /// Bytes that lie here unread.
+    /// Unread bytes.
     var heldBytes: Int { held.count }
 
-    /// Takes what came; of a flood, only so much as makes `next` refuse it.
+    /// Appends received bytes. If there are too many, it appends only as many as make `next` refuse them.
     mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard held.count <= Self.heldBytesMax, !isRefused else { return }
         held.append(contentsOf: bytes.prefix(Self.heldBytesMax + 1 - held.count))
     }
 
-    /// The next request, if it is whole.
+    /// The next request, if it is complete.
     mutating func next() -> Step {
         guard !isRefused else { return .more }
         let step = read()
@@ -57,7 +57,7 @@ struct HTTPRequestReader {
         return .request(head)
     }
 
-    /// The next head and the bytes of the whole request; nil while the head is not whole.
+    /// The next head and the size of the whole request; nil while the head is incomplete.
     private mutating func readHead() throws(HTTPRequestHead.Refusal) -> (head: HTTPRequestHead, bytes: Int)? {
         dropEmptyLines()
         let end = headEnd()
@@ -84,7 +84,7 @@ struct HTTPRequestReader {
         searched = 0
     }
 
-    /// The first byte after the empty line that ends the head. Each byte is looked at once, however small the pieces.
+    /// The position after the empty line that ends the head. Each byte is examined once, however small the pieces.
     private mutating func headEnd() -> Int? {
         var index = max(0, searched - 3)
         while index + 3 < held.count {

@@ -1,10 +1,10 @@
-/// The one answer that a request still waits for, given now or in a later turn of the loop.
+/// Gives the answer to one request, now or in a later turn of the loop.
 ///
-/// A client that goes away meanwhile is no fault: the answer is then dropped. A responder released unanswered says 500.
+/// If the client has left, the answer is dropped. A responder that is released without an answer sends 500.
 public final class HTTPResponder {
     private let loop: Loop
     private weak var connection: HTTPConnection?
-    /// Which request of the connection this answers.
+    /// The number of the request on its connection.
     private let number: UInt64
 
     init(loop: Loop, connection: HTTPConnection, number: UInt64) {
@@ -18,7 +18,7 @@ public final class HTTPResponder {
         connection?.answer(number, HTTPResponse(status: 500, text: "no answer\n"))
     }
 
-    /// Answers; the first call counts.
+    /// Sends the answer. Only the first call counts.
     public func respond(_ response: HTTPResponse) {
         loop.assertOnLoop()
         connection?.answer(number, response)

@@ -1,16 +1,16 @@
 import Glibc
 
-/// The operator's HTTP/1.1 server: a few GET paths on the loop, on loopback unless told otherwise.
+/// The operator's HTTP/1.1 server: a few GET paths on the loop, by default on loopback.
 ///
-/// GET and HEAD only (405 else), exact paths (404 else), to clients that ask for one of our names (421 else). Nothing that
-/// clients do costs the process more than its bounds: so many connections, so long for each request in all, and no
-/// descriptor of those that are kept back for the process' own work. Answers given at once run in the callback, so they
-/// must be short; longer ones take the responder and answer in a later turn.
+/// GET and HEAD only (else 405), exact paths (else 404), known host names (else 421). Clients are bounded: number of
+/// connections, time per request, and no descriptor from the range reserved for the process's own work. A handler that
+/// answers at once runs in the callback and must be short. A longer one takes the responder and answers in a later
+/// turn.
 public final class HTTPServer {
     /// Answers at once, or keeps the responder for later.
     public typealias Handler = (HTTPRequest, HTTPResponder) -> Void
 
-    /// What all clients together may take.
+    /// Bounds for all clients together.
     public struct Limits: Sendable {
         /// One more takes the place of another one: of the source that has most of them, the one that has waited longest
         /// without a request or without reading its answer.
@@ -18,9 +18,10 @@ public final class HTTPServer {
         /// Places beyond them for the first moments of a connection, so that a flood of connects does not end a probe before
         /// its request has arrived.
         public var newcomers = 192
-        /// For one request in all: from its connection's readiness to its answer's last byte.
+        /// Time for one request: from the connection's readiness to the answer's last byte.
         public var requestNanos: UInt64 = 10_000_000_000
-        /// Descriptors at the end of the process' range (RLIMIT_NOFILE) that no client gets; nil: an eighth, 64 at least.
+        /// Descriptors at the end of the process's range (RLIMIT_NOFILE) that no client gets; nil for an eighth, at
+        /// least 64.
         public var keptDescriptors: Int?
 
         public init() {}
@@ -32,10 +33,10 @@ public final class HTTPServer {
         let handler: Handler
     }
 
-    /// The port bound, also where 0 asked the system to choose.
+    /// The bound port, also if 0 asked for a free one.
     public var port: UInt16 { listener?.port ?? 0 }
 
-    /// Clients at this moment.
+    /// Present number of clients.
     public var connectionCount: Int { connections.count }
 
     private let loop: Loop
@@ -46,7 +47,7 @@ public final class HTTPServer {
     private var routes: [String: Route] = [:]
     private var connections: [ObjectIdentifier: HTTPConnection] = [:]
 
-    /// Binds and serves at once; paths without a route are 404 until they have one.
+    /// Binds and serves at once. Paths without a route answer 404.
     public init(
         loop: Loop, host: String = "127.0.0.1", port: UInt16 = 0, access: HTTPAccess = HTTPAccess(),
         limits: Limits = Limits()
@@ -61,15 +62,15 @@ public final class HTTPServer {
 
     deinit { loop.assertReleasable() }
 
-    /// Answers a path with what the handler returns.
+    /// Answers a path with the handler's result.
     ///
-    /// - Parameter isOpen: also without the token that other paths ask for.
+    /// - Parameter isOpen: needs no token.
     public func get(_ path: String, isOpen: Bool = false, _ handler: @escaping (HTTPRequest) -> HTTPResponse) {
         loop.assertOnLoop()
         routes[path] = Route(isOpen: isOpen) { request, responder in responder.respond(handler(request)) }
     }
 
-    /// Hands a path's requests over together with the responder, to be answered in this turn or a later one.
+    /// Passes a path's requests to the handler together with a responder, for an answer in this turn or a later one.
     ///
     /// - Parameter fromOwnPagesOnly: a browser that is at another site is refused (403): that site could have it ask.
     public func getLater(_ path: String, fromOwnPagesOnly: Bool = false, _ handler: @escaping Handler) {
@@ -112,7 +113,7 @@ public final class HTTPServer {
             .map { (connection: $0, rank: rank($0)) }.min { $0.rank < $1.rank }?.connection
     }
 
-    /// The system gives the lowest free descriptor, so one from here on tells that few are left.
+    /// The system assigns the lowest free descriptor, so a descriptor above this number means that few are left.
     private var descriptorsMax: Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .max }

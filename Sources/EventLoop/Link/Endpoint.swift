@@ -1,4 +1,4 @@
-/// Where a link connects to.
+/// The target of a link.
 public enum Endpoint: Sendable, Equatable, CustomStringConvertible {
     /// A host name or numeric address, and a port.
     case tcp(host: String, port: UInt16)

@@ -1,11 +1,11 @@
 internal import Digits
 public import Telemetry
 
-/// A proxy that is asked by CONNECT for a way to the peer (RFC 9110 section 9.3.6); TLS then runs through it end to end.
+/// A proxy for a tunnel to the peer by CONNECT (RFC 9110 section 9.3.6). TLS runs end to end through the tunnel.
 public struct HTTPProxy: Sendable, Hashable {
     public var host: String
     public var port: UInt16
-    /// The value of `proxy-authorization`, such as `Basic …`; never printed.
+    /// The value of `proxy-authorization`, such as `Basic …`. Never printed.
     public var authorization: Secret?
 
     public init(host: String, port: UInt16, authorization: Secret? = nil) {
@@ -14,7 +14,7 @@ public struct HTTPProxy: Sendable, Hashable {
         self.authorization = authorization
     }
 
-    /// With `user:password` as its login (RFC 7617).
+    /// - Parameter login: `user:password` (RFC 7617).
     public init(host: String, port: UInt16, login: Secret) {
         self.init(host: host, port: port, authorization: login.withBytes(Self.basic))
     }

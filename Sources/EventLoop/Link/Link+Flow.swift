@@ -1,11 +1,11 @@
 import CLibevent
 import Glibc
 
-// Bytes in and out of an open stream.
+// Input and output of an open stream.
 extension Link {
-    /// What is sent at most in one turn, so that a fast peer cannot hold the loop.
+    /// Maximum bytes sent in one turn, so that a fast peer cannot occupy the loop.
     private static var writeBudget: Int { 1024 * 1024 }
-    /// The largest TLS record's content (RFC 8446 section 5.1); less room than this is not worth a call.
+    /// The largest TLS record's content (RFC 8446 section 5.1). With less room a call is not worth its cost.
     private static var recordBytes: Int { 16 * 1024 }
 
     func readable() {
@@ -28,7 +28,7 @@ extension Link {
         case .handshaking: handshake()
         case .open:
             flush()
-            // TLS may have had to write before it could read on.
+            // TLS may have had to write before it could continue to read.
             if session != nil, stage == .open { scheduleRead() }
         case .idle, .resolving, .tunnelling, .closed: break
         }
@@ -40,7 +40,7 @@ extension Link {
         if stage == .open, !isReadPaused { receive() }
     }
 
-    /// Reads what is there, up to the loop's scratch space, and hands it over in one piece.
+    /// Reads the available bytes, up to the size of the loop's scratch space, and passes them on in one piece.
     private func receive() {
         var filled = 0
         var hasMore = false
@@ -77,11 +77,11 @@ extension Link {
         // A paused link meets its end again when it resumes.
         if let end, !isReadPaused { return fail(end) }
         if hasMore, !isReadPaused { scheduleRead() }
-        // TLS may have had to read before it could write on.
+        // TLS may have had to read before it could continue to write.
         if output.count > 0 { scheduleFlush() }
     }
 
-    /// Sends the gathered output; called at the end of a turn, or when the kernel has room again.
+    /// Sends the collected output, at the end of a turn or when the kernel has room again.
     func flush() {
         isFlushScheduled = false
         loop.stageClock?.enter(clockStage)
@@ -97,7 +97,7 @@ extension Link {
         delegate?.linkDidDrain(self)
     }
 
-    /// Writes until nothing is left, the kernel has no room (`isWriteBlocked`), or the turn's share is used up.
+    /// Writes until the output is empty, the kernel has no room (`isWriteBlocked`), or the turn's budget is used up.
     func send() -> LinkFault? {
         var budget = Self.writeBudget
         while output.count > 0, budget > 0 {
@@ -109,7 +109,7 @@ extension Link {
                     isWriteBlocked = true
                     return nil
                 case .wantsRead:
-                    // Only in the middle of a key change; the next read makes it go on.
+                    // Happens only during a key change. The next read continues it.
                     return nil
                 case .ended(let fault): return fault
                 }

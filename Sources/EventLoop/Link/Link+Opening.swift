@@ -1,7 +1,7 @@
 import CLibevent
 import Glibc
 
-// From a name to an open stream: resolve, connect (one address after the other), handshake.
+// From a name to an open stream: resolve, connect (one address after another), TLS handshake.
 extension Link {
     func resolved(_ result: Result<[SocketAddress], LinkFault>) {
         guard stage == .resolving else { return }
@@ -15,7 +15,7 @@ extension Link {
         }
     }
 
-    /// In the owner's order, where it has one that names each place at most once.
+    /// In the owner's order, if it gives one with each index at most once.
     private func ordered(_ found: [SocketAddress]) -> [SocketAddress] {
         guard let orderAddresses, found.count > 1 else { return found }
         let places = orderAddresses(found.map(\.text))
@@ -23,7 +23,7 @@ extension Link {
         return places.map { found[$0] }
     }
 
-    /// Tries the next address; `last` is the fault of the one before, told when none is left.
+    /// Tries the next address. `last` is the previous attempt's fault, reported when no address is left.
     func connectNext(_ last: LinkFault) {
         guard stage == .connecting else { return }
         if fd >= 0, let remoteAddress { failedAddresses.append(remoteAddress) }
@@ -42,7 +42,7 @@ extension Link {
         fail(last)
     }
 
-    /// Starts one attempt; nil means that it is under way.
+    /// Starts one attempt. Returns nil if it is in progress.
     private func connect(to address: SocketAddress) -> LinkFault? {
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         fd = socket(address.family, kind, 0)
@@ -54,11 +54,11 @@ extension Link {
         }
         let code = address.withPointer { Glibc.connect(fd, $0, $1) }
         if code != 0, errno != EINPROGRESS { return LinkFault(errno: errno, "\(place): connect") }
-        // Each address gets its share of what is left of the time, so that a silent first one does not eat it all.
+        // Each address gets its share of the remaining time, so that a silent first one does not use it all.
         let now = loop.nowNanos
         let left = deadlineNanos > now ? deadlineNanos - now : 1
         armTimer(afterNanos: left / UInt64(addresses.count + 1))
-        // Writable at once or later, a connected socket is told the same way.
+        // The write event reports a connected socket, immediately or later.
         if let writeEvent { event_add(writeEvent, nil) }
         return nil
     }
@@ -66,10 +66,10 @@ extension Link {
     private func prepareSocket(isUnix: Bool) -> Bool {
         if !isUnix {
             var on: Int32 = 1
-            // Output is gathered here already; Nagle would only add a wait for the peer's ACK.
+            // Output is already collected per turn. Nagle's algorithm would only add a wait for the peer's ACK.
             setsockopt(fd, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
             setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))
-            // A dead peer of an idle link shows after 60 s, before most address translators forget the connection.
+            // Detects a dead peer of an idle link after 60 s, before most address translators drop the connection.
             for (option, value) in [(TCP_KEEPIDLE, Int32(30)), (TCP_KEEPINTVL, 10), (TCP_KEEPCNT, 3)] {
                 var value = value
                 setsockopt(fd, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
@@ -91,7 +91,7 @@ extension Link {
         return readEvent != nil && writeEvent != nil
     }
 
-    /// An accepted socket begins here, after the listener's owner has set the delegate.
+    /// An accepted socket starts here, after the listener's owner has set the delegate.
     func beginAccepted() {
         guard stage == .idle, fd >= 0 else { return }
         guard prepareSocket(isUnix: false) else { return fail(LinkFault(.system, "no event for the accepted socket")) }
@@ -118,7 +118,7 @@ extension Link {
         beginTLS()
     }
 
-    /// The connection reaches the peer: TLS next, where there is any.
+    /// The TCP connection or tunnel is ready. TLS comes next, if configured.
     func beginTLS() {
         do throws(LinkFault) {
             if let clientTLS {
@@ -157,12 +157,12 @@ extension Link {
         }
         delegate?.linkDidOpen(self)
         guard stage == .open else { return }
-        // The peer's first bytes may have come with its last handshake record.
+        // The peer's first bytes may have arrived with its last handshake record.
         if session != nil { scheduleRead() }
         if output.count > 0 { scheduleFlush() }
     }
 
-    /// When opening must be over.
+    /// The deadline for opening.
     func deadline() -> UInt64 {
         let (sum, overflow) = loop.nowNanos.addingReportingOverflow(connectTimeoutNanos)
         return overflow ? .max : sum

@@ -2,18 +2,18 @@ import CLibevent
 import Glibc
 import Telemetry
 
-// The way through a proxy: one request in HTTP/1.1 on the fresh connection, one answer, then the bytes are the peer's.
+// The tunnel through a proxy: one HTTP/1.1 request on the new connection, one answer, then the peer's bytes.
 extension Link {
     /// More than any proxy's answer to CONNECT needs.
     private static var answerBytesMax: Int { 8192 }
 
-    /// Asks the proxy for the way. Nothing else is under way on the socket, which takes so few bytes at once.
+    /// Asks the proxy for a tunnel. The socket's buffer is empty, so it accepts these few bytes at once.
     func beginTunnel(_ proxy: HTTPProxy) {
         guard case .tcp(let host, let port) = endpoint else { return }
         let authority = "\(host.contains(":") ? "[\(host)]" : host):\(port)"
         var request = Array("CONNECT \(authority) HTTP/1.1\r\nhost: \(authority)\r\n".utf8)
         if let authorization = proxy.authorization {
-            // Room for all of it, so that no copy of the login stays behind in freed memory.
+            // Reserves all memory in advance, so that no copy of the login remains in freed memory.
             request.reserveCapacity(request.count + 64 + authorization.withBytes(\.count))
             request += Array("proxy-authorization: ".utf8)
             authorization.withBytes { request.append(contentsOf: $0) }
@@ -50,7 +50,7 @@ extension Link {
             }
             return
         }
-        // In TLS the client speaks first: more than the answer is no tunnel.
+        // In TLS the client speaks first, so bytes after the answer mean that this is not a tunnel.
         guard let status = Self.status(tunnelAnswer), status / 100 == 2, end == tunnelAnswer.count else {
             return fail(LinkFault(.proxy, "\(endpoint): the proxy \(proxy) does not speak HTTP/1.1"))
         }
@@ -59,7 +59,7 @@ extension Link {
         beginTLS()
     }
 
-    /// Where the bytes after the blank line begin.
+    /// The position after the blank line.
     private static func end(of answer: [UInt8]) -> Int? {
         var at = 3
         while at < answer.count {

@@ -1,52 +1,54 @@
 import CLibevent
 import Glibc
 
-/// One stream to a peer, TCP or unix, plain or TLS, client's or accepted: Redis and APNs both travel over it.
+/// One stream to a peer, TCP or unix, plain or TLS, client's or accepted. Redis and APNs both use it.
 ///
-/// Bound to its loop's thread. What is written in a turn leaves at its end in as few system calls and TLS records as it
-/// takes; what has come is read in batches of up to 256 KB per turn. The socket is driven by libevent's events and not
-/// by its bufferevents: `bufferevent_openssl` reads one TLS record per turn, writes one per 4 KB chain and cannot use
-/// OpenSSL's read-ahead (measured for 1 KB messages, both ends: 1.3 µs of CPU here, 2.6 µs there). The owner keeps the link; when the last reference goes, it closes silently.
+/// Bound to its loop's thread. Output written in a turn is sent at its end in as few system calls and TLS records as
+/// possible. Input is read in batches of up to 256 KB per turn. The link uses libevent's events and not its
+/// bufferevents: `bufferevent_openssl` reads one TLS record per turn, writes one per 4 KB chain and cannot use
+/// OpenSSL's read-ahead (measured for 1 KB messages, both ends: 1.3 µs of CPU here, 2.6 µs there). The owner keeps the
+/// link. When the last reference goes, it closes without a callback.
 public final class Link {
     enum Stage {
-        /// Made, not opened.
+        /// Created, not opened.
         case idle
-        /// Waiting for the name server; next connecting or closed.
+        /// Waiting for the name server. Next: connecting or closed.
         case resolving
-        /// Waiting for the peer's system; next handshaking, open or closed.
+        /// Waiting for the connection. Next: tunnelling, handshaking, open or closed.
         case connecting
-        /// The proxy was asked for the way; next handshaking or closed.
+        /// Waiting for the proxy's answer. Next: handshaking or closed.
         case tunnelling
-        /// TLS; next open or closed.
+        /// TLS handshake. Next: open or closed.
         case handshaking
-        /// Bytes flow; next closed.
+        /// Bytes flow. Next: closed.
         case open
-        /// For good.
+        /// Final.
         case closed
     }
 
-    /// Told what happens; held weakly. Set it before `open()`, for an accepted link inside the accept callback.
+    /// Receives the events; weak. Set it before `open()`, for an accepted link inside the accept callback.
     public weak var delegate: (any LinkDelegate)?
 
-    /// The peer as it was named, or the accepted peer's address.
+    /// The peer's configured name, or the accepted peer's address.
     public let endpoint: Endpoint
 
-    /// The numeric address connected to, `127.0.0.1:6379`; nil before.
+    /// The connected numeric address, `127.0.0.1:6379`; nil before.
     public internal(set) var remoteAddress: String?
 
-    /// Has a name's addresses tried in another order: gets their texts, gives their places. Asked once per `open()`.
+    /// Changes the order in which a name's addresses are tried: receives their texts, returns their indices. Called
+    /// once per `open()`.
     public var orderAddresses: (([String]) -> [Int])?
 
-    /// Asked in place of the name server: gets a name, gives numeric hosts. A test's network.
+    /// Replaces the name server in tests: receives a name, returns numeric hosts.
     package var lookUp: ((String) -> [String])?
 
-    /// Addresses that were tried in vain, in the order of trying.
+    /// Addresses that failed, in the order of the attempts.
     public internal(set) var failedAddresses: [String] = []
 
-    /// `linkDidDrain` comes when the output, having been above this, falls to it or below.
+    /// `linkDidDrain` is called when the output has exceeded this and falls to it or below.
     public var lowWaterBytes = 64 * 1024
 
-    /// `isFull` is true above this. Nothing is refused: the owner asks before it writes more.
+    /// `isFull` is true above this. Nothing is refused; the owner checks before it writes more.
     public var highWaterBytes = 1024 * 1024
 
     let loop: Loop
@@ -57,13 +59,13 @@ public final class Link {
     private var unsentBytes = 0
     var readEvent: UnsafeMutablePointer<event>?
     var writeEvent: UnsafeMutablePointer<event>?
-    /// Output waits for the kernel's word that there is room.
+    /// Output waits until the kernel has room.
     var isWriteBlocked = false
     var isFlushScheduled = false
     var isReadScheduled = false
     var isReadPaused = false
     var isAboveLowWater = false
-    /// Whose the time for its bytes is.
+    /// The stage to which the time for its bytes is attributed.
     public var clockStage = StageClock.Stage.other
 
     let clientTLS: TLSClientContext?
@@ -77,10 +79,10 @@ public final class Link {
     var resolver: Resolver?
     var addresses: [SocketAddress] = []
 
-    /// A client's link, which `open()` connects. `connectTimeoutNanos` covers name, connection and handshake together.
+    /// A client's link, which `open()` connects. `connectTimeoutNanos` covers name lookup, connection and handshake.
     ///
-    /// `peerName` is the name that the certificate must bear where it is not the endpoint's host. Through a `proxy` the
-    /// proxy's name is looked up here, and the endpoint's there.
+    /// `peerName` is the name that the certificate must have if it is not the endpoint's host. With a `proxy`, only the
+    /// proxy's name is resolved here; the proxy resolves the endpoint's.
     public init(
         loop: Loop, to endpoint: Endpoint, tls: TLSClientContext? = nil, peerName: String? = nil,
         proxy: HTTPProxy? = nil, connectTimeoutNanos: UInt64 = 5_000_000_000
@@ -98,7 +100,7 @@ public final class Link {
         }
     }
 
-    /// A listener's link on an accepted socket, which it now owns.
+    /// A listener's link for an accepted socket, which it now owns.
     init(loop: Loop, accepted fd: Int32, from address: SocketAddress?, tls: TLSServerContext?, timeoutNanos: UInt64) {
         self.loop = loop
         self.fd = fd
@@ -116,24 +118,25 @@ public final class Link {
         if stage != .closed { tearDown() }
     }
 
-    /// The protocol that ALPN agreed on; nil without TLS or without agreement.
+    /// The protocol chosen by ALPN; nil without TLS or without an agreement.
     public var negotiatedProtocol: String? { session?.negotiatedProtocol }
 
-    /// Bytes written and not yet taken by the kernel; of a closed link those that never were, for good.
+    /// Bytes written and not accepted by the kernel yet. For a closed link, the bytes that were never sent.
     ///
-    /// What the kernel took may have reached the peer; what stands here cannot have, nor, with TLS, any record of it.
+    /// Bytes accepted by the kernel may have reached the peer. The bytes counted here cannot have, and with TLS no
+    /// record of them.
     public var pendingOutputBytes: Int { stage == .closed ? unsentBytes : output.count }
 
-    /// Whether the owner should hold back until `linkDidDrain`.
+    /// Whether the owner should stop writing until `linkDidDrain`.
     public var isFull: Bool { output.count > highWaterBytes }
 
     /// Whether bytes can flow now.
     public var isOpen: Bool { stage == .open }
 
-    /// Whether the link has ended, by either side.
+    /// Whether either side has ended the link.
     public var isClosed: Bool { stage == .closed }
 
-    /// Starts connecting; the answer is `linkDidOpen` or `didClose`, later. A second call does nothing.
+    /// Starts connecting. `linkDidOpen` or `didClose` follows later. A second call does nothing.
     public func open() {
         loop.assertOnLoop()
         guard stage == .idle, fd < 0 else { return }
@@ -160,7 +163,7 @@ public final class Link {
         }
     }
 
-    /// Ends the link; no callback comes after it. What the kernel takes at once of the output still leaves.
+    /// Ends the link. No callback follows. Output that the kernel accepts at once is still sent.
     public func close() {
         loop.assertOnLoop()
         guard stage != .closed else { return }
@@ -169,22 +172,22 @@ public final class Link {
         tearDown()
     }
 
-    /// How a stream can break off that was not closed properly.
+    /// Ways in which a stream can end without being closed properly.
     public enum BreakOff: Sendable {
-        /// A TLS record begins and does not end; without TLS, simply the end.
+        /// A TLS record begins and is not completed; without TLS, a plain end.
         case midRecord
         /// TCP RST.
         case reset
     }
 
-    /// Ends the link as a dying host would, without close_notify: for a server that plays one. No callback comes after it.
+    /// Ends the link as a crashed host would, without close_notify, for test servers. No callback follows.
     public func breakOff(_ how: BreakOff) {
         loop.assertOnLoop()
         guard stage != .closed else { return }
         switch how {
         case .midRecord where session != nil && !isWriteBlocked:
             _ = send()
-            // Application data of 16 KB announced (RFC 8446 section 5.1), three bytes of it sent.
+            // Announces 16 KB of application data (RFC 8446 section 5.1) and sends three bytes of it.
             let stump: [UInt8] = [0x17, 0x03, 0x03, 0x40, 0x00, 0xCA, 0x11, 0x07]
             if !isWriteBlocked { _ = Glibc.send(fd, stump, stump.count, Int32(MSG_NOSIGNAL)) }
         case .midRecord: _ = send()
@@ -195,9 +198,9 @@ public final class Link {
         tearDown()
     }
 
-    /// Adds bytes to the output, which leaves at the end of the turn; before `linkDidOpen` they wait for it.
+    /// Adds bytes to the output, which is sent at the end of the turn. Before `linkDidOpen` they wait.
     ///
-    /// Written to a closed link they are dropped, since its `didClose` is told already or on its way.
+    /// Bytes for a closed link are dropped, because `didClose` was called already or will follow.
     public func write(_ bytes: UnsafeRawBufferPointer) {
         loop.assertOnLoop()
         guard stage != .closed else { return }
@@ -209,7 +212,7 @@ public final class Link {
     /// Adds an array's bytes to the output.
     public func write(_ bytes: [UInt8]) { bytes.withUnsafeBytes { write($0) } }
 
-    /// Stops reading, so that the peer is slowed down by the network's own means.
+    /// Stops reading, so that the network slows the peer down.
     public func pauseReading() {
         loop.assertOnLoop()
         guard !isReadPaused else { return }
@@ -217,14 +220,14 @@ public final class Link {
         if let readEvent, stage == .open { event_del(readEvent) }
     }
 
-    /// Goes on reading.
+    /// Resumes reading.
     public func resumeReading() {
         loop.assertOnLoop()
         guard isReadPaused else { return }
         isReadPaused = false
         guard stage == .open else { return }
         if let readEvent { event_add(readEvent, nil) }
-        // TLS may hold bytes that the kernel will not announce again.
+        // TLS may hold bytes that the kernel will not report again.
         if session != nil { scheduleRead() }
     }
 
@@ -240,14 +243,14 @@ public final class Link {
         loop.readNextTurn(self)
     }
 
-    /// Ends the link with a fault and tells the owner, once. Never called from inside the owner's own call.
+    /// Ends the link with a fault and notifies the owner once. Never called inside the owner's own call.
     func fail(_ fault: LinkFault) {
         guard stage != .closed else { return }
         tearDown()
         delegate?.link(self, didClose: fault)
     }
 
-    /// As `fail`, but after the caller has returned.
+    /// Like `fail`, but after the caller has returned.
     func failSoon(_ fault: LinkFault) {
         loop.afterCallbacks { [weak self] in self?.fail(fault) }
     }
@@ -262,7 +265,7 @@ public final class Link {
         output.release()
     }
 
-    /// Frees events before the session and the session before the socket that both of them use.
+    /// Frees events before the session, and the session before the socket that both use.
     func freeSocket() {
         if let readEvent { event_free(readEvent) }
         if let writeEvent { event_free(writeEvent) }

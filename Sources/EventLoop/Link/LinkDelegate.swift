@@ -1,12 +1,12 @@
-/// What a link tells its owner, on the loop's thread and never from inside one of the owner's own calls to the link.
+/// The events of a link, on the loop's thread and never inside one of the owner's own calls to the link.
 public protocol LinkDelegate: AnyObject {
-    /// The link is connected and, with TLS, its peer is verified and the protocol agreed.
+    /// The link is connected. With TLS, the peer is verified and the protocol agreed.
     func linkDidOpen(_ link: Link)
-    /// Bytes came; the buffer is the loop's and is void when the call returns. The call may write to or close any link.
+    /// Bytes arrived. The buffer is the loop's and valid only during the call. The call may write to or close any link.
     func link(_ link: Link, didReceive bytes: UnsafeRawBufferPointer)
-    /// The output, which had grown over `lowWaterBytes`, has fallen to it or below.
+    /// The output had exceeded `lowWaterBytes` and has fallen to it or below.
     func linkDidDrain(_ link: Link)
-    /// The link is over: told exactly once, last, and not after `close()`.
+    /// The link has ended. Called exactly once, as the last event, and not after `close()`.
     func link(_ link: Link, didClose reason: LinkFault)
 }
 

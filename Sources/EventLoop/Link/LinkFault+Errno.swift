@@ -1,11 +1,11 @@
 import Glibc
 
 extension LinkFault {
-    /// Sorts an errno value of connect, read or write.
+    /// Converts an errno value of connect, read or write.
     init(errno code: Int32, _ place: String) {
         let reason: Reason =
             switch code {
-            // A full backlog of a unix socket says EAGAIN, a missing one ENOENT: nobody takes the connection.
+            // A full backlog of a unix socket gives EAGAIN, a missing socket ENOENT: nobody accepts the connection.
             case ECONNREFUSED, EAGAIN, ENOENT: .refused
             case EHOSTUNREACH, ENETUNREACH, ENETDOWN, EADDRNOTAVAIL: .unreachable
             case ETIMEDOUT: .timeout

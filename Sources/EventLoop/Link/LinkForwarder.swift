@@ -1,15 +1,15 @@
-/// What owns one link and hears of it through a `LinkForwarder`: it needs not be told which link speaks.
+/// An owner of one link that receives its events through a `LinkForwarder`, without the link as an argument.
 public protocol LinkOwner: AnyObject {
     func linkDidOpen()
-    /// The buffer is the loop's and is void when the call returns.
+    /// The buffer is the loop's and valid only during the call.
     func received(_ bytes: UnsafeRawBufferPointer)
     func linkClosed(_ reason: LinkFault)
 }
 
-/// Stands between a link and its owner: the link's reference is a weak one, and an object to which one points pays for it
-/// with every retain.
+/// Passes a link's events to its owner. The link has a weak reference to its delegate, and an object with weak
+/// references pays for them with every retain. The forwarder takes that cost instead of the owner.
 ///
-/// Kept by its owner, which it does not outlive.
+/// The owner keeps it, and it does not outlive the owner.
 public final class LinkForwarder: LinkDelegate {
     private unowned let owner: any LinkOwner
 

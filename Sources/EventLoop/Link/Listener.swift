@@ -1,9 +1,9 @@
 import CLibevent
 import Glibc
 
-/// Accepts TCP connections on one address and hands them over as links, TLS-wrapped where it has a context.
+/// Accepts TCP connections on one address and passes them on as links, with TLS if it has a context.
 public final class Listener {
-    /// The port bound, also where 0 asked the system to choose.
+    /// The bound port, also if 0 asked for a free one.
     public private(set) var port: UInt16 = 0
 
     private let loop: Loop
@@ -13,8 +13,8 @@ public final class Listener {
     private var handle: OpaquePointer?
     private var pause: LoopTimer?
 
-    /// Binds and listens at once. `accept` gets each link before its handshake: it sets the delegate and keeps the link,
-    /// whose `linkDidOpen` follows; a link that is not kept closes.
+    /// Binds and listens at once. `accept` receives each link before its handshake. It sets the delegate and keeps the
+    /// link; `linkDidOpen` follows. A link that is not kept closes.
     public init(
         loop: Loop, host: String = "127.0.0.1", port: UInt16 = 0, tls: TLSServerContext? = nil,
         handshakeTimeoutNanos: UInt64 = 10_000_000_000, accept: @escaping (Link) -> Void
@@ -58,7 +58,7 @@ public final class Listener {
         if let handle { evconnlistener_free(handle) }
     }
 
-    /// Stops accepting and closes the listening socket; accepted links live on.
+    /// Stops accepting and closes the listening socket. Accepted links remain open.
     public func close() {
         loop.assertOnLoop()
         if let handle { evconnlistener_free(handle) }
@@ -72,7 +72,7 @@ public final class Listener {
         loop.afterCallbacks { [weak link] in link?.beginAccepted() }
     }
 
-    /// Out of descriptors: the waiting connection would make the loop spin, so it rests for a moment.
+    /// No descriptor is free. The pending connection would make the loop spin, so the listener pauses for a moment.
     private func acceptFailed() {
         guard let handle else { return }
         evconnlistener_disable(handle)

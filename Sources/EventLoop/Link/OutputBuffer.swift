@@ -1,11 +1,11 @@
 import Glibc
 
-/// Bytes waiting to be sent: one contiguous block, filled at its end and taken from its front.
+/// Bytes to be sent: one contiguous block, filled at its end and consumed from its front.
 ///
-/// Contiguous so that TLS can cut full 16 KB records from it. Emptied, it gives a large block back.
+/// Contiguous, so that TLS can cut full 16 KB records from it. When it becomes empty, it frees a large block.
 struct OutputBuffer: ~Copyable {
     private static let firstCapacity = 32 * 1024
-    /// A busy turn fills half a megabyte; a block given back each time would be grown and copied each time.
+    /// A busy turn fills half a megabyte. A block that is freed each time would grow and be copied each time.
     private static let keptCapacity = 1024 * 1024
 
     private var block: UnsafeMutableRawPointer?
@@ -48,7 +48,7 @@ struct OutputBuffer: ~Copyable {
 
     private mutating func makeRoom(_ needed: Int) {
         let used = count
-        // Moving is cheap only while less than half is in use; otherwise the block grows, so each byte moves O(1) times.
+        // Moving is cheap only while less than half is used. Otherwise the block grows, so each byte moves O(1) times.
         if let block, used &+ needed <= capacity, used <= capacity / 2 {
             memmove(block, block + head, used)
         } else {
@@ -66,7 +66,7 @@ struct OutputBuffer: ~Copyable {
 }
 
 extension UnsafeMutableRawPointer {
-    /// malloc that never returns nil: like Swift's own allocation it traps when memory is out.
+    /// malloc that never returns nil: like Swift's own allocation, it traps when memory is exhausted.
     fileprivate static func allocateC(_ size: Int) -> UnsafeMutableRawPointer {
         guard let block = malloc(size) else { preconditionFailure("out of memory: \(size) bytes of output") }
         return block

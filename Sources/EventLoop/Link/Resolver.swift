@@ -1,17 +1,17 @@
 import CLibevent
 import Glibc
 
-/// One host name's addresses, asked afresh and without blocking the loop.
+/// Resolves one host name without a cache and without blocking the loop.
 ///
-/// Every query reads resolv.conf and /etc/hosts again and owns its own evdns base: nothing is cached, so a service that
-/// moved is found at its new address, and a changed name server needs no restart. Connects are rare; this costs them
-/// two small files.
+/// Every query reads resolv.conf and /etc/hosts again and has its own evdns base. So a moved service is found at its
+/// new address, and a changed name server needs no restart. Connects are rare, and this costs them two small file
+/// reads.
 final class Resolver {
     private let loop: Loop
     private var completion: ((Result<[SocketAddress], LinkFault>) -> Void)?
     private var request: OpaquePointer?
 
-    /// Begins the query; `completion` runs once, never from inside this call, and not after the resolver is gone.
+    /// Starts the query. `completion` runs once, never inside this call, and not after the resolver is released.
     init(loop: Loop, host: String, port: UInt16, _ completion: @escaping (Result<[SocketAddress], LinkFault>) -> Void) {
         self.loop = loop
         self.completion = completion
@@ -19,11 +19,11 @@ final class Resolver {
     }
 
     deinit {
-        // The callback still comes, and finds that no one is there.
+        // The callback still comes, and finds no resolver.
         if let request { evdns_getaddrinfo_cancel(request) }
     }
 
-    /// What the C callback holds: the query's base, and a way to the resolver that does not keep it.
+    /// The C callback's data: the query's base, and a weak reference to the resolver.
     private final class Query {
         let loop: Loop
         let dns: OpaquePointer
@@ -35,7 +35,7 @@ final class Resolver {
             self.resolver = resolver
         }
 
-        /// Frees the base a whole turn later: callbacks that libevent has deferred into it run before that.
+        /// Frees the base a whole turn later, because libevent's deferred callbacks run before that.
         func free() {
             let (loop, dns) = (loop, dns)
             loop.afterCallbacks { loop.afterCallbacks { evdns_base_free(dns, 1) } }
@@ -55,13 +55,13 @@ final class Resolver {
     }
 
     private func configure(_ dns: OpaquePointer) {
-        // A missing or empty file leaves no name server: then the query itself fails, with a clear fault.
+        // A missing or empty file leaves no name server. The query then fails with a clear fault.
         let everything = DNS_OPTION_SEARCH | DNS_OPTION_NAMESERVERS | DNS_OPTION_MISC | DNS_OPTION_HOSTSFILE
         _ = evdns_base_resolv_conf_parse(dns, everything, "/etc/resolv.conf")
-        // Two tries of two seconds, so that a dead first server still leaves time before the usual connect timeout.
+        // Two attempts of two seconds, so that a dead first server leaves time before the usual connect timeout.
         _ = evdns_base_set_option(dns, "timeout", "2")
         _ = evdns_base_set_option(dns, "attempts", "2")
-        // Mixed-case names are a guard against forged answers that some name servers do not survive.
+        // Mixed-case names protect against forged answers, but some name servers do not support them.
         _ = evdns_base_set_option(dns, "randomize-case", "0")
     }
 
@@ -72,8 +72,8 @@ final class Resolver {
         hints.ai_protocol = Int32(IPPROTO_TCP)
         hints.ai_flags = AI_ADDRCONFIG
         let query = Query(self, dns: dns)
-        // The query is released by the callback, which comes exactly once: also after a cancel, and perhaps before the
-        // call returns (which then gives no request).
+        // The callback releases the query. It comes exactly once: also after a cancel, and possibly before the call
+        // returns (which then gives no request).
         request = evdns_getaddrinfo(
             dns, host, String(port), &hints,
             { code, list, context in

@@ -1,12 +1,12 @@
 import CLibevent
 import Glibc
 
-/// One address of the system's kind, held by value.
+/// One socket address, stored by value.
 struct SocketAddress: Sendable {
     private(set) var storage = sockaddr_storage()
     private(set) var length: socklen_t = 0
 
-    /// Copies what the system or the resolver gave; nil where the length makes no sense.
+    /// Copies an address from the system or the resolver; nil for an invalid length.
     init?(_ address: UnsafePointer<sockaddr>?, length: Int) {
         guard let address, length > 0, length <= MemoryLayout<sockaddr_storage>.size else { return nil }
         withUnsafeMutableBytes(of: &storage) {
@@ -34,7 +34,7 @@ struct SocketAddress: Sendable {
         }
     }
 
-    /// A unix socket's path; nil where it is empty or longer than the system's 107 bytes.
+    /// A unix socket's path; nil if it is empty or longer than the system's 107 bytes.
     init?(unixPath path: String) {
         var address = sockaddr_un()
         let bytes = Array(path.utf8)

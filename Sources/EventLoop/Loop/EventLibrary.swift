@@ -2,9 +2,9 @@ import CLibevent
 
 /// The C libraries under this module.
 public enum EventLibrary {
-    /// Of the libevent that runs.
+    /// The version of the loaded libevent.
     public static var version: String { event_get_version().map { String(cString: $0) } ?? "unknown" }
 
-    /// Of the C library that runs.
+    /// The version of the loaded C library.
     public static var systemVersion: String { system_library_version().map { String(cString: $0) } ?? "unknown" }
 }

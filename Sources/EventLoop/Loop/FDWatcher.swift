@@ -1,10 +1,10 @@
 import CLibevent
 import Glibc
 
-/// Calls back on the loop while a descriptor has something to read; the descriptor stays its owner's.
+/// Calls back on the loop while a descriptor is readable. The descriptor's owner keeps it.
 ///
-/// Level-triggered: the callback comes every turn until the descriptor is read empty. Close the descriptor only after
-/// the watcher is gone or cancelled.
+/// Level-triggered: the callback comes every turn until the descriptor is empty. Close the descriptor only after the
+/// watcher is released or cancelled.
 public final class FDWatcher {
     private let loop: Loop
     private let onReadable: () -> Void
@@ -32,19 +32,19 @@ public final class FDWatcher {
         if let handle { event_free(handle) }
     }
 
-    /// Stops the callbacks until `resume`; for a level-triggered descriptor that its owner will not read just now.
+    /// Stops the callbacks until `resume`, for an owner that will not read the descriptor for now.
     public func suspend() {
         loop.assertOnLoop()
         if let handle { event_del(handle) }
     }
 
-    /// Watches again; what became readable meanwhile is told at once. Harmless while watching.
+    /// Watches again. A descriptor that became readable in between is reported at once. Harmless while watching.
     public func resume() {
         loop.assertOnLoop()
         if let handle { event_add(handle, nil) }
     }
 
-    /// Stops watching; no callback comes after it.
+    /// Stops watching. No callback follows.
     public func cancel() {
         loop.assertOnLoop()
         if let handle { event_free(handle) }

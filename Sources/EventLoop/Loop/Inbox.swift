@@ -1,10 +1,10 @@
 import Glibc
 
-/// What other threads left for the loop, in order of arrival.
+/// Work from other threads for the loop, in order of arrival.
 ///
-/// The loop takes the whole list in one swap, so a sender holds the lock only for one append. The emptied list goes
-/// back as the next one: no allocation once both have grown. The lock is pthread's: 6.3.1's `Mutex` is slow when two
-/// threads meet on it, and the thread sanitizer cannot see through it.
+/// The loop takes the whole list in one swap, so a sender holds the lock only for one append. The emptied list is
+/// reused: no allocation once both have grown. The lock is pthread's, because the `Mutex` of Swift 6.3.1 is slow under
+/// contention and the thread sanitizer does not understand it.
 ///
 /// `@unchecked Sendable`: every access to `work` and `isAsleep` is between `lock()` and `unlock()`.
 final class Inbox: @unchecked Sendable {
@@ -16,7 +16,7 @@ final class Inbox: @unchecked Sendable {
 
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private var work: [Work] = []
-    /// True only while the loop may be blocked in the kernel; then the first sender wakes it.
+    /// True only while the loop may be blocked in the kernel. The first sender then wakes it.
     private var isAsleep = false
 
     init() {
@@ -30,7 +30,7 @@ final class Inbox: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Adds work; true means that the caller must wake the loop.
+    /// Adds work. Returns true if the caller must wake the loop.
     func append(_ new: Work) -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -40,7 +40,7 @@ final class Inbox: @unchecked Sendable {
         return true
     }
 
-    /// Marks the loop as about to block; false where work has come meanwhile, so that it must not.
+    /// Marks the loop as about to block. Returns false if work has arrived, so that it must not block.
     func prepareToSleep() -> Bool {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }

@@ -3,14 +3,15 @@ import Glibc
 import Synchronization
 import Telemetry
 
-/// One thread with one libevent base: the executor of a shard's actor and the home of everything bound to it.
+/// One thread with one libevent base: the executor of a shard's actor and the owner of everything bound to it.
 ///
-/// An actor whose `unownedExecutor` is this loop owns links, timers and clients as plain non-Sendable objects; C callbacks
-/// run on the same thread, so they enter the actor with `assumeIsolated`. A turn is: wait for the kernel, run the ready
-/// callbacks, run one batch of jobs, then send what links have gathered. The thread keeps the loop alive until `stop()`.
+/// An actor with this loop as its `unownedExecutor` owns links, timers and clients as plain non-Sendable objects. C
+/// callbacks run on the same thread, so they enter the actor with `assumeIsolated`. A turn: wait for the kernel, run
+/// the ready callbacks, run one batch of jobs, then send the links' collected output. The thread keeps the loop alive
+/// until `stop()`.
 ///
-/// `@unchecked Sendable`: `inbox`, `life` and the atomics are safe from any thread; `base` and `wake` are touched from
-/// other threads only through `event_active`, which libevent locks; every other field is used on the loop's thread only.
+/// `@unchecked Sendable`: `inbox`, `life` and the atomics are safe from any thread. Other threads touch `base` and
+/// `wake` only through `event_active`, which libevent locks. Every other field is used on the loop's thread only.
 public final class Loop: SerialExecutor, @unchecked Sendable {
     private enum Life {
         case new
@@ -18,11 +19,11 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         case ended
     }
 
-    /// The loop's name, also the thread's (its first 15 bytes).
+    /// The name of the loop and of its thread (the first 15 bytes).
     public let name: String
 
     let base: OpaquePointer
-    /// Where links read into; one per loop, because bytes are consumed before the callback returns.
+    /// The links' read buffer. One per loop is enough, because bytes are consumed before the callback returns.
     let scratch: UnsafeMutableRawBufferPointer
 
     private let wake: UnsafeMutablePointer<event>
@@ -33,27 +34,27 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     private let longestTurnNanos = Atomic<UInt64>(0)
 
     // Only on the loop's thread.
-    /// This turn's time, once it was asked for; a test may set it for the rest of the turn.
+    /// This turn's time, after its first use. A test may set it for the rest of the turn.
     var turnNanos: UInt64 = 0
     private var turnWallMs: Int64 = 0
     private var batch: [Inbox.Work] = []
     private var pending = TurnWork()
     private var spare = TurnWork()
-    /// What is done once for all that the turn brought.
+    /// Work that runs once for everything that the turn brought.
     private var ends: [() -> Void] = []
-    /// Told of what the thread does; nil: nobody asks.
+    /// Receives the thread's stages; nil if nobody measures.
     public var stageClock: StageClock?
 
-    /// Bytes a link reads at most in one turn, so that one busy peer cannot starve the others.
+    /// Maximum bytes that a link reads in one turn, so that one busy peer cannot starve the others.
     static let readBudget = 256 * 1024
 
-    /// Makes a loop that does not run yet.
+    /// Creates a loop that does not run yet.
     public init(name: String) throws(LoopFault) {
         _ = Self.libeventIsReady
         guard let base = event_base_new() else {
             throw LoopFault(.resources, "cannot make an event base: \(systemErrorText(errno))")
         }
-        // A persistent event without descriptor or timeout: only `event_active` fires it, to leave the kernel's wait.
+        // A persistent event without descriptor or timeout. Only `event_active` fires it, to leave the kernel's wait.
         guard let wake = event_new(base, -1, Int16(EV_PERSIST), { _, _, _ in }, nil) else {
             event_base_free(base)
             throw LoopFault(.resources, "cannot make the loop's wake event")
@@ -65,16 +66,16 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     }
 
     deinit {
-        // The thread holds the loop while it runs, so here it has ended or is just leaving its last line.
+        // The thread keeps the loop alive while it runs, so here it has ended or is about to return.
         if case .running(let thread) = life.withLock({ $0 }) { pthread_detach(thread) }
         event_free(wake)
         event_base_free(base)
         scratch.deallocate()
     }
 
-    /// Starts the thread, which runs until `stop()`; a second call does nothing.
+    /// Starts the thread, which runs until `stop()`. A second call does nothing.
     ///
-    /// Traps when the system gives no thread: without it nothing of the shard can live, and nothing runs yet to be lost.
+    /// Traps if the system gives no thread: the shard cannot exist without it, and no work is lost yet.
     public func start() {
         life.withLock { life in
             guard case .new = life else { return }
@@ -92,9 +93,9 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         }
     }
 
-    /// Ends the loop after the work that is already queued; from any thread, and waits for the end unless on the loop.
+    /// Ends the loop after the queued work. From any thread; waits for the end unless called on the loop.
     ///
-    /// Jobs that come later never run: stop a loop last, when no one awaits its actor any more. Afterwards what was bound to
+    /// Later jobs never run, so stop a loop only when nothing awaits its actor any more. Afterwards objects bound to
     /// the loop may be released on any thread.
     public func stop() {
         isStopping.store(true, ordering: .releasing)
@@ -111,7 +112,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     /// Whether the caller runs on the loop's thread.
     public var isCurrent: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-    /// Traps when called from another thread: our own mistake, never an outside event's.
+    /// Traps when called from another thread, which is our own mistake, never an outside event's.
     public func assertOnLoop() {
         precondition(isCurrent, "not on the thread of loop \(name)")
     }
@@ -125,14 +126,14 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
 
     // MARK: Time
 
-    /// CLOCK_MONOTONIC in nanoseconds, read once per turn; from another thread a fresh reading.
+    /// CLOCK_MONOTONIC in nanoseconds, read once per turn. From another thread, a new reading.
     public var nowNanos: UInt64 {
         guard isCurrent else { return Self.monotonicNanos() }
         if turnNanos == 0 { turnNanos = Self.monotonicNanos() }
         return turnNanos
     }
 
-    /// CLOCK_REALTIME in Unix milliseconds, read once per turn; from another thread a fresh reading.
+    /// CLOCK_REALTIME in Unix milliseconds, read once per turn. From another thread, a new reading.
     public var wallMs: Int64 {
         guard isCurrent else { return Self.wallMs() }
         if turnWallMs == 0 { turnWallMs = Self.wallMs() }
@@ -153,17 +154,17 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
     }
 
-    /// The longest turn since the last call, in nanoseconds: how long a ready event may have waited. From any thread.
+    /// The longest turn since the last call in nanoseconds: the longest wait of a ready event. From any thread.
     public func takeLongestTurnNanos() -> UInt64 {
         longestTurnNanos.exchange(0, ordering: .relaxed)
     }
 
     // MARK: Work from other threads
 
-    /// Runs a closure on the loop soon, after what was queued before it; from any thread.
+    /// Runs a closure on the loop soon, after earlier queued work. From any thread.
     ///
-    /// Many posts before the loop gets to them cost one wake-up. The queue has no bound of its own: who posts per message
-    /// must bound what it posts.
+    /// Many posts before the loop handles them cost one wake-up. The queue is unbounded, so a caller that posts per
+    /// message must bound its posts.
     public func post(_ body: @escaping @Sendable () -> Void) {
         if inbox.append(.body(body)) { event_active(wake, Int32(EV_READ), 0) }
     }
@@ -182,20 +183,20 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
 
     // MARK: Work for the end of the turn (on the loop)
 
-    /// Has the link send its gathered output at the end of this turn.
+    /// Sends the link's collected output at the end of this turn.
     func flushAtEndOfTurn(_ link: Link) { pending.flushes.append(link) }
 
-    /// Has the link go on reading in the next turn, for bytes that the kernel no longer announces.
+    /// Lets the link continue to read in the next turn, for bytes that the kernel no longer reports.
     func readNextTurn(_ link: Link) { pending.reads.append(link) }
 
-    /// Runs a closure after this turn's callbacks, outside of any of them: for rare events, not per message.
+    /// Runs a closure after this turn's callbacks, outside of all of them: for rare events, not per message.
     func afterCallbacks(_ body: @escaping () -> Void) { pending.bodies.append(body) }
 
-    /// Runs a closure once this turn's events are told, before what was gathered leaves; what it asks for in its turn
-    /// still runs in this one.
+    /// Runs a closure after this turn's events and before the collected output is sent. Its own requests of this kind
+    /// still run in this turn.
     ///
-    /// For work that is better done once for all that a turn brought: its code is fetched once, not per message. Who
-    /// asks, asks once per turn, or the turn has no end.
+    /// For work that is better done once per turn: its code is fetched once, not per message. Ask at most once per
+    /// turn, or the turn does not end.
     public func atEndOfTurn(_ body: @escaping () -> Void) { ends.append(body) }
 
     // MARK: The thread
@@ -209,11 +210,12 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         while !isStopping.load(ordering: .acquiring) {
             let mayBlock = pending.isEmpty && ends.isEmpty && inbox.prepareToSleep()
             let code = event_base_loop(base, mayBlock ? once : once | EVLOOP_NONBLOCK)
-            // Only our own fault, a descriptor closed under an event, makes the kernel's wait fail; going on would spin.
+            // Only our own mistake, a descriptor closed while an event uses it, makes the wait fail. Continuing would
+            // spin.
             precondition(code >= 0, "loop \(name) cannot wait: \(systemErrorText(errno))")
             finishTurn()
         }
-        // What was queued before the stop still runs, and what that work queues in turn, within reason.
+        // Work queued before the stop still runs, and also the work that it queues, within limits.
         for _ in 0..<64 where !pending.isEmpty || !ends.isEmpty || !inbox.prepareToSleep() { finishTurn() }
         threadID.store(0, ordering: .releasing)
     }
@@ -231,13 +233,13 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
         }
         batch.removeAll(keepingCapacity: true)
 
-        // Swapped first: what these calls schedule belongs to the next turn, after another look at the kernel.
+        // Swapped first: work scheduled by these calls belongs to the next turn, after another look at the kernel.
         swap(&pending, &spare)
         for body in spare.bodies { body() }
         for link in spare.reads { link.resumeRead() }
         runEnds()
         for link in spare.flushes { link.flush() }
-        // Writes made by all of the above leave now, not a kernel wait later.
+        // Output written by all of the above is sent now, not one kernel wait later.
         if !pending.flushes.isEmpty {
             spare.flushes.removeAll(keepingCapacity: true)
             swap(&pending.flushes, &spare.flushes)
@@ -269,7 +271,7 @@ public final class Loop: SerialExecutor, @unchecked Sendable {
     }()
 }
 
-/// What a turn leaves for its own end, in three lists that keep their storage.
+/// Work for the end of a turn, in three lists that keep their memory.
 private struct TurnWork {
     var bodies: [() -> Void] = []
     var reads: [Link] = []

@@ -1,6 +1,6 @@
-/// Why a loop, or something bound to one, could not be made.
+/// The reason why a loop, or an object bound to one, could not be created.
 public struct LoopFault: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What was refused, in a form that code can compare.
+    /// The kind of fault, for comparisons in code.
     public enum Reason: Sendable, Equatable {
         /// libevent or the system had no memory or descriptors left.
         case resources
@@ -8,7 +8,7 @@ public struct LoopFault: Error, Equatable, Sendable, CustomStringConvertible {
         case bind
         /// Another process has the address.
         case addressInUse
-        /// The signal is watched already, or cannot be watched.
+        /// The signal is already watched, or cannot be watched.
         case signal
     }
 

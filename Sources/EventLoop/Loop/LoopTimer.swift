@@ -1,19 +1,21 @@
 import CLibevent
 
-/// A one-shot timer of a loop that can be armed again at any time, also from its own callback.
+/// A one-shot timer of a loop that can be armed again at any time, also inside its own callback.
 ///
-/// Moving the deadline later, or cancelling, is one store: the entry in libevent's heap stays and, when it comes up,
-/// is put back for the rest. So a deadline that is pushed on with every message costs next to nothing. Never fires early.
+/// Moving the deadline later, or cancelling, is one store: the entry remains in libevent's heap and is put back for the
+/// rest of the time when it comes up. So a deadline that moves with every message costs almost nothing. Never fires
+/// early.
 public final class LoopTimer {
     private let loop: Loop
     private let fire: () -> Void
     private var handle: UnsafeMutablePointer<event>?
-    /// When the callback is due; 0 = not armed.
+    /// Due time of the callback; 0 if not armed.
     private var deadlineNanos: UInt64 = 0
-    /// When libevent will look; 0 = not in the heap.
+    /// Time of libevent's next check; 0 if not in the heap.
     private var scheduledNanos: UInt64 = 0
 
-    /// Makes an unarmed timer; `fire` runs on the loop. Capture the owner `unowned` or `weak`, since the owner holds the timer.
+    /// Creates an unarmed timer. `fire` runs on the loop. Capture the owner `unowned` or `weak`, because the owner
+    /// keeps the timer.
     public init(loop: Loop, _ fire: @escaping () -> Void) {
         loop.assertOnLoop()
         self.loop = loop
@@ -32,10 +34,10 @@ public final class LoopTimer {
         if let handle { event_free(handle) }
     }
 
-    /// Whether the callback is still to come.
+    /// Whether the callback is still due.
     public var isArmed: Bool { deadlineNanos != 0 }
 
-    /// Sets the deadline from this turn's time, in place of any earlier one.
+    /// Sets the deadline relative to this turn's time, in place of any earlier one.
     public func arm(afterNanos: UInt64) {
         loop.assertOnLoop()
         let (sum, overflow) = loop.nowNanos.addingReportingOverflow(afterNanos)
@@ -43,14 +45,14 @@ public final class LoopTimer {
         if scheduledNanos == 0 || deadlineNanos < scheduledNanos { schedule(afterNanos: afterNanos) }
     }
 
-    /// Forgets the deadline.
+    /// Removes the deadline.
     public func cancel() {
         loop.assertOnLoop()
         deadlineNanos = 0
     }
 
     private func schedule(afterNanos: UInt64) {
-        // A year is for ever here, and keeps the sum inside libevent's time_t.
+        // A year is practically infinite here, and keeps the sum inside libevent's time_t.
         let nanos = min(afterNanos, 365 * 86_400 * 1_000_000_000)
         let micros = (nanos + 999) / 1000
         var interval = timeval(tv_sec: Int(micros / 1_000_000), tv_usec: Int(micros % 1_000_000))
@@ -61,7 +63,7 @@ public final class LoopTimer {
     private func cameUp() {
         scheduledNanos = 0
         guard deadlineNanos != 0 else { return }
-        // libevent's clock is the coarse one: it may come up to a tick early, and the deadline may have moved on.
+        // libevent uses the coarse clock, so it may come up to a tick early. Or the deadline has moved.
         let now = Loop.monotonicNanos()
         if now < deadlineNanos { return schedule(afterNanos: deadlineNanos - now) }
         deadlineNanos = 0

@@ -1,12 +1,12 @@
 import CLibevent
 import Glibc
 
-/// What a process that holds secrets and many connections asks of the system, before it has either.
+/// System limits of a process with secrets and many connections, set before it has either.
 public enum ProcessLimits {
-    /// More connections than any shard count needs; systems that allow a thousand million are not taken at their word.
+    /// More connections than any shard count needs. Limits of up to a thousand million exist and are not used fully.
     private static let descriptorsWanted: rlim_t = 65_536
 
-    /// Raises the soft limit of descriptors to the hard one, at most 65 536; the limit that holds then.
+    /// Raises the soft limit of descriptors to the hard one, at most 65 536. Returns the resulting limit.
     @discardableResult
     public static func raiseDescriptors() -> Int {
         var limit = rlimit()
@@ -36,17 +36,17 @@ public enum ProcessLimits {
             + "\(bytes >> 20) are needed"
     }
 
-    /// No core file, and nobody but root may look into this process's memory: keys and tokens lie there.
+    /// No core files, and only root may read this process's memory, because it contains keys and tokens.
     ///
-    /// From here on `/proc/self` belongs to root: what is wanted of it by path (`environ`) is read before. The sanitizers'
-    /// leak check sets the flag for its own time.
+    /// Afterwards `/proc/self` belongs to root, so paths in it (`environ`) must be read before. The sanitizers' leak
+    /// check sets the flag while it runs.
     public static func forbidDumps() {
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         forbid_memory_access()
     }
 
-    /// Whether the system agreed to both.
+    /// Whether the system accepted both.
     public static var dumpsAreForbidden: Bool {
         var limit = rlimit()
         return getrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit) == 0 && limit.rlim_max == 0

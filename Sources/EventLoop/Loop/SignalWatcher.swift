@@ -1,15 +1,15 @@
 import CLibevent
 import Glibc
 
-/// Calls back on the loop when the process receives a signal, in place of the signal's default.
+/// Calls back on the loop when the process receives a signal, instead of the signal's default action.
 ///
-/// libevent gives signals to one base per process: make all watchers on one loop.
+/// libevent supports signals in one base per process, so create all watchers on one loop.
 public final class SignalWatcher {
     private let loop: Loop
     private let onSignal: () -> Void
     private var handle: UnsafeMutablePointer<event>?
 
-    /// Starts watching at once; several signals that come together may be told once.
+    /// Starts watching at once. Several signals in a short time may cause one call.
     public init(loop: Loop, signal: Int32, onSignal: @escaping () -> Void) throws(LoopFault) {
         loop.assertOnLoop()
         self.loop = loop
@@ -31,7 +31,7 @@ public final class SignalWatcher {
         if let handle { event_free(handle) }
     }
 
-    /// Stops watching and gives the signal its earlier effect back.
+    /// Stops watching and restores the signal's previous action.
     public func cancel() {
         loop.assertOnLoop()
         if let handle { event_free(handle) }

@@ -1,4 +1,4 @@
-/// SplitMix64: small, fast, the same numbers from the same seed everywhere; for jitter, not for secrets.
+/// SplitMix64: small, fast, the same numbers from the same seed everywhere. For jitter, not for secrets.
 public struct SmallRandom: RandomNumberGenerator, Equatable, Sendable {
     private var state: UInt64
 

@@ -1,34 +1,35 @@
 public import Telemetry
 
-/// Shares the time of a loop's thread out among the stages of what it does, for who wants to know where it goes.
+/// Attributes the time of a loop's thread to the stages of its work.
 ///
-/// Whoever begins another kind of work says so; the time until the next such word is that stage's. A word costs a reading of
-/// the clock, and a turn has a few dozen of them. A loop without one (the usual) pays a comparison with nil.
+/// Code that begins another kind of work calls `enter`; the time until the next call belongs to that stage. A call
+/// costs a clock reading, and a turn has a few dozen. A loop without a stage clock (the default) pays a comparison with
+/// nil.
 public final class StageClock {
-    /// The stages of a record's path in a worker, and what is none of them.
+    /// The stages of a record's path in a worker, and the rest.
     public enum Stage: Int, CaseIterable, Sendable {
-        /// The loop waits for the kernel; no work.
+        /// The loop waits for the kernel.
         case idle
-        /// Timers, jobs of other threads, what nobody named.
+        /// Timers, jobs of other threads, and unattributed work.
         case other
-        /// Records taken from Kafka, parsed, shared out among their recipients.
+        /// Polling and parsing records, and creating their recipients.
         case read
-        /// State of recipients asked for, and its answers read.
+        /// Reading the state of recipients, request and answer.
         case lookup
         case decide
-        /// Duplicate check, badge and owner of the token: asked for, and answered.
+        /// Duplicate check, badge and token owner, request and answer.
         case claim
-        /// Pushes made.
+        /// Building pushes.
         case render
-        /// Pushes handed to APNs: HTTP/2, TLS, the kernel, and the answers.
+        /// Sending pushes to APNs: HTTP/2, TLS, the kernel, and the answers.
         case send
-        /// Outcomes, records out, marks, settled offsets.
+        /// Outcomes, output records, marks, settled offsets.
         case record
         /// Bytes from and to Redis.
         case redis
 
         public var name: String { "\(self)" }
-        /// Those that are work.
+        /// All stages except waiting.
         public static var work: [Stage] { allCases.filter { $0 != .idle } }
     }
 
@@ -37,7 +38,7 @@ public final class StageClock {
     private let cells: [Counter]
     private let turns: Counter
 
-    /// Counts in `carillon_stage_seconds_total{stage}`, waiting not shown, and in `carillon_turns_total`.
+    /// Counts into `carillon_stage_seconds_total{stage}`, without waiting, and into `carillon_turns_total`.
     public init(_ registry: MetricsRegistry) {
         turns = registry.counter("carillon_turns_total", help: "Turns of the shards' loops.")
         cells = Stage.allCases.map { stage in
@@ -48,7 +49,7 @@ public final class StageClock {
         }
     }
 
-    /// What follows is that stage's.
+    /// Attributes the time from now on to `next`.
     public func enter(_ next: Stage) {
         if next == stage { return }
         let now = Loop.monotonicNanos()

@@ -1,7 +1,7 @@
 import COpenSSL
 import Telemetry
 
-/// An opened PKCS#12 archive: a certificate, its key, and what leads to the authority.
+/// An opened PKCS#12 archive: a certificate, its key, and intermediate certificates.
 struct PKCS12Archive: ~Copyable {
     let leaf: OpaquePointer
     let key: OpaquePointer
@@ -31,7 +31,7 @@ struct PKCS12Archive: ~Copyable {
         parts.free()
     }
 
-    /// Calls back with each certificate beside the leaf, borrowed.
+    /// Calls back with each certificate except the leaf, borrowed.
     func forEachIssuer(_ body: (UnsafeMutableRawPointer) -> Void) {
         for index in 0..<max(0, OPENSSL_sk_num(chain)) {
             if let one = OPENSSL_sk_value(chain, index) { body(one) }
@@ -49,7 +49,7 @@ struct PKCS12Archive: ~Copyable {
         var leaf: OpaquePointer?
         var chain: OpaquePointer?
 
-        /// OpenSSL's complaint, nil when all is read. On failure it has freed what it had.
+        /// Returns OpenSSL's error, nil on success. On failure OpenSSL has freed its objects.
         mutating func take(_ archive: OpaquePointer, _ password: Secret) -> (text: String, reason: Int32)? {
             ERR_clear_error()
             let code = password.withCString { PKCS12_parse(archive, $0, &key, &leaf, &chain) }
@@ -58,8 +58,9 @@ struct PKCS12Archive: ~Copyable {
             return takeOpenSSLError() ?? ("no reason given", 0)
         }
 
-        /// The keychain and older tools encrypt with RC2, which OpenSSL 3 keeps in its legacy provider: it stands beside
-        /// the default one for this reading only. False where it is not installed, or did not help.
+        /// The keychain and older tools encrypt with RC2, which OpenSSL 3 has only in its legacy provider. The provider
+        /// is loaded in addition to the default one for this read only. Returns false if it is not installed or did not
+        /// help.
         mutating func takeOld(_ archive: OpaquePointer, _ password: Secret) -> Bool {
             guard let legacy = OSSL_PROVIDER_try_load(nil, "legacy", 1) else {
                 ERR_clear_error()

@@ -2,13 +2,14 @@ import COpenSSL
 import Glibc
 import Telemetry
 
-/// Owns one SSL_CTX, with what client and server side have in common.
+/// Owns one SSL_CTX with the settings common to client and server.
 ///
-/// `@unchecked Sendable`: filled only before it is shared; afterwards OpenSSL only reads it and counts references
-/// with atomics (SSL_CTX is documented as safe to share once it is no longer changed).
+/// `@unchecked Sendable`: it is changed only before it is shared. Afterwards OpenSSL only reads it and counts
+/// references atomically (SSL_CTX is documented as safe to share when it is no longer changed).
 final class SSLContext: @unchecked Sendable {
     let raw: OpaquePointer
-    /// ALPN's wire form, each name with its length before it; the select callback reads it as long as the context lives.
+    /// The ALPN list in wire form, each name after its length. The select callback reads it as long as the context
+    /// lives.
     let alpnWire: UnsafeBufferPointer<UInt8>
 
     init(method: OpaquePointer?, alpn: [String]) throws(TLSFault) {
@@ -21,10 +22,10 @@ final class SSLContext: @unchecked Sendable {
         _ = copy.initialize(from: wire)
         alpnWire = UnsafeBufferPointer(copy)
 
-        // TLS 1.2 is the least that APNs speaks; older ones are broken.
+        // APNs requires at least TLS 1.2, and older versions are broken.
         SSL_CTX_ctrl(raw, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
         SSL_CTX_ctrl(raw, SSL_CTRL_MODE, Int(SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER), nil)
-        // Many small records per system call; the link asks again while OpenSSL still holds some.
+        // Reads many small records per system call. The link asks again while OpenSSL holds more.
         SSL_CTX_ctrl(raw, SSL_CTRL_SET_READ_AHEAD, 1, nil)
         SSL_CTX_set_default_read_buffer_len(raw, 64 * 1024)
         SSL_CTX_set_options(raw, UInt64(1) << 30 | UInt64(1) << 17)  // no renegotiation, no compression
@@ -71,15 +72,15 @@ final class SSLContext: @unchecked Sendable {
             let done =
                 index == 0
                 ? SSL_CTX_use_certificate(raw, one)
-                // SSL_CTX_add1_chain_cert is a macro of this call.
+                // SSL_CTX_add1_chain_cert is a macro for this call.
                 : Int32(truncatingIfNeeded: SSL_CTX_ctrl(raw, SSL_CTRL_CHAIN_CERT, 1, UnsafeMutableRawPointer(one)))
             guard done == 1 else { throw Self.fault("cannot use the certificate") }
         }
-        // The BIO reads the secret's own bytes, so it lives within the call that lends them.
+        // The BIO reads the secret's own bytes, so it must not outlive this call.
         let read = key.withBytes { bytes -> OpaquePointer? in
             guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
             defer { BIO_free(bio) }
-            // The callback stands for a password: without one, OpenSSL would ask on the terminal.
+            // The callback replaces a password prompt on the terminal.
             return PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
         }
         guard let parsed = read else {
@@ -97,7 +98,7 @@ final class SSLContext: @unchecked Sendable {
         archive.forEachIssuer { SSL_CTX_ctrl(raw, SSL_CTRL_CHAIN_CERT, 1, $0) }
     }
 
-    /// The end of the own certificate's validity in Unix seconds; nil where there is none or its date cannot be read.
+    /// The end of the own certificate's validity in Unix seconds; nil without a certificate or a readable date.
     var identityEndSeconds: Int64? {
         guard let leaf = SSL_CTX_get0_certificate(raw), let end = X509_get0_notAfter(leaf) else { return nil }
         var time = tm()
@@ -105,7 +106,7 @@ final class SSLContext: @unchecked Sendable {
         return Int64(timegm(&time))
     }
 
-    /// The user id (UID) in the own certificate's subject, at most 255 bytes; nil where there is none.
+    /// The user id (UID) in the own certificate's subject, at most 255 bytes; nil without one.
     var identityUserID: String? {
         guard let leaf = SSL_CTX_get0_certificate(raw), let name = X509_get_subject_name(leaf) else { return nil }
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
@@ -128,7 +129,8 @@ final class SSLContext: @unchecked Sendable {
         defer { BIO_free(bio) }
         let found = Certificates()
         while let certificate = PEM_read_bio_X509(bio, nil, nil, nil) { found.list.append(certificate) }
-        // The end of the input is an error to OpenSSL ("no start line"); any other is a certificate cut short.
+        // OpenSSL reports the end of the input as an error ("no start line"). Any other error is a truncated
+        // certificate.
         let error = takeOpenSSLError()
         guard !found.list.isEmpty else { throw TLSFault("no PEM certificate found") }
         guard error == nil || error?.reason == PEM_R_NO_START_LINE else {

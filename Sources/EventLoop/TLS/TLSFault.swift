@@ -1,13 +1,13 @@
 import COpenSSL
 
-/// Why a TLS context could not be made: a certificate, key or trust store that does not fit.
+/// The reason why a TLS context could not be created: an invalid certificate, key or trust store.
 public struct TLSFault: Error, Equatable, Sendable, CustomStringConvertible {
     public let description: String
 
     init(_ text: String) { description = text }
 }
 
-/// Takes OpenSSL's newest error text off this thread's queue and empties the queue.
+/// Takes OpenSSL's newest error from this thread's queue and clears the queue.
 ///
 /// A stale entry would turn the next call's harmless "would block" into a fault (openssl#8470).
 func takeOpenSSLError() -> (text: String, reason: Int32)? {
@@ -19,6 +19,6 @@ func takeOpenSSLError() -> (text: String, reason: Int32)? {
         ERR_error_string_n(code, start, buffer.count)
         return String(cString: start)
     }
-    // ERR_GET_REASON is an inline function of a macro's shape: the low 23 bits, for all but system errors.
+    // ERR_GET_REASON is an inline function like a macro: the low 23 bits, except for system errors.
     return (text, Int32(truncatingIfNeeded: code & 0x7F_FFFF))
 }

@@ -1,10 +1,11 @@
 import COpenSSL
 
-/// What a TLS listener needs: its certificate with key, its protocols, and whose client certificates it asks for.
+/// The TLS settings of a listener: its certificate with key, its protocols, and the authority of client certificates.
 public final class TLSServerContext: Sendable {
     let context: SSLContext
 
-    /// With `clientTrust` a client may show a certificate, which then must be signed by it; none is accepted, too.
+    /// With `clientTrust` a client may present a certificate, which must be signed by that authority. A client without
+    /// one is also accepted.
     public init(identity: TLSIdentity, alpn: [String] = [], clientTrust: TLSTrust? = nil) throws(TLSFault) {
         context = try SSLContext(method: TLS_server_method(), alpn: alpn)
         try context.use(identity)
@@ -12,7 +13,7 @@ public final class TLSServerContext: Sendable {
             try context.trust(clientTrust)
             SSL_CTX_set_verify(context.raw, SSL_VERIFY_PEER, nil)
         }
-        // No tickets: a client that closes at once would otherwise leave them unread and be answered with a reset.
+        // No tickets: a client that closes at once would leave them unread and get a reset.
         SSL_CTX_set_num_tickets(context.raw, 0)
         guard !alpn.isEmpty else { return }
         SSL_CTX_set_alpn_select_cb(

@@ -1,11 +1,11 @@
 import COpenSSL
 import Glibc
 
-/// Owns one SSL on a connected, non-blocking socket, and sorts what OpenSSL answers.
+/// Owns one SSL on a connected, non-blocking socket, and classifies OpenSSL's results.
 ///
-/// Every call clears the thread's error queue first, since SSL_get_error looks into it.
+/// Every call clears the thread's error queue first, because SSL_get_error reads it.
 final class TLSSession {
-    /// What a step came to.
+    /// The result of a step.
     enum Step {
         case bytes(Int)
         case wantsRead
@@ -14,13 +14,13 @@ final class TLSSession {
     }
 
     private let ssl: OpaquePointer
-    /// Keeps the ALPN list that OpenSSL's callback reads.
+    /// Keeps the ALPN list alive for OpenSSL's callback.
     private let context: SSLContext
     private let requiresALPN: Bool
-    /// After a fatal fault OpenSSL forbids SSL_shutdown.
+    /// OpenSSL forbids SSL_shutdown after a fatal fault.
     private var mayShutDown = false
 
-    /// The client's side, which will accept only `peerName`: a DNS name, or an IP address in text.
+    /// The client's side. It accepts only `peerName`: a DNS name, or an IP address as text.
     init(client: TLSClientContext, fd: Int32, peerName: String) throws(LinkFault) {
         context = client.context
         requiresALPN = client.offersALPN
@@ -36,7 +36,7 @@ final class TLSSession {
         var isReady = SSL_set_fd(ssl, fd) == 1
         if !isAddress {
             ERR_clear_error()
-            // SSL_set_tlsext_host_name is a macro of this call. RFC 6066 section 3: no IP address in the server name.
+            // SSL_set_tlsext_host_name is a macro for this call. RFC 6066 section 3: no IP address in the server name.
             let named = peerName.withCString {
                 SSL_ctrl(
                     ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name),
@@ -63,7 +63,7 @@ final class TLSSession {
 
     deinit { SSL_free(ssl) }
 
-    /// Goes on with the handshake; `.bytes(0)` means done, verified and with the protocol agreed.
+    /// Continues the handshake. `.bytes(0)` means done: verified, and the protocol is agreed.
     func handshake() -> Step {
         ERR_clear_error()
         let code = SSL_do_handshake(ssl)
@@ -88,7 +88,7 @@ final class TLSSession {
         return code > 0 ? .bytes(Int(code)) : sort(code, "TLS write")
     }
 
-    /// Sends close_notify, without waiting for the peer's: the socket is closed next (RFC 8446 section 6.1).
+    /// Sends close_notify without waiting for the peer's, because the socket is closed next (RFC 8446 section 6.1).
     func shutDown() {
         guard mayShutDown else { return }
         mayShutDown = false

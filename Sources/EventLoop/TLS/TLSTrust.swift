@@ -1,6 +1,6 @@
-/// Whose signature makes a peer's certificate good.
+/// The authorities that may sign a peer's certificate.
 public enum TLSTrust: Sendable {
-    /// The system's store (`/etc/ssl/certs`, or what SSL_CERT_FILE and SSL_CERT_DIR name).
+    /// The system's store (`/etc/ssl/certs`, or the paths in SSL_CERT_FILE and SSL_CERT_DIR).
     case system
     /// A PEM file of certificate authorities, in place of the system's.
     case file(String)
