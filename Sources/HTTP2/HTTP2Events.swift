@@ -1,11 +1,11 @@
-/// A stream as its owner knows it.
+/// A stream in its owner's view.
 public struct HTTP2Stream: Equatable, Sendable {
-    /// The number on the wire.
+    /// The stream id.
     public let id: Int32
-    /// What the owner attached to the stream: given with `submitRequest`, or set with `setTag` on a server; else 0.
+    /// The owner's value for the stream: given to `submitRequest`, or set with `setTag` on a server; else 0.
     public let tag: UInt64
 
-    /// Both parts.
+    /// Creates a stream from both parts.
     public init(id: Int32, tag: UInt64) {
         self.id = id
         self.tag = tag
@@ -38,35 +38,35 @@ public struct HTTP2ErrorCode: RawRepresentable, Equatable, Hashable, Sendable, C
         "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
     ]
 
-    /// The RFC's name, or the number of a code it does not know.
+    /// The RFC's name, or the number of an unknown code.
     public var description: String {
         Self.names.indices.contains(Int(rawValue)) ? Self.names[Int(rawValue)] : "0x" + String(rawValue, radix: 16)
     }
 }
 
-/// How a stream ended. Every submitted request ends in exactly one of these.
+/// The end of a stream. Every submitted request ends in exactly one of these.
 public enum StreamEnd: Equatable, Sendable {
     /// Closed by either end; `noError` after a complete exchange, else the code of the RST_STREAM.
     case closed(HTTP2ErrorCode)
-    /// The peer provably did nothing with the request: it may be sent again at once, elsewhere.
+    /// The peer certainly did not process the request. It may be sent again at once on another connection.
     case unprocessed(Unprocessed)
-    /// The connection went while the request was under way: nobody knows whether it was processed.
+    /// The connection ended during the request. Whether it was processed is unknown.
     case lost
 
-    /// Why a request is known not to have been processed (RFC 9113 sections 6.8 and 8.7).
+    /// The proof that a request was not processed (RFC 9113 sections 6.8 and 8.7).
     public enum Unprocessed: Equatable, Sendable {
         /// RST_STREAM with REFUSED_STREAM.
         case refused
-        /// Above the last stream that the peer's GOAWAY names.
+        /// Above the last stream of the peer's GOAWAY.
         case aboveGoAway
         /// Its HEADERS, or the last byte of its body, never left this session.
         case notSent
     }
 }
 
-/// The peer's current SETTINGS, as far as an owner acts on them.
+/// The peer's current SETTINGS that matter to an owner.
 public struct PeerSettings: Equatable, Sendable {
-    /// Streams that may be open towards the peer; `UInt32.max` where it sets no limit.
+    /// Maximum number of open streams to the peer; `UInt32.max` without a limit.
     public let maxConcurrentStreams: UInt32
     /// Window of a new stream in bytes.
     public let initialWindowBytes: UInt32
@@ -74,10 +74,10 @@ public struct PeerSettings: Equatable, Sendable {
     public let maxFrameBytes: UInt32
     /// HPACK table bound.
     public let headerTableBytes: UInt32
-    /// Advised limit of a header list; `UInt32.max` where there is none.
+    /// Advisory limit of a header list; `UInt32.max` without one.
     public let maxHeaderListBytes: UInt32
 
-    /// Every setting; the defaults are the protocol's.
+    /// Creates settings. The defaults are the protocol's.
     public init(
         maxConcurrentStreams: UInt32, initialWindowBytes: UInt32 = 65_535, maxFrameBytes: UInt32 = 16_384,
         headerTableBytes: UInt32 = 4096, maxHeaderListBytes: UInt32 = .max
@@ -90,15 +90,15 @@ public struct PeerSettings: Equatable, Sendable {
     }
 }
 
-/// A GOAWAY that arrived.
+/// A received GOAWAY.
 public struct GoAway: Equatable, Sendable {
     /// Streams above it were not processed.
     public let lastStreamID: Int32
     public let code: HTTP2ErrorCode
-    /// The peer's debug bytes, cut at `goAwayBytesMax`; APNs puts `{"reason": …}` here.
+    /// The peer's debug bytes, cut at `goAwayBytesMax`. APNs sends `{"reason": …}`.
     public let debug: [UInt8]
 
-    /// All three parts.
+    /// Creates a GOAWAY from all parts.
     public init(lastStreamID: Int32, code: HTTP2ErrorCode, debug: [UInt8]) {
         self.lastStreamID = lastStreamID
         self.code = code

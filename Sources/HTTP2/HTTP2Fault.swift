@@ -1,16 +1,16 @@
 import CNghttp2
 
-/// Why a session cannot go on, or why a frame could not be submitted.
+/// The reason why a session cannot continue, or why a frame could not be submitted.
 public struct HTTP2Fault: Error, Equatable, CustomStringConvertible {
-    /// What kind of fault it is.
+    /// The kind of fault.
     public enum Code: Sendable {
         /// The session as a whole is broken: close the connection.
         case session
-        /// Stream numbers are used up, or a GOAWAY was sent or received: open another connection for new requests.
+        /// Stream ids are used up, or a GOAWAY was sent or received: open another connection for new requests.
         case noMoreRequests
-        /// The stream named does not exist or is closed already; harmless after a race with the peer.
+        /// The stream does not exist or is closed. Harmless after a race with the peer.
         case noSuchStream
-        /// A header name or value may not travel in HTTP/2.
+        /// A header name or value is not valid in HTTP/2.
         case badHeader
         /// nghttp2 refused a call that should always work (out of memory).
         case library
@@ -18,7 +18,7 @@ public struct HTTP2Fault: Error, Equatable, CustomStringConvertible {
 
     /// The kind.
     public let code: Code
-    /// nghttp2's own code; 0 where the fault was found here.
+    /// nghttp2's own code; 0 for faults found by this module.
     public let libraryCode: Int32
     private let detail: String?
 
@@ -28,7 +28,7 @@ public struct HTTP2Fault: Error, Equatable, CustomStringConvertible {
         self.detail = detail
     }
 
-    /// What happened, for a log line. Holds no header values and no body bytes.
+    /// Description for a log line. Contains no header values and no body bytes.
     public var description: String {
         let library = libraryCode == 0 ? nil : String(cString: nghttp2_strerror(libraryCode))
         return [detail, library].compactMap(\.self).joined(separator: ": ")
@@ -38,7 +38,7 @@ public struct HTTP2Fault: Error, Equatable, CustomStringConvertible {
         left.code == right.code && left.libraryCode == right.libraryCode
     }
 
-    /// Classifies what a submit call returned.
+    /// Converts the result of a submit call.
     static func submit(_ result: Int32) -> HTTP2Fault {
         switch result {
         case NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE.rawValue, NGHTTP2_ERR_START_STREAM_NOT_ALLOWED.rawValue,

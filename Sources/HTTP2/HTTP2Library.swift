@@ -2,7 +2,7 @@ import CNghttp2
 
 /// The C library under this module.
 public enum HTTP2Library {
-    /// Of the nghttp2 that runs.
+    /// The version of the loaded nghttp2.
     public static var version: String {
         nghttp2_version(0).map { String(cString: $0.pointee.version_str) } ?? "unknown"
     }

@@ -1,7 +1,7 @@
 import CNghttp2
 
 extension HTTP2Session {
-    /// The peer's settings now in force; before its SETTINGS came, `streamsBeforeSettings` and the RFC's defaults.
+    /// The peer's current settings. Before its first SETTINGS, `streamsBeforeSettings` and the RFC's defaults.
     public var peerSettings: PeerSettings {
         PeerSettings(
             maxConcurrentStreams: remote(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS),
@@ -15,30 +15,30 @@ extension HTTP2Session {
         nghttp2_session_get_remote_settings(raw, id)
     }
 
-    /// Streams that the peer allows at once.
+    /// Streams that the peer allows at one time.
     public var peerStreamsMax: UInt32 { remote(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) }
 
-    /// Body bytes that may leave on this connection before the peer returns window; bodies still queued not counted.
+    /// Body bytes that may be sent on this connection before the peer returns window. Queued bodies are not subtracted.
     public var connectionSendWindow: Int { Int(nghttp2_session_get_remote_window_size(raw)) }
 
-    /// Streams open or queued, whose end was not reported yet.
+    /// Open or queued streams without a reported end.
     public var openStreams: Int { recorder.pointee.streams.count }
 
-    /// Whether a client may submit further requests here at all.
+    /// Whether a client may submit more requests on this connection.
     public var acceptsRequests: Bool { nghttp2_session_check_request_allowed(raw) != 0 }
 
-    /// Whether frames wait to be drained. A body that waits for window does not count.
+    /// Whether frames are ready to drain. A body that waits for window does not count.
     public var wantsWrite: Bool { nghttp2_session_want_write(raw) != 0 }
 
-    /// Whether the session is over: nothing more to read or write, close the connection.
+    /// Whether the session has ended: nothing is left to read or write. Close the connection.
     public var isDone: Bool { nghttp2_session_want_read(raw) == 0 && nghttp2_session_want_write(raw) == 0 }
 
-    /// The highest stream of the peer that was processed: what a graceful GOAWAY names.
+    /// The peer's highest processed stream, for a graceful GOAWAY.
     public var lastProcessedStreamID: Int32 { nghttp2_session_get_last_proc_stream_id(raw) }
 
-    /// Bytes of the peer's header fields in the HPACK table (RFC 7541 section 4.1): what its indexing fills it with.
+    /// Bytes of the peer's header fields in the HPACK table (RFC 7541 section 4.1), as its indexing fills it.
     public var headerTableBytes: Int { nghttp2_session_get_hd_inflate_dynamic_table_size(raw) }
 
-    /// nghttp2's last words on a peer that broke the protocol; for a log line. No header values, no bodies.
+    /// nghttp2's last message about a protocol violation, for a log line. No header values, no bodies.
     public var complaint: String? { recorder.pointee.complaint }
 }

@@ -3,13 +3,13 @@ import CNghttp2
 extension HTTP2Session {
     /// Queues a request and returns its stream.
     ///
-    /// The body is kept here until its last byte is sent. Submit no more than `peerSettings.maxConcurrentStreams` allows:
-    /// beyond that a request waits inside nghttp2 without any deadline. Throws `noMoreRequests` after a GOAWAY or when
-    /// stream numbers are used up.
+    /// The body is kept until its last byte is sent. Submit no more than `peerSettings.maxConcurrentStreams` allows,
+    /// because further requests wait inside nghttp2 without a deadline. Throws `noMoreRequests` after a GOAWAY or when
+    /// stream ids are used up.
     public func submitRequest(
         _ headers: borrowing HeaderList, body: [UInt8], tag: UInt64
     ) throws(HTTP2Fault) -> Int32 {
-        // nghttp2 would number the request and drop it at sending.
+        // nghttp2 would assign an id to the request and drop it later.
         guard acceptsRequests else { throw HTTP2Fault(.noMoreRequests, detail: "the connection is being closed") }
         let slot = recorder.pointee.streams.insert(id: 0, tag: tag, body: body)
         let session = raw
@@ -29,11 +29,11 @@ extension HTTP2Session {
         return id
     }
 
-    /// Queues the answer to a request; `body` empty sends headers alone.
+    /// Queues the answer to a request. With an empty `body`, only headers are sent.
     ///
-    /// `pieceBytes` sends the body in DATA frames of at most so many bytes, for a server that plays a difficult one.
+    /// `pieceBytes` limits the size of DATA frames, for a server that imitates a difficult one.
     ///
-    /// Throws `noSuchStream` where the client went away from the stream meanwhile.
+    /// Throws `noSuchStream` if the client has left the stream.
     public func submitResponse(
         _ stream: Int32, _ headers: borrowing HeaderList, body: [UInt8] = [], pieceBytes: Int? = nil
     ) throws(HTTP2Fault) {
@@ -60,19 +60,19 @@ extension HTTP2Session {
         return provider
     }
 
-    /// Attaches the owner's word to an open stream; later events of it carry it.
+    /// Sets the owner's value of an open stream. Later events of the stream carry it.
     public func setTag(_ tag: UInt64, stream: Int32) {
         let slot = SlotPointer.index(nghttp2_session_get_stream_user_data(raw, stream))
         guard recorder.pointee.streams.holds(slot, id: stream) else { return }
         recorder.pointee.streams[slot].tag = tag
     }
 
-    /// Queues RST_STREAM. The stream's end is reported when the frame leaves; a stream unknown is ignored.
+    /// Queues RST_STREAM. The stream's end is reported when the frame is sent. An unknown stream is ignored.
     public func resetStream(_ stream: Int32, _ code: HTTP2ErrorCode) {
         nghttp2_submit_rst_stream(raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, code.rawValue)
     }
 
-    /// Queues a PING; its answer brings `opaque` back.
+    /// Queues a PING. Its answer returns `opaque`.
     public func submitPing(_ opaque: UInt64) throws(HTTP2Fault) {
         let result = withUnsafeBytes(of: opaque.bigEndian) {
             nghttp2_submit_ping(
@@ -81,14 +81,14 @@ extension HTTP2Session {
         guard result == 0 else { throw .submit(result) }
     }
 
-    /// Announces new settings; fields left nil are not sent.
+    /// Announces new settings. Nil fields are not sent.
     public func submitSettings(_ settings: HTTP2Settings) throws(HTTP2Fault) {
         var entries: [nghttp2_settings_entry] = []
         func add(_ id: nghttp2_settings_id, _ value: UInt32?) {
             guard let value else { return }
             entries.append(nghttp2_settings_entry(settings_id: Int32(id.rawValue), value: value))
         }
-        // Nobody here wants pushed responses (RFC 9113 section 8.4).
+        // Server push is never used (RFC 9113 section 8.4).
         if role == .client { add(NGHTTP2_SETTINGS_ENABLE_PUSH, 0) }
         add(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, settings.maxConcurrentStreams)
         add(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, settings.initialWindowBytes)
@@ -99,14 +99,15 @@ extension HTTP2Session {
         guard result == 0 else { throw .submit(result) }
     }
 
-    /// Queues GOAWAY: the peer's streams above `lastStreamID` are dropped unprocessed, the others go on to their end.
+    /// Queues GOAWAY. The peer's streams above `lastStreamID` are dropped unprocessed; the others continue to their
+    /// end.
     public func submitGoAway(lastStreamID: Int32, _ code: HTTP2ErrorCode, debug: [UInt8] = []) throws(HTTP2Fault) {
         let result = nghttp2_submit_goaway(
             raw, UInt8(NGHTTP2_FLAG_NONE.rawValue), lastStreamID, code.rawValue, debug, debug.count)
         guard result == 0 else { throw .submit(result) }
     }
 
-    /// Queues GOAWAY and ends the session once it is sent: nothing is received any more and `isDone` turns true.
+    /// Queues GOAWAY and ends the session after it is sent: nothing more is received, and `isDone` becomes true.
     public func terminate(_ code: HTTP2ErrorCode) {
         nghttp2_session_terminate_session(raw, code.rawValue)
     }

@@ -1,15 +1,15 @@
 import CNghttp2
 
-/// One HTTP/2 connection on memory: bytes in, events out, bytes out. It knows no socket and no clock.
+/// One HTTP/2 connection in memory: bytes in, events out, bytes out. It has no socket and no clock.
 ///
-/// Client or server. Owned by one thread and not Sendable. After anything that may have queued frames (a submit call, or
-/// `receive`, which answers PING and SETTINGS and returns windows by itself) the owner calls `drainOutput` and writes
-/// what it gets. Body bytes received are acknowledged at once; a consumer that wants less of them resets the stream.
+/// Client or server. Owned by one thread and not Sendable. After any call that may queue frames (a submit call, or
+/// `receive`, which answers PING and SETTINGS and returns windows) the owner calls `drainOutput` and sends the result.
+/// Received body bytes are acknowledged at once; an owner that wants fewer resets the stream.
 public final class HTTP2Session {
-    /// Hears the events; not retained, and must be alive in every call of this object: the owner itself, as a rule. Set it
-    /// before the first `receive`. (A weak reference would slow down every retain of the delegate, not only its own.)
+    /// Receives the events. Not retained; it must be alive in every call of this object, so it is usually the owner.
+    /// Set it before the first `receive`. (A weak reference would slow down every retain of the delegate.)
     public unowned var delegate: (any HTTP2SessionDelegate)?
-    /// Which end this is.
+    /// The role of this end.
     public let role: HTTP2Role
 
     let raw: OpaquePointer
@@ -20,10 +20,10 @@ public final class HTTP2Session {
     private var isStopped = false
     private var isAbandoned = false
 
-    /// Input is taken in pieces of this size, so that what a hostile peer can make of one read stays small.
+    /// Input is processed in pieces of this size, which limits what a hostile peer can cause by one read.
     private static let inputSliceBytes = 16_384
 
-    /// A session whose first SETTINGS (and, on a client, preface) is queued already.
+    /// Creates a session with its first SETTINGS (and, for a client, the preface) already queued.
     public init(_ role: HTTP2Role, configuration: HTTP2Configuration = HTTP2Configuration()) throws(HTTP2Fault) {
         let recorder = UnsafeMutablePointer<SessionRecorder>.allocate(capacity: 1)
         recorder.initialize(to: SessionRecorder(role: role, configuration: configuration))
@@ -36,7 +36,7 @@ public final class HTTP2Session {
         self.raw = raw
         self.recorder = recorder
         try submitSettings(configuration.settings)
-        // A smaller value than the protocol's start cannot be announced (RFC 9113 section 6.9.2).
+        // A value below the protocol's initial one cannot be announced (RFC 9113 section 6.9.2).
         if configuration.connectionWindowBytes > 65_535 {
             let result = nghttp2_session_set_local_window_size(raw, 0, 0, configuration.connectionWindowBytes)
             guard result == 0 else { throw HTTP2Fault(.library, library: result) }
@@ -63,7 +63,7 @@ public final class HTTP2Session {
         nghttp2_option_set_max_settings(options, configuration.settingsEntriesMax)
         nghttp2_option_set_stream_reset_rate_limit(options, configuration.resetBurst, configuration.resetsPerSecond)
         nghttp2_option_set_no_auto_window_update(options, configuration.returnsWindow ? 0 : 1)
-        // Closed streams would be kept for the priority tree, which APNs does not use.
+        // Otherwise nghttp2 keeps closed streams for the priority tree, which APNs does not use.
         nghttp2_option_set_no_closed_streams(options, 1)
         var session: OpaquePointer?
         switch role {
@@ -73,10 +73,10 @@ public final class HTTP2Session {
         return session
     }
 
-    /// Takes bytes from the peer, all of them, and reports what they mean.
+    /// Processes all of the given bytes from the peer and reports the resulting events.
     ///
-    /// Throws where the session is beyond repair; then drain once more (a GOAWAY may be queued), call `abandon`, close
-    /// the connection. Ordinary protocol errors do not throw: nghttp2 queues a GOAWAY and `isDone` turns true.
+    /// Throws if the session cannot continue. Then drain once more (a GOAWAY may be queued), call `abandon` and close
+    /// the connection. Ordinary protocol errors do not throw: nghttp2 queues a GOAWAY, and `isDone` becomes true.
     public func receive(_ bytes: UnsafeRawBufferPointer) throws(HTTP2Fault) {
         precondition(!isDispatching, "receive was called from inside an event")
         var rest = bytes[...]
@@ -91,11 +91,11 @@ public final class HTTP2Session {
         }
     }
 
-    /// Hands on everything that is ready to be sent, frame by frame: who sends gathers them into full records.
+    /// Passes on all output, frame by frame. The caller combines the frames into full TLS records.
     ///
     /// - Parameters:
-    ///   - limit: stop after about so many bytes; the rest stays for the next call.
-    ///   - sink: gets each piece, valid during the call; it must take all of it.
+    /// - limit: stops after about this many bytes; the rest remains for the next call.
+    /// - sink: receives each piece, which is valid during the call. It must take the whole piece.
     public func drainOutput(
         limit: Int = .max, _ sink: (UnsafeRawBufferPointer) -> Void
     ) throws(HTTP2Fault) {
@@ -116,7 +116,7 @@ public final class HTTP2Session {
         if let fault { throw fault }
     }
 
-    /// Ends every open stream after the connection went, then says no more.
+    /// Ends every open stream after the connection ended. No events follow.
     ///
     /// A request that never left to its last byte ends as `unprocessed(.notSent)`, one above a GOAWAY's last stream as
     /// `unprocessed(.aboveGoAway)`, every other as `lost`.
@@ -139,15 +139,15 @@ public final class HTTP2Session {
         dispatch()
     }
 
-    /// Reports nothing from now on, not even what is recorded already.
+    /// Reports nothing from now on, not even recorded facts.
     public func stop() {
         isStopped = true
     }
 
-    /// Reports the recorded facts. Facts recorded by an event's own calls are reported before this returns.
+    /// Reports the recorded facts. Facts recorded by calls of the event handlers are reported before this returns.
     private func dispatch() {
         guard !recorder.pointee.inbox.facts.isEmpty else { return }
-        // Inside an event: the loop below, further up the stack, goes on to what was recorded now.
+        // Called inside an event: the loop further up the stack reports the new facts.
         guard !isDispatching else { return }
         isDispatching = true
         defer { isDispatching = false }
@@ -204,7 +204,7 @@ public final class HTTP2Session {
     }
 
     @inline(__always) private func stream(_ slot: Int) -> HTTP2Stream {
-        // Field by field: a whole copy would retain the body.
+        // Copied field by field, because a copy of the slot would retain the body.
         HTTP2Stream(id: recorder.pointee.streams.slots[slot].id, tag: recorder.pointee.streams.slots[slot].tag)
     }
 }

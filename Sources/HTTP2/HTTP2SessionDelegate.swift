@@ -1,29 +1,29 @@
-/// Hears what happens in a session.
+/// Receives the events of a session.
 ///
-/// Called on the owner's thread, from inside `receive`, `drainOutput` or `abandon`, but never from inside nghttp2: every
-/// method may submit requests and responses, reset streams and send GOAWAY. It may not call `receive`. Views given to
-/// a method end with it.
+/// Called on the owner's thread, inside `receive`, `drainOutput` or `abandon`, but never inside nghttp2. So every
+/// method may submit requests and responses, reset streams and send GOAWAY, but it may not call `receive`. Views passed
+/// to a method are valid only during the call.
 public protocol HTTP2SessionDelegate: AnyObject {
     /// The final header list of a response (client), or the header list of a request (server).
     ///
-    /// Informational responses (1xx) are skipped and trailers are not reported; a stream that ends in trailers gives an
-    /// empty last chunk.
+    /// Informational responses (1xx) are skipped, and trailers are not reported. A stream that ends with trailers gives
+    /// an empty last chunk.
     func http2(
         _ session: HTTP2Session, stream: HTTP2Stream, didReceiveHeaders fields: borrowing HeaderFields, endStream: Bool)
 
-    /// A piece of a body. With `endStream` nothing follows; the piece may then be empty.
+    /// A part of a body. With `endStream` it is the last one and may be empty.
     func http2(
         _ session: HTTP2Session, stream: HTTP2Stream, didReceiveData bytes: UnsafeRawBufferPointer, endStream: Bool)
 
-    /// The stream is over. Exactly once per stream, and the last event of it.
+    /// The stream has ended. Called exactly once per stream, as its last event.
     func http2(_ session: HTTP2Session, stream: HTTP2Stream, didEnd end: StreamEnd)
 
-    /// SETTINGS arrived, now in force.
+    /// SETTINGS arrived and are in effect.
     func http2(_ session: HTTP2Session, didReceiveSettings settings: PeerSettings)
 
-    /// GOAWAY arrived. The ends of streams above its last stream follow as events of their own.
+    /// GOAWAY arrived. The ends of streams above its last stream follow as separate events.
     func http2(_ session: HTTP2Session, didReceiveGoAway goAway: GoAway)
 
-    /// A PING of this end was answered.
+    /// The peer answered a PING of this end.
     func http2(_ session: HTTP2Session, didReceivePingAck opaque: UInt64)
 }

@@ -1,6 +1,6 @@
-/// A received header list: a view that is valid only during the call that gave it.
+/// A received header list: a view that is valid only during the call.
 public struct HeaderFields: ~Copyable {
-    /// Where one field lies in the list's bytes.
+    /// The position of one field in the list's bytes.
     struct Field {
         var nameStart: UInt32
         var nameCount: UInt32
@@ -41,7 +41,7 @@ public struct HeaderFields: ~Copyable {
         return nil
     }
 
-    /// How often `name` occurs.
+    /// The number of fields called `name`.
     public func occurrences(_ name: StaticString) -> Int {
         let wanted = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
         var result = 0

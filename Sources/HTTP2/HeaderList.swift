@@ -1,15 +1,15 @@
 import CNghttp2
 
-/// A header list to be sent, kept between messages so that only what differs is written again.
+/// A header list for sending, kept between messages so that only differing values are written again.
 ///
-/// All bytes lie in one buffer with nghttp2's own field array beside it: a request of the same kind as the last one
-/// costs a copy of the path and the identifier, nothing else. nghttp2 copies the fields on submission, so the list may
-/// change at once afterwards. Owned by one thread. Values are checked (RFC 9113 section 8.2.1), since nghttp2 does not
-/// look at what it sends.
+/// All bytes are in one buffer, next to nghttp2's own field array. A request of the same kind as the last one costs
+/// only a copy of the path and the identifier. nghttp2 copies the fields on submission, so the list may change right
+/// after it. Owned by one thread. This type checks values (RFC 9113 section 8.2.1), because nghttp2 does not check what
+/// it sends.
 public struct HeaderList: ~Copyable {
-    /// Whether HPACK may keep a field in its table.
+    /// Whether HPACK may put a field into its table.
     public enum Indexing: Sendable {
-        /// nghttp2 decides; `:path` and `authorization` stay out of the table as Apple asks.
+        /// nghttp2 decides. It keeps `:path` and `authorization` out of the table, as Apple asks.
         case allowed
         /// Literal, never indexed: for values that differ with each message.
         case never
@@ -29,7 +29,7 @@ public struct HeaderList: ~Copyable {
     private var fields: [nghttp2_nv] = []
     private var rooms: [Room] = []
 
-    /// An empty list. `reserving` bytes are set aside; it grows as needed.
+    /// Creates an empty list. `reserving` is the initial capacity in bytes.
     public init(reserving: Int = 1024) {
         capacity = max(64, reserving)
         bytes = .allocate(capacity: capacity)
@@ -42,9 +42,9 @@ public struct HeaderList: ~Copyable {
     /// Number of fields.
     public var count: Int { fields.count }
 
-    /// Adds a field and returns its place, to be used with `set`. Pseudo-header fields must come first.
+    /// Adds a field and returns its place for `set`. Pseudo-header fields must come first.
     ///
-    /// Throws `badHeader` for a value that may not travel; the list is then as before.
+    /// Throws `badHeader` for an invalid value and leaves the list unchanged.
     @discardableResult
     public mutating func append(
         _ name: StaticString, _ value: some Collection<UInt8>, indexing: Indexing = .allowed
@@ -72,7 +72,7 @@ public struct HeaderList: ~Copyable {
         return place
     }
 
-    /// Adds a field with text as its value.
+    /// Adds a field with a text value.
     @discardableResult
     public mutating func append(
         _ name: StaticString, _ value: String, indexing: Indexing = .allowed
@@ -80,7 +80,7 @@ public struct HeaderList: ~Copyable {
         try append(name, Array(value.utf8), indexing: indexing)
     }
 
-    /// Replaces the value of field `place`; false, and nothing changed, for a value that may not travel.
+    /// Replaces the value of field `place`. Returns false without a change for an invalid value.
     public mutating func set(_ place: Int, _ value: UnsafeRawBufferPointer) -> Bool {
         guard isFit(value, rooms[place].check) else { return false }
         if value.count > rooms[place].capacity { makeRoom(place, value.count) }
@@ -93,15 +93,15 @@ public struct HeaderList: ~Copyable {
         return true
     }
 
-    /// Replaces the value of field `place` by an array's bytes.
+    /// Replaces the value of field `place` with an array's bytes.
     public mutating func set(_ place: Int, _ value: [UInt8]) -> Bool {
-        // Not a closure over self: the pointer outlives only this call.
+        // Not a closure over self: the pointer is valid only during this call.
         value.withUnsafeBytes { set(place, $0) }
     }
 
-    /// Has the value of field `place` written in its own room, `count` bytes that are fit to travel by construction.
+    /// Lets `body` write the value of field `place` in place: `count` bytes that are valid by construction.
     ///
-    /// For what is written anew with every message out of checked parts, such as hexadecimal digits: nothing is looked at.
+    /// For values built for every message from checked parts, such as hexadecimal digits. They are not checked again.
     public mutating func write(_ place: Int, count: Int, _ body: (UnsafeMutableRawPointer) -> Void) {
         if count > rooms[place].capacity { makeRoom(place, count) }
         body(bytes + rooms[place].start)
@@ -110,7 +110,7 @@ public struct HeaderList: ~Copyable {
     }
 
     private mutating func makeRoom(_ place: Int, _ count: Int) {
-        // Room to grow, so that a longer token later does not move the field again.
+        // Leaves room to grow, so that a longer token does not move the field again.
         let wanted = count + count / 2 + 16
         rooms[place].start = reserve(wanted)
         rooms[place].capacity = wanted
@@ -124,7 +124,7 @@ public struct HeaderList: ~Copyable {
             indexing == .never ? NGHTTP2_NV_FLAG_NO_INDEX.rawValue : NGHTTP2_NV_FLAG_NONE.rawValue)
     }
 
-    /// Drops the fields from `count` on, for lists whose last fields are optional.
+    /// Drops the fields from `count` on, for lists with optional last fields.
     public mutating func truncate(to count: Int) {
         guard count < fields.count else { return }
         fields.removeLast(fields.count - count)
@@ -132,7 +132,7 @@ public struct HeaderList: ~Copyable {
         if fields.isEmpty { used = 0 }
     }
 
-    /// Lends the fields to a submit call.
+    /// Gives a submit call access to the fields.
     func withFields<R>(_ body: (UnsafePointer<nghttp2_nv>?, Int) -> R) -> R {
         fields.withUnsafeBufferPointer { body($0.baseAddress, $0.count) }
     }
@@ -146,14 +146,14 @@ public struct HeaderList: ~Copyable {
         }
     }
 
-    /// Sets `count` bytes aside at the end of the buffer and returns where they begin.
+    /// Reserves `count` bytes at the end of the buffer and returns their position.
     private mutating func reserve(_ count: Int) -> Int {
         if used + count > capacity { compact(spare: count) }
         defer { used += count }
         return used
     }
 
-    /// Moves all living bytes into a new buffer with room for `spare` more, leaving dead ones behind.
+    /// Moves all used bytes into a new buffer with room for `spare` more.
     private mutating func compact(spare: Int) {
         let living = fields.indices.reduce(0) { $0 + fields[$1].namelen + rooms[$1].capacity }
         let size = (living + spare) * 2

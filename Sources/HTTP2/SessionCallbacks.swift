@@ -1,7 +1,7 @@
 import CNghttp2
 
-/// nghttp2's callbacks. Each recovers the recorder, writes a fact down and returns: none calls back into nghttp2's
-/// send or receive, and none runs foreign code.
+/// nghttp2's callbacks. Each finds the recorder, records a fact and returns. None calls nghttp2's send or receive
+/// functions, and none calls outside code.
 enum SessionCallbacks {
     typealias Recorder = UnsafeMutablePointer<SessionRecorder>
 
@@ -51,7 +51,7 @@ enum SessionCallbacks {
         return table
     }
 
-    /// Without this callback a DATA frame holds as much as window and frame size allow.
+    /// Without this callback a DATA frame is as large as window and frame size allow.
     private static func setPieces(_ table: OpaquePointer?) {
         nghttp2_session_callbacks_set_data_source_read_length_callback(table) {
             _, _, stream, sessionWindow, streamWindow, frameBytes, context in
@@ -77,7 +77,7 @@ enum SessionCallbacks {
             )
             return switch step {
             case .goOn: 0
-            // Resets the stream; the connection and its HPACK state live on.
+            // Resets the stream. The connection and its HPACK state continue.
             case .resetStream: NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
             case .endConnection: NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
             }
@@ -110,7 +110,7 @@ enum SessionCallbacks {
         }
     }
 
-    /// Copies a body into a DATA frame. `source` carries the stream's place in the table.
+    /// Copies a body into a DATA frame. `source` contains the stream's index in the table.
     static let readBody: nghttp2_data_source_read_callback = { _, stream, target, length, flags, source, context in
         guard let recorder = SessionCallbacks.recorder(context), let source, let flags,
             let (count, done) = recorder.pointee.takeBody(

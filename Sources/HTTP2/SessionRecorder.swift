@@ -1,8 +1,8 @@
 import CNghttp2
 
-/// What nghttp2's callbacks write down; nothing acts on it until nghttp2 has returned.
+/// The facts that nghttp2's callbacks record. They are handled only after nghttp2 has returned.
 struct SessionRecorder {
-    /// One thing that happened, in order. `slot` is the stream's place in the table.
+    /// One event, in order. `slot` is the stream's index in the table.
     enum Fact {
         case headers(slot: Int, fields: Range<Int>, bytes: Range<Int>, status: Int, endStream: Bool)
         case data(slot: Int, bytes: Range<Int>, endStream: Bool)
@@ -18,7 +18,7 @@ struct SessionRecorder {
         var fields: [HeaderFields.Field] = []
         var arena: [UInt8] = []
 
-        /// Empties it; memory is kept unless a burst made it large.
+        /// Removes all facts. The memory is kept unless a burst made it large.
         mutating func clear() {
             facts.removeAll(keepingCapacity: facts.capacity <= 8192)
             fields.removeAll(keepingCapacity: fields.capacity <= 16_384)
@@ -28,13 +28,13 @@ struct SessionRecorder {
 
     var inbox = Batch()
     var streams = StreamTable()
-    /// Largest DATA frame of an answer that is to go in pieces, by stream; a server's only.
+    /// Largest DATA frame of an answer that is sent in pieces, by stream; servers only.
     var bodyPieces: [Int32: Int] = [:]
-    /// The highest request of this client whose HEADERS left.
+    /// This client's highest stream with sent HEADERS.
     var lastSentStreamID: Int32 = 0
-    /// Last stream of the lowest GOAWAY that came.
+    /// Last stream of the lowest received GOAWAY.
     var goAwayStreamID = Int32.max
-    /// nghttp2's last words on a misbehaving peer.
+    /// nghttp2's last message about a misbehaving peer.
     var complaint: String?
 
     private let isServer: Bool
@@ -42,8 +42,8 @@ struct SessionRecorder {
     private let headerBombBytes: Int
     private let goAwayBytesMax: Int
 
-    // The header list being received; HEADERS of two streams never interleave (RFC 9113 section 4.3). It is kept apart
-    // from the inbox, since a list split into CONTINUATION frames may span several reads.
+    // The header list being received. HEADERS of two streams never interleave (RFC 9113 section 4.3). Separate from the
+    // inbox, because a list split into CONTINUATION frames may span several reads.
     private var collecting = -1
     private var listFields: [HeaderFields.Field] = []
     private var listText: [UInt8] = []
@@ -98,7 +98,7 @@ struct SessionRecorder {
             collecting = -1
             return .resetStream
         }
-        // ":status" is the only name of a response that begins with a colon.
+        // ":status" is the only name in a response that begins with a colon.
         if !isServer, name.first == 0x3A { status = Self.number(value) }
         let start = listText.count
         listText.append(contentsOf: name)
@@ -184,7 +184,7 @@ struct SessionRecorder {
         inbox.facts.append(.goAway(lastStreamID: lastStreamID, code: code, debug: start..<inbox.arena.count))
     }
 
-    /// Copies what is left of a body into nghttp2's frame; nil where the stream is unknown.
+    /// Copies the rest of a body into nghttp2's frame; nil for an unknown stream.
     mutating func takeBody(slot: Int, stream: Int32, into target: UnsafeMutableRawBufferPointer) -> (Int, done: Bool)? {
         guard streams.holds(slot, id: stream) else { return nil }
         let sent = streams[slot].sent
@@ -205,7 +205,7 @@ struct SessionRecorder {
     }
 
     private func end(stream: Int32, code: HTTP2ErrorCode, isWhole: Bool) -> StreamEnd {
-        // Only what this end asked for can be sent again; to a server the code is all there is to say.
+        // Only this end's requests can be sent again. For a server the code is enough.
         guard !isServer else { return .closed(code) }
         if stream > lastSentStreamID { return .unprocessed(.notSent) }
         guard code == .refusedStream else { return isWhole ? .closed(code) : .unprocessed(.notSent) }
@@ -219,7 +219,7 @@ struct SessionRecorder {
     }
 }
 
-/// A table place carried in nghttp2's per-stream pointer; never dereferenced, and 0 means none.
+/// A table index stored in nghttp2's per-stream pointer. Never dereferenced; 0 means none.
 enum SlotPointer {
     @inline(__always) static func make(_ slot: Int) -> UnsafeMutableRawPointer? {
         UnsafeMutableRawPointer(bitPattern: slot &+ 1)
