@@ -1,2 +1,2 @@
-// The words of the protocol are part of this library's interface: who imports it needs no second import.
+// The protocol's types are part of this library's interface, so that users need no second import.
 @_exported public import APNsProtocol

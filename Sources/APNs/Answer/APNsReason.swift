@@ -1,10 +1,10 @@
-/// The `reason` of an answer, Apple's own word.
+/// The `reason` of an answer, in Apple's own words.
 ///
-/// Open: Apple adds reasons without notice, and a closed enum would lose them. A word of the rule table costs no
-/// allocation; an unknown one is kept, cut to 64 printable characters.
+/// Not an enum, because Apple adds reasons without notice. A reason in the rule table needs no allocation. An unknown
+/// one is kept, cut to 64 printable characters.
 public struct APNsReason: Sendable, Hashable {
     public let text: String
-    /// False for words the rule table does not have; those make no metric label.
+    /// False for reasons that the rule table lacks. They make no metric label.
     public let isKnown: Bool
 
     init(known text: String) {
@@ -12,7 +12,7 @@ public struct APNsReason: Sendable, Hashable {
         self.isKnown = true
     }
 
-    /// Finds a known word by its bytes, else keeps a clean copy.
+    /// Finds a known reason by its bytes, else keeps a cleaned copy.
     init(bytes: some Collection<UInt8>) {
         if let rule = AnswerTable.rules.first(where: { $0.reason.utf8.elementsEqual(bytes) }) {
             self.init(known: rule.reason)
@@ -27,7 +27,7 @@ public struct APNsReason: Sendable, Hashable {
         self.isKnown = isKnown
     }
 
-    /// The body named none.
+    /// The body contained none.
     public static var absent: APNsReason { APNsReason(known: "") }
 
     /// For a metric label: one of a closed set.

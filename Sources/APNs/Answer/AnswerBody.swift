@@ -1,8 +1,8 @@
-/// The body of an error answer, `{"reason":"…","timestamp":n}`, read with a bounded scanner.
+/// The body of an error answer, `{"reason":"…","timestamp":n}`, parsed by a bounded scanner.
 ///
 /// The bytes come from the network: whatever they are, the result is a reason (perhaps none) and a time (perhaps none).
 struct AnswerBody: Equatable {
-    /// Bytes kept of one answer's body; more are thrown away as they come.
+    /// Maximum kept bytes of an answer's body; the rest is dropped on arrival.
     static var bytesMax: Int { 4096 }
 
     private(set) var reason: APNsReason = .absent
@@ -25,7 +25,7 @@ struct AnswerBody: Equatable {
         }
     }
 
-    /// Walks over the bytes of one flat JSON object; never past their end.
+    /// Walks over the bytes of one flat JSON object, never past their end.
     private struct Scanner {
         let bytes: [UInt8]
         var at = 0
@@ -50,7 +50,7 @@ struct AnswerBody: Equatable {
             return true
         }
 
-        /// The raw inside of a string; escapes stay as they are, since no word of Apple's has any.
+        /// The raw content of a string. Escapes remain, because none of Apple's reasons has any.
         mutating func string() -> ArraySlice<UInt8>? {
             guard peek() == UInt8(ascii: "\"") else { return nil }
             let start = at + 1
@@ -65,7 +65,7 @@ struct AnswerBody: Equatable {
             return nil
         }
 
-        /// A whole number of at most eighteen digits; of any other number nothing is read.
+        /// An integer of at most eighteen digits. Any other number is ignored.
         mutating func integer() -> Int64? {
             guard let first = peek(), first >= UInt8(ascii: "0"), first <= UInt8(ascii: "9") else { return nil }
             var value: Int64 = 0
@@ -91,7 +91,7 @@ struct AnswerBody: Equatable {
             return skipValue() ? .unreadable : nil
         }
 
-        /// Steps over a value of any kind, nested ones by counting brackets outside strings.
+        /// Skips a value of any kind. Nested values are skipped by counting brackets outside strings.
         mutating func skipValue() -> Bool {
             var depth = 0
             while let byte = peek() {

@@ -1,15 +1,15 @@
-/// What an answer of APNs means for the push, its connection, the credential and the token.
+/// The consequences of an APNs answer for the push, its connection, the credential and the token.
 public struct AnswerRule: Sendable, Equatable {
     public let status: Int
     public let reason: String
     let push: PushStep
     let connection: ConnectionStep
     let credential: CredentialStep
-    /// Whose pace slows down.
+    /// Which sending rate slows down.
     let pace: PaceStep
-    /// What the caller should do with the token; the client itself stores none.
+    /// The caller's action for the token. The client itself stores no tokens.
     public let token: TokenFate
-    /// Somebody has to look: the configuration, the sender's program or the client itself is at fault.
+    /// An operator must act: the configuration, the sender's program or the client has a fault.
     public let needsOperator: Bool
 
     init(
@@ -29,19 +29,19 @@ public struct AnswerRule: Sendable, Equatable {
 
     enum PushStep: Sendable, Equatable {
         case accept
-        /// Final: sending the same again gives the same answer.
+        /// Final: the same request would get the same answer.
         case reject
         /// At once, on another connection.
         case resend
-        /// Again after a rising, jittered delay, `Retry-After` obeyed.
+        /// Again after a rising, jittered delay that respects `Retry-After`.
         case retry
-        /// Waits until the credential is in order again.
+        /// Waits until the credential is accepted again.
         case awaitCredential
     }
 
     enum ConnectionStep: Sendable, Equatable {
         case keep
-        /// No new streams on it; a fresh one takes over.
+        /// No new streams. A new connection takes over.
         case drain
     }
 
@@ -49,37 +49,38 @@ public struct AnswerRule: Sendable, Equatable {
         case keep
         /// Sign a new provider token, once.
         case resign
-        /// Keep the present provider token; sign no other for twenty minutes.
+        /// Keep the present provider token and sign no other for twenty minutes.
         case holdSigning
-        /// Nobody sends with it until a probe is accepted; the operator is told.
+        /// Nothing is sent with it until a probe is accepted. The operator is notified.
         case pause
-        /// As `pause`, unless the connection had accepted pushes before: then it is bound to another key, and a fresh one
-        /// is not.
+        /// Like `pause`, unless the connection has accepted pushes before: then it is bound to another key, and a new
+        /// connection is not.
         case pauseIfFresh
     }
 
     enum PaceStep: Sendable, Equatable {
         case keep
-        /// This device token alone: the others go on as before.
+        /// Only this device token; all others continue.
         case token
-        /// The endpoint has too much to do.
+        /// The endpoint is overloaded.
         case endpoint
     }
 
-    /// What an answer says of the device token.
+    /// The answer's statement on the device token.
     public enum TokenFate: Sendable, Equatable {
         case keep
         /// Dead for this topic.
         case remove
-        /// Dead, unless it was registered after the answer's timestamp.
+        /// Dead, unless it was bound after the answer's timestamp.
         case removeIfOlder
     }
 }
 
-/// Every status and reason Apple documents (and three only seen), each with its action; the one place that knows them.
+/// Every status and reason that Apple documents (and three only observed), each with its consequences. The only place
+/// with this knowledge.
 ///
 /// Sources: "Handling notification responses from APNs" and, for broadcasts and channels, "Handling error responses". A
-/// reason that is not here acts by the class of its status.
+/// reason that is not listed follows the class of its status.
 public enum AnswerTable {
     static let accepted = AnswerRule(200, "", .accept)
 
@@ -88,7 +89,7 @@ public enum AnswerTable {
     private static let devices: [AnswerRule] = [
         AnswerRule(400, "BadDeviceToken", .reject, token: .remove),
         AnswerRule(400, "DeviceTokenNotForTopic", .reject, token: .remove),
-        // What `Push` and `PushHeaders` check before: seen all the same, the mistake is ours.
+        // `Push` and `PushHeaders` check these first, so such an answer means a mistake of ours.
         AnswerRule(400, "BadCollapseId", .reject, needsOperator: true),
         AnswerRule(400, "BadExpirationDate", .reject, needsOperator: true),
         AnswerRule(400, "BadMessageId", .reject, needsOperator: true),
@@ -105,7 +106,7 @@ public enum AnswerTable {
         AnswerRule(403, "BadCertificateEnvironment", .awaitCredential, connection: .drain, credential: .pause),
         AnswerRule(403, "BadEnvironmentKeyIdInToken", .awaitCredential, connection: .drain, credential: .pause),
         AnswerRule(403, "BadEnvironmentKeyInToken", .awaitCredential, connection: .drain, credential: .pause),
-        // The connection that saw the old token answers nothing useful any more.
+        // The connection that saw the old token gives no useful answers any more.
         AnswerRule(403, "ExpiredProviderToken", .awaitCredential, connection: .drain, credential: .resign),
         AnswerRule(403, "Forbidden", .awaitCredential, credential: .pause),
         AnswerRule(403, "InvalidProviderToken", .awaitCredential, connection: .drain, credential: .pause),
@@ -123,7 +124,7 @@ public enum AnswerTable {
         AnswerRule(503, "Shutdown", .resend, connection: .drain),
     ]
 
-    /// Answers that only broadcasts and channel requests get; they say nothing of a device token or a credential.
+    /// Answers to broadcasts and channel requests. They concern neither a device token nor a credential.
     private static let broadcasts: [AnswerRule] = [
         AnswerRule(400, "BadChannelId", .reject),
         AnswerRule(400, "BadRequestParams", .reject, needsOperator: true),
@@ -141,7 +142,7 @@ public enum AnswerTable {
         AnswerRule(429, "CannotCreateChannelConfig", .reject, needsOperator: true),
     ]
 
-    /// The rule for an answer, by word where known with that status, else by the status alone.
+    /// The rule for an answer: by reason if known with that status, else by status.
     public static func rule(status: Int, reason: APNsReason) -> AnswerRule {
         if status == 200 { return accepted }
         if reason.isKnown, let rule = rules.first(where: { $0.status == status && $0.reason == reason.text }) {
@@ -160,7 +161,7 @@ public enum AnswerTable {
 }
 
 extension PushOutcome {
-    /// What this outcome says of the device token (contract: removal with feedback is the caller's).
+    /// The consequence of this outcome for the device token (contract: the caller removes it and writes feedback).
     public var tokenFate: AnswerRule.TokenFate {
         guard case .rejected(let status, let reason, _) = self else { return .keep }
         return AnswerTable.rule(status: status, reason: reason).token

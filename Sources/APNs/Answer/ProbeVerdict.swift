@@ -1,21 +1,21 @@
-/// What APNs' answer to a push to a token that no device has says of who sends.
+/// The meaning of APNs' answer to a push for a token that no device has.
 public enum ProbeVerdict: Sendable, Equatable {
-    /// It missed nothing but the device: credential, environment and topic are taken.
+    /// Only the device was wrong: credential, environment and topic are accepted.
     case taken
-    /// The credential itself: a wrong key, key id or team id, a revoked one, or a clock that is off.
+    /// The credential is refused: wrong key, key id or team id, a revoked key, or a wrong clock.
     case credential
     /// The credential is for the other environment.
     case environment
-    /// It may not push to this topic.
+    /// The credential may not push to this topic.
     case topic
-    /// It says nothing of the sender: try again.
+    /// A temporary answer: try again.
     case passing
-    /// Neither: the answer names something else.
+    /// The answer names another cause.
     case other
 
     public init(status: Int, reason: APNsReason) {
         switch (status, reason.text) {
-        // DeviceTokenNotForTopic is about a token that exists.
+        // DeviceTokenNotForTopic concerns a token that exists.
         case (400, "BadDeviceToken"), (410, _): self = .taken
         case (400, "TopicDisallowed"), (400, "BadTopic"), (400, "MissingTopic"), (400, "DeviceTokenNotForTopic"),
             (403, "TopicMismatch"):

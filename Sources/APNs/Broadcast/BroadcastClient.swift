@@ -1,14 +1,15 @@
 public import EventLoop
 import HTTP2
 
-/// Manages broadcast channels and sends broadcasts: one connection per request, since there are few of them.
+/// Manages broadcast channels and sends broadcasts, with one connection per request, because requests are rare.
 ///
-/// Loop-bound; one request at a time. It stands apart from `APNsClient`, whose pushes are many.
+/// Loop-bound; one request at a time. Separate from `APNsClient`, which is made for many pushes.
 public final class BroadcastClient {
-    /// Answer bytes kept: ten thousand channels of 24 characters, with room to spare.
+    /// Maximum kept answer bytes: ten thousand channels of 24 characters, with room to spare.
     fileprivate static let bodyMax = 1 << 20
 
-    /// Told once per `perform`: the answer, or in words why there is none. A broadcast without an answer may have been sent.
+    /// Called once per `perform`: the answer, or a text with the reason why there is none. A broadcast without an
+    /// answer may have been sent.
     public typealias Completion = (Result<BroadcastAnswer, BroadcastFault>) -> Void
 
     private let loop: Loop
@@ -23,7 +24,7 @@ public final class BroadcastClient {
     fileprivate var answer = BroadcastAnswer()
     private var completion: Completion?
 
-    /// - Throws: where the credential or the authority's file cannot be used.
+    /// - Throws: if the credential or the authority's file cannot be used.
     public init(loop: Loop, endpoint: APNsEndpoint, credential: APNsCredential) throws(APNsFault) {
         loop.assertOnLoop()
         self.loop = loop
@@ -31,7 +32,7 @@ public final class BroadcastClient {
         identity = try ClientIdentity(credential, for: endpoint)
     }
 
-    /// Connects, asks, and tells the answer; a request that is still open is given up.
+    /// Connects, sends the request and reports the answer. Abandons a previous open request.
     public func perform(
         _ request: BroadcastRequest, bundleID: String, timeoutNanos: UInt64 = 15_000_000_000,
         _ completion: @escaping Completion
@@ -65,7 +66,7 @@ public final class BroadcastClient {
         link.open()
     }
 
-    /// Gives up what is open, without a word.
+    /// Abandons an open request without a callback.
     public func close() {
         completion = nil
         finish(.failure(BroadcastFault("closed")))
@@ -131,7 +132,8 @@ public final class BroadcastClient {
     }
 }
 
-/// Forwards what one connection's link and session say, so that neither protocol is part of the client's face.
+/// Forwards the events of one connection's link and session, so that neither protocol is part of the client's
+/// interface.
 private final class Forwarder: LinkDelegate, HTTP2SessionDelegate {
     private unowned let client: BroadcastClient
 
@@ -156,7 +158,7 @@ private final class Forwarder: LinkDelegate, HTTP2SessionDelegate {
     }
 
     func http2(_ session: HTTP2Session, stream: HTTP2Stream, didEnd end: StreamEnd) {
-        // An answer that began is only whole when its stream ended well.
+        // An answer is complete only if its stream ended normally.
         guard end == .closed(.noError), client.answer.status > 0 else {
             return client.finish(.failure(BroadcastFault("the request ended without an answer: \(end)")))
         }
@@ -166,7 +168,7 @@ private final class Forwarder: LinkDelegate, HTTP2SessionDelegate {
     func http2(_ session: HTTP2Session, didReceiveSettings settings: PeerSettings) { client.submit() }
 
     func http2(_ session: HTTP2Session, didReceiveGoAway goAway: GoAway) {
-        // The one request is the first stream; where it is not disowned its answer still comes, or the link ends.
+        // The request is the first stream. If GOAWAY covers it, its answer still comes, or the link ends.
         guard goAway.lastStreamID < 1 else { return }
         let farewell = APNsFarewell.goAway(code: goAway.code.description, reason: AnswerBody(goAway.debug).reason)
         client.finish(.failure(BroadcastFault(farewell.description)))
@@ -175,10 +177,10 @@ private final class Forwarder: LinkDelegate, HTTP2SessionDelegate {
     func http2(_ session: HTTP2Session, didReceivePingAck opaque: UInt64) {}
 }
 
-/// Why there is no answer, in words.
+/// The reason why there is no answer, in words.
 public struct BroadcastFault: Error, Sendable, Equatable, CustomStringConvertible {
     public let description: String
 
-    /// What happened.
+    /// - Parameter description: the event in words.
     public init(_ description: String) { self.description = description }
 }

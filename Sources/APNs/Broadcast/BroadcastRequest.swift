@@ -1,25 +1,25 @@
-/// What can be asked about the broadcast channels of an app (iOS 18, Live Activities).
+/// Requests about the broadcast channels of an app (iOS 18, Live Activities).
 ///
-/// Sources: "Sending channel management requests to APNs", "Sending broadcast push notification requests to APNs". Channels
-/// are managed at a host and port of their own (`APNsEndpoint.channels…`); a broadcast goes where pushes go.
+/// Sources: "Sending channel management requests to APNs", "Sending broadcast push notification requests to APNs".
+/// Channels have a separate host and port (`APNsEndpoint.channels…`); a broadcast uses the host of pushes.
 public enum BroadcastRequest: Sendable, Equatable {
-    /// Makes a channel; its policy can never be changed. At most 10 000 per app and environment.
+    /// Creates a channel. Its policy can never be changed. At most 10 000 per app and environment.
     case create(keepsLast: Bool)
-    /// The policy of a channel.
+    /// Reads the policy of a channel.
     case read(channel: String)
-    /// Ends a channel.
+    /// Deletes a channel.
     case delete(channel: String)
-    /// All channels of the app.
+    /// Lists all channels of the app.
     case list
-    /// One push to everybody who follows the channel, at most 5120 bytes.
+    /// Sends one push to all subscribers of the channel, at most 5120 bytes.
     ///
-    /// `expirationSeconds` must be 0 for a channel that keeps nothing. A broadcast cannot start an activity.
+    /// `expirationSeconds` must be 0 for a channel without storage. A broadcast cannot start an activity.
     case send(channel: String, payload: [UInt8], expirationSeconds: Int64, priority: PushPriority)
 
     /// Largest payload of a broadcast ("at most 5 KB").
     public static let payloadMax = 5120
 
-    /// Why it would be refused whoever answers; nil when fit to be sent.
+    /// The reason why APNs would certainly refuse it; nil if it can be sent.
     public func problem(bundleID: String) -> String? {
         guard !bundleID.isEmpty, bundleID.utf8.allSatisfy({ Self.isWordByte($0) }) else {
             return "the bundle id '\(bundleID)' may not stand in a path"
@@ -35,7 +35,7 @@ public enum BroadcastRequest: Sendable, Equatable {
         }
     }
 
-    /// Base64, as APNs gives it out.
+    /// Base64, as APNs returns it.
     private static func channelProblem(_ channel: String) -> String? {
         let isFit =
             !channel.isEmpty && channel.utf8.count <= 128
@@ -83,14 +83,14 @@ public enum BroadcastRequest: Sendable, Equatable {
     }
 }
 
-/// What APNs answered to a broadcast request.
+/// APNs' answer to a broadcast request.
 public struct BroadcastAnswer: Sendable, Equatable {
     public internal(set) var status = 0
-    /// Of a channel that was made.
+    /// The id of a created channel.
     public internal(set) var channel: String?
-    /// Names the request towards Apple's support.
+    /// Identifies the request for Apple's support.
     public internal(set) var requestID: String?
-    /// As it came: JSON, with a `reason` where the request was refused.
+    /// The raw body: JSON, with a `reason` if the request was refused.
     public internal(set) var body: [UInt8] = []
 
     /// 200, 201, 204.
@@ -98,7 +98,7 @@ public struct BroadcastAnswer: Sendable, Equatable {
 }
 
 extension APNsEndpoint {
-    /// Where Apple's channels are managed.
+    /// Apple's host for channel management.
     public static var channels: APNsEndpoint { APNsEndpoint(host: "api-manage-broadcast.push.apple.com", port: 2196) }
     public static var channelsSandbox: APNsEndpoint {
         APNsEndpoint(host: "api-manage-broadcast.sandbox.push.apple.com", port: 2195)

@@ -1,15 +1,15 @@
 import EventLoop
 
-// A push that waited is looked at again by its owner before it leaves, and before each further try.
+// A push that waited is checked again by its owner before it is sent, and before each further attempt.
 extension APNsClient {
-    /// When a push that was sent or checked now has to be checked again.
+    /// When a push that was sent or checked now must be checked again.
     var checkDueNanos: UInt64 {
         let (due, overflow) = loop.nowNanos.addingReportingOverflow(limits.checkAfterNanos)
         return overflow ? .max : due
     }
 
-    /// Whether one more push may be set aside for its check: only as many as could leave now, or an outage would have the
-    /// whole queue asked again and again.
+    /// Returns whether another push may be set aside for its check. Only as many as could be sent now: during an outage
+    /// the whole queue would otherwise be checked again and again.
     func mayCheck(_ route: PushTable.Route, bytes: Int, allowance: Int) -> Bool {
         let checking = table.checkingCount
         guard checking < allowance, table.inFlightCount + checking < limiter.limit else { return false }
@@ -28,7 +28,7 @@ extension APNsClient {
 
     // MARK: Answers of the owner
 
-    /// The push goes, unchanged, ahead of what waits in its lane. A stale ticket does nothing.
+    /// Sends the push unchanged, before the others in its lane. A stale ticket has no effect.
     public func confirm(_ ticket: PushTicket) {
         loop.assertOnLoop()
         guard let slot = table.slot(of: ticket) else { return }
@@ -36,13 +36,13 @@ extension APNsClient {
         pumpAtEndOfTurn()
     }
 
-    /// The push goes with another payload, headers, lane or expiry, ahead of what waits in its lane; what was tried for it
-    /// still counts. A stale ticket does nothing.
+    /// Sends the push with another payload, headers, lane or expiry, before the others in its lane. Its previous
+    /// attempts still count. A stale ticket has no effect.
     ///
     /// - Parameters:
-    ///   - ticket: of the push that was set aside.
-    ///   - push: with the tag and id of the one that it replaces. One that could never be accepted (`PushFault`) ends
-    ///     before this returns, as `unprocessed(.notSent)` where no try of it may have arrived.
+    /// - ticket: identifies the push that was set aside.
+    /// - push: must have the tag and id of the replaced push. A push that APNs can never accept (`PushFault`) ends
+    /// before this returns, as `unprocessed(.notSent)` if no attempt of it may have arrived.
     public func renew(_ ticket: PushTicket, with push: consuming Push) {
         loop.assertOnLoop()
         guard let slot = table.slot(of: ticket) else { return }
@@ -56,7 +56,7 @@ extension APNsClient {
         pumpAtEndOfTurn()
     }
 
-    /// The push leaves the client without an outcome. False where the ticket is stale: then its outcome came or will come.
+    /// Removes the push without an outcome. Returns false for a stale ticket: the outcome has come or will come.
     @discardableResult
     public func withdraw(_ ticket: PushTicket) -> Bool {
         loop.assertOnLoop()
@@ -66,11 +66,11 @@ extension APNsClient {
         return true
     }
 
-    /// Takes back every push that is on no stream (it waits, is delayed or is being checked) and whose tag is wanted: no
-    /// outcome comes for them. What is on a stream ends as always.
+    /// Takes back every push without a stream (waiting, delayed or being checked) with a wanted tag. No outcome follows
+    /// for these. Pushes on a stream end normally.
     ///
-    /// - Parameter isWanted: called once for each push that is on no stream; must not call the client.
-    /// - Returns: the tags, in no order; `mayHaveArrived` where the fate of an earlier try is unknown.
+    /// - Parameter isWanted: called once for each push without a stream. Must not call the client.
+    /// - Returns: the tags, in no order. `mayHaveArrived`: the result of an earlier attempt is unknown.
     public func withdrawUnsent(where isWanted: (UInt64) -> Bool) -> [(tag: UInt64, mayHaveArrived: Bool)] {
         loop.assertOnLoop()
         var withdrawn: [(tag: UInt64, mayHaveArrived: Bool)] = []

@@ -2,9 +2,9 @@ import EventLoop
 import HTTP2
 import Telemetry
 
-// The pool: when connections are opened, watched, drained and given up.
+// The pool: when connections are opened, checked, drained and closed.
 extension APNsClient {
-    /// Opens a connection where the pool wants one and the pacer allows it.
+    /// Opens a connection if the pool wants one and the pacer allows it.
     func maintainPool() {
         let now = loop.nowNanos
         sweepClosed()
@@ -40,10 +40,10 @@ extension APNsClient {
                 summary.opening += 1
             case .ready:
                 summary.live += 1
-                // Without window for the next push a connection has no room, however many streams it allows: APNs leaves
-                // the window at 65 535 bytes, some hundred pushes.
+                // Without window for the next push a connection has no room, however many streams it allows. APNs
+                // leaves the window at 65 535 bytes, about a hundred pushes.
                 if !connection.isFrozen, connection.canCarry(bytes) { summary.room += connection.machine.room }
-                // Nothing accepted yet: what it will carry is not known.
+                // Nothing is accepted yet, so its capacity is unknown.
                 if !connection.isProven, !connection.isSuspicious { summary.opening += 1 }
                 if connection.isReplacing { summary.replacing += 1 }
             case .draining, .closed: break
@@ -51,9 +51,9 @@ extension APNsClient {
         }
         summary.waiting = route == .main ? table.waitingCount - table.suspectCount : table.suspectCount
         summary.wantsAnother = wantsAnother
-        // Where hardly anything ends the quotient has no bound of its own.
+        // When almost nothing ends, the quotient is unbounded.
         if perSecond > 0 { summary.waitNanos = UInt64(min(Double(summary.waiting) / perSecond, 3600) * 1e9) }
-        // More connections help nobody while the limiter is what holds.
+        // More connections do not help while the limiter is the bound.
         summary.hasLeave = table.inFlightCount < limiter.limit
         return summary
     }
@@ -92,7 +92,7 @@ extension APNsClient {
             streamsMax: limits.streamsPerConnectionMax, startsWithOneStream: identity.tokens != nil)
     }
 
-    /// In which order a look-up's addresses are tried.
+    /// The order in which a lookup's addresses are tried.
     func orderAddresses(_ found: [String]) -> [Int] {
         addresses.order(
             found, inUse: connections.filter { $0.machine.isReady }.compactMap(\.remoteAddress),
@@ -112,9 +112,9 @@ extension APNsClient {
         noteUsable()
     }
 
-    /// A push was accepted here for the first time: the endpoint is in order, and this connection is warm.
+    /// The connection's first push was accepted: the endpoint works, and this connection is warm.
     ///
-    /// Make before break: only now goes the oldest of those that wait for a successor.
+    /// Make before break: only now does the oldest connection that waits for a successor close.
     func connectionProved(_ connection: APNsConnection) {
         connection.isProven = true
         stall = nil
@@ -130,7 +130,7 @@ extension APNsClient {
         if let old { retire(old, old.replaceCause ?? .age) }
     }
 
-    /// GOAWAY: no new streams here; the ends of those above its last id follow as events of their own.
+    /// GOAWAY: no new streams here. The ends of streams above its last id follow as separate events.
     func connectionGoes(_ connection: APNsConnection, _ goAway: GoAway) {
         let reason = AnswerBody(goAway.debug).reason
         metrics.goaway(reason)
@@ -161,13 +161,13 @@ extension APNsClient {
 
     func pingAnswered(_ nanos: UInt64) { metrics.pingRoundTrip.observe(nanos) }
 
-    /// The connection ended or broke: its streams are told, a successor is opened by the pump.
+    /// The connection ended or broke: its streams are reported, and the pump opens a successor.
     func connectionBroke(_ connection: APNsConnection, fault: String) {
         guard connections.contains(where: { $0 === connection }) else { return }
         enter()
         defer { leave() }
         let isWanted = !connection.machine.isDraining
-        // Some servers end without GOAWAY, once nothing is under way.
+        // Some servers close without GOAWAY when nothing is in flight.
         if connection.isProven, connection.machine.isReady, connection.machine.inFlight == 0 { noteServed(connection) }
         for address in connection.failedAddresses { addresses.failed(address, nowNanos: loop.nowNanos) }
         if !connection.isProven {
@@ -203,16 +203,16 @@ extension APNsClient {
             ])
     }
 
-    /// The peer ends a connection in order; where it served for a while, its successor costs nothing.
+    /// The peer ends a connection normally. If it was useful, its successor costs nothing.
     private func noteServed(_ connection: APNsConnection) {
         if connection.health.answers >= Self.answersOfAServed { pacer.served() }
     }
 
-    /// Fewer might be an endpoint that lets in, takes a few and hangs up; at the rate of connects that this allows its
-    /// handshakes cost less than its pushes.
+    /// With fewer answers, the endpoint might accept connections, take a few pushes and hang up. At this rate of
+    /// connects, handshakes cost less than pushes.
     private static var answersOfAServed: UInt64 { 100 }
 
-    /// No new streams on a connection; it closes when its last one ends.
+    /// Stops new streams on a connection. It closes with the end of its last stream.
     func retire(_ connection: APNsConnection, _ cause: ConnectionMachine.DrainCause) {
         switch cause {
         case .goaway, .credential, .suspicious: if !connection.isProven { noteFailure(connection) }
@@ -221,14 +221,14 @@ extension APNsClient {
         _ = connection.machine.drain(cause, nowNanos: loop.nowNanos)
     }
 
-    /// Gives up what drained to its end; only here, where no call of a connection is on the stack.
+    /// Releases closed connections; only here, where no call of a connection is on the stack.
     private func sweepClosed() {
         guard connections.contains(where: { $0.machine.phase == .closed }) else { return }
         for connection in connections where connection.machine.phase == .closed { connection.shut() }
         connections.removeAll { $0.machine.phase == .closed }
     }
 
-    /// An endpoint that lets us in and accepts nothing is as good as closed: the next connect backs off.
+    /// An endpoint that accepts connections but no pushes counts as closed: the next connect backs off.
     private func noteFailure(_ connection: APNsConnection) {
         guard !connection.hasFailed else { return }
         connection.hasFailed = true
@@ -263,7 +263,7 @@ extension APNsClient {
 
     // MARK: Time
 
-    /// How many pushes end in a second, of late.
+    /// Updates the recent number of pushes that end per second.
     func measurePace() {
         let now = loop.nowNanos
         let elapsed = Double(now &- paceNanos) * 1e-9

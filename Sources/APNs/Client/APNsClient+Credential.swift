@@ -1,11 +1,11 @@
 import EventLoop
 import Telemetry
 
-// What answers say of the credential, and the numbers that answers move.
+// Consequences of answers for the credential, and counters of answers.
 extension APNsClient {
-    /// Applies what the table says of connection, credential, pace and operator to an answer that is no acceptance.
+    /// Applies the table's rules for connection, credential, pace and operator to an answer other than acceptance.
     ///
-    /// Returns true where the answer proves the credential: APNs judged the push on its own merits.
+    /// - Returns: true if the answer proves the credential: APNs judged the push itself.
     func judge(
         _ rule: AnswerRule, _ attempt: AttemptEnd, _ entry: PushTable.Entry, on connection: APNsConnection
     ) -> Bool {
@@ -52,7 +52,7 @@ extension APNsClient {
         log.info("APNs is available again", ["host": .string(endpoint.host)])
     }
 
-    /// 403 ExpiredProviderToken: one new token, and none of the connections that showed the old one.
+    /// 403 ExpiredProviderToken: signs one new token, and replaces the connections that used the old one.
     private func renewToken(version: Int, _ reason: APNsReason, on connection: APNsConnection) {
         guard let tokens = connection.tokens, tokens.renewAfterExpiry(version: version, nowMs: Loop.wallMs()) else {
             return refuse(reason, connection.identity)
@@ -63,9 +63,9 @@ extension APNsClient {
         }
     }
 
-    /// APNs refused a credential: back to the one before where there is one, else nobody sends.
+    /// APNs refused a credential: returns to the previous one if there is one, else stops sending.
     func refuse(_ reason: APNsReason, _ refused: ClientIdentity) {
-        // An answer to what was sent with a credential no longer used.
+        // The answer concerns a credential that is no longer in use.
         guard refused === identity else { return }
         guard let previous = previousIdentity else { return pause(reason) }
         previousIdentity = nil
@@ -94,7 +94,8 @@ extension APNsClient {
         delegate?.apns(self, stateChanged: .credentialPaused(reason))
     }
 
-    /// The peer's clock, from an answer: a provider token signed under a wrong one is refused for no visible reason.
+    /// Reads the peer's clock from an answer: a provider token signed under a wrong clock is refused without a clear
+    /// reason.
     func noteServerDate(_ dateSeconds: Int64) {
         let skew = Loop.wallMs() / 1000 - dateSeconds
         clockAheadSeconds = skew
@@ -106,12 +107,12 @@ extension APNsClient {
             ["host": .string(endpoint.host), "ahead_s": .int(Int(clamping: skew))])
     }
 
-    /// Tells the operator of an answer that no retry mends; once a minute per reason, whatever the rate.
+    /// Notifies the operator of an answer that no retry can change, at most once a minute per reason.
     private func alarm(_ rule: AnswerRule, _ reason: APNsReason) {
         metrics.alarm(reason)
         let now = loop.nowNanos
         if let last = alarmedNanos[reason], now &- last < 60_000_000_000 { return }
-        // Known words are few; unknown ones are not kept.
+        // Known reasons are few; unknown ones are not kept.
         if reason.isKnown { alarmedNanos[reason] = now }
         log.error(
             "APNs rejects pushes for a reason that is not the device's",
@@ -142,7 +143,7 @@ extension APNsClient {
         }
     }
 
-    /// Brings the gauges up to date; on ticks, never per push.
+    /// Updates the gauges; on ticks, never per push.
     func showState() {
         let counts = connectionCounts
         metrics.connectionsReady.set(counts.ready)

@@ -2,9 +2,9 @@ import EventLoop
 import HTTP2
 import Telemetry
 
-// The way of a push: to a connection, to an answer, to its outcome.
+// The path of a push: to a connection, to an answer, to its outcome.
 extension APNsClient {
-    /// Submits what waits, as far as credential, endpoint, connections and limiter allow.
+    /// Submits waiting pushes, as far as credential, endpoint, connections and limiter allow.
     func submitWaiting() {
         let now = loop.nowNanos
         let wallMs = Loop.wallMs()
@@ -41,11 +41,11 @@ extension APNsClient {
         }
     }
 
-    /// The push whose turn it is; on the main route a suspect now and then, where too many wait for their own.
+    /// The next push. On the main route a suspect push goes now and then, if too many wait for their own connections.
     ///
-    /// One stream at a time is all that a route of dead tokens gets, and a caller's hand is bounded: what is stuck there
-    /// would in the end hold up everybody. Among enough others it does no harm: the next acceptance opens what a
-    /// rejection shut.
+    /// A route of dead tokens gets only one stream at a time, and the caller's table is bounded: suspects that are
+    /// stuck there would finally block all pushes. Among enough ordinary pushes they do no harm, because the next
+    /// acceptance reopens the streams that a rejection closed.
     private func nextWaiting(_ route: PushTable.Route) -> PushTable.Slot? {
         let isTheirTurn =
             route == .main && table.suspectCount > limits.suspectsWaitingMax
@@ -54,7 +54,7 @@ extension APNsClient {
         return table.nextWaiting(isTheirTurn ? .suspect : route)
     }
 
-    /// Whether the push may go now; where not, it is ended or waits elsewhere.
+    /// Returns whether the push may go now. If not, it ends or waits elsewhere.
     private func isFit(_ slot: PushTable.Slot, _ now: UInt64, _ wallMs: Int64) -> Bool {
         if table[slot].isSuperseded {
             finish(slot, .superseded)
@@ -99,8 +99,9 @@ extension APNsClient {
         return false
     }
 
-    /// The least loaded connection of the route that can carry the push: not the one it came back from, nor one that is to
-    /// be replaced, where there is another (so the successor is proven by the next push). A frozen one gets none at all.
+    /// The least loaded connection of the route that can carry the push. Avoids the connection that refused it and
+    /// connections with a pending replacement if there is another (so the next push proves the successor). Never a
+    /// frozen connection.
     private func choose(_ route: PushTable.Route, bytes: Int, avoid: Int32) -> APNsConnection? {
         var best: APNsConnection?
         var second: APNsConnection?
@@ -115,7 +116,7 @@ extension APNsClient {
         return best ?? second
     }
 
-    /// Suspects travel apart, where the limits provide for it.
+    /// Suspect pushes use separate connections if the limits provide some.
     func route(of push: borrowing Push) -> PushTable.Route {
         guard limits.suspectConnectionsMax > 0 else { return .main }
         if !refused.isEmpty, refused.contains(push.token, nowSeconds: nowSeconds) { return .suspect }
@@ -127,7 +128,7 @@ extension APNsClient {
 
     // MARK: Tokens that back off
 
-    /// Takes a push for a token that APNs wants left alone.
+    /// Accepts a push for a token that APNs asked to leave alone for a time.
     func hold(_ push: consuming Push) -> Admission {
         let (token, kind) = (push.token, TokenBackoff.Kind(push.headers.pushType, push.lane))
         let route = route(of: push)
@@ -144,7 +145,7 @@ extension APNsClient {
         return .held
     }
 
-    /// Whether the device of a push that is about to leave may be pushed; where not, the push waits.
+    /// Returns whether the push's device may be pushed now. If not, the push waits.
     private func mayTry(_ slot: PushTable.Slot, _ now: UInt64) -> Bool {
         let wait = backoff.asks(
             table.token(slot), table.kind(slot), slot, order: table[slot].order, nowNanos: now)
@@ -154,7 +155,7 @@ extension APNsClient {
         return false
     }
 
-    /// 429 TooManyRequests: this token waits, and nobody else.
+    /// 429 TooManyRequests: only this token waits.
     private func holdRefused(_ slot: PushTable.Slot, dueNanos: UInt64, _ now: UInt64) {
         let wait = backoff.refused(
             table.token(slot), table.kind(slot), slot, order: table[slot].order, dueNanos: dueNanos)
@@ -177,7 +178,7 @@ extension APNsClient {
         }
     }
 
-    /// Ends it in the next turn: its owner may be in the middle of sending the newer one.
+    /// Ends it in the next turn, because its owner may be inside the call that sends the newer one.
     private func supersede(_ slot: PushTable.Slot?, _ now: UInt64) {
         guard let slot else { return }
         table[slot].isSuperseded = true
@@ -185,14 +186,15 @@ extension APNsClient {
         table.delay(slot, dueNanos: now)
     }
 
-    /// What waited for the end of another push of the same token.
+    /// Releases pushes that waited for the end of another push of the same token.
     func release(_ token: DeviceToken, _ slot: PushTable.Slot, isOver: Bool) {
         for turn in backoff.ended(token, slot, isOver: isOver) { start(turn, loop.nowNanos) }
     }
 
     // MARK: Answers
 
-    /// Whether a stream's event is about the push that holds its slot now; a late one says nothing of the next push.
+    /// Returns whether a stream's event concerns the push that now has its slot. A late event does not concern the next
+    /// push.
     private func isCurrent(_ slot: PushTable.Slot, _ stream: HTTP2Stream, _ connection: APNsConnection) -> Bool {
         table.isInFlight(slot) && table[slot].stream == stream.id && table[slot].connection == connection.serial
     }
@@ -204,7 +206,7 @@ extension APNsClient {
         table[slot].retryAfterSeconds = retryAfterSeconds
     }
 
-    /// Keeps the first bytes of an error's body; the rest is thrown away as it comes.
+    /// Keeps the first bytes of an error's body and drops the rest.
     func answerBody(_ stream: HTTP2Stream, _ bytes: UnsafeRawBufferPointer, on connection: APNsConnection) {
         let slot = PushTable.Slot(truncatingIfNeeded: stream.tag)
         guard isCurrent(slot, stream, connection), table[slot].status != 200, !bytes.isEmpty else { return }
@@ -212,19 +214,19 @@ extension APNsClient {
         if room > 0 { bodies[slot, default: []].append(contentsOf: bytes.prefix(room)) }
     }
 
-    /// A stream is over: what that means for connection, credential and push.
+    /// A stream has ended: applies the consequences for connection, credential and push.
     func streamEnded(_ stream: HTTP2Stream, _ end: StreamEnd, on connection: APNsConnection) {
         let slot = PushTable.Slot(truncatingIfNeeded: stream.tag)
         guard isCurrent(slot, stream, connection) else { return }
         let status = table[slot].status
-        // 410 comes from behind the check of the provider token as well.
+        // 410 also comes after the check of the provider token.
         _ = connection.machine.ended(isProof: status == 200 || status == 410)
         if status == 200 { return accepted(slot, on: connection) }
         let entry = table[slot]
         settle(slot, entry, attemptEnd(slot, entry, end), on: connection)
     }
 
-    /// The usual end, by the shortest way.
+    /// The usual end, on the shortest path.
     private func accepted(_ slot: PushTable.Slot, on connection: APNsConnection) {
         let now = loop.nowNanos
         let trip = now &- table[slot].submittedNanos
@@ -237,7 +239,7 @@ extension APNsClient {
         if gate.isPaused { credentialProven() }
         if breaker.succeeded() { breakerClosed() }
         if table[slot].route == .suspect {
-            // Others were not known as refused when they came; to look each of them up would cost a cache miss per push.
+            // Others were not known as refused on arrival. Looking each of them up would cost a cache miss per push.
             if !refused.isEmpty { refused.remove(table.token(slot)) }
             confirmed.insert(table.token(slot), nowSeconds: nowSeconds)
         }
@@ -246,7 +248,7 @@ extension APNsClient {
 
     private func attemptEnd(_ slot: PushTable.Slot, _ entry: PushTable.Entry, _ end: StreamEnd) -> AttemptEnd {
         if entry.status != 0 {
-            // The answer stands whatever code the stream was closed with.
+            // The answer is valid whatever code closed the stream.
             let body = entry.status == 200 ? nil : bodies.removeValue(forKey: slot).map { AnswerBody($0) }
             return .answer(
                 status: Int(entry.status), reason: body?.reason ?? .absent, time: body?.time ?? .absent,
@@ -303,11 +305,11 @@ extension APNsClient {
         }
     }
 
-    /// Ahead of all that wait, where another connection can take it; else a moment later.
+    /// Sends it before all waiting pushes if another connection can take it; else a moment later.
     ///
-    /// What a connection refused it would refuse again, and a push that waits at the head for another one would hold up
-    /// all behind it. The pool opens the other connection meanwhile, within its bounds; where there is none still, the
-    /// same connection gets the push again.
+    /// The refusing connection would refuse it again, and a push that waits at the head for another connection would
+    /// block all behind it. The pool opens another connection within its bounds. If there is none yet, the same
+    /// connection gets the push again.
     private func resendElsewhere(_ slot: PushTable.Slot, nowNanos: UInt64) {
         let avoid = table[slot].avoid
         let route = table[slot].route
@@ -320,7 +322,7 @@ extension APNsClient {
 
     // MARK: Ends
 
-    /// The push leaves the table and its owner hears of it; the only place where that happens.
+    /// Removes the push from the table and reports its outcome. The only place that does this.
     func finish(_ slot: PushTable.Slot, _ outcome: PushOutcome) {
         guard table.holds(slot) else { return }
         let attempts = Int(table[slot].history.attempts)
@@ -330,19 +332,20 @@ extension APNsClient {
         if wasFull || wereSuspectsFull { noteRoom() }
     }
 
-    /// Takes a push out of everything and gives its tag; `isOver` where APNs' answer shows that its device may be pushed.
+    /// Removes a push from all structures and returns its tag. `isOver`: APNs' answer shows that its device may be
+    /// pushed.
     func remove(_ slot: PushTable.Slot, isOver: Bool = false) -> UInt64 {
         if !bodies.isEmpty { bodies[slot] = nil }
         if !backoff.isEmpty { release(table.token(slot), slot, isOver: isOver) }
         return table.remove(slot)
     }
 
-    /// Ends a push that is not in flight; one that may have arrived by an earlier try is not called unprocessed.
+    /// Ends a push that is not in flight. If an earlier attempt may have arrived, it does not end as unprocessed.
     func finishUnsent(_ slot: PushTable.Slot, _ cause: UnprocessedCause) {
         finish(slot, table[slot].history.unknowns > 0 ? lost(slot) : .unprocessed(cause))
     }
 
-    /// Sent, and nobody knows what became of it.
+    /// It was sent, and its result is unknown.
     func lost(_ slot: PushTable.Slot, _ cause: UnknownCause = .connectionLost) -> PushOutcome {
         .unknown(cause, apnsID: table.id(slot))
     }
@@ -357,24 +360,24 @@ extension APNsClient {
         table[slot].history.unknowns > 0 ? lost(slot) : .expired
     }
 
-    /// Ends pushes on no stream whose time ran out, once a second.
+    /// Ends expired pushes without a stream, once a second.
     func sweepExpired() {
         let wallMs = Loop.wallMs()
         guard wallMs - lastSweepMs >= 1000 || wallMs < lastSweepMs else { return }
         lastSweepMs = wallMs
-        // Owners that hear of one may take others back and send new ones, which may get the slots.
+        // An owner that receives an outcome may take back other pushes and send new ones, which may reuse the slots.
         for slot in table.expired(nowMs: wallMs)
         where table.holds(slot) && !table.isInFlight(slot) && table.expiresAtMs(slot) <= wallMs {
             finish(slot, expiredOutcome(slot))
         }
     }
 
-    /// Gives up streams that got no answer in time; only they are touched, the connection goes on.
+    /// Abandons streams without an answer in time. Only these streams are reset; the connection continues.
     func timeOutAnswers() {
         let now = loop.nowNanos
         while let slot = table.oldestInFlight, now &- table[slot].submittedNanos >= limits.answerNanos {
             guard let connection = connections.first(where: { $0.serial == table[slot].connection }) else {
-                // Its connection is gone without a word on it: cannot happen, and must not hang if it does.
+                // Its connection has disappeared without an event. This cannot happen, and must not block if it does.
                 finish(slot, lost(slot))
                 continue
             }
@@ -382,7 +385,7 @@ extension APNsClient {
             limiter.cut(.slow, nowNanos: now)
             let stream = HTTP2Stream(id: table[slot].stream, tag: UInt64(UInt32(bitPattern: slot)))
             connection.reset(stream.id)
-            // Told already, unless the session had lost sight of the stream.
+            // Already reported, unless the session has lost the stream.
             streamEnded(stream, .closed(.cancel), on: connection)
         }
     }

@@ -1,10 +1,10 @@
 public import EventLoop
 public import Telemetry
 
-/// A client of APNs for one endpoint and one credential: give it pushes, get one outcome for each.
+/// An APNs client for one endpoint and one credential. It takes pushes and reports one outcome for each.
 ///
-/// Loop-bound: made, used and released on the thread of its `Loop`; calls back synchronously through its delegate. It
-/// opens, fills, watches and replaces connections on its own. Within a lane pushes leave in the order of `send`, resends
+/// Loop-bound: created, used and released on the thread of its `Loop`. It calls its delegate synchronously. It opens,
+/// fills, watches and replaces connections by itself. Within a lane pushes are sent in the order of `send`, resends
 /// first; between lanes by their shares (`PushLane`).
 ///
 /// ```swift
@@ -16,16 +16,16 @@ public import Telemetry
 /// let admission = client.send(Push(tag: 1, token: token, headers: headers, id: id, payload: json))
 /// ```
 ///
-/// **One push in flight per device is the caller's job**: two pushes for one token may travel on different connections
-/// and arrive in any order.
+/// **The caller must send one push per device at a time**: two pushes for one token may use different connections and
+/// arrive in any order.
 ///
-/// Bounds: `APNsLimits.pushesMax` pushes are held, then `send` answers `full`; nothing is ever dropped. Every wait ends:
-/// an answer by `answerNanos`, a retry by the push's own expiry, a silent connection by PING.
+/// Bounds: it holds `APNsLimits.pushesMax` pushes, then `send` returns `full`; nothing is ever dropped. Every wait
+/// ends: an answer by `answerNanos`, a retry by the push's own expiry, a silent connection by PING.
 public final class APNsClient {
     public let limits: APNsLimits
     public let endpoint: APNsEndpoint
-    /// Told of outcomes and events. Not retained, and must live as long as the client does, or be set to nil before it goes:
-    /// it owns the client, as a rule. (A weak reference would slow down every retain of the delegate.)
+    /// Receives outcomes and events. Not retained. It must live as long as the client, or be set to nil before it is
+    /// released; usually it owns the client. (A weak reference would slow down every retain of the delegate.)
     public unowned var delegate: (any APNsClientDelegate)?
 
     let loop: Loop
@@ -33,9 +33,9 @@ public final class APNsClient {
     let log: Log
     /// Read once: a renewed credential must not wait for a disk on the loop.
     private let trust: TLSTrust
-    /// With what new connections are opened.
+    /// The credential for new connections.
     var identity: ClientIdentity
-    /// The one before, until the present one was accepted.
+    /// The previous credential, until the present one was accepted.
     var previousIdentity: ClientIdentity?
     let policy: RetryPolicy
 
@@ -45,52 +45,52 @@ public final class APNsClient {
     var limiter: InFlightLimiter
     var budget: RetryBudget
     var backoff = TokenBackoff()
-    /// Tokens that APNs rejected: what is sent to them again travels apart from the others.
+    /// Tokens that APNs rejected. Pushes to them use separate connections.
     var refused = TokenMemory(places: 4096)
-    /// Suspects that APNs accepted: they travel with the others again.
+    /// Suspect tokens that APNs accepted. Pushes to them use the main connections again.
     var confirmed = TokenMemory(places: 65_536)
     var pacer: ConnectPacer
-    /// Why connections were left or the credential is refused, as APNs said it; nil once a connection is ready again.
+    /// APNs' reason for ending connections or refusing the credential; nil when a connection is ready again.
     public internal(set) var farewell: APNsFarewell?
-    /// Why there is no ready connection, as of the last one that was lost or could not be made; nil while there is one.
+    /// The reason why no connection is ready, from the last one that was lost or failed; nil while one is ready.
     public internal(set) var unusableBecause: String?
     /// How new connections last turned out to be of no use; nil once a push was accepted.
     var stall: ConnectionHealth.Suspicion?
     var pool: PoolPolicy
     var suspectPool: PoolPolicy
     var addresses = AddressBook()
-    /// Of connects that failed; there is one endpoint, and one line for it.
+    /// Limits the log lines of failed connects: there is one endpoint, so one line for it.
     var connectLines = LogLimiter<UInt16>()
-    /// In place of the name server; a test's network.
+    /// Replaces the name server in tests.
     var lookUp: ((String) -> [String])?
     var random: SmallRandom
     var connections: [APNsConnection] = []
     var nextSerial: Int32 = 0
-    /// Bodies of error answers under way, by slot.
+    /// Bodies of incomplete error answers, by slot.
     var bodies: [PushTable.Slot: [UInt8]] = [:]
     var pausedReason: APNsReason?
-    /// Why APNs refused the credential that was to take over, so that the one before stays in use; nil: the newest is used.
+    /// APNs' reason for refusing a new credential, so that the previous one stays in use; nil if the newest is used.
     public internal(set) var refusedReplacement: APNsReason?
-    /// A push waits for another connection than the one that refused it.
+    /// A push waits for a connection other than the one that refused it.
     var wantsAnother = false
-    /// Reasons that need an operator and when each was last logged.
+    /// Reasons that need an operator, with the time of the last log line.
     var alarmedNanos: [APNsReason: UInt64] = [:]
     var hasLoggedSkew = false
-    /// Seconds by which our clock is ahead of that of APNs; nil before an answer that told its time.
+    /// Our clock minus that of APNs in seconds; nil before an answer with a time.
     public internal(set) var clockAheadSeconds: Int64?
-    /// Pushes that ended since `paceNanos`, and how many do in a second.
+    /// Pushes that ended since `paceNanos`, and their number per second.
     var endedCount = 0
     var paceNanos: UInt64 = 0
     var perSecond = 0.0
     var wasUsable = false
     var wasFull = false
     var wereSuspectsFull = false
-    /// Ordinary pushes that left since the last suspect that went with them.
+    /// Ordinary pushes sent since the last suspect push on the main route.
     var sinceSuspect = 0
     var lastSweepMs: Int64 = 0
-    /// Calls of links and sessions now on the stack: the pump runs when the outermost returns.
+    /// Number of link and session calls on the stack. The pump runs when the outermost returns.
     private var depth = 0
-    /// The end of this turn submits what waits.
+    /// The end of this turn submits waiting pushes.
     private var isPumpDue = false
     private var life = Life.new
 
@@ -101,18 +101,18 @@ public final class APNsClient {
 
     private enum Life { case new, running, draining, closed }
 
-    /// A client that has not connected yet; `start()` or the first `send` begins.
+    /// Creates a client that has not connected yet. `start()` or the first `send` connects.
     ///
     /// - Parameters:
-    ///   - loop: on whose thread the client lives; the caller is on it.
-    ///   - endpoint: production or sandbox, or a server of one's own.
-    ///   - credential: of the team or the app, and taken over by `replaceCredential` when it is renewed.
-    ///   - limits: its `problems` must be empty.
-    ///   - metrics: cells of this thread.
-    ///   - log: what an operator should know of connections and credentials; no token and no payload.
-    ///   - delegate: hears of outcomes; not retained.
-    ///   - seed: for jitter; fixed in tests.
-    /// - Throws: `noTLS` when the trust store or the certificate cannot be used.
+    /// - loop: the client's loop. The caller must be on its thread.
+    /// - endpoint: production, sandbox, or another server.
+    /// - credential: of the team or the app. `replaceCredential` changes it later.
+    /// - limits: `problems` must be empty.
+    /// - metrics: counters for this thread.
+    /// - log: receives connection and credential events; no token and no payload.
+    /// - delegate: receives outcomes; not retained.
+    /// - seed: for jitter; fixed in tests.
+    /// - Throws: `noTLS` if the trust store or the certificate cannot be used.
     public init(
         loop: Loop, endpoint: APNsEndpoint, credential: APNsCredential, limits: APNsLimits = APNsLimits(),
         metrics: APNsMetrics, log: Log = .off, delegate: (any APNsClientDelegate)? = nil,
@@ -151,24 +151,24 @@ public final class APNsClient {
 
     // MARK: What callers use
 
-    /// Pushes on their way.
+    /// Pushes on a stream.
     public var inFlight: Int { table.inFlightCount }
     /// Pushes that wait for a stream, a retry, their owner's check or the credential.
     public var queued: Int { table.waitingCount + table.delayedCount + table.checkingCount }
-    /// Pushes that would go now, were there room on a connection, and those being checked; without the suspects, which hold
-    /// up nobody.
+    /// Pushes that would be sent now if a connection had room, and pushes being checked. Without suspect pushes, which
+    /// block no others.
     public var waiting: Int { table.waitingCount(.main) + table.checkingCount(.main) }
-    /// Pushes that `send` would still take, suspects apart.
+    /// Pushes that `send` would still accept, not counting suspect ones.
     public var room: Int { table.capacity - table.count }
     /// Connections can be made and carry no push: the peer allows no stream, or answers nothing.
     public var isStalled: Bool { !wasUsable && stall != nil }
     /// A connection is ready and the credential is not paused.
     public var isUsable: Bool { wasUsable && !gate.isPaused }
-    /// Nothing but probes goes: no connection is ready, APNs refuses the credential, or it says that it is unavailable.
+    /// Only probes are sent: no connection is ready, APNs refuses the credential, or APNs is unavailable.
     public var isHeldUp: Bool { !wasUsable || gate.isPaused || breaker.isOpen }
-    /// APNs says that it is unavailable: nothing but a probe goes.
+    /// APNs reports that it is unavailable. Only probes are sent.
     public var isBreakerOpen: Bool { breaker.isOpen }
-    /// Why the credential is paused, if it is.
+    /// The reason why the credential is paused; nil if it is not.
     public var credentialPause: APNsReason? { gate.isPaused ? pausedReason : nil }
     /// Ready, opening and draining connections.
     public var connectionCounts: (ready: Int, opening: Int, draining: Int) {
@@ -179,13 +179,13 @@ public final class APNsClient {
         }
     }
 
-    /// Sends with another credential from now on: a renewed certificate, or a key that follows the one in use.
+    /// Sends with another credential from now on: a renewed certificate, or a new key.
     ///
-    /// Nothing is interrupted: connections of the old credential go on until one with the new has carried an accepted push,
-    /// then leave one by one. Where APNs refuses the new one while the old is good, the old one stays in use and the fault
-    /// is logged. A paused credential is tried again at once.
+    /// Nothing is interrupted: connections of the old credential continue until a connection with the new one has
+    /// carried an accepted push, then close one by one. If APNs refuses the new credential while the old one works, the
+    /// old one stays in use and the fault is logged. A paused credential is tried again at once.
     ///
-    /// - Throws: `noTLS` when the certificate cannot be used; the old credential then stays.
+    /// - Throws: `noTLS` if the certificate cannot be used. The old credential then remains.
     public func replaceCredential(_ credential: APNsCredential) throws(APNsFault) {
         loop.assertOnLoop()
         let fresh = try ClientIdentity(credential, for: endpoint, trust: trust)
@@ -200,7 +200,7 @@ public final class APNsClient {
         pump()
     }
 
-    /// Connects, so that the first push finds a connection. `send` does it as well.
+    /// Connects in advance, so that the first push finds a connection. `send` connects too.
     public func start() {
         loop.assertOnLoop()
         guard life == .new else { return }
@@ -208,8 +208,8 @@ public final class APNsClient {
         pump()
     }
 
-    /// Takes a push, or says why not. Callers may send any number per turn: they are submitted and leave together at its
-    /// end, so that no outcome comes before this returns.
+    /// Accepts a push, or returns why not. Any number of pushes per turn: they are submitted and sent together at its
+    /// end, so no outcome comes before this returns.
     public func send(_ push: consuming Push) -> Admission {
         loop.assertOnLoop()
         if life == .new { life = .running }
@@ -225,7 +225,7 @@ public final class APNsClient {
         return .taken
     }
 
-    /// Takes no more pushes; what is held ends as always, then `drained` comes and the connections close.
+    /// Accepts no more pushes. Held pushes end normally, then `drained` is reported and the connections close.
     public func drain() {
         loop.assertOnLoop()
         guard life == .new || life == .running else { return }
@@ -233,8 +233,8 @@ public final class APNsClient {
         pump()
     }
 
-    /// Ends at once: what waits ends as `unprocessed(.closed)`, what is in flight as `unknown`. Outcomes come before
-    /// this returns, unless it is called from inside an outcome.
+    /// Ends at once: waiting pushes end as `unprocessed(.closed)`, pushes in flight as `unknown`. Outcomes are reported
+    /// before this returns, unless it is called inside an outcome.
     public func close() {
         loop.assertOnLoop()
         guard life != .closed else { return }
@@ -244,7 +244,7 @@ public final class APNsClient {
         connections.removeAll()
         for slot in table.all() where table[slot].place != .inFlight { finishUnsent(slot, .closed) }
         if depth == 1 {
-            // Nothing of ours is on the stack, so all streams have been told.
+            // No call of ours is on the stack, so all streams have been reported.
             for slot in table.all() { finish(slot, lost(slot)) }
         }
         leave()
@@ -256,7 +256,7 @@ public final class APNsClient {
 
     // MARK: Turns
 
-    /// A link's or a session's call begins; nothing is submitted before the outermost one ends.
+    /// A call of a link or session begins. Nothing is submitted before the outermost one ends.
     func enter() { depth += 1 }
 
     func leave() {
@@ -278,10 +278,10 @@ public final class APNsClient {
         }
     }
 
-    /// Once for all pushes of a turn: the code of a submission is fetched once for all of them (callgrind's model of a
-    /// cache of 32 KB: 390 lines of it per push otherwise).
+    /// Runs once for all pushes of a turn, so that the code of a submission is fetched once (callgrind's model of a 32
+    /// KB cache: otherwise 390 lines of it per push).
     func pumpAtEndOfTurn() {
-        // Inside a link's or a session's call, its end pumps.
+        // Inside a call of a link or session, its end runs the pump.
         guard !isPumpDue, depth == 0 else { return }
         isPumpDue = true
         loop.atEndOfTurn { [weak self] in
@@ -290,7 +290,7 @@ public final class APNsClient {
         }
     }
 
-    /// `send` refused a push; `hasRoom` will tell when that is over.
+    /// `send` refused a push. `hasRoom` will report the end of this state.
     func noteFull(_ route: PushTable.Route) {
         if route == .suspect, table.suspectCount >= table.suspectsMax {
             wereSuspectsFull = true
@@ -299,7 +299,7 @@ public final class APNsClient {
         }
     }
 
-    /// What makes `hasRoom` due: a quarter is free of what was full.
+    /// `hasRoom` is due when a quarter of the full part is free.
     func noteRoom() {
         let hasRoom = wasFull && table.count <= table.capacity / 4 * 3
         let haveSuspectsRoom = wereSuspectsFull && table.suspectCount <= table.suspectsMax / 4 * 3
@@ -315,7 +315,7 @@ public final class APNsClient {
         let now = loop.nowNanos
         let isBusy = table.count > 0 || connections.contains { $0.machine.isOpening }
         if let tickTimer {
-            // A quarter of the smallest wait that is checked by ticks, so that each is met within its own quarter.
+            // A quarter of the smallest tick-driven wait, so that each wait is met within a quarter of its length.
             let smallest = min(limits.pingAfterNanos, limits.pingTimeoutNanos, limits.stallNanos)
             let busyNanos = min(smallest / 4, 250_000_000)
             if !tickTimer.isArmed || (isBusy && !isTickingFast) {

@@ -1,26 +1,26 @@
-/// Hears what became of pushes, on the loop's thread. Every method may call the client's `send`.
+/// Receives the outcomes of pushes, on the loop's thread. Every method may call the client's `send`.
 public protocol APNsClientDelegate: AnyObject {
-    /// A push that `send` took has ended; exactly once for each.
+    /// A push that `send` accepted has ended. Called exactly once for each.
     ///
     /// - Parameters:
-    ///   - client: which had taken it.
-    ///   - tag: of the push, as its sender chose it.
-    ///   - outcome: what became of it.
-    ///   - attempts: requests written for it, 0 when it never left.
+    /// - client: the client that accepted it.
+    /// - tag: the sender's tag of the push.
+    /// - outcome: the result.
+    /// - attempts: requests written for it; 0 if it was never sent.
     func apns(_ client: APNsClient, didFinish tag: UInt64, outcome: PushOutcome, attempts: Int)
 
-    /// APNs wants the device of this push left alone for a while (429): it waits, and the newest push of its kind that
-    /// comes for the device meanwhile takes its place. Who sends one at a time per device may send the next now.
+    /// APNs asked to leave the device of this push alone for a time (429). It waits, and the newest push of its kind
+    /// for the device replaces it. A caller that sends one push per device at a time may send the next now.
     func apns(_ client: APNsClient, didHold tag: UInt64)
 
-    /// A push is about to leave, and its `send` or its last check is older than `APNsLimits.checkAfterNanos`: it is set
-    /// aside until `confirm`, `renew` or `withdraw` answers for the ticket, now or in any later turn.
+    /// A push is about to be sent, and its `send` or its last check is older than `APNsLimits.checkAfterNanos`. It is
+    /// set aside until `confirm`, `renew` or `withdraw` is called with the ticket, now or in any later turn.
     ///
-    /// Asked again before each further try under the same condition, and only while the push could leave at once. It may
-    /// expire meanwhile: then its outcome comes and the ticket is stale. Never called from inside `send`.
+    /// Asked again before each further attempt under the same condition, and only while the push could be sent at once.
+    /// It may expire in this time: then its outcome comes and the ticket is stale. Never called inside `send`.
     func apns(_ client: APNsClient, wantsCheck tag: UInt64, ticket: PushTicket)
 
-    /// Something changed that a caller or an operator may want to act on.
+    /// A change that a caller or an operator may want to act on.
     func apns(_ client: APNsClient, stateChanged event: APNsClientEvent)
 }
 
@@ -32,24 +32,24 @@ extension APNsClientDelegate {
     public func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {}
 }
 
-/// News of a client that are not about one push.
+/// Events of a client that do not concern one push.
 public enum APNsClientEvent: Sendable, Equatable {
-    /// A connection is ready where there was none.
+    /// A connection is ready after a time without one.
     case usable
-    /// The last ready connection went, or none could be made.
+    /// The last ready connection ended, or none could be opened.
     case unusable(cause: String)
-    /// APNs refused the credential; pushes wait and one is tried every `credentialProbeNanos`.
+    /// APNs refused the credential. Pushes wait, and one is tried every `credentialProbeNanos`.
     case credentialPaused(APNsReason)
     case credentialResumed
     /// `send` refused a push as full, and now a quarter of the table is free.
     case hasRoom
-    /// After `drain()`: nothing is held any more.
+    /// After `drain()`: no push is held any more.
     case drained
 }
 
-/// What APNs said when it took leave of connections or refused the credential.
+/// APNs' reason for ending connections or refusing the credential.
 public enum APNsFarewell: Sendable, Equatable, CustomStringConvertible {
-    /// The code by RFC 9113's name, and the reason in its debug data.
+    /// The error code's name in RFC 9113, and the reason in its debug data.
     case goAway(code: String, reason: APNsReason)
     case answer(status: Int, reason: APNsReason)
 
@@ -62,16 +62,17 @@ public enum APNsFarewell: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// What `send` did with a push.
+/// The result of `send`.
 public enum Admission: Sendable, Equatable {
-    /// Taken; an outcome will come.
+    /// Accepted. An outcome will come.
     case taken
-    /// Taken; the device backs off, so it waits and a newer one may take its place. An outcome will come.
+    /// Accepted. The device backs off, so the push waits and a newer one may replace it. An outcome will come.
     case held
-    /// `APNsLimits.pushesMax` are held already (less for the lower lanes, see `PushLane`): wait for `hasRoom`. No outcome will come.
+    /// `APNsLimits.pushesMax` pushes are held (fewer for the lower lanes, see `PushLane`): wait for `hasRoom`. No
+    /// outcome will come.
     case full
     /// The client drains or is closed. No outcome will come.
     case closed
-    /// It could never be accepted. No outcome will come.
+    /// APNs can never accept it. No outcome will come.
     case unfit(PushFault)
 }

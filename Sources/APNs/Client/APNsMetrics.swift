@@ -1,11 +1,11 @@
 public import Telemetry
 
-/// What a breaker stops.
+/// The scope of a breaker.
 enum BreakerScope: String, CaseIterable {
     case credential, endpoint
 }
 
-/// The cells that one client writes; made once, on the loop's thread that uses them.
+/// The metrics of one client; created once, on the loop's thread that writes them.
 public final class APNsMetrics {
     let accepted: Counter
     let rejected: Counter
@@ -38,20 +38,20 @@ public final class APNsMetrics {
     let tokenAge: Gauge
     let clockSkew: Gauge
     private let registry: MetricsRegistry
-    /// What all its series carry.
+    /// The labels of all its series.
     private let labels: [(String, String)]
     private var goaways: [String: Counter] = [:]
     private var retries: [String: Counter] = [:]
     private var alarms: [String: Counter] = [:]
     private var suspicions: [String: Counter] = [:]
 
-    /// Clients with the same labels add up.
+    /// Clients with the same labels are added up.
     ///
     /// - Parameters:
-    ///   - registry: where the series are exported from.
+    /// - registry: exports the series.
     ///   - app: value of the label `app`.
-    ///   - environment: value of the label `env`; nil: the series have none.
-    ///   - credential: name of the credential set, the label `credential`; nil: the series have none.
+    /// - environment: value of the label `env`; nil for no such label.
+    /// - credential: name of the credential set, the label `credential`; nil for no such label.
     public init(
         registry: MetricsRegistry, app: String, environment: String? = nil, credential: String? = nil
     ) {
@@ -136,7 +136,7 @@ public final class APNsMetrics {
             "carillon_apns_clock_skew_seconds", help: "Our clock against the Date of APNs' answers, where it sends one",
             labels: of, combine: .max)
         minted = registry.counter("carillon_jwt_minted_total", help: "Provider tokens signed", labels: of)
-        // A rate needs a first value of 0; of other reasons there are too many to name them all.
+        // A rate needs a first value of 0. The other reasons are too many to create them all.
         for kind in ConnectionHealth.Suspicion.allCases { suspicion(kind, count: 0) }
         for reason in ["ServiceUnavailable", "TooManyRequests", "InternalServerError"] { retry(reason, count: 0) }
         for reason in [APNsReason.absent, APNsReason(known: "Shutdown")] { goaway(reason, count: 0) }
@@ -147,7 +147,7 @@ public final class APNsMetrics {
         counter(&goaways, "carillon_apns_goaway_total", "GOAWAY frames from APNs", reason.label).add(count)
     }
 
-    /// Rejections that an operator has to look into, by reason, a closed set.
+    /// Rejections that need an operator, by reason, a closed set.
     func alarm(_ reason: APNsReason) {
         counter(
             &alarms, "carillon_apns_alarms_total",
@@ -156,7 +156,7 @@ public final class APNsMetrics {
         ).add()
     }
 
-    /// Connections found doing badly, by how.
+    /// Unhealthy connections, by kind.
     func suspicion(_ kind: ConnectionHealth.Suspicion, count: UInt64 = 1) {
         counter(
             &suspicions, "carillon_apns_suspicions_total", "Connections replaced because they did badly", kind.rawValue

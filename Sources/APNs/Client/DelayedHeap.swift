@@ -1,6 +1,6 @@
-/// The delayed slots of a `PushTable`, the one that is due first at the top: a binary heap over their entries' `dueNanos`.
+/// The delayed slots of a `PushTable`, earliest first: a binary heap over their entries' `dueNanos`.
 ///
-/// Each entry knows its index in it, so that one is removed from the middle without a search.
+/// Each entry knows its index in the heap, so that removal from the middle needs no search.
 struct DelayedHeap {
     typealias Slot = PushTable.Slot
     typealias Entries = UnsafeMutablePointer<PushTable.Entry>

@@ -1,9 +1,9 @@
-/// Slots of a `PushTable` in an order, linked through their entries: adding and removing allocates nothing.
+/// An ordered list of `PushTable` slots, linked through their entries: adding and removing allocates nothing.
 struct PushList {
     typealias Slot = PushTable.Slot
     typealias Entries = UnsafeMutablePointer<PushTable.Entry>
 
-    /// -1: it is empty.
+    /// -1 if empty.
     private(set) var head: Slot = -1
     private var tail: Slot = -1
     private(set) var count = 0
@@ -21,7 +21,7 @@ struct PushList {
         count += 1
     }
 
-    /// Between two neighbours of the list.
+    /// Inserts between two neighbours of the list.
     mutating func insert(_ slot: Slot, between previous: Slot, and next: Slot, in entries: Entries) {
         entries[Int(slot)].previous = previous
         entries[Int(slot)].next = next

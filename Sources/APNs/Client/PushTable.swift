@@ -1,55 +1,55 @@
-/// All pushes of one client, each in exactly one place: waiting (for a route, in a lane), delayed, being checked by its
+/// All pushes of one client, each in exactly one state: waiting (for a route, in a lane), delayed, being checked by its
 /// owner, or in flight.
 ///
-/// One slot per push, links inside the slots: moving a push between places allocates nothing, and removing one from the
-/// middle of a list costs the same as from its head. Bounded by `capacity`; a full table refuses, it never drops. Its
-/// memory is its own, not an array's, so that a push is looked at where it lies and never retained for it.
+/// One slot per push, with links inside the slots: a change of state allocates nothing, and removal from the middle of
+/// a list costs the same as from its head. Bounded by `capacity`; a full table refuses and never drops. It has its own
+/// memory instead of an array, so that a push is read in place and never retained for it.
 struct PushTable: ~Copyable {
     typealias Slot = Int32
 
     enum Place: UInt8 { case free, waiting, delayed, checking, inFlight }
 
-    /// Which connections a push takes.
+    /// The group of connections for a push.
     enum Route: UInt8 {
         case main
-        /// For tokens that may well be dead.
+        /// For tokens that are probably dead.
         case suspect
     }
 
-    /// Everything about a push but the push itself; plain bits, changed in place.
+    /// All data of a push except the push itself; plain bits, changed in place.
     struct Entry {
         fileprivate(set) var place: Place = .free
-        /// Which list of the waiting it belongs to: a lane of the main route, or the suspects'.
+        /// The waiting list: a lane of the main route, or the suspects' list.
         fileprivate var list: UInt8 = 0
-        /// Checks that its owner was asked for, wrapping.
+        /// Number of checks requested from its owner, wrapping.
         fileprivate var checks: UInt16 = 0
-        /// Its neighbours in its list; `next` of a free one is the next free one.
+        /// Its neighbours in its list. `next` of a free slot is the next free one.
         var previous: Slot = -1
         var next: Slot = -1
-        /// Index in the heap of the delayed.
+        /// Index in the heap of delayed slots.
         var heapIndex: Int32 = -1
         fileprivate(set) var dueNanos: UInt64 = 0
         var history = PushHistory()
         var stream: Int32 = 0
         var connection: Int32 = -1
         var submittedNanos: UInt64 = 0
-        /// Which provider token the request showed.
+        /// The version of the request's provider token.
         var tokenVersion: Int32 = 0
         var status: Int32 = 0
         var retryAfterSeconds: UInt32?
-        /// The connection that must not carry the next attempt, where there is another.
+        /// The connection to avoid for the next attempt, if there is another.
         var avoid: Int32 = -1
         /// Set when the request's deadline passed and its stream was reset.
         var isTimedOut = false
-        /// It left through a closed gate, to see whether it may be opened.
+        /// Sent through a closed gate, to find out whether it can be opened.
         var isProbe = false
-        /// Another try of it has to be paid for.
+        /// Another attempt must be paid from the budget.
         var needsBudget = false
-        /// A newer one took its place.
+        /// A newer push replaced it.
         var isSuperseded = false
-        /// How many pushes came before it.
+        /// Number of pushes accepted before it.
         fileprivate(set) var order: UInt64 = 0
-        /// From then on its owner is asked before it leaves.
+        /// From this time its owner is asked before it is sent.
         fileprivate(set) var checkDueNanos: UInt64 = .max
 
         var route: Route { list == PushTable.suspects ? .suspect : .main }
@@ -59,9 +59,9 @@ struct PushTable: ~Copyable {
 
     let capacity: Int
     private var entries: UnsafeMutablePointer<Entry>
-    /// Initialised where the entry's place is not `free`.
+    /// Initialised unless the entry's state is `free`.
     private var pushes: UnsafeMutablePointer<Push>
-    /// Slots that memory is there for, and those of them that were in use at any time.
+    /// Slots with memory, and the highest number of slots in use so far.
     private var allocated = 64
     private var used = 0
     /// Head of the list of free slots, linked by `next`.
@@ -108,7 +108,7 @@ struct PushTable: ~Copyable {
     private(set) var waitingCount = 0
     var inFlightCount: Int { flying.count }
     var delayedCount: Int { delayed.count }
-    /// Pushes that their owner looks at.
+    /// Pushes being checked by their owner.
     var checkingCount: Int { checked.count }
     var count: Int { waitingCount + flying.count + delayed.count + checked.count }
     var isFull: Bool { count >= capacity }
@@ -120,7 +120,7 @@ struct PushTable: ~Copyable {
 
     func checkingCount(_ route: Route) -> Int { route == .suspect ? checkedSuspects : checked.count - checkedSuspects }
 
-    /// The push whose turn it is on the route, by the lanes' shares: each call is a turn.
+    /// The next push of the route by the lanes' shares. Each call is a turn.
     mutating func nextWaiting(_ route: Route) -> Slot? {
         switch route {
         case .main:
@@ -132,22 +132,22 @@ struct PushTable: ~Copyable {
         }
     }
 
-    /// Any push that waits on the route, for its size; no turn.
+    /// Any waiting push of the route, for its size. Not a turn.
     func anyWaiting(_ route: Route) -> Slot? {
         let list = route == .suspect ? Int(Self.suspects) : busyLanes == 0 ? 0 : busyLanes.trailingZeroBitCount
         return lists[list].head < 0 ? nil : lists[list].head
     }
 
-    /// Whether the lane may take another push: the lower ones leave room for those above.
+    /// Returns whether the lane is full. The lower lanes leave room for those above.
     func isFull(for lane: PushLane) -> Bool {
         lane.fillPercent == 100 ? isFull : count >= max(1, capacity * lane.fillPercent / 100)
     }
 
-    /// Suspects that may wait at once: a route that is stuck must not fill the table.
+    /// Maximum waiting suspect pushes: a blocked route must not fill the table.
     var suspectsMax: Int { max(1, capacity / 4) }
-    /// The push submitted first of those in flight.
+    /// The push in flight that was submitted first.
     var oldestInFlight: Slot? { flying.head < 0 ? nil : flying.head }
-    /// When the next delayed push is due.
+    /// Due time of the next delayed push.
     var nextDueNanos: UInt64? { delayed.first.map { entries[Int($0)].dueNanos } }
 
     subscript(slot: Slot) -> Entry {
@@ -155,14 +155,14 @@ struct PushTable: ~Copyable {
         _modify { yield &entries[Int(slot)] }
     }
 
-    /// False for slots that name nothing in flight: late events of a stream say nothing about their slot's next push.
+    /// False for slots without a push in flight. Late events of a stream do not concern the next push in its slot.
     func isInFlight(_ slot: Slot) -> Bool {
         slot >= 0 && Int(slot) < used && entries[Int(slot)].place == .inFlight
     }
 
     func isDelayed(_ slot: Slot) -> Bool { holds(slot) && entries[Int(slot)].place == .delayed }
 
-    // Of slots that hold a push.
+    // The tag of a push; the slot must have one.
     func tag(_ slot: Slot) -> UInt64 { pushes[Int(slot)].tag }
     func id(_ slot: Slot) -> PushID { pushes[Int(slot)].id }
     func expiresAtMs(_ slot: Slot) -> Int64 { pushes[Int(slot)].expiresAtMs }
@@ -174,12 +174,12 @@ struct PushTable: ~Copyable {
     }
     func isRepeatable(_ slot: Slot) -> Bool { pushes[Int(slot)].headers.isRepeatable }
 
-    /// Lends a push; `slot` must hold one.
+    /// Gives access to a push; `slot` must have one.
     func withPush<R>(_ slot: Slot, _ body: (borrowing Push) -> R) -> R { body(pushes[Int(slot)]) }
 
-    /// Takes a push in, behind all that wait on its route in its lane; nil when full for that lane or route.
+    /// Adds a push at the end of its lane on its route; nil if the lane or route is full.
     ///
-    /// - Parameter checkDueNanos: when its owner wants to be asked before it leaves.
+    /// - Parameter checkDueNanos: from this time its owner is asked before it is sent.
     mutating func admit(_ push: consuming Push, route: Route = .main, checkDueNanos: UInt64 = .max) -> Slot? {
         guard !isFull(for: push.lane), route == .main || suspectCount < suspectsMax else { return nil }
         let list = route == .suspect ? Self.suspects : push.lane.rawValue
@@ -203,7 +203,7 @@ struct PushTable: ~Copyable {
         return slot
     }
 
-    /// Sets a push aside until its owner has looked at it.
+    /// Sets a push aside until its owner has checked it.
     mutating func check(_ slot: Slot) -> PushTicket {
         unlink(slot)
         link(slot, .checking, atHead: false)
@@ -211,14 +211,14 @@ struct PushTable: ~Copyable {
         return PushTicket(order: entries[Int(slot)].order, slot: slot, check: entries[Int(slot)].checks)
     }
 
-    /// The push that a ticket names; nil for a stale one.
+    /// The push of a ticket; nil for a stale ticket.
     func slot(of ticket: PushTicket) -> Slot? {
         let slot = ticket.slot
         guard holds(slot), entries[Int(slot)].place == .checking else { return nil }
         return entries[Int(slot)].order == ticket.order && entries[Int(slot)].checks == ticket.check ? slot : nil
     }
 
-    /// From checking to waiting: ahead of what came later, in the order in which they came.
+    /// From checking to waiting: before later pushes, in the order of arrival.
     mutating func putBack(_ slot: Slot, checkDueNanos: UInt64) {
         precondition(entries[Int(slot)].place == .checking, "only a push that is being checked can be put back")
         unlink(slot)
@@ -227,7 +227,8 @@ struct PushTable: ~Copyable {
         let order = entries[Int(slot)].order
         var behind: Slot = -1
         var next = lists[list].head
-        // As many steps as others were put back and have not left yet: no more than may be checked at once.
+        // As many steps as pushes that were put back and are still waiting, which is at most the number of concurrent
+        // checks.
         while next >= 0, entries[Int(next)].order < order {
             behind = next
             next = entries[Int(next)].next
@@ -238,7 +239,7 @@ struct PushTable: ~Copyable {
         waitingCount += 1
     }
 
-    /// Another push in the place of one that is being checked: its history, order and route stay.
+    /// Replaces a push that is being checked. Its history, order and route remain.
     mutating func replace(_ slot: Slot, with push: consuming Push) {
         precondition(entries[Int(slot)].place == .checking, "only a push that is being checked can be replaced")
         if entries[Int(slot)].list != Self.suspects { entries[Int(slot)].list = push.lane.rawValue }
@@ -260,20 +261,20 @@ struct PushTable: ~Copyable {
         entries[at].history.attempts &+= 1
     }
 
-    /// Back among the waiting, ahead of them all.
+    /// Back to waiting, before all others.
     mutating func requeue(_ slot: Slot) {
         unlink(slot)
         entries[Int(slot)].isProbe = false
         link(slot, .waiting, atHead: true)
     }
 
-    /// Behind all that wait; for one that must let the others try first.
+    /// To the end of the waiting list, so that the others are tried first.
     mutating func requeueLast(_ slot: Slot) {
         unlink(slot)
         link(slot, .waiting, atHead: false)
     }
 
-    /// Out of the way until `dueNanos`.
+    /// Removed from the waiting list until `dueNanos`.
     mutating func delay(_ slot: Slot, dueNanos: UInt64) {
         unlink(slot)
         entries[Int(slot)].place = .delayed
@@ -281,7 +282,7 @@ struct PushTable: ~Copyable {
         delayed.insert(slot, in: entries)
     }
 
-    /// Moves every delayed push whose time has come to the waiting. Returns how many.
+    /// Moves every due delayed push to the waiting list. Returns their number.
     mutating func wakeDue(nowNanos: UInt64) -> Int {
         var woken = 0
         while let slot = delayed.first, entries[Int(slot)].dueNanos <= nowNanos {
@@ -291,7 +292,7 @@ struct PushTable: ~Copyable {
         return woken
     }
 
-    /// Takes a push out for good and gives its tag; its slot may be used again at once.
+    /// Removes a push and returns its tag. Its slot may be reused at once.
     mutating func remove(_ slot: Slot) -> UInt64 {
         unlink(slot)
         let tag = pushes[Int(slot)].tag
@@ -301,7 +302,7 @@ struct PushTable: ~Copyable {
         return tag
     }
 
-    /// Slots of pushes on no stream that expired by `nowMs`.
+    /// Slots of pushes without a stream that have expired at `nowMs`.
     func expired(nowMs: Int64) -> [Slot] {
         var found: [Slot] = []
         for list in lists + [checked] {
@@ -315,10 +316,10 @@ struct PushTable: ~Copyable {
         return found
     }
 
-    /// Whether the slot holds a push.
+    /// Returns whether the slot has a push.
     func holds(_ slot: Slot) -> Bool { slot >= 0 && Int(slot) < used && entries[Int(slot)].place != .free }
 
-    /// Slots of everything held, in no order.
+    /// Slots of all pushes, in no order.
     func all() -> [Slot] {
         (0..<Slot(used)).filter { entries[Int($0)].place != .free }
     }

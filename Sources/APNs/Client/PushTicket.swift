@@ -1,9 +1,9 @@
-/// Names one push that a client set aside for `apns(_:wantsCheck:ticket:)`; once answered, or once the push left, it names
-/// nothing.
+/// Identifies one push that a client set aside for `apns(_:wantsCheck:ticket:)`. It becomes stale with the answer, or
+/// when the push leaves.
 public struct PushTicket: Sendable, Equatable {
-    /// How many pushes came before it: slots are used again, this number is not.
+    /// The push's number in order of arrival. Slots are reused, this number is not.
     let order: UInt64
     let slot: Int32
-    /// Which check of the push it is.
+    /// The number of the push's check.
     let check: UInt16
 }

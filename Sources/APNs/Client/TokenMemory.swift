@@ -1,7 +1,7 @@
-/// Device tokens of which APNs said something lately.
+/// Remembers device tokens with a recent answer of APNs.
 ///
-/// A table of fingerprints with one place for each, of fixed size: a newer token may take an older one's place, and one
-/// in four thousand million others is mistaken for one of them, which only sends it by the other route.
+/// A table of fingerprints of fixed size with one place for each. A newer token may replace an older one, and one in
+/// four thousand million others is mistaken for a remembered one. The only effect is a different route.
 struct TokenMemory {
     private static let keepSeconds: UInt32 = 24 * 3600
 
@@ -14,7 +14,7 @@ struct TokenMemory {
     private let places: Int
     private(set) var count = 0
 
-    /// - Parameter places: a power of two; eight bytes each, taken with the first token.
+    /// - Parameter places: a power of two; eight bytes each, allocated with the first token.
     init(places: Int) {
         precondition(places > 0 && places & (places - 1) == 0, "places are found by a mask")
         self.places = places

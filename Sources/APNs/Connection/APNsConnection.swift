@@ -1,25 +1,25 @@
 import EventLoop
 import HTTP2
 
-/// One connection to APNs: link, HTTP/2 session and life machine tied together. Loop-bound, owned by its client.
+/// One connection to APNs: link, HTTP/2 session and connection machine. Loop-bound, owned by its client.
 ///
-/// It decides nothing about pushes: whatever happens to a stream is told to the client, which knows the push by its slot.
+/// It decides nothing about pushes. It reports stream events to the client, which knows the push by its slot.
 final class APNsConnection {
-    /// Names the connection within its client.
+    /// Identifies the connection within its client.
     let serial: Int32
     var machine: ConnectionMachine
     private(set) var token: ConnectionToken?
-    /// A push was accepted here.
+    /// A push was accepted on it.
     var isProven = false
     /// Its successor is being opened, for this reason.
     var replaceCause: ConnectionMachine.DrainCause?
-    /// It stopped to answer, after so many answers.
+    /// It stopped answering, after this number of answers.
     var frozenAfter: UInt64?
-    /// For whom it is.
+    /// The route that it serves.
     let route: PushTable.Route
     var health: ConnectionHealth
     let identity: ClientIdentity
-    /// The first fault was told to the pacer.
+    /// The first fault was reported to the pacer.
     var hasFailed = false
 
     private let link: Link
@@ -43,7 +43,7 @@ final class APNsConnection {
         health = ConnectionHealth(nowNanos: loop.nowNanos)
         authority = endpoint.authority
         machine = ConnectionMachine(rules: rules, nowNanos: loop.nowNanos)
-        // The name is asked anew for each connect (Apple: no cached addresses).
+        // The name is resolved again for each connect (Apple: no cached addresses).
         link = Link(
             loop: loop, to: .tcp(host: endpoint.host, port: endpoint.port), tls: identity.tls, proxy: endpoint.proxy,
             connectTimeoutNanos: rules.connectTimeoutNanos)
@@ -63,7 +63,7 @@ final class APNsConnection {
     var isReplacing: Bool { replaceCause != nil }
     var isSuspicious: Bool { replaceCause == .suspicious }
     var remoteAddress: String? { link.remoteAddress }
-    /// Addresses that were tried in vain on the way.
+    /// Addresses that failed during the connect.
     var failedAddresses: [String] { link.failedAddresses }
 
     /// Which limit of the peer keeps a push of so many bytes from leaving here; nil: none does.
@@ -72,14 +72,14 @@ final class APNsConnection {
         return machine.room > 0 && session.connectionSendWindow < bytes ? .window : nil
     }
 
-    /// Whether a push with a body of so many bytes may leave here now.
+    /// Returns whether a push with a body of this size may be sent now.
     ///
-    /// A body that did not fit the peer's window would hold a stream half open and let later headers overtake it.
+    /// A body larger than the peer's window would keep a stream half open and let later headers overtake it.
     func canCarry(_ bytes: Int) -> Bool {
         machine.room > 0 && session.connectionSendWindow >= bytes && !link.isFull
     }
 
-    /// Pushes of so many bytes each that may leave here now.
+    /// The number of pushes of this size that may be sent now.
     func room(for bytes: Int) -> Int {
         canCarry(bytes) ? min(machine.room, Int(session.connectionSendWindow) / max(bytes, 1)) : 0
     }
@@ -89,7 +89,7 @@ final class APNsConnection {
         -> Submission
     {
         refreshToken(tokens, wallMs: wallMs)
-        // Signing failed: without its token the request would only pause the credential.
+        // Signing failed. A request without its token would only pause the credential.
         if tokens != nil, token == nil { return .unfit }
         let shape = RequestBlock.shape(of: push.headers)
         let block: RequestBlock
@@ -119,7 +119,7 @@ final class APNsConnection {
         }
     }
 
-    /// Gives a stream up; its end comes back as an event.
+    /// Resets a stream. Its end is reported as an event.
     func reset(_ stream: Int32) {
         session.resetStream(stream, .cancel)
         flush()
@@ -130,9 +130,9 @@ final class APNsConnection {
         flush()
     }
 
-    /// Moves what nghttp2 has ready into the link, which writes once at the end of the turn.
+    /// Moves nghttp2's output into the link, which writes once at the end of the turn.
     ///
-    /// Called push by push: queued HEADERS would else leave before the DATA of earlier requests.
+    /// Called for each push: otherwise queued HEADERS would be sent before the DATA of earlier requests.
     func flush() {
         let link = link
         do {
@@ -142,7 +142,7 @@ final class APNsConnection {
         }
     }
 
-    /// The end, from our side: every stream still open is told as lost or unprocessed, then nothing more.
+    /// Closes from our side: every open stream is reported as lost or unprocessed, then nothing more.
     func shut() {
         machine.closed()
         link.close()
@@ -150,7 +150,7 @@ final class APNsConnection {
     }
 }
 
-// What the link says. Tests that have no sockets say it in the link's place.
+// The link's events. Tests without sockets call these directly.
 extension APNsConnection: LinkOwner {
     func linkDidOpen() {
         let client = client

@@ -1,10 +1,10 @@
 import EventLoop
 
-/// In which order an endpoint's addresses are tried: not the ones that failed lately, then where we have fewest
-/// connections, then by lot.
+/// The order of an endpoint's addresses: recently failed ones last, then those with the fewest connections first, then
+/// at random.
 ///
-/// Apple asks for a fresh look-up before each connection and for connections spread over what it gives; a client that
-/// went back to the address that had just refused it stayed away for long (pushy #571).
+/// Apple asks for a new lookup before each connection and for connections spread over the addresses. A client that
+/// returned to the address that had just refused it stayed disconnected for long (pushy #571).
 struct AddressBook {
     private static let keepNanos: UInt64 = 60_000_000_000
     private static let failuresMax = 64
@@ -18,7 +18,7 @@ struct AddressBook {
 
     mutating func succeeded(_ address: String) { failures[address] = nil }
 
-    /// The places of `found` in the order of trying; `inUse` names the address of each connection there is.
+    /// The indices of `found` in the order of trying. `inUse` has the address of each present connection.
     func order(_ found: [String], inUse: [String], nowNanos: UInt64, random: inout SmallRandom) -> [Int] {
         let shuffled = found.indices.shuffled(using: &random)
         func rank(_ index: Int) -> (Int, Int) {
@@ -26,7 +26,7 @@ struct AddressBook {
             let hasFailed = failures[address].map { nowNanos &- $0 < Self.keepNanos } ?? false
             return (hasFailed ? 1 : 0, inUse.count { $0 == address })
         }
-        // Sorting keeps no order of equals by promise, so the lot is part of the rank.
+        // Sorting does not guarantee an order of equals, so the random part belongs to the rank.
         return shuffled.enumerated().sorted { one, other in
             let (left, right) = (rank(one.element), rank(other.element))
             return left == right ? one.offset < other.offset : left < right

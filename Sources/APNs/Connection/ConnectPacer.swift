@@ -1,10 +1,10 @@
 import EventLoop
 
-/// When the next connect may begin: spaced in good times, backed off with full jitter in bad ones. While pushes wait the
-/// back-off has a lower cap: an endpoint that comes back is found soon.
+/// Decides when the next connect may begin: at intervals in normal operation, with full-jitter back-off after failures.
+/// While pushes wait the back-off has a lower cap, so that a recovered endpoint is found soon.
 ///
 /// Apple treats quick connects and disconnects as an attack, and a flaky network once made a client reconnect ten
-/// thousand times within seconds; this is the one gate through which all connects of a client pass.
+/// thousand times within seconds. All connects of a client pass through this gate.
 struct ConnectPacer: Equatable {
     private(set) var failures = 0
     /// Earliest time of the next connect while nothing waits.
@@ -15,7 +15,7 @@ struct ConnectPacer: Equatable {
     private let refillSpacingNanos: UInt64
     private let backoff: Backoff
     private let waitingBackoff: Backoff
-    /// Connects that may still be made at these paces; one comes back per `refillNanos`.
+    /// Connects left in the present burst; one is added per `refillNanos`.
     private var left: Int
     private var filledNanos: UInt64 = 0
     private var beganNanos: UInt64 = 0
@@ -23,8 +23,8 @@ struct ConnectPacer: Equatable {
     private let refillNanos: UInt64
 
     /// - Parameters:
-    ///   - refillSpacingNanos: between connects that replace what was in order a moment ago.
-    ///   - waitingCapNanos: cap of the back-off while pushes wait.
+    /// - refillSpacingNanos: interval between connects that replace connections lost a moment ago.
+    /// - waitingCapNanos: cap of the back-off while pushes wait.
     init(
         spacingNanos: UInt64, refillSpacingNanos: UInt64, burst: Int, refillNanos: UInt64, backoff: Backoff,
         waitingCapNanos: UInt64
@@ -45,7 +45,7 @@ struct ConnectPacer: Equatable {
         nowNanos >= notBeforeNanos(pushesWait: pushesWait)
     }
 
-    /// A connect begins: the next keeps its distance, jittered so that shards do not march in step.
+    /// A connect begins. The next one keeps its distance, jittered so that shards do not act in step.
     mutating func began(isRefill: Bool = false, nowNanos: UInt64, random: inout SmallRandom) {
         refill(nowNanos)
         let spacing = left == 0 ? max(spacingNanos, refillNanos) : isRefill ? refillSpacingNanos : spacingNanos
@@ -72,19 +72,19 @@ struct ConnectPacer: Equatable {
         waitingNanos = max(waitingNanos, nowNanos &+ waiting)
     }
 
-    /// The peer ended in order a connection that had done a good deal of work: what follows it is no redial, so its connect
-    /// comes back. A server that ends every connection after a thousand requests is followed at its pace.
+    /// The peer ended a useful connection normally. Its successor is not a retry, so its connect is returned to the
+    /// burst. A server that ends every connection after a thousand requests is thus followed at its pace.
     mutating func served() {
         left = min(burst, left + 1)
         guard failures == 0 else { return }
-        // The wait that the last connect of a burst began is not meant for this one.
+        // The wait after the last connect of a burst does not apply here.
         let soon = beganNanos &+ refillSpacingNanos
         idleNanos = min(idleNanos, soon)
         waitingNanos = min(waitingNanos, soon)
     }
 
-    /// A connection carried an accepted push: the endpoint is in order.
+    /// A connection carried an accepted push: the endpoint works.
     ///
-    /// Not already at SETTINGS: an endpoint that greets and then hangs up must not be redialled at full pace.
+    /// Not at SETTINGS already: an endpoint that greets and then hangs up must not be redialled at full pace.
     mutating func proved() { failures = 0 }
 }

@@ -5,17 +5,17 @@
 /// another one is warm. Pure; times are injected.
 struct ConnectionHealth: Equatable {
     enum Suspicion: String, Equatable, CaseIterable {
-        /// Requests are out and none was answered for long.
+        /// Requests are open and none was answered for long.
         case frozen
-        /// Pushes wait, and the peer gives back no window.
+        /// Pushes wait, and the peer returns no window.
         case window
         /// Pushes wait, and the peer allows no stream.
         case streams
-        /// Answers take far longer than on the other connections.
+        /// Answers take much longer than on the other connections.
         case slow
     }
 
-    /// Streams answered so far, and how long they took lately (a sixteenth per answer).
+    /// Number of answered streams, and their recent duration (moving average, one sixteenth per answer).
     private(set) var answers: UInt64 = 0
     private(set) var tripNanos: UInt64 = 0
     private var answeredNanos: UInt64
@@ -43,11 +43,11 @@ struct ConnectionHealth: Equatable {
         }
     }
 
-    /// What a look at the connection shows.
+    /// Evaluates the connection's state.
     ///
     /// - Parameters:
     ///   - blocked: which limit of the peer keeps waiting pushes from this connection; nil: none.
-    ///   - peersTripNanos: the median of the other connections, nil without any.
+    /// - peersTripNanos: the median of the other connections; nil without any.
     mutating func look(
         inFlight: Int, blocked: Suspicion?, peersTripNanos: UInt64?, stallNanos: UInt64, nowNanos: UInt64
     ) -> Suspicion? {

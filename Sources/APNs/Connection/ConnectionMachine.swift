@@ -1,7 +1,7 @@
 /// The life of one connection to APNs, without sockets: events with an injected clock in, actions out.
 ///
 /// connecting → waitingSettings → ready → draining → closed; every state may go straight to closed. Streams may begin
-/// only in `ready`; `draining` lets those that run come to their end.
+/// only in `ready`; `draining` lets open streams finish.
 struct ConnectionMachine: ~Copyable {
     struct Rules: Equatable {
         var connectTimeoutNanos: UInt64
@@ -16,13 +16,13 @@ struct ConnectionMachine: ~Copyable {
     }
 
     enum Phase: Equatable {
-        /// TCP and TLS are under way. Goes to `waitingSettings` or `closed`.
+        /// TCP and TLS are in progress. Goes to `waitingSettings` or `closed`.
         case connecting
-        /// TLS is up, nothing may be assumed of the peer's limits yet. Goes to `ready`, `draining` or `closed`.
+        /// TLS is established, the peer's limits are still unknown. Goes to `ready`, `draining` or `closed`.
         case waitingSettings
         /// Goes to `draining` or `closed`.
         case ready
-        /// Takes no new streams. Goes to `closed` when the last one ended.
+        /// Accepts no new streams. Goes to `closed` when the last one ended.
         case draining(DrainCause)
         /// The end.
         case closed
@@ -38,7 +38,7 @@ struct ConnectionMachine: ~Copyable {
 
     private(set) var phase: Phase = .connecting
     private(set) var inFlight = 0
-    /// True after the first acceptance, or from the start where a certificate proves who sends.
+    /// True after the first acceptance, or from the start with a certificate.
     private(set) var isWarm: Bool
     private(set) var peerLimit = 0
     private let rules: Rules
@@ -62,18 +62,19 @@ struct ConnectionMachine: ~Copyable {
     var isDraining: Bool { if case .draining = phase { true } else { false } }
     var isOpening: Bool { phase == .connecting || phase == .waitingSettings }
 
-    /// Streams this connection may carry now.
+    /// Maximum streams of this connection now.
     var limit: Int {
         guard phase == .ready else { return 0 }
         let allowed = min(peerLimit, rules.streamsMax)
-        // "APNs allows only one stream until a request with a valid token succeeded" (Apple, Establishing a connection).
+        // "APNs allows only one stream until a request with a valid token succeeded" (Apple, Establishing a
+        // connection).
         return isWarm ? allowed : min(allowed, 1)
     }
 
     /// Streams that may begin now.
     var room: Int { max(limit - inFlight, 0) }
 
-    /// TLS is up and h2 agreed.
+    /// TLS is established and h2 agreed.
     mutating func opened(nowNanos: UInt64) {
         guard phase == .connecting else { return }
         enter(.waitingSettings, nowNanos)
@@ -81,7 +82,7 @@ struct ConnectionMachine: ~Copyable {
 
     enum SettingsAction: Equatable { case nothing, becameReady, limitChanged }
 
-    /// SETTINGS came; `maxStreams` nil: the peer named no limit (now or ever before).
+    /// SETTINGS arrived. `maxStreams` is nil if the peer has never named a limit.
     mutating func settings(maxStreams: UInt32?, nowNanos: UInt64) -> SettingsAction {
         let old = peerLimit
         peerLimit = maxStreams.map { Int($0) } ?? rules.streamsMax
@@ -96,7 +97,7 @@ struct ConnectionMachine: ~Copyable {
         }
     }
 
-    /// A request was written; only after asking for `room`.
+    /// A request was written. Only after checking `room`.
     mutating func submitted(nowNanos: UInt64) {
         if inFlight == 0, pingNanos == nil, nowNanos &- heardNanos > rules.pingAfterNanos {
             // An idle connection owes no bytes: its silence counts from the first request on.
@@ -108,7 +109,7 @@ struct ConnectionMachine: ~Copyable {
 
     enum EndAction: Equatable { case nothing, warmed, close }
 
-    /// A stream ended, in whatever way. `isProof`: APNs took the provider token.
+    /// A stream ended in any way. `isProof`: APNs accepted the provider token.
     mutating func ended(isProof: Bool) -> EndAction {
         inFlight = max(inFlight - 1, 0)
         if case .draining = phase, inFlight == 0 {
@@ -122,7 +123,7 @@ struct ConnectionMachine: ~Copyable {
         return .nothing
     }
 
-    /// No new streams from here on. Returns `.close` when none run.
+    /// No new streams from here on. Returns `.close` if none is open.
     mutating func drain(_ cause: DrainCause, nowNanos: UInt64) -> EndAction {
         switch phase {
         case .closed, .draining: return .nothing
@@ -138,7 +139,7 @@ struct ConnectionMachine: ~Copyable {
 
     mutating func heard(nowNanos: UInt64) { heardNanos = nowNanos }
 
-    /// The answer to our PING; gives the round trip.
+    /// The answer to our PING. Returns the round trip.
     mutating func pingAcknowledged(nowNanos: UInt64) -> UInt64? {
         guard let sent = pingNanos else { return nil }
         pingNanos = nil
@@ -149,7 +150,7 @@ struct ConnectionMachine: ~Copyable {
 
     enum TickAction: Equatable {
         case nothing, ping
-        /// Its time is up: open the successor, then drain this one.
+        /// It is too old: open the successor, then drain this one.
         case replace
         case close(CloseCause)
     }
@@ -172,7 +173,7 @@ struct ConnectionMachine: ~Copyable {
 
     private mutating func tickOpen(_ nowNanos: UInt64) -> TickAction {
         if let pingNanos {
-            // Anything heard since the PING proves life as well as its answer would.
+            // Any bytes since the PING prove life as well as its answer.
             if heardNanos > pingNanos {
                 if nowNanos &- pingNanos >= rules.pingTimeoutNanos { self.pingNanos = nil }
                 return .nothing

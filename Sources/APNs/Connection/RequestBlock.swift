@@ -1,18 +1,19 @@
 import Digits
 import HTTP2
 
-/// What came of handing a request to a session.
+/// The result of giving a request to a session.
 enum Submission: Equatable {
     case sent(Int32)
-    /// This connection takes no more requests.
+    /// This connection accepts no more requests.
     case noMoreRequests
-    /// A value may not travel in a header; checked before, so it is our own mistake.
+    /// A value is not valid in a header. It was checked before, so this is our own mistake.
     case unfit
 }
 
-/// The header list of one connection's requests, of which each push rewrites only what differs.
+/// The header list of one connection's requests. Each push rewrites only the differing fields.
 ///
-/// Four shapes exist, with and without `apns-expiration` and `apns-collapse-id`; a connection keeps one block for each.
+/// There are four shapes, with and without `apns-expiration` and `apns-collapse-id`. A connection keeps one block for
+/// each.
 final class RequestBlock {
     private var list: HeaderList
     private let path: Int
@@ -29,7 +30,7 @@ final class RequestBlock {
     private var isFirst = true
     private static let prefix: StaticString = "/3/device/"
 
-    /// Which of a connection's blocks fits these headers: 0...3.
+    /// The index of the block for these headers: 0...3.
     static func shape(of headers: PushHeaders) -> Int {
         (headers.expirationSeconds == nil ? 0 : 1) + (headers.collapseID == nil ? 0 : 2)
     }
@@ -50,7 +51,7 @@ final class RequestBlock {
         type = try list.append("apns-push-type", headers.common.typeBytes)
         priority = try list.append("apns-priority", headers.common.priorityBytes)
         id = try list.append("apns-id", "00000000-0000-0000-0000-000000000000")
-        // Optional in HTTP/2; without it some proxies keep the request until its last byte came. Differs with each push.
+        // Optional in HTTP/2, but without it some proxies hold the request until its last byte. Differs with each push.
         length = try list.append("content-length", "0", indexing: .never)
         if let seconds = headers.expirationSeconds {
             expiration = try list.append("apns-expiration", String(seconds))
@@ -66,7 +67,7 @@ final class RequestBlock {
         writtenToken = token
     }
 
-    /// Submits a push; the headers must have the shape this block was made for.
+    /// Submits a push. The headers must have the shape of this block.
     func submit(_ push: borrowing Push, token: ProviderToken?, to session: HTTP2Session, tag: UInt64) -> Submission {
         guard fill(push, token: token) else { return .unfit }
         do {
@@ -79,7 +80,7 @@ final class RequestBlock {
     }
 
     private func fill(_ push: borrowing Push, token: ProviderToken?) -> Bool {
-        // Hexadecimal digits by construction: neither needs another look.
+        // Hexadecimal digits by construction, so neither needs another check.
         list.write(path, count: Self.prefix.utf8CodeUnitCount + push.token.count) { target in
             target.copyMemory(from: Self.prefix.utf8Start, byteCount: Self.prefix.utf8CodeUnitCount)
             push.token.write(to: target + Self.prefix.utf8CodeUnitCount)

@@ -2,15 +2,15 @@ public import Crypto
 import EventLoop
 public import Telemetry
 
-/// Who sends: a provider key (`.p8`) that signs tokens, or a certificate shown in the TLS handshake.
+/// The sender's credential: a provider key (`.p8`) that signs tokens, or a certificate for the TLS handshake.
 public enum APNsCredential: Sendable {
     case token(key: PrivateKey, keyID: String, teamID: String)
     /// PEM text of the certificate chain and of its unencrypted key.
     case certificate(chainPEM: [UInt8], keyPEM: Secret)
-    /// A PKCS #12 archive and the password that opens it, empty where it has none.
+    /// A PKCS #12 archive and its password, empty if it has none.
     case archive(bytes: [UInt8], password: Secret)
 
-    /// Reads a `.p8` file as Apple hands it out.
+    /// Reads a `.p8` file as Apple provides it.
     ///
     /// - Throws: `unreadableFile` or `badCredential`, naming the file and the cure.
     public static func token(keyFile: String, keyID: String, teamID: String) throws(APNsFault) -> APNsCredential {
@@ -37,9 +37,9 @@ public enum APNsCredential: Sendable {
         return try read.checked(chainFile)
     }
 
-    /// Reads a PKCS #12 archive, as Apple's keychain exports it; the password stands alone in a file.
+    /// Reads a PKCS #12 archive, as Apple's keychain exports it. The password is alone in a file.
     ///
-    /// - Throws: `unreadableFile`, or `badCredential` where the password does not open it or something in it is missing.
+    /// - Throws: `unreadableFile`, or `badCredential` if the password is wrong or a part is missing.
     public static func archive(file: String, passwordFile: String?) throws(APNsFault) -> APNsCredential {
         let password = try passwordFile.map { path throws(APNsFault) in try CredentialFile.readPassword(path) }
         let read = APNsCredential.archive(
@@ -47,7 +47,7 @@ public enum APNsCredential: Sendable {
         return try read.checked(file)
     }
 
-    /// When the certificate ends, in Unix seconds; nil for a provider key, which has no end.
+    /// End of the certificate's validity in Unix seconds; nil for a provider key, which does not expire.
     public func validUntilSeconds() throws(APNsFault) -> Int64? {
         do {
             return try identity?.validUntilSeconds()
@@ -56,8 +56,7 @@ public enum APNsCredential: Sendable {
         }
     }
 
-    /// The bundle id that the certificate was made for, as its subject names it; nil for a provider key, and where it names
-    /// none.
+    /// The bundle id in the certificate's subject; nil for a provider key or without one.
     public func bundleID() throws(APNsFault) -> String? {
         do {
             return try identity?.userID()
@@ -75,7 +74,7 @@ public enum APNsCredential: Sendable {
         }
     }
 
-    /// What is shown in the TLS handshake; nil for a provider key.
+    /// The identity for the TLS handshake; nil for a provider key.
     var identity: TLSIdentity? {
         switch self {
         case .token: nil

@@ -1,13 +1,13 @@
 public import EventLoop
 
-/// Where APNs is: host, port, and for tests the authority to trust instead of the system's.
+/// The address of APNs: host, port, and for tests the authority to trust instead of the system's.
 public struct APNsEndpoint: Sendable, Hashable {
     public var host: String
-    /// 443; 2197 is Apple's alternative for networks that close 443 to servers.
+    /// 443. 2197 is Apple's alternative for networks that block 443.
     public var port: UInt16
-    /// PEM file with the only authorities to trust; nil: the system's store. Verification is never off.
+    /// PEM file with the only trusted authorities; nil for the system's store. Verification is never off.
     public var caFile: String?
-    /// Asked by CONNECT for the way; nil: straight there. It sees no more than the host's name.
+    /// The proxy for a CONNECT tunnel; nil for a direct connection. It sees only the host name.
     public var proxy: HTTPProxy?
 
     public init(host: String, port: UInt16 = 443, caFile: String? = nil, proxy: HTTPProxy? = nil) {
@@ -17,7 +17,7 @@ public struct APNsEndpoint: Sendable, Hashable {
         self.proxy = proxy
     }
 
-    /// Reads `https://host[:port]`; an IPv6 address stands in brackets.
+    /// Reads `https://host[:port]`. An IPv6 address is in brackets.
     public init(url: String, caFile: String? = nil) throws(APNsFault) {
         let scheme = "https://"
         guard url.hasPrefix(scheme) else {
@@ -51,7 +51,7 @@ public struct APNsEndpoint: Sendable, Hashable {
     public static var production: APNsEndpoint { APNsEndpoint(host: "api.push.apple.com") }
     public static var sandbox: APNsEndpoint { APNsEndpoint(host: "api.sandbox.push.apple.com") }
 
-    /// `:authority` as HTTP/2 wants it: no port where it is the scheme's own, IPv6 in brackets.
+    /// `:authority` for HTTP/2: no default port, IPv6 in brackets.
     var authority: String {
         let name = host.contains(":") ? "[\(host)]" : host
         return port == 443 ? name : "\(name):\(port)"
@@ -68,14 +68,14 @@ public struct APNsEndpoint: Sendable, Hashable {
     }
 }
 
-/// What keeps a client from being made: a setting, a file or a key, with the cure in its text.
+/// The reason why a client cannot be created: a setting, a file or a key. The text names the cure.
 public struct APNsFault: Error, Sendable, Equatable, CustomStringConvertible {
     public enum Code: Sendable {
         case badEndpoint, badCredential, unreadableFile, noTLS
     }
 
     public let code: Code
-    /// Names place and cure; holds no secret.
+    /// Names place and cure; contains no secret.
     public let description: String
 
     init(_ code: Code, _ text: String) {

@@ -1,10 +1,10 @@
 import EventLoop
 import Telemetry
 
-/// A credential in use: what the TLS handshake shows, and what signs provider tokens.
+/// A credential in use: its TLS identity, and its source of provider tokens.
 ///
-/// Loop-bound. Each connection keeps the identity it was opened with to its end, so that a renewed credential takes over
-/// connection by connection.
+/// Loop-bound. Each connection keeps its identity to its end, so that a new credential takes over connection by
+/// connection.
 final class ClientIdentity {
     let tls: TLSClientContext
     /// Nil with a certificate.

@@ -1,8 +1,8 @@
 import Telemetry
 
-/// The few small files of a credential.
+/// Reads the small files of a credential.
 enum CredentialFile {
-    /// Far above any key or certificate chain.
+    /// Much larger than any key or certificate chain.
     static var bytesMax: Int { 256 * 1024 }
 
     static func read(_ path: String) throws(APNsFault) -> [UInt8] {
@@ -12,7 +12,7 @@ enum CredentialFile {
         }
     }
 
-    /// A password alone in its file; an empty file is the empty password.
+    /// A password alone in its file. An empty file is the empty password.
     static func readPassword(_ path: String) throws(APNsFault) -> Secret {
         switch SmallFile.readSecret(path) {
         case .success(let secret): return secret

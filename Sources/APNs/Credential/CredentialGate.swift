@@ -1,11 +1,11 @@
-/// Whether pushes may leave with a credential; closed by a 403, opened again by one accepted probe.
+/// Whether pushes may be sent with a credential. A 403 closes it, one accepted probe opens it again.
 struct CredentialGate: Equatable {
     enum State: Equatable {
         /// Goes to `paused`.
         case open
-        /// Nothing leaves; after `probeAtNanos` goes to `probing`.
+        /// Nothing is sent; after `probeAtNanos` goes to `probing`.
         case paused(probeAtNanos: UInt64)
-        /// One push is on its way; goes to `open` or `paused`, or stays where its fate is not known.
+        /// One push is in flight. Goes to `open` or `paused`, or remains if its result is unknown.
         case probing
     }
 
@@ -18,7 +18,7 @@ struct CredentialGate: Equatable {
 
     var isPaused: Bool { state != .open }
 
-    /// How many pushes may leave now.
+    /// The number of pushes that may be sent now.
     func allowance(nowNanos: UInt64) -> Int {
         switch state {
         case .open: .max
@@ -27,33 +27,33 @@ struct CredentialGate: Equatable {
         }
     }
 
-    /// Something changed that may have mended it: a probe may go now.
+    /// A change may have cured it, so a probe may be sent now.
     mutating func retryNow(nowNanos: UInt64) {
         if state != .open { state = .paused(probeAtNanos: nowNanos) }
     }
 
-    /// A push left.
+    /// A push was sent.
     mutating func submitted() {
         if case .paused = state { state = .probing }
     }
 
-    /// APNs refused the credential. Returns true when this closed the gate.
+    /// APNs refused the credential. Returns true if this closed the gate.
     mutating func refused(nowNanos: UInt64) -> Bool {
         let wasOpen = state == .open
         state = .paused(probeAtNanos: nowNanos &+ probeNanos)
         return wasOpen
     }
 
-    /// APNs judged a push on its own merits, so it knows the credential. Returns true when this opened the gate.
+    /// APNs judged a push itself, so it accepts the credential. Returns true if this opened the gate.
     ///
-    /// A late answer from before the pause opens nothing: only the probe does.
+    /// A late answer from before the pause opens nothing; only the probe does.
     mutating func proven() -> Bool {
         guard state == .probing else { return false }
         state = .open
         return true
     }
 
-    /// The probe came back without a judgement.
+    /// The probe ended without a judgement.
     mutating func probeLost(nowNanos: UInt64) {
         if state == .probing { state = .paused(probeAtNanos: nowNanos &+ probeNanos / 4) }
     }

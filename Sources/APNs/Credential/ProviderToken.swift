@@ -1,12 +1,12 @@
 import Crypto
 import Digits
 
-/// One signed provider token: the `authorization` value and what is needed to judge its age.
+/// One signed provider token: the `authorization` value and the data for its age.
 final class ProviderToken: Sendable {
-    /// `bearer <jwt>`, ready to be sent.
+    /// `bearer <jwt>`, ready to send.
     let header: [UInt8]
     let issuedAtMs: Int64
-    /// Counts the tokens of one source, so that a late 403 about an older one is recognised.
+    /// Counts the tokens of one source, so that a late 403 for an older one is recognised.
     let version: Int
 
     init(header: [UInt8], issuedAtMs: Int64, version: Int) {
@@ -15,7 +15,7 @@ final class ProviderToken: Sendable {
         self.version = version
     }
 
-    /// Signs a token: ES256 over alg, kid, iss and iat, nothing else ("Establishing a token-based connection").
+    /// Signs a token: ES256 over alg, kid, iss and iat only ("Establishing a token-based connection").
     ///
     /// The same key, team and time give the same bytes in every process.
     static func mint(

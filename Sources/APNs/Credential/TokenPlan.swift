@@ -1,18 +1,18 @@
-/// When a provider token is signed, and when a connection takes over a newer one; pure over injected wall time.
+/// When to sign a provider token, and when a connection changes to a newer one; pure over injected wall time.
 ///
-/// Apple refuses tokens older than an hour and answers 429 to tokens renewed within twenty minutes; whether that is
-/// counted per connection or per key is disputed, so both readings are obeyed. `iat` is cut to a half-hour slot, so that
-/// every process of a team names the same time. A connection keeps the token it began with for at least 21 minutes
-/// after its first use there: worst case it is then 52 minutes old.
+/// Apple refuses tokens older than an hour and answers 429 to tokens renewed within twenty minutes. Whether that is
+/// counted per connection or per key is disputed, so both readings are respected. `iat` is rounded down to a half-hour
+/// slot, so that every process of a team uses the same time. A connection keeps its token for at least 21 minutes after
+/// its first use there; the token is then at most 52 minutes old.
 struct TokenPlan: Equatable {
     static var slotMs: Int64 { 30 * 60_000 }
-    /// Least time between two tokens on one connection, and between two forced signings.
+    /// Minimum time between two tokens on one connection, and between two forced signings.
     static var renewalMinMs: Int64 { 21 * 60_000 }
-    /// Age at which a token is replaced whatever else holds.
+    /// Age at which a token is always replaced.
     static var ageMaxMs: Int64 { 55 * 60_000 }
     /// A token issued further ahead than this was signed under a wrong clock.
     static var aheadMaxMs: Int64 { 60_000 }
-    /// Tokens are issued under a time so long past: a server whose clock lags would see one from the future.
+    /// `iat` is this far in the past, because a server with a slow clock would otherwise see a token from the future.
     static var lagMs: Int64 { 60_000 }
 
     private(set) var issuedAtMs: Int64?
@@ -20,30 +20,30 @@ struct TokenPlan: Equatable {
     private var forcedAtMs: Int64?
     private var holdUntilMs: Int64 = .min
 
-    /// What to do before the source's newest token is used.
+    /// The step before the source's newest token is used.
     enum Step: Equatable {
         case keep
         case mint(issuedAtMs: Int64, version: Int)
     }
 
-    /// The newest token is about to be handed to a connection.
+    /// The newest token is about to be given to a connection.
     mutating func use(nowMs: Int64) -> Step {
         guard let issuedAtMs else { return issue(slotStart(nowMs)) }
         let age = nowMs &- issuedAtMs
         if age < -Self.aheadMaxMs || age >= Self.ageMaxMs { return issue(slotStart(nowMs)) }
         if nowMs < holdUntilMs { return .keep }
-        // After a forced signing the next slot waits until the forced token has had its time.
+        // After a forced signing the next slot waits until the minimum time of the forced token has passed.
         if let forcedAtMs, nowMs &- forcedAtMs < Self.renewalMinMs, nowMs >= forcedAtMs { return .keep }
         let slot = slotStart(nowMs)
         return slot > issuedAtMs ? issue(slot) : .keep
     }
 
-    /// What to do about 403 ExpiredProviderToken.
+    /// The reaction to 403 ExpiredProviderToken.
     enum ExpiredStep: Equatable {
         /// A newer one exists already: another answer of the same burst.
         case alreadyRenewed
         case mint(issuedAtMs: Int64, version: Int)
-        /// Signing again would not help (the clock is wrong) or would be taken as abuse: pause and tell the operator.
+        /// Signing again would not help (the clock is wrong) or would count as abuse: pause and notify the operator.
         case pause
     }
 
@@ -57,22 +57,22 @@ struct TokenPlan: Equatable {
         return .mint(issuedAtMs: issuedAtMs, version: version)
     }
 
-    /// 429 TooManyProviderTokenUpdates: the present token stays in use, no other is signed for a while.
+    /// 429 TooManyProviderTokenUpdates: the present token remains in use, and no other is signed for a while.
     ///
-    /// True for the first answer of a burst.
+    /// Returns true for the first answer of a burst.
     mutating func tooManyUpdates(nowMs: Int64) -> Bool {
         let isFirst = nowMs >= holdUntilMs
         holdUntilMs = nowMs &+ Self.renewalMinMs
         return isFirst
     }
 
-    /// An older token is in use again, under a version of its own.
+    /// An older token is in use again, with a new version number.
     mutating func takeBack(issuedAtMs: Int64) {
         self.issuedAtMs = issuedAtMs
         version += 1
     }
 
-    /// Whether a connection should go over from the token it uses to the newest.
+    /// Returns whether a connection should change from its token to the newest.
     static func adopts(
         newestIssuedAtMs newest: Int64, over usedIssuedAtMs: Int64, firstUsedAtMs: Int64, nowMs: Int64
     ) -> Bool {

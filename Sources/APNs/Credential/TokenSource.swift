@@ -1,15 +1,15 @@
 import Crypto
 
-/// The provider tokens of one key: signs as `TokenPlan` says and keeps the newest.
+/// The provider tokens of one key: signs according to `TokenPlan` and keeps the newest.
 ///
-/// Loop-bound. The clients of one thread that share a key should share its source, so that they show one token.
+/// Loop-bound. Clients of one thread that share a key should share its source, so that they use one token.
 final class TokenSource {
     private let key: PrivateKey
     private let keyID: String
     private let teamID: String
     private var plan = TokenPlan()
     private var newest: ProviderToken?
-    /// The one before, for as long as it is good: what was renewed too often is taken back.
+    /// The previous token while it is valid; used again after a renewal that was too early.
     private var previous: ProviderToken?
     private var mintedCount = 0
 
@@ -19,7 +19,7 @@ final class TokenSource {
         self.teamID = teamID
     }
 
-    /// The token a new connection starts with; nil when signing failed, which only a broken OpenSSL does.
+    /// The token for a new connection; nil if signing failed, which only a broken OpenSSL causes.
     func current(nowMs: Int64) -> ProviderToken? {
         if case .mint(let issuedAtMs, let version) = plan.use(nowMs: nowMs) {
             mint(issuedAtMs: issuedAtMs, version: version)
@@ -27,7 +27,7 @@ final class TokenSource {
         return newest
     }
 
-    /// 403 ExpiredProviderToken about `version`; false: sending on would be wrong, the credential is to be paused.
+    /// 403 ExpiredProviderToken for `version`. Returns false if the credential must be paused.
     func renewAfterExpiry(version: Int, nowMs: Int64) -> Bool {
         switch plan.expired(version: version, nowMs: nowMs) {
         case .alreadyRenewed: return true
@@ -38,8 +38,8 @@ final class TokenSource {
         }
     }
 
-    /// 429 TooManyProviderTokenUpdates: no other token is signed for a while, and the one before is shown again where it
-    /// is still good.
+    /// 429 TooManyProviderTokenUpdates: no other token is signed for a while, and the previous one is used again while
+    /// it is valid.
     func holdSigning(nowMs: Int64) {
         guard plan.tooManyUpdates(nowMs: nowMs), let previous, let newest,
             nowMs &- previous.issuedAtMs < TokenPlan.ageMaxMs - 60_000
@@ -50,7 +50,7 @@ final class TokenSource {
         self.previous = nil
     }
 
-    /// Of the newest token; nil before the first.
+    /// Age of the newest token; nil before the first.
     func ageSeconds(nowMs: Int64) -> Double? { newest.map { Double(nowMs &- $0.issuedAtMs) / 1000 } }
 
     /// Signings since the last call, for the metric.
@@ -69,7 +69,7 @@ final class TokenSource {
     }
 }
 
-/// The token as one connection uses it.
+/// One connection's provider token.
 struct ConnectionToken {
     private(set) var token: ProviderToken
     private let firstUsedAtMs: Int64
@@ -79,7 +79,7 @@ struct ConnectionToken {
         self.firstUsedAtMs = nowMs
     }
 
-    /// Goes over to the newest token where the plan allows it.
+    /// Changes to the newest token if the plan allows it.
     mutating func refresh(from source: TokenSource, nowMs: Int64) {
         guard let newest = source.current(nowMs: nowMs), newest !== token else { return }
         let adopts = TokenPlan.adopts(

@@ -1,21 +1,21 @@
 import Digits
 
-/// A device token as it stands in the request path: lower-case hexadecimal, checked once.
+/// A device token for the request path: lower-case hexadecimal, checked once.
 ///
-/// Nothing but hex digits can get into `:path`, so a token from outside can neither break a request nor point it at
-/// another path. Apple asks not to assume a length; only a bound is set. Never printed: `description` is a mask.
+/// Only hex digits can get into `:path`, so a token from outside can neither break a request nor change its path. Apple
+/// asks not to assume a length; there is only an upper bound. Never printed: `description` is a mask.
 public struct DeviceToken: Sendable, Hashable {
     /// Lower-case hexadecimal digits.
     public let hex: String
 
-    /// Longest written form taken, 256 bytes of token. Apple gives no length; today's have 64 digits, those of Live Activities
-    /// some 200.
+    /// Longest accepted form, 256 bytes of token. Apple documents no length; present tokens have 64 digits, those of
+    /// Live Activities about 200.
     public static var digitsMax: Int { 512 }
 
-    /// Digits of the written form.
+    /// Number of digits.
     var count: Int { hex.utf8.count }
 
-    /// Writes the digits to where there is room for them.
+    /// Writes the digits. The target must have room.
     func write(to target: UnsafeMutableRawPointer) {
         let isDone: Void? = hex.utf8.withContiguousStorageIfAvailable { digits in
             guard let start = digits.baseAddress else { return }
@@ -26,8 +26,8 @@ public struct DeviceToken: Sendable, Hashable {
         }
     }
 
-    /// Sixty-four bits that hardly any other token has. Tokens are random: three of their words, mixed, are enough, and
-    /// all that every push of a client that saw a dead token has to pay for.
+    /// Sixty-four nearly unique bits. Tokens are random, so mixing three of their words is enough, and cheap for every
+    /// push of a client that has seen a dead token.
     var fingerprint: UInt64 {
         hex.utf8.withContiguousStorageIfAvailable { digits in
             let raw = UnsafeRawBufferPointer(digits)
@@ -43,7 +43,7 @@ public struct DeviceToken: Sendable, Hashable {
         } ?? UInt64(bitPattern: Int64(hex.hashValue))
     }
 
-    /// Checks and keeps the written form; nil when it is empty, odd, too long or not hexadecimal.
+    /// Checks and keeps the text; nil if it is empty, odd, too long or not hexadecimal.
     public init?(_ hex: String) {
         let count = hex.utf8.count
         guard count > 0, count % 2 == 0, count <= Self.digitsMax else { return nil }
@@ -71,8 +71,8 @@ public struct DeviceToken: Sendable, Hashable {
         }
     }
 
-    /// Whether all eight bytes are lower-case digits: of each, a sum's top bit tells whether it is at least `0`, `a`, or
-    /// behind `9`, `f`. Bytes above 127, whose sums would carry into the next, are none.
+    /// Returns whether all eight bytes are lower-case hex digits. The top bit of a sum shows whether a byte is at least
+    /// `0` or `a`, or above `9` or `f`. Bytes above 127, which would carry into the next byte, are excluded.
     private static func areLower(_ word: UInt64) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let from0 = word &+ ones &* (128 - 48)
@@ -83,7 +83,7 @@ public struct DeviceToken: Sendable, Hashable {
         return isDigit & (ones &* 128) == ones &* 128
     }
 
-    /// Writes raw token bytes as hexadecimal; nil when there are none or too many.
+    /// Writes raw token bytes as hexadecimal; nil if there are none or too many.
     public init?(bytes: some Collection<UInt8>) {
         guard !bytes.isEmpty, bytes.count <= Self.digitsMax / 2 else { return nil }
         hex = Hex.string(bytes)

@@ -1,7 +1,7 @@
-/// What each lane is sure of while all have work, as parts of the sum of all. Idle shares are lent, so that one busy lane alone
-/// has everything.
+/// The guaranteed share of each lane while all have work, as parts of the sum. Unused share goes to the others, so a
+/// busy lane alone has everything.
 public struct LaneShares: Sendable, Equatable {
-    /// 1-100 each: no lane stands still for ever.
+    /// 1-100 each, so that no lane stops.
     public var urgent = 10
     public var direct = 45
     public var group = 25

@@ -1,4 +1,4 @@
-/// Which lane is next: smooth weighted round robin over the lanes that have work.
+/// Selects the next lane: smooth weighted round robin over the lanes with work.
 struct LaneTurns {
     private let shares: LaneShares
     private var credits: (Int32, Int32, Int32, Int32, Int32) = (0, 0, 0, 0, 0)
@@ -7,7 +7,7 @@ struct LaneTurns {
 
     /// - Parameter busy: one bit per lane with work, by raw value; 0 gives nil.
     mutating func next(busy: UInt8) -> PushLane? {
-        // One lane alone needs no turns; its credits stay, so that a moment alone costs it nothing.
+        // A single busy lane needs no turns. The credits remain, so that this costs it nothing later.
         if busy & (busy &- 1) == 0 {
             return busy == 0 ? nil : PushLane(rawValue: UInt8(busy.trailingZeroBitCount))
         }

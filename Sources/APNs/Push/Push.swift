@@ -1,4 +1,4 @@
-/// One notification for one device, as handed to a client.
+/// One notification for one device, as given to a client.
 public struct Push: Sendable {
     // References first: see the initialiser.
 
@@ -8,20 +8,20 @@ public struct Push: Sendable {
     public let token: DeviceToken
     /// Sent as `apns-id` on every attempt.
     public let id: PushID
-    /// The caller's own number for it; comes back with the outcome.
+    /// The caller's number for it, returned with the outcome.
     public let tag: UInt64
     /// Unix ms after which no attempt begins; the push then ends as `expired`.
     public let expiresAtMs: Int64
-    /// Its share where many wait.
+    /// Its lane, for the share of the streams.
     public let lane: PushLane
-    /// The token was never confirmed, or not for long: the push travels on a connection apart.
+    /// The token was never confirmed, or not for long: the push uses a separate connection.
     ///
-    /// APNs answers a rejection by taking streams from the connection, so that a burst of dead tokens would slow down
-    /// everyone else. Tokens that this client saw rejected lately go that way without being asked; those that it saw
-    /// accepted on it, within a day, travel with the others.
+    /// APNs reacts to a rejection by reducing the connection's streams, so a burst of dead tokens would slow down all
+    /// others. Recently rejected tokens are treated as suspect automatically. Suspect tokens that were accepted within
+    /// a day use the main connections.
     public let isSuspect: Bool
 
-    /// What Apple would reject whatever the device; nil when fit to send.
+    /// The reason why Apple would reject it for any device; nil if it can be sent.
     func fault(hasToken: Bool) -> PushFault? {
         if payload.isEmpty { return .payloadEmpty }
         let max = headers.pushType.payloadMax
@@ -31,8 +31,8 @@ public struct Push: Sendable {
 }
 
 extension Push {
-    /// Hands on to the memberwise initialiser, which moves its arguments; one that assigned them to so many fields would
-    /// end with a copy of them all.
+    /// Calls the memberwise initialiser, which moves its arguments. Assigning so many fields would end with a copy of
+    /// them all.
     public init(
         tag: UInt64, token: DeviceToken, headers: PushHeaders, id: PushID, payload: [UInt8],
         expiresAtMs: Int64 = .max, lane: PushLane = .direct, isSuspect: Bool = false

@@ -1,23 +1,23 @@
-/// The request headers that many pushes share: everything but token, apns-id and authorization.
+/// The request headers that many pushes share: all except token, apns-id and authorization.
 ///
-/// Made once per event (or once for ever, where nothing varies) and referred to by each push, so that a fan-out to a
-/// thousand devices writes its header values once. Immutable, therefore free to cross threads.
+/// Created once per event (or once for all, if nothing varies) and referenced by each push, so that a fan-out to a
+/// thousand devices writes its header values once. Immutable, so any thread may use it.
 public final class PushHeaders: Sendable {
     let common: PushTopic
-    /// Unix seconds; nil: the header is not sent.
+    /// Unix seconds; nil omits the header.
     let expirationSeconds: Int64?
-    /// As it is sent.
+    /// As sent.
     let collapseID: [UInt8]?
 
     public var pushType: PushType { common.pushType }
     public var priority: PushPriority { common.priority }
 
-    /// Checks every value, since one bad header byte would cost the whole shared connection.
+    /// Checks every value, because one bad header byte would cost the whole shared connection.
     ///
     /// - Parameters:
-    ///   - common: topic, push type and priority.
-    ///   - expirationSeconds: Unix seconds; 0: one attempt, never stored; nil: APNs' own storage policy.
-    ///   - collapseID: at most 64 bytes, printable ASCII without blanks at the ends.
+    /// - common: topic, push type and priority.
+    /// - expirationSeconds: Unix seconds. 0: one attempt, never stored. Nil: APNs' own storage policy.
+    /// - collapseID: at most 64 bytes, printable ASCII without surrounding spaces.
     /// - Throws: `PushFault` naming the header.
     public init(
         _ common: PushTopic, expirationSeconds: Int64? = nil, collapseID: [UInt8]? = nil
@@ -29,7 +29,7 @@ public final class PushHeaders: Sendable {
         self.collapseID = collapseID
     }
 
-    /// As the other, for a topic that is used once.
+    /// Like the other, for a topic that is used once.
     public convenience init(
         topic: String, pushType: PushType, priority: PushPriority = .immediate, expirationSeconds: Int64? = nil,
         collapseID: [UInt8]? = nil
@@ -39,10 +39,10 @@ public final class PushHeaders: Sendable {
             collapseID: collapseID)
     }
 
-    /// Whether a second copy of such a push does no harm, so that one whose fate is unknown may be sent again.
+    /// Whether a second copy of the push does no harm, so that a push with an unknown result may be sent again.
     ///
-    /// An alert, a call or a walkie-talkie invitation is shown twice unless a collapse id makes the second replace the
-    /// first; the other types carry states, of which the device keeps the newest.
+    /// An alert, a call or a walkie-talkie invitation appears twice unless a collapse id makes the second replace the
+    /// first. The other types carry states, and the device keeps the newest.
     var isRepeatable: Bool {
         switch pushType {
         case .alert, .voip, .pushtotalk: collapseID != nil
@@ -50,14 +50,15 @@ public final class PushHeaders: Sendable {
         }
     }
 
-    /// True for what may be sent as `apns-collapse-id`; a caller hashes what may not.
+    /// Returns whether the bytes are valid as `apns-collapse-id`. A caller hashes an invalid id.
     public static func isCollapseID(_ bytes: [UInt8]) -> Bool {
         guard let first = bytes.first, let last = bytes.last, bytes.count <= 64 else { return false }
         return first != 0x20 && last != 0x20 && bytes.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
     }
 }
 
-/// Why a push cannot be sent at all; found before APNs sees it, since each rejection costs the connection streams.
+/// The reason why a push cannot be sent. Found before APNs sees it, because each rejection costs the connection
+/// streams.
 public enum PushFault: Error, Sendable, Equatable {
     case badTopic, badExpiration, badCollapseID, badPriority
     case payloadEmpty
@@ -65,7 +66,7 @@ public enum PushFault: Error, Sendable, Equatable {
     /// Location and Live Activity pushes need token authentication.
     case needsTokenCredential
 
-    /// What is wrong, for people.
+    /// The fault in words.
     public var text: String {
         switch self {
         case .badTopic: "apns-topic must be 1 to 255 letters, digits, '.', '-' or '_'"

@@ -1,6 +1,6 @@
-/// What kind of traffic a push is, where many wait: each lane is sure of its share of what leaves.
+/// The class of a push's traffic. Each lane has a guaranteed share of the streams.
 ///
-/// A giant group drains without holding up the chats beside it. How large the shares are, `LaneShares` says.
+/// So a giant group drains without delaying 1:1 chats. `LaneShares` has the shares.
 public enum PushLane: UInt8, Sendable, CaseIterable {
     /// Calls and security codes.
     case urgent
@@ -24,7 +24,7 @@ public enum PushLane: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// Percent of `APNsLimits.pushesMax` up to which the lane may fill the client: the rest is for lanes above it.
+    /// Percent of `APNsLimits.pushesMax` up to which the lane may fill the client. The rest is for higher lanes.
     var fillPercent: Int {
         switch self {
         case .urgent, .direct: 100

@@ -1,23 +1,23 @@
-/// How a push ended. Every push that a client took ends in exactly one of these.
+/// The end of a push. Every push that a client accepted ends in exactly one of these.
 public enum PushOutcome: Sendable, Equatable {
-    /// 200: APNs has it.
+    /// 200: APNs accepted it.
     case accepted(apnsID: PushID)
     /// APNs answered that it will not deliver it; `time` comes with a 410 only.
     case rejected(status: Int, reason: APNsReason, time: AnswerTime)
-    /// Its time ran out before any attempt was accepted.
+    /// It expired before any attempt was accepted.
     case expired
-    /// APNs wants more patience than `APNsLimits.holdNanos` gives; the caller may put it away and send it again later.
+    /// APNs asks for a longer wait than `APNsLimits.holdNanos`. The caller may keep it and send it again later.
     case deferred(status: Int, reason: APNsReason, retryAfterMs: Int64)
-    /// A newer push for the device took its place while APNs wanted the device left alone (429 TooManyRequests).
+    /// A newer push for the device replaced it while the device backed off (429 TooManyRequests).
     case superseded
-    /// APNs provably never processed it: sending it again cannot make a double.
+    /// APNs certainly did not process it. Sending it again cannot cause a duplicate.
     case unprocessed(UnprocessedCause)
-    /// It was sent and no answer came: it may or may not have been delivered. Whoever sends it again sends the same id.
+    /// It was sent and no answer came, so it may have been delivered. A resend uses the same id.
     case unknown(UnknownCause, apnsID: PushID)
 }
 
 extension PushOutcome {
-    /// APNs looked at the push itself and said yes or no.
+    /// APNs judged the push itself.
     var isJudgement: Bool {
         switch self {
         case .accepted, .rejected: true
@@ -26,7 +26,7 @@ extension PushOutcome {
     }
 }
 
-/// Why a push is known not to have been processed.
+/// The proof that a push was not processed.
 public enum UnprocessedCause: String, Sendable {
     /// The client was closed while it waited.
     case closed
@@ -34,11 +34,11 @@ public enum UnprocessedCause: String, Sendable {
     case refused
     /// Above the last stream id of a GOAWAY (RFC 9113, 6.8).
     case aboveGoaway
-    /// Never left this process.
+    /// Never sent.
     case notSent
 }
 
-/// Why a push's fate is not known.
+/// The reason why a push's result is unknown.
 public enum UnknownCause: String, Sendable {
     /// No answer within `APNsLimits.answerNanos`.
     case timeout

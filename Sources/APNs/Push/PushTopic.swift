@@ -1,16 +1,16 @@
-/// What pushes of one topic, type and priority have in common: made once, checked once, and referred to by all of them.
+/// The common part of pushes with one topic, type and priority: created and checked once, referenced by all of them.
 public final class PushTopic: Sendable {
-    /// `apns-topic` as sent, suffix included (`PushType.topicSuffix`).
+    /// `apns-topic` as sent, with suffix (`PushType.topicSuffix`).
     public let topic: String
     public let pushType: PushType
     public let priority: PushPriority
 
-    /// Header values as they are sent.
+    /// Header values as sent.
     let topicBytes: [UInt8]
     let typeBytes: [UInt8]
     let priorityBytes: [UInt8]
 
-    /// - Throws: `PushFault.badTopic` for bytes that no topic has, `.badPriority` for a background push that is urgent.
+    /// - Throws: `PushFault.badTopic` for invalid bytes, `.badPriority` for an urgent background push.
     public init(_ topic: String, pushType: PushType, priority: PushPriority = .immediate) throws(PushFault) {
         topicBytes = Array(topic.utf8)
         guard !topicBytes.isEmpty, topicBytes.count <= 255, topicBytes.allSatisfy(Self.isTopicByte) else {

@@ -1,15 +1,17 @@
 import EventLoop
 
-/// Whether the endpoint is asked at all: after a row of "unavailable" answers pushes wait here, and one asks now and then.
+/// Whether the endpoint is used at all: after consecutive "unavailable" answers pushes wait here, and single probes are
+/// sent.
 ///
-/// Waiting pushes are kept, never given up for it: a server that is down is no fault of theirs. Pure; times are injected.
+/// Waiting pushes are kept and never given up, because an unavailable server is not their fault. Pure; times are
+/// injected.
 struct EndpointBreaker: Equatable {
     enum State: Equatable {
         /// Goes to `open`.
         case closed
-        /// Nothing leaves; after `probeAtNanos` goes to `probing`.
+        /// Nothing is sent; after `probeAtNanos` goes to `probing`.
         case open(probeAtNanos: UInt64)
-        /// One push is on its way; goes to `closed` or `open`.
+        /// One push is in flight. Goes to `closed` or `open`.
         case probing
     }
 
@@ -19,7 +21,7 @@ struct EndpointBreaker: Equatable {
     private let threshold: Int
     private let backoff: Backoff
 
-    /// - Parameter threshold: answers in a row, without any other between them, that open it.
+    /// - Parameter threshold: number of consecutive answers that open it.
     init(threshold: Int, backoff: Backoff) {
         self.threshold = threshold
         self.backoff = backoff
@@ -27,7 +29,7 @@ struct EndpointBreaker: Equatable {
 
     var isOpen: Bool { state != .closed }
 
-    /// How many pushes may leave now.
+    /// The number of pushes that may be sent now.
     func allowance(nowNanos: UInt64) -> Int {
         switch state {
         case .closed: .max
@@ -40,11 +42,11 @@ struct EndpointBreaker: Equatable {
         if case .open = state { state = .probing }
     }
 
-    /// The endpoint said that it is unavailable. True when this opened the breaker.
+    /// The endpoint was unavailable. Returns true if this opened the breaker.
     mutating func failed(retryAfterNanos: UInt64, nowNanos: UInt64, random: inout SmallRandom) -> Bool {
         inRow += 1
         switch state {
-        // A late answer of the same trouble.
+        // A late answer from the same outage.
         case .open: return false
         case .closed: guard inRow >= threshold else { return false }
         case .probing: break
@@ -56,13 +58,13 @@ struct EndpointBreaker: Equatable {
         return wasClosed
     }
 
-    /// The probe came back without an answer.
+    /// The probe ended without an answer.
     mutating func probeLost(nowNanos: UInt64, random: inout SmallRandom) {
         guard state == .probing else { return }
         state = .open(probeAtNanos: nowNanos &+ backoff.delayNanos(failures: openings, random: &random))
     }
 
-    /// The endpoint judged a push. True when this closed the breaker.
+    /// The endpoint judged a push. Returns true if this closed the breaker.
     mutating func succeeded() -> Bool {
         inRow = 0
         guard state != .closed else { return false }

@@ -1,18 +1,19 @@
-/// How many pushes may be in flight: found by trying, since Apple tells no rate and a slow server is worse when pressed.
+/// The number of pushes in flight, found by trying, because Apple documents no rate and pressing a slow server makes it
+/// worse.
 ///
-/// A fast start doubles per round trip until the first sign of trouble; then a constant step up per round trip in which
-/// the limit was reached, and a factor down on trouble, at most once per round trip. Round trips count only where the
-/// push was accepted: a rejection is often quicker. Rejections, the back-off of one token and streams refused after
-/// GOAWAY say nothing of load. Pure; times are injected.
+/// A fast start doubles per round trip until the first sign of overload. Then a constant increase per round trip in
+/// which the limit was reached, and a factor down on overload, at most once per round trip. Round trips count only for
+/// accepted pushes, because a rejection is often quicker. Rejections, the back-off of one token and streams refused
+/// after GOAWAY do not indicate load. Pure; times are injected.
 struct InFlightLimiter: Equatable {
     enum Trouble: Equatable {
-        /// No answer in time, 503, or a connection that stalls.
+        /// No answer in time, 503, or a stalled connection.
         case slow
-        /// GOAWAY with an error: the peer is angry.
+        /// GOAWAY with an error.
         case goaway
     }
 
-    /// Slower than this above the usual is a sign; less is our own loop or the network's noise.
+    /// Only a slowdown above this is a sign; less may come from our own loop or the network.
     private static let noticeableNanos = 20_000_000.0
 
     private(set) var limit: Int
@@ -29,7 +30,7 @@ struct InFlightLimiter: Equatable {
     private var cutNanos: UInt64 = 0
     private var wasReached = false
 
-    /// - Parameter start: the first limit; at or above the ceiling, nothing is ever tried and the ceiling holds.
+    /// - Parameter start: the first limit. At or above the ceiling the limit is fixed at the ceiling.
     init(start: Int, ceiling: Int) {
         self.ceiling = max(ceiling, 1)
         self.start = start
@@ -38,7 +39,7 @@ struct InFlightLimiter: Equatable {
         isFixed = start >= ceiling
     }
 
-    /// Times it stepped back since the last call, for the metric.
+    /// Number of decreases since the last call, for the metric.
     mutating func takeDecreases() -> Int {
         defer { decreases = 0 }
         return decreases
@@ -47,7 +48,7 @@ struct InFlightLimiter: Equatable {
     /// A push waited because the limit is reached.
     mutating func reached() { wasReached = true }
 
-    /// A push was accepted after a round trip of so long.
+    /// A push was accepted after this round trip.
     mutating func accepted(tripNanos: UInt64, nowNanos: UInt64) {
         if isFixed { return }
         sumNanos &+= tripNanos
@@ -65,11 +66,11 @@ struct InFlightLimiter: Equatable {
         }
         let over = trip - meanNanos
         let isSlow = over > Self.noticeableNanos && trip > 1.5 * meanNanos
-        // What is quicker is the usual soon. What is slower becomes it only where the queue cannot be ours: with the limit
-        // not reached, or with so few in flight as one begins with. Else the limit would creep past the knee.
+        // Faster trips adjust the average quickly. Slower trips adjust it only if the queue cannot be ours: the limit
+        // was not reached, or only the initial number is in flight. Otherwise the limit would rise past the knee.
         let weight = over < 0 ? 0.3 : !wasReached ? 0.05 : limit <= start ? 0.1 : 0
         meanNanos += weight * over
-        // Slowness alone, without a word of the server, does not go below where one would begin.
+        // Slowness alone, without an answer of the server, never reduces the limit below its start.
         if isSlow, limit > start { return cut(.slow, nowNanos: nowNanos) }
         if !isSlow { grow() }
     }
@@ -79,7 +80,7 @@ struct InFlightLimiter: Equatable {
         limit = min(ceiling, isStarting ? limit * 2 : limit + step)
     }
 
-    /// Trouble; answers of one round trip tell of the same one.
+    /// Overload. Answers of one round trip indicate the same overload.
     mutating func cut(_ trouble: Trouble, nowNanos: UInt64) {
         guard !isFixed, nowNanos &- cutNanos >= UInt64(max(meanNanos, 10_000_000)) || cutNanos == 0 else { return }
         cutNanos = nowNanos

@@ -1,17 +1,17 @@
-/// How many tries beyond the first may be made, per lane: a share of what succeeds, so that retries cannot become a storm.
+/// The number of retries per lane: a share of the successes, so that retries cannot become a storm.
 ///
-/// A success earns a tenth of a try, and time earns a few a second; a retry costs one. What is provably unprocessed, or
-/// was lost with its connection, is sent again for nothing: neither tells of a server that wants less. A try that cannot
-/// be paid waits; it is not dropped.
+/// A success earns a tenth of a retry, and time earns a few per second; a retry costs one. Pushes that were certainly
+/// unprocessed, or were lost with their connection, are sent again for free, because neither indicates overload. A
+/// retry without budget waits; it is not dropped.
 struct RetryBudget {
-    // In tenths of a try.
+    // In tenths of a retry.
     private static let price = 10
     private let most: Int
     private let nanosPerTenth: UInt64
     private var tenths: [Int]
     private var filledNanos: UInt64
 
-    /// - Parameter inFlightMax: a purse pays for as many, or for two hundred, and is filled in twenty seconds.
+    /// - Parameter inFlightMax: the budget holds as many retries, or two hundred, and fills up in twenty seconds.
     init(inFlightMax: Int, nowNanos: UInt64) {
         most = max(200, inFlightMax) * Self.price
         nanosPerTenth = UInt64(20_000_000_000 / min(max(most, 1), 20_000_000))
@@ -19,7 +19,7 @@ struct RetryBudget {
         filledNanos = nowNanos
     }
 
-    /// Tries that could be made now.
+    /// Retries that could be made now.
     func left(_ lane: PushLane) -> Int { tenths[Int(lane.rawValue)] / Self.price }
 
     mutating func succeeded(_ lane: PushLane) {
@@ -27,7 +27,7 @@ struct RetryBudget {
         if tenths[index] < most { tenths[index] += 1 }
     }
 
-    /// False: not now.
+    /// Returns false if there is no budget now.
     mutating func take(_ lane: PushLane, nowNanos: UInt64) -> Bool {
         let earned = Int(clamping: (nowNanos &- filledNanos) / nanosPerTenth)
         if earned > 0 {

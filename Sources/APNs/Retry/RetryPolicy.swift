@@ -1,47 +1,47 @@
 import EventLoop
 
-/// How one attempt ended.
+/// The end of one attempt.
 enum AttemptEnd: Equatable {
     case answer(status: Int, reason: APNsReason, time: AnswerTime, retryAfterSeconds: UInt32?)
     case unprocessed(UnprocessedCause)
     case unknown(UnknownCause)
 
-    /// What the table says of the answer; nil without one.
+    /// The table's rule for the answer; nil without an answer.
     var rule: AnswerRule? {
         guard case .answer(let status, let reason, _, _) = self else { return nil }
         return AnswerTable.rule(status: status, reason: reason)
     }
 }
 
-/// What was tried for a push so far.
+/// The previous attempts of a push.
 struct PushHistory: Equatable {
     /// Requests written.
     var attempts: UInt32 = 0
-    /// Attempts whose fate stayed unknown.
+    /// Attempts with an unknown result.
     var unknowns: UInt32 = 0
-    /// Attempts that ended without being processed, or were answered with "elsewhere, please".
+    /// Attempts that ended unprocessed, or were answered with a request to use another connection.
     var refusals: UInt32 = 0
-    /// Answers that asked for patience.
+    /// Answers that asked for a delay.
     var delays: UInt32 = 0
 }
 
-/// What happens to a push after an attempt.
+/// The next step of a push after an attempt.
 enum NextStep: Equatable {
     case finish(PushOutcome)
-    /// Ahead of all that wait, on another connection.
+    /// Before all waiting pushes, on another connection.
     case resendNow
     case resendAfter(nanos: UInt64)
-    /// Back to the head of the queue; the credential gate decides when it leaves.
+    /// Back to the head of the queue. The credential gate decides when it is sent.
     case awaitCredential
 }
 
-/// Decides the next step of a push; no clock and no state of its own.
+/// Decides the next step of a push, without a clock or state.
 struct RetryPolicy {
-    /// Free resends made at once before they are spaced: a peer that refuses everything must not be hammered.
+    /// Immediate free resends before they are spaced, because a peer that refuses everything must not be flooded.
     static var refusalsAtOnce: UInt32 { 3 }
 
     let retryBackoff: Backoff
-    /// After "unavailable" without a time named.
+    /// After "unavailable" without a time.
     let endpointBackoff: Backoff
     let refusalBackoff = Backoff(baseNanos: 100_000_000, capNanos: 5_000_000_000)
     let retryAfterMaxNanos: UInt64
@@ -58,7 +58,7 @@ struct RetryPolicy {
 
     /// The step after `end`; counts it in `history`.
     ///
-    /// - Parameter leftMs: time until the push expires, `.max` when it never does.
+    /// - Parameter leftMs: time until the push expires; `.max` if it never does.
     func next(
         after end: AttemptEnd, rule: AnswerRule?, history: inout PushHistory, id: PushID, isRepeatable: Bool,
         leftMs: Int64,
@@ -81,7 +81,7 @@ struct RetryPolicy {
             return free(history: &history, id: id, leftMs: leftMs, random: &random)
         case .unknown(let cause):
             history.unknowns &+= 1
-            // Too late for another try, and the first may have arrived: unknown, not expired.
+            // Too late for another attempt, and the first may have arrived: unknown, not expired.
             let mayRepeat = isRepeatable && Int(history.unknowns) <= unknownTries && leftMs > 0
             return mayRepeat ? .resendNow : .finish(.unknown(cause, apnsID: id))
         }
@@ -104,7 +104,7 @@ struct RetryPolicy {
     ) -> NextStep {
         var nanos = retryBackoff.delayNanos(failures: Int(history.delays), random: &random)
         if let retryAfter {
-            // The named time is the floor; the jitter on top keeps a fleet from coming back in one instant.
+            // The named time is the floor. The jitter on top keeps a fleet from returning in one instant.
             let floor = min(UInt64(retryAfter) &* 1_000_000_000, retryAfterMaxNanos)
             nanos = floor &+ min(nanos, max(floor / 4, 50_000_000))
         }
@@ -117,7 +117,7 @@ struct RetryPolicy {
         return within(leftMs, nanos) ? .resendAfter(nanos: nanos) : .finish(ended(history, id))
     }
 
-    /// A push that runs out of time while an earlier attempt's fate is open did not simply expire.
+    /// A push that expires while an earlier attempt's result is unknown did not simply expire.
     private func ended(_ history: PushHistory, _ id: PushID) -> PushOutcome {
         history.unknowns > 0 ? .unknown(.connectionLost, apnsID: id) : .expired
     }

@@ -1,12 +1,12 @@
-/// Device tokens that APNs wants left alone for a while (429 TooManyRequests), each with what waits for it.
+/// Device tokens that back off (429 TooManyRequests), each with its waiting pushes.
 ///
-/// While a token backs off nothing is sent to it; of each kind only the newest push waits, and the one before it is
-/// superseded: a device that is told too much is told the latest. After the wait one push goes at a time until one is
-/// accepted. Other tokens are not touched. Empty, it costs one comparison per push.
+/// While a token backs off nothing is sent to it. Only the newest push of each kind waits and supersedes the previous
+/// one, so the device gets the latest state. After the wait one push goes at a time until one is accepted. Other tokens
+/// are not affected. While empty it costs one comparison per push.
 struct TokenBackoff {
     typealias Slot = PushTable.Slot
 
-    /// A newer push takes an older one's place only within a kind: a number alone says nothing of what an alert said.
+    /// A newer push replaces an older one only within a kind: a badge-only push does not replace an alert.
     struct Kind: Equatable {
         var type: PushType
         var isSilent: Bool
@@ -20,12 +20,12 @@ struct TokenBackoff {
     private struct Hold {
         var untilNanos: UInt64 = 0
         var refusals: UInt32 = 0
-        /// Pushes that wait, each with its slot; at most one per kind.
+        /// Waiting pushes with their slots; at most one per kind.
         var waiting: [(kind: Kind, slot: Slot, order: UInt64)] = []
-        /// The push that goes next: it waits for `untilNanos`, or is on its way. All others wait for its end. Nil only
-        /// while nothing waits; `elect` sees to it after every change.
+        /// The push that goes next: it waits until `untilNanos`, or is in flight. All others wait for its end. Nil only
+        /// while nothing waits; `elect` ensures this after every change.
         var turn: Slot?
-        /// The push whose turn it is was let go and has not ended.
+        /// The push with the turn was sent and has not ended.
         var isTrying = false
 
         mutating func leave(_ slot: Slot) {
@@ -35,14 +35,14 @@ struct TokenBackoff {
             isTrying = false
         }
 
-        /// Gives the turn to the oldest that waits, where nobody has it.
+        /// Gives the turn to the oldest waiting push, if no push has it.
         mutating func elect() -> Turn? {
             guard turn == nil, let next = waiting.min(by: { $0.order < $1.order }) else { return nil }
             turn = next.slot
             return Turn(slot: next.slot, dueNanos: untilNanos)
         }
 
-        /// A push comes to wait, in the place of an older one of its kind; a newer one keeps the place.
+        /// A push begins to wait and replaces an older one of its kind. A newer one keeps the place.
         mutating func wait(_ kind: Kind, _ slot: Slot, order: UInt64) -> Wait {
             leave(slot)
             var superseded: Slot?
@@ -71,19 +71,19 @@ struct TokenBackoff {
         var dueNanos: UInt64
     }
 
-    /// What a push that comes to wait means for it and the others.
+    /// The result when a push begins to wait.
     struct Wait: Equatable {
         /// `.max`: until a `Turn` names it.
         var dueNanos: UInt64
-        /// Answers of this kind so far: the next wait rises with it.
+        /// Number of such answers so far. The next wait rises with it.
         var refusals: UInt32
-        /// Its place is taken by a newer one.
+        /// A newer push replaced it.
         var superseded: Slot?
-        /// Another one of the token whose turn it is now.
+        /// Another push of the token that now has the turn.
         var next: Turn?
     }
 
-    /// A push was refused with 429; it waits until `dueNanos` at least, unless a newer one of its kind does already.
+    /// A push was refused with 429. It waits at least until `dueNanos`, unless a newer one of its kind already waits.
     mutating func refused(_ token: DeviceToken, _ kind: Kind, _ slot: Slot, order: UInt64, dueNanos: UInt64) -> Wait {
         var hold = holds[token] ?? Hold()
         hold.refusals &+= 1
@@ -93,7 +93,8 @@ struct TokenBackoff {
         return hold.wait(kind, slot, order: order)
     }
 
-    /// A push is about to be sent. Nil: it may. Else it is to wait, for the time to pass or for the push whose turn it is.
+    /// A push is about to be sent. Returns nil if it may go. Otherwise it waits for the time or for the push with the
+    /// turn.
     mutating func asks(
         _ token: DeviceToken, _ kind: Kind, _ slot: Slot, order: UInt64, nowNanos: UInt64
     ) -> Wait? {
@@ -106,14 +107,14 @@ struct TokenBackoff {
         return nil
     }
 
-    /// A push of a token that backs off comes to wait; nil where the token does not.
+    /// A push of a token that backs off begins to wait; nil if the token does not back off.
     mutating func wait(_ token: DeviceToken, _ kind: Kind, _ slot: Slot, order: UInt64) -> Wait? {
         holds[token]?.wait(kind, slot, order: order)
     }
 
-    /// A push of the token ended; `isOver` where its answer shows that the token may be pushed again.
+    /// A push of the token ended. `isOver`: its answer shows that the token may be pushed again.
     ///
-    /// Returns the pushes that may go: all that wait where the back-off is over, else the next one where it was this one's
+    /// Returns the pushes that may go: all waiting ones if the back-off is over, else the next one if this one had the
     /// turn.
     mutating func ended(_ token: DeviceToken, _ slot: Slot, isOver: Bool) -> [Turn] {
         guard var hold = holds[token] else { return [] }
@@ -127,7 +128,7 @@ struct TokenBackoff {
         return next.map { [$0] } ?? []
     }
 
-    /// Forgets tokens whose wait is long over and for which nothing waits.
+    /// Forgets tokens with an expired back-off and no waiting push.
     mutating func sweep(nowNanos: UInt64) {
         guard !holds.isEmpty else { return }
         holds = holds.filter { _, hold in
