@@ -1,26 +1,26 @@
 import CRdkafka
 import Telemetry
 
-/// What the user may read of the topics and the group, found by trying; control plane, for `check`.
+/// The user's read rights for the topics and the group, found by trying. Control plane, for `check`.
 ///
-/// Nobody is disturbed: the group is not joined, nothing is committed, and records that come meanwhile stay for the group.
+/// It disturbs nobody: it does not join the group, commits nothing, and takes no records from the group.
 public struct AccessLook: Sendable {
-    /// Why a topic cannot be read, by its name; those that can are not in it.
+    /// The reason for each topic that cannot be read, by name.
     public let refused: [String: KafkaError]
-    /// Why topics that the cluster does not list are not there for this user, by name.
+    /// The reason for each topic that the cluster does not list for this user, by name.
     public let unlisted: [String: KafkaError]
-    /// Topics of which the brokers told nothing in time.
+    /// Topics without an answer from the brokers in time.
     public let unanswered: [String]
-    /// Why the group's offsets cannot be read; nil: they can.
+    /// The reason why the group's offsets cannot be read; nil if they can.
     public let group: KafkaError?
-    /// What was met on the way to the partitions' leaders.
+    /// Problems on the way to the partitions' leaders.
     public let troubles: [KafkaTrouble]
 
-    /// Reads the end of each partition, and what the group has committed. Blocks up to `patienceMs` for each question.
+    /// Reads the end of each partition and the group's committed offsets. Blocks up to `patienceMs` for each query.
     ///
     /// - Parameters:
-    ///   - topics: what is to be read, as `ClusterMetadata` tells of it.
-    ///   - unlisted: topics of which it tells nothing.
+    /// - topics: the topics to read, from `ClusterMetadata`.
+    /// - unlisted: topics that are missing there.
     public static func look(
         _ configuration: KafkaConfiguration, topics: [ClusterMetadata.Topic], unlisted: [String],
         patienceMs: Int = 5_000
@@ -42,7 +42,8 @@ public struct AccessLook: Sendable {
         var deadline = monotonicMs() + Int64(patienceMs)
         var wasOver = false
         while monotonicMs() < deadline {
-            // Where an answer has the end and a refusal, the library tells the end, and the refusal with the next answer.
+            // If one answer has an end and another a refusal, the library reports the end first, and the refusal with
+            // the next answer.
             if reading.isOver, !wasOver {
                 wasOver = true
                 deadline = min(deadline, monotonicMs() + Self.afterEndMs)
@@ -55,7 +56,7 @@ public struct AccessLook: Sendable {
         for name in unlisted { hidden[name] = handle.topic(name, timeoutMs: patienceMs)?.error }
         var group = reading.group
         if group == nil, !topics.isEmpty { group = committed(handle, topics, patienceMs: patienceMs) }
-        // A coordinator that is refused is told so, and the question above is never sent.
+        // A refused coordinator is reported as an event, and the query above is never sent.
         while let event = rd_kafka_queue_poll(queue, 0) {
             defer { rd_kafka_event_destroy(event) }
             reading.take(event, lines: lines.withLock { $0 })
@@ -67,7 +68,7 @@ public struct AccessLook: Sendable {
 
     private static let afterEndMs: Int64 = 300
 
-    /// From behind the last record of each partition, so that a new one is all that can come.
+    /// From the end of each partition, so that only a new record can arrive.
     private static func assignEnds(_ handle: ClientHandle, _ topics: [ClusterMetadata.Topic]) throws(KafkaFault) {
         guard let list = rd_kafka_topic_partition_list_new(Int32(clamping: topics.count)) else {
             throw .creation("out of memory")
@@ -98,9 +99,9 @@ public struct AccessLook: Sendable {
     }
 }
 
-/// What came back of the assigned partitions.
+/// The answers for the assigned partitions.
 private struct Reading {
-    /// Partitions of which nothing is known yet.
+    /// Partitions without an answer yet.
     private var open: [String: Set<Int32>]
     var refused: [String: KafkaError] = [:]
     var group: KafkaError?

@@ -1,17 +1,17 @@
 import CRdkafka
 import Telemetry
 
-/// What one look at a cluster by one of its addresses told; control plane, for `check`.
+/// The result of one query to a cluster by one of its addresses. Control plane, for `check`.
 public struct BrokerLook: Sendable {
-    /// Nil: nobody answered there.
+    /// Nil if nothing answered.
     public let metadata: ClusterMetadata?
-    /// What the client met; also where it was answered after all.
+    /// Problems that the client met, even if it got an answer in the end.
     public let troubles: [KafkaTrouble]
 
-    /// Asks the broker at `address` alone for its cluster, by a client of its own that ends with the look. Blocks up to
+    /// Asks only the broker at `address` for its cluster, with a client that lives for this query. Blocks up to
     /// `patienceMs` and a second: never call it on a loop. It creates and changes nothing.
     ///
-    /// The client is an idempotent producer as the worker's, so that a right which that one lacks is met too.
+    /// The client is an idempotent producer like the worker's, so that a right missing for that is found too.
     ///
     /// - Parameter address: `host:port`.
     public static func look(
@@ -36,14 +36,14 @@ public struct BrokerLook: Sendable {
         }
         let deadline = monotonicMs() + Int64(patienceMs)
         var metadata: ClusterMetadata?
-        // A name may have several addresses, of which the first is refused: a trouble gets one slice more.
+        // A name may have several addresses and the first may refuse: a problem gets one more time slice.
         var slicesLeft = 2
         while metadata == nil, slicesLeft > 0, monotonicMs() < deadline {
             metadata = try? ClusterMetadata.fetch(handle, timeoutMs: min(sliceMs, patienceMs))
             takeErrors(waitMs: 0)
             if !troubles.all.isEmpty { slicesLeft -= 1 }
         }
-        // The producer's number is asked for as soon as there is a connection.
+        // The client requests a producer id as soon as it has a connection.
         if metadata != nil { takeErrors(waitMs: 200) }
         return BrokerLook(metadata: metadata, troubles: troubles.all)
     }
@@ -52,7 +52,7 @@ public struct BrokerLook: Sendable {
 }
 
 extension KafkaError {
-    /// Of an event that is an error.
+    /// Creates it from an error event.
     init(_ event: OpaquePointer) {
         let text = rd_kafka_event_error_string(event).map { String(cString: $0) }
         self.init(rd_kafka_event_error(event), text: text)

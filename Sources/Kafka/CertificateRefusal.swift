@@ -2,14 +2,14 @@ internal import COpenSSL
 import CRdkafka
 import Glibc
 
-/// Why a broker's certificate is refused, in OpenSSL's words: librdkafka's error tells only that it is.
+/// OpenSSL's reason for refusing a broker's certificate. librdkafka's error reports only the refusal.
 enum CertificateRefusal {
-    /// Of the log line that has the words.
+    /// The facility of the log line with the reason.
     static let facility = "SSLCERTVRFY"
 
-    /// Has a client log the words. What OpenSSL refuses stays refused.
+    /// Makes a client log the reason. A certificate that OpenSSL refuses remains refused.
     static func tellWords(_ conf: OpaquePointer) {
-        // Where librdkafka knows no TLS there are no certificates.
+        // A librdkafka without TLS has no certificates.
         _ = rd_kafka_conf_set_ssl_cert_verify_cb(conf) {
             _, _, _, verdict, _, _, _, text, capacity, _ in
             guard let code = verdict?.pointee, code != X509_V_OK else { return 1 }

@@ -2,9 +2,9 @@ import CRdkafka
 import Glibc
 import Telemetry
 
-/// Owns one `rd_kafka_t`, its wake-up and the context its callbacks see.
+/// Owns one `rd_kafka_t`, its wake-up and its callbacks' context.
 ///
-/// librdkafka's handle is thread-safe; this class adds no state that changes after `init`, hence unchecked.
+/// Unchecked: librdkafka's handle is thread-safe, and this class has no state that changes after `init`.
 final class ClientHandle: @unchecked Sendable {
     let raw: OpaquePointer
     let wake: WakeFD
@@ -36,24 +36,24 @@ final class ClientHandle: @unchecked Sendable {
 
     var callbacks: CallbackContext { context.takeUnretainedValue() }
 
-    /// Destroys on a thread of its own: in 2.0.2 this can hang, e.g. when a consumed topic was deleted (#4724), and a
-    /// hanging thread at exit is cheaper than a hanging worker.
+    /// Destroys on a separate thread: in 2.0.2 this can hang, for example after a consumed topic was deleted (#4724),
+    /// and a hanging thread at exit is better than a hanging worker.
     deinit {
         nonisolated(unsafe) let raw = raw
         nonisolated(unsafe) let context = context
         let wake = wake
         let destroy: @Sendable () -> Void = {
             rd_kafka_destroy_flags(raw, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
-            // Only now can no callback and no wake-up come any more.
+            // No callback and no wake-up can come any more.
             context.release()
             withExtendedLifetime(wake) {}
         }
         if !runDetached(destroy) { destroy() }
     }
 
-    /// Whether the client has died for good, with the reason.
+    /// The reason if the client has failed permanently.
     var fatalError: KafkaError? {
-        // Asked after each poll: without a text it is one atomic load.
+        // Asked after each poll. Without a text it is one atomic load.
         if rd_kafka_fatal_error(raw, nil, 0) == RD_KAFKA_RESP_ERR_NO_ERROR { return nil }
         var code = RD_KAFKA_RESP_ERR_NO_ERROR
         let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer -> String? in
@@ -66,7 +66,7 @@ final class ClientHandle: @unchecked Sendable {
     }
 }
 
-/// What librdkafka's callbacks recover from their opaque pointer.
+/// The object behind the opaque pointer of librdkafka's callbacks.
 ///
 /// `log` is immutable and used from any thread; `consumer` only inside `poll`, on the owner's thread.
 final class CallbackContext {
@@ -85,7 +85,7 @@ private let logCallback: @convention(c) (OpaquePointer?, Int32, UnsafePointer<CC
         raw, level, facility, text in
         guard let raw, let text, let log = CallbackContext.from(rd_kafka_opaque(raw))?.log else { return }
         let line = String(cString: text)
-        // One options table serves both roles, so this warning says nothing.
+        // One table of options serves both roles, so this warning has no meaning.
         if line.contains("property and will be ignored by") { return }
         log(KafkaLogLine(level: level, facility: facility.map { String(cString: $0) } ?? "", text: line))
     }

@@ -1,7 +1,7 @@
 import CRdkafka
 import Telemetry
 
-/// What a cluster says about its brokers and topics; control plane, e.g. for `check`.
+/// A cluster's report on its brokers and topics. Control plane, for example for `check`.
 public struct ClusterMetadata: Equatable, Sendable {
     public struct Broker: Equatable, Sendable {
         public let id: Int32
@@ -11,23 +11,23 @@ public struct ClusterMetadata: Equatable, Sendable {
 
     public struct Topic: Equatable, Sendable {
         public let name: String
-        /// The partition numbers in rising order.
+        /// The partition numbers, rising.
         public let partitions: [Int32]
-        /// Partitions that have no leader now: nothing can be read from or written to them.
+        /// Partitions without a leader: they can be neither read nor written.
         public let leaderless: [Int32]
-        /// Set where the cluster would not tell, e.g. for lack of rights.
+        /// Set if the cluster refused the information, for example for lack of rights.
         public let error: KafkaError?
     }
 
     public let brokers: [Broker]
     public let topics: [Topic]
 
-    /// The topic of that name; nil when the cluster has none, or none that we may see.
+    /// The topic of that name; nil if the cluster has none, or none visible to us.
     public func topic(_ name: String) -> Topic? { topics.first { $0.name == name } }
 
-    /// Asks any reachable broker. Blocks up to `timeoutMs` plus the connecting: never call it on a loop.
+    /// Asks any reachable broker. Blocks up to `timeoutMs` plus the connect: never call it on a loop.
     ///
-    /// Lists all topics instead of asking by name, since a question by name creates the topic on some clusters.
+    /// Lists all topics instead of asking by name, because a query by name creates the topic on some clusters.
     public static func fetch(
         _ configuration: KafkaConfiguration, timeoutMs: Int
     ) throws(KafkaFault) -> ClusterMetadata {
@@ -64,13 +64,14 @@ extension ClusterMetadata.Topic {
 }
 
 extension KafkaConsumer {
-    /// Asks the broker how many partitions topics have together, without blocking: on a thread of its own, which ends
-    /// with the answer.
+    /// Asks the broker for the total number of the topics' partitions, without blocking: on a separate thread, which
+    /// ends with the answer.
     ///
-    /// librdkafka has no call that would only look into what it knows. Ask after an assignment: the topics are there then,
-    /// so the question, which is by name, creates none.
+    /// librdkafka has no call for its own knowledge. Ask after an assignment: the topics exist then, so the query by
+    /// name creates none.
     ///
-    /// - Parameter done: called on that thread; nil where no broker answered within `timeoutMs`, or there is no thread.
+    /// - Parameter done: called on that thread with nil if no broker answered within `timeoutMs`, or if there is no
+    ///   thread.
     public func countPartitions(
         of topics: [String], timeoutMs: Int = 5_000, _ done: @escaping @Sendable (Int?) -> Void
     ) {
@@ -88,16 +89,16 @@ extension KafkaConsumer {
 }
 
 extension ClientHandle {
-    /// Nil where no broker answered.
+    /// Nil if no broker answered.
     fileprivate func countPartitions(of name: String, timeoutMs: Int) -> Int? {
         guard let topic = topic(name, timeoutMs: timeoutMs), topic.error == nil else { return nil }
         return topic.partitions.count
     }
 
-    /// Asks for one topic by name; nil where no broker answered. Blocks up to `timeoutMs`.
+    /// Asks for one topic by name; nil if no broker answered. Blocks up to `timeoutMs`.
     ///
-    /// What a user may not see is left out of the list of all topics; of a name the brokers tell that. A broker that is
-    /// older than 0.11 may create it.
+    /// The list of all topics omits those that the user may not see; a query by name gives the reason. A broker older
+    /// than 0.11 may create the topic.
     func topic(_ name: String, timeoutMs: Int) -> ClusterMetadata.Topic? {
         guard let topic = rd_kafka_topic_new(raw, name, nil) else { return nil }
         defer { rd_kafka_topic_destroy(topic) }

@@ -1,15 +1,15 @@
-/// What each partition's committed offset and metadata are, as far as this member knows, and whether a commit is under
-/// way: so that a commit carries only what changed, and commits do not pile up while the broker is away.
+/// Each partition's committed offset and metadata as known to this member, and whether a commit is open. So a commit
+/// carries only changes, and commits do not accumulate while the broker is away.
 struct CommitTable {
-    /// As the broker told it or as it was sent last; absent: not known.
+    /// As the broker reported it or as sent last; absent if unknown.
     private var known: [TopicPartition: PartitionOffset] = [:]
-    /// Commits without an outcome.
+    /// Commits without an answer.
     private(set) var openCount = 0
     private var lastSentMs: Int64 = 0
-    /// Lower than its start on a broker that takes less.
+    /// Falls below its start value on a broker with a smaller limit.
     private(set) var maxMetadata = SettledOffsets.maxCharacters
 
-    /// An outcome that has not come by now is not waited for any more.
+    /// An answer that has not come within this time is not waited for any more.
     static let patienceMs: Int64 = 15_000
 
     func isIdle(nowMs: Int64) -> Bool { openCount == 0 || nowMs &- lastSentMs >= Self.patienceMs }
@@ -29,7 +29,7 @@ struct CommitTable {
     /// It is sent again with the next commit.
     mutating func noteFailed(_ partition: TopicPartition) { known[partition] = nil }
 
-    /// The broker's `offset.metadata.max.bytes` is lower still.
+    /// The broker's `offset.metadata.max.bytes` is smaller still.
     mutating func lowerMetadataBound() { maxMetadata /= 2 }
 
     mutating func forget(_ partition: TopicPartition) { known[partition] = nil }

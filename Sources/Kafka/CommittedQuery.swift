@@ -2,15 +2,15 @@ import CRdkafka
 import Glibc
 import Telemetry
 
-/// Asks the broker what the group has committed, without blocking: each question on a thread of its own, which ends with the
-/// answer.
+/// Asks the broker for the group's committed offsets without blocking: each query on a separate thread, which ends with
+/// the answer.
 ///
-/// librdkafka reads the same offsets at each assignment, but tells them to nobody. `ListConsumerGroupOffsets` would need no
-/// thread; in 2.0.2 it ends the process where the coordinator comes back after the question's time is over
-/// (`rd_kafka_admin_coord_request` gives up a reference that `rd_kafka_coord_req_fail` then gives up again: assertion
+/// librdkafka reads the same offsets at each assignment but does not report them. `ListConsumerGroupOffsets` would need
+/// no thread, but in 2.0.2 it ends the process if the coordinator returns after the query's timeout
+/// (`rd_kafka_admin_coord_request` releases a reference that `rd_kafka_coord_req_fail` releases again: assertion
 /// `eonce->refcnt > 0`).
 final class CommittedQuery: @unchecked Sendable {
-    /// A list of its own, freed with it.
+    /// Its own list, freed with it.
     private final class Partitions: @unchecked Sendable {
         let raw: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
         init(_ raw: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) { self.raw = raw }
@@ -18,22 +18,23 @@ final class CommittedQuery: @unchecked Sendable {
     }
 
     private struct Answer {
-        /// Nil where the question failed.
+        /// Nil if the query failed.
         var partitions: Partitions?
         var round: UInt
     }
 
     private let handle: ClientHandle
     private let answers = Guarded([Answer]())
-    /// How long one question may take; set before the first, on the owner's thread.
+    /// Maximum time of one query. Set before the first one, on the owner's thread.
     var patienceMs: Int32 = 5000
-    /// A refusal comes no sooner: a coordinator that has moved refuses at once, and would be asked again and again.
+    /// A refusal is delayed by this time: a coordinator that has moved refuses at once, and would otherwise be asked in
+    /// a tight loop.
     private static let refusalMs: Int64 = 1000
 
     init(_ handle: ClientHandle) { self.handle = handle }
 
-    /// - Parameter round: comes back with the answer.
-    /// - Returns: false where nothing was asked, so that no answer comes.
+    /// - Parameter round: returned with the answer.
+    /// - Returns: false if nothing was asked, so that no answer comes.
     func ask(_ list: UnsafePointer<rd_kafka_topic_partition_list_t>, round: UInt) -> Bool {
         guard list.pointee.cnt > 0, let copy = rd_kafka_topic_partition_list_copy(list) else { return false }
         let question = Partitions(copy)
@@ -48,7 +49,7 @@ final class CommittedQuery: @unchecked Sendable {
         }
     }
 
-    /// Hands over the answers that are here; the list is valid during the call, and nil where the question failed.
+    /// Passes on the available answers. The list is valid during the call, and nil if the query failed.
     func takeAnswers(_ visit: (UnsafePointer<rd_kafka_topic_partition_list_t>?, _ round: UInt) -> Void) {
         let here = answers.withLock { answers in
             defer { answers.removeAll() }

@@ -1,20 +1,21 @@
 import CRdkafka
 import Telemetry
 
-/// Asks the brokers where partitions begin and end, without blocking: on a thread of its own, which ends with the answer.
+/// Asks the brokers for the first and end offsets of partitions without blocking: on a separate thread, which ends with
+/// the answer.
 ///
-/// Fetches tell the ends only of what is being read. Of librdkafka's questions `rd_kafka_query_watermark_offsets` ignores
-/// its timeout in 2.0.2 while a leader is away, and ListOffsets came with 2.3; `rd_kafka_offsets_for_times` sends the same
-/// request, one per leader for all partitions together, and keeps its timeout.
+/// Fetches report ends only for partitions that are read. `rd_kafka_query_watermark_offsets` ignores its timeout in
+/// 2.0.2 while a leader is away, and ListOffsets came with 2.3. `rd_kafka_offsets_for_times` sends the same request,
+/// one per leader for all partitions together, and respects its timeout.
 final class EndsQuery: Sendable {
     struct Answer {
         var round: UInt
-        /// Unix ms: the ends were these, or lay before them, at that moment.
+        /// Unix ms: at that moment the ends were at or before these.
         var askedMs: Int64
         var reach: KafkaReach
-        /// Why not all was answered; nil: it was.
+        /// The reason for an incomplete answer; nil if it is complete.
         var error: KafkaError?
-        /// Empty where the question as a whole was not answered; a range is nil where that of its partition was not.
+        /// Empty if the whole query failed. A range is nil if the query for its partition failed.
         var ranges: [Place] = []
     }
 
@@ -27,12 +28,12 @@ final class EndsQuery: Sendable {
 
     private let handle: ClientHandle
     private let state = Guarded(State())
-    /// How long each question may take.
+    /// Maximum time of each query.
     private static let patienceMs: Int32 = 4000
 
     init(_ handle: ClientHandle) { self.handle = handle }
 
-    /// False while a question is open: nothing was asked then.
+    /// Returns false while a query is open; nothing was asked then.
     func ask(_ places: [(partition: TopicPartition, topic: String)], round: UInt, nowMs: Int64) -> Bool {
         let isOpen = state.withLock { state in
             defer { state.isAsking = true }
@@ -46,7 +47,7 @@ final class EndsQuery: Sendable {
                 state.answer = answer
             }
         }
-        // Without a thread nobody is asked: this one must not wait for brokers.
+        // Without a thread there is no query, because this thread must not wait for brokers.
         if !isBegun { state.withLock { $0.isAsking = false } }
         return isBegun
     }
@@ -58,13 +59,13 @@ final class EndsQuery: Sendable {
             if answer.error != nil { answer.reach = .partial }
         } catch {
             answer.error = error
-            // The ends of all are not told where one partition has no leader.
+            // One partition without a leader prevents the answer for all ends.
             answer.reach = places.isEmpty || (try? lookForBrokers()) == nil ? .none : .partial
         }
         return answer
     }
 
-    /// Throws where no broker answers.
+    /// Throws if no broker answers.
     private func lookForBrokers() throws(KafkaError) {
         var found: UnsafePointer<rd_kafka_metadata>?
         let code = rd_kafka_metadata(handle.raw, 0, nil, &found, Self.patienceMs)
@@ -72,7 +73,7 @@ final class EndsQuery: Sendable {
         rd_kafka_metadata_destroy(found)
     }
 
-    /// The answer, once.
+    /// Returns the answer once.
     func takeAnswer() -> Answer? {
         state.withLock { state in
             defer { state.answer = nil }
@@ -80,7 +81,7 @@ final class EndsQuery: Sendable {
         }
     }
 
-    /// - Parameter error: that of some partition whose leader answered with one.
+    /// - Parameter error: an error from a partition's leader.
     private func ranges(
         _ places: [(partition: TopicPartition, topic: String)], _ error: inout KafkaError?
     ) throws(KafkaError) -> [Place] {
@@ -92,7 +93,7 @@ final class EndsQuery: Sendable {
         }
     }
 
-    /// In the order of `places`; nil where a partition's leader answered with an error.
+    /// In the order of `places`; nil if a partition's leader answered with an error.
     private func offsets(
         _ places: [(partition: TopicPartition, topic: String)], at time: Int64, _ error: inout KafkaError?
     ) throws(KafkaError) -> [Int64?] {
@@ -116,18 +117,18 @@ final class EndsQuery: Sendable {
     }
 }
 
-/// What the last look at the partitions' ends told of the brokers.
+/// The brokers' reachability, from the last query for the partitions' ends.
 public enum KafkaReach: Sendable {
     /// Nothing was asked yet.
     case unknown
-    /// They told all ends.
+    /// All ends were reported.
     case whole
-    /// Brokers answer, but not about every partition: one has no leader, or its leader is away.
+    /// Brokers answer, but not for every partition: one has no leader, or its leader is away.
     case partial
-    /// None answers.
+    /// No broker answers.
     case none
 
-    /// What two consumers know together.
+    /// Combines the knowledge of two consumers.
     public func and(_ other: KafkaReach) -> KafkaReach {
         if self == other { return self }
         let both = [self, other]

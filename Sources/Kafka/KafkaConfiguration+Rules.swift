@@ -1,16 +1,16 @@
 import CRdkafka
 
 extension KafkaConfiguration {
-    /// All that is wrong with these settings for `role`; empty when a client can be made.
+    /// All faults of these settings for `role`; empty if a client can be created.
     ///
-    /// Contacts nobody. Relations between values are checked by the library when the client is made.
+    /// Contacts no broker. The library checks relations between values when it creates the client.
     public func problems(for role: KafkaRole) -> [KafkaConfigurationProblem] {
         var problems: [KafkaConfigurationProblem] = []
         if let conf = fill(for: role, problems: &problems) { rd_kafka_conf_destroy(conf) }
         return problems
     }
 
-    /// A filled configuration, to be consumed by `rd_kafka_new` or destroyed by the caller.
+    /// A filled configuration, which `rd_kafka_new` consumes or the caller destroys.
     func native(for role: KafkaRole) throws(KafkaFault) -> OpaquePointer {
         var problems: [KafkaConfigurationProblem] = []
         let conf = fill(for: role, problems: &problems)
@@ -37,7 +37,7 @@ extension KafkaConfiguration {
             Self.set(conf, "bootstrap.servers", brokers, &problems)
         }
         if role == .consumer {
-            // The commits of `KafkaConsumer+Commits` are the only ones, whatever the options say.
+            // Only `KafkaConsumer+Commits` commits, whatever the options say.
             Self.set(conf, "enable.auto.commit", "false", &problems)
             if group.isEmpty || group.contains("\0") {
                 problems.append(KafkaConfigurationProblem(key: "group", why: "needs a name"))
@@ -57,7 +57,7 @@ extension KafkaConfiguration {
             ("socket.keepalive.enable", "true"),  // off by default
             ("socket.nagle.disable", "true"),
             ("log.connection.close", "false"),
-            // A broker that is back is met within two seconds; the library's ten may be most of a session.
+            // A broker that returns is found within two seconds. The library's ten seconds may be most of a session.
             ("reconnect.backoff.max.ms", "2000"),
             ("allow.auto.create.topics", "false"),
         ]
@@ -81,18 +81,18 @@ extension KafkaConfiguration {
                 ("fetch.max.bytes", "8388608"),
                 ("check.crcs", "true"),
                 ("statistics.interval.ms", "5000"),
-                // Tells that a partition without records is read to its end: lag and start-up need it.
+                // Reports that a partition without records is read to its end. Lag and start-up need it.
                 ("enable.partition.eof", "true"),
             ]
         case .producer:
             return common + [
                 ("enable.idempotence", "true"),
                 ("acks", "all"),
-                // The Java client's partitioner: the same key meets the same partition whoever writes.
+                // The Java client's partitioner: every producer maps a key to the same partition.
                 ("partitioner", "murmur2_random"),
                 ("linger.ms", "5"),
-                // A single record; batches keep to `batch.size`. The broker's own limit decides what a topic takes, so
-                // that a large record gets to the dead-letter topic where that topic allows it.
+                // The limit of a single record; batches keep to `batch.size`. The broker's own limit decides what a
+                // topic accepts, so that a large record reaches the dead-letter topic if that topic allows it.
                 ("message.max.bytes", "16777216"),
                 ("queue.buffering.max.messages", "100000"),
                 ("queue.buffering.max.kbytes", "65536"),
@@ -100,7 +100,7 @@ extension KafkaConfiguration {
         }
     }
 
-    /// Why an option may not be set by hand, or nil.
+    /// The reason why an option may not be set by hand; nil if it may.
     private static func refusal(of key: String, value: String, role: KafkaRole) -> String? {
         if key.contains("\0") || value.contains("\0") { return "holds a NUL byte" }
         switch key {
@@ -132,7 +132,7 @@ extension KafkaConfiguration {
         }
     }
 
-    /// The version of the librdkafka this process runs with.
+    /// The version of the loaded librdkafka.
     public static var libraryVersion: String { String(cString: rd_kafka_version_str()) }
 
     static var allowsCooperative: Bool { rd_kafka_version() >= 0x020a_01ff }
@@ -144,7 +144,7 @@ extension KafkaConfiguration {
             rd_kafka_conf_set(conf, key, value, text, capacity) == RD_KAFKA_CONF_OK
         }
         guard let why else { return }
-        // Some of the library's texts repeat the value: never for a secret.
+        // Some of the library's texts repeat the value, which must not happen for a secret.
         let shown = isSecret(key) ? "value refused by librdkafka" : why
         problems.append(KafkaConfigurationProblem(key: key, why: shown))
     }
@@ -154,7 +154,7 @@ extension KafkaConfiguration {
     }
 }
 
-/// Runs a call that fills an error text of the library's customary 512 bytes; nil when `body` says it succeeded.
+/// Runs a call that fills an error text of the library's usual 512 bytes; nil if `body` returns success.
 func withErrorText(_ body: (UnsafeMutablePointer<CChar>, Int) -> Bool) -> String? {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { buffer in
         buffer.initialize(repeating: 0)

@@ -1,39 +1,39 @@
-/// What a Kafka client is made from: the few things that are ours, and librdkafka's own options passed through.
+/// The settings of a Kafka client: a few of our own, and librdkafka's options passed through.
 ///
-/// Defaults are the worker's starting set: bounded prefetch, checked CRCs, keepalive, no topic creation. `options` wins
-/// over the defaults, and the guarantee wins over `options`: what would commit unsettled offsets is refused.
+/// The defaults are the worker's: bounded prefetch, checked CRCs, keepalive, no topic creation. `options` overrides the
+/// defaults, and the guarantee overrides `options`: an option that would commit unsettled offsets is refused.
 public struct KafkaConfiguration: Sendable {
-    /// Where to start where the group has no usable offset.
+    /// The start position if the group has no usable offset.
     public enum OffsetReset: String, Sendable {
-        /// The oldest kept record. A new group misses nothing; after a retention gap reading goes on, and replayed
+        /// The oldest kept record. A new group misses nothing. After a retention gap reading continues, and replayed
         /// records meet their dedup marks.
         case earliest
-        /// Stand still and report `isOffsetLost`, so that an operator decides. Holds for new groups and
-        /// for added partitions too: give them offsets by hand.
+        /// Stop and report `isOffsetLost`, so that an operator decides. Also applies to new groups and added
+        /// partitions, which then need offsets by hand.
         case error
     }
 
-    /// How partitions are shared out in a group; one group must agree on one.
+    /// How a group assigns partitions. All members must use the same strategy.
     public enum AssignmentStrategy: String, Sendable {
         case range
         case roundRobin = "roundrobin"
-        /// Only with librdkafka 2.10.1 or newer: older ones lose the assignment when a commit meets a rebalance.
+        /// Only with librdkafka 2.10.1 or newer: older versions lose the assignment when a commit meets a rebalance.
         case cooperativeSticky = "cooperative-sticky"
     }
 
     /// `host:port` pairs separated by commas.
     public var brokers: String
-    /// The consumer group; producers do not need one.
+    /// The consumer group. Producers do not need one.
     public var group: String
-    /// Shown in the brokers' logs and quotas.
+    /// Appears in the brokers' logs and quotas.
     public var clientID: String
     /// librdkafka's properties by their own names (TLS, SASL, tuning).
     public var options: [String: String]
-    /// `latest` is deliberately missing: after a gap it would jump to the end in silence. Default `earliest`, so
-    /// that the first start of a new group works without an operator.
+    /// There is no `latest`: after a gap it would jump to the end silently. The default `earliest` lets a new group
+    /// start without an operator.
     public var offsetReset: OffsetReset
     public var assignment: AssignmentStrategy
-    /// Takes librdkafka's log lines, called from its threads; nil drops them.
+    /// Receives librdkafka's log lines on its threads; nil drops them.
     public var log: KafkaLogSink?
 
     public init(
@@ -49,15 +49,15 @@ public struct KafkaConfiguration: Sendable {
         self.log = log
     }
 
-    /// A partition of which the group has committed nothing is read from its oldest record.
+    /// A partition without a committed offset is read from its oldest record.
     var startsAtOldest: Bool {
         (options["auto.offset.reset"] ?? offsetReset.rawValue) != OffsetReset.error.rawValue
     }
 
-    /// The same for one of several members: a `group.instance.id` of the options gets `-suffix`.
+    /// The settings of one of several members: a `group.instance.id` in the options gets `-suffix`.
     ///
-    /// Two members with one id fence each other, so each consumer of a process needs a suffix of its own that is the
-    /// same after a restart.
+    /// Two members with one id fence each other, so each consumer of a process needs its own suffix, equal after a
+    /// restart.
     public func member(_ suffix: String) -> KafkaConfiguration {
         guard let id = options["group.instance.id"], !id.isEmpty else { return self }
         var own = self
@@ -66,7 +66,7 @@ public struct KafkaConfiguration: Sendable {
     }
 }
 
-/// Which side of Kafka a client is on; some defaults and rules differ.
+/// The role of a client. Some defaults and rules differ.
 public enum KafkaRole: Sendable {
     case consumer, producer
 }
@@ -78,5 +78,5 @@ public struct KafkaLogLine: Sendable {
     public let text: String
 }
 
-/// Called on librdkafka's own threads: must be quick, must not block, must not call into the client.
+/// Called on librdkafka's threads: must be quick, must not block, must not call the client.
 public typealias KafkaLogSink = @Sendable (KafkaLogLine) -> Void

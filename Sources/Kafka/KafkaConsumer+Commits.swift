@@ -1,28 +1,28 @@
 import CRdkafka
 import Glibc
 
-/// Commits of what is settled. librdkafka's own committer is off: it knows no metadata in 2.0, and what it commits at
-/// an unassignment would replace ours by none.
+/// Commits settled offsets. librdkafka's own committer is off: in 2.0 it has no metadata, and its commit at an
+/// unassignment would replace ours without metadata.
 extension KafkaConsumer {
-    /// Commits what changed since the last commit; for the owner's timer, once a second.
+    /// Commits the changes since the last commit. Called by the owner's timer, once a second.
     ///
-    /// Nothing happens while the last one has no outcome yet, or nothing changed. The outcome comes as `committed`. Nothing
-    /// happens either while an assignment is pending: the library begins no partition while a commit is open, and `begin` needs
-    /// it to begin at once.
+    /// Does nothing while the last commit has no answer, or without a change. The answer comes as `committed`. Also
+    /// does nothing while an assignment is pending: the library starts no partition while a commit is open, and `begin`
+    /// needs it to start at once.
     public func commitChanges() {
         if pendingAssignment == nil, commits.isIdle(nowMs: monotonicMs()) { commitNow() }
     }
 
-    /// The same whatever is under way: before an end.
+    /// The same without these conditions, before an end.
     public func commitNow() {
         if !isAssignmentLost { commit(assignment) }
     }
 
-    /// A commit has no outcome yet.
+    /// A commit has no answer yet.
     public var isCommitting: Bool { !commits.isIdle(nowMs: monotonicMs()) }
 
-    /// Only what changed goes out. The library sends commits and all that follows in the order of the calls, and ends an
-    /// unassignment only after their outcomes.
+    /// Sends only changes. The library sends commits and later requests in the order of the calls, and ends an
+    /// unassignment only after their answers.
     func commit(_ partitions: some Sequence<TopicPartition>) {
         guard let delegate else { return }
         var changed: [PartitionOffset] = []

@@ -1,7 +1,7 @@
-/// How far the group is behind in what is assigned here.
+/// The group's lag in the assigned partitions.
 extension KafkaConsumer {
-    /// Asks the brokers for the ends of all assigned partitions now and then, without blocking, paused or not. For the
-    /// owner's timer, once a second.
+    /// Asks the brokers for the ends of all assigned partitions at intervals, without blocking, paused or not. Called
+    /// by the owner's timer, once a second.
     public func watchLag() {
         takeEnds()
         lags.wantTimes()
@@ -15,9 +15,9 @@ extension KafkaConsumer {
 
     /// End minus committed position, over the assigned partitions of a topic (index into `topics`).
     ///
-    /// Nil while that is not known: before the first assignment, between two, and until brokers told the committed offsets
-    /// and the ends. Then the last value known says more than any other. A topic written by transactions has markers at its
-    /// end, which count as records.
+    /// Nil while unknown: before the first assignment, between two assignments, and until the brokers have reported
+    /// committed offsets and ends. The last known value is then the best one. A topic with transactions has markers at
+    /// its end, which count as records.
     public func lag(ofTopic topic: Int) -> GroupLag? {
         takeEnds()
         return isAssigned && pendingAssignment == nil ? lags.lag(ofTopic: topic) : nil

@@ -1,7 +1,7 @@
 import CRdkafka
 
 extension KafkaConsumer {
-    /// Stops fetching; what was prefetched is thrown away and fetched again later, so do not flap.
+    /// Stops fetching. Prefetched records are dropped and fetched again later, so do not switch often.
     ///
     /// Only transitions reach the library. Records already queued may still arrive.
     public func pause(_ partitions: some Sequence<TopicPartition>) {
@@ -11,7 +11,8 @@ extension KafkaConsumer {
         stopFetching(fresh)
     }
 
-    /// Fetches again what `pause` held; others are left alone, since resuming a running one may rewind it.
+    /// Resumes fetching of partitions paused by `pause`. Others are left alone, because resuming a running partition
+    /// may rewind it.
     public func resume(_ partitions: some Sequence<TopicPartition>) {
         let held = Set(partitions).intersection(paused)
         if held.isEmpty { return }
@@ -41,22 +42,22 @@ extension KafkaConsumer {
         if !partitions.isEmpty { _ = withNativeList(partitions) { rd_kafka_resume_partitions(raw, $0) } }
     }
 
-    /// The offset that the next record of a partition will have, or the first after it: after the last record handed
-    /// over, or its end; before that what the group had committed. Nil while neither is known.
+    /// The offset of the partition's next record, or a lower bound of it: after the last record delivered, or the end;
+    /// before that the committed offset. Nil while neither is known.
     public func position(_ partition: TopicPartition) -> Int64? {
         guard let reading = readings[partition] else { return nil }
         return reading.next ?? reading.committed
     }
 
-    /// The end of a partition as the last fetch told it; nil before the first answer in this assignment, and where ends are
-    /// not told before its first record or committed offset. No I/O.
+    /// The end of a partition from the last fetch. Nil before the first answer in this assignment; without end reports
+    /// also before its first record or committed offset. No I/O.
     public func highWatermark(_ partition: TopicPartition) -> Int64? {
         guard let reading = readings[partition], let next = reading.next ?? (reportsEnds ? nil : reading.committed),
             topics.indices.contains(partition.topic)
         else { return nil }
         var low: Int64 = 0
         var high: Int64 = 0
-        // Cached values only: the query call ignores its timeout in 2.0.2 while a leader is down.
+        // Cached values only: the query ignores its timeout in 2.0.2 while a leader is down.
         guard
             rd_kafka_get_watermark_offsets(raw, topics[partition.topic], partition.partition, &low, &high)
                 == RD_KAFKA_RESP_ERR_NO_ERROR
@@ -77,7 +78,7 @@ extension KafkaConsumer {
         return ends
     }
 
-    /// Whether all that lay before these ends was handed over, or belongs to another member by now.
+    /// Returns whether all records before these ends were delivered, or now belong to another member.
     public func hasReached(_ ends: [TopicPartition: Int64]) -> Bool {
         ends.allSatisfy { partition, end in
             guard let reading = readings[partition] else { return true }
@@ -85,7 +86,7 @@ extension KafkaConsumer {
         }
     }
 
-    /// What the group has committed on the broker. Blocks up to `timeoutMs`: control plane only.
+    /// The group's committed offsets from the broker. Blocks up to `timeoutMs`: control plane only.
     public func committed(
         _ partitions: [TopicPartition], timeoutMs: Int
     ) throws(KafkaFault) -> [PartitionOffset] {

@@ -1,10 +1,10 @@
 import CRdkafka
 
 extension KafkaConsumer {
-    /// Lets the deferred partitions go; what is settled is committed. Harmless when nothing is pending.
+    /// Releases the deferred partitions after committing settled offsets. Harmless if nothing is pending.
     ///
-    /// Where the group lost patience meanwhile, the broker refuses the commit (`committed` with an error), and the
-    /// records are read again by the next owner.
+    /// If the group has removed this member, the broker refuses the commit (`committed` with an error), and the next
+    /// owner reads the records again.
     public func completeRevocation() {
         let partitions = pendingRevocation
         if partitions.isEmpty { return }
@@ -12,13 +12,13 @@ extension KafkaConsumer {
         release(partitions, lost: isAssignmentLost)
     }
 
-    /// Whether the group took the partitions away already (session timeout, fencing): committing is in vain.
+    /// Whether the group has already taken the partitions away (session timeout, fencing). A commit is useless then.
     ///
-    /// 2.0.2 does not raise this during a revocation that is already under way.
+    /// 2.0.2 does not set this during a revocation that has begun.
     public var isAssignmentLost: Bool { rd_kafka_assignment_lost(raw) == 1 }
 
-    /// Asks the library's own thread and waits for it: never after the group was told that partitions are given back while
-    /// closing, since the thread may end the group's part then and leave the question unanswered for ever (seen in 2.0.2).
+    /// Asks the library's own thread and waits for it. Never call it after partitions were given back while closing:
+    /// the thread may end its group part then and never answer (seen in 2.0.2).
     private var isCooperative: Bool {
         guard let name = rd_kafka_rebalance_protocol(raw) else { return false }
         return String(cString: name) == "COOPERATIVE"
@@ -32,13 +32,13 @@ extension KafkaConsumer {
         case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS: take(list)
         case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS: giveUp(partitions(in: list))
         default:
-            // The library asks for synchronisation by an empty assignment after an error.
+            // The library requests this synchronisation by an empty assignment after an error.
             rd_kafka_assign(raw, nil)
             record(KafkaError(code), partition: nil)
         }
     }
 
-    /// Where to begin is asked first: `begin` follows.
+    /// Asks for the start offsets first; `begin` follows.
     private func take(_ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>?) {
         completeRevocation()
         if isCooperative { completeAssignment() } else { dropOvertaken() }
@@ -48,31 +48,31 @@ extension KafkaConsumer {
         if isClosing { completeAssignment() } else { askCommitted() }
     }
 
-    /// An assignment of an eager group is all there is. 2.0.2 may tell one without a revocation before it: where the topics
-    /// change while an assignment is pending, it joins anew by itself (`rd_kafka_cgrp_revoke_all_rejoin`).
+    /// An assignment of an eager group replaces everything. 2.0.2 may report one without a revocation before it: if the
+    /// topics change while an assignment is pending, it rejoins by itself (`rd_kafka_cgrp_revoke_all_rejoin`).
     private func dropOvertaken() {
         pendingAssignment = nil
         if assignment.isEmpty { return }
         let partitions = Array(assignment)
         _ = delegate?.kafka(self, willRevoke: partitions, lost: true)
         goOnFetching(paused)
-        // The library still reads them; it is to have stopped before the next ones are begun.
+        // The library still reads them. It must stop before the next ones start.
         assignNothing()
         forget(partitions, lost: true)
     }
 
-    /// What the group has committed of the pending assignment.
+    /// Asks for the group's committed offsets of the pending assignment.
     private func askCommitted() {
         guard let partitions = pendingAssignment?.partitions else { return }
         let isAsked = withNativeList(partitions) { committedQuery.ask($0, round: assignmentRound) } ?? false
         if !isAsked { completeAssignment() }
     }
 
-    /// Begins the pending assignment where the broker has told what is committed of it. After a while without an answer the
-    /// library is left to ask, so that the group can share out anew.
+    /// Starts the pending assignment when the broker has reported its committed offsets. After a time without an answer
+    /// the library asks itself, so that the group can rebalance.
     func takeCommitted() {
         committedQuery.takeAnswers { list, round in
-            // Asked for an assignment that is over, or begun without it.
+            // The answer is for an assignment that has ended, or that started without it.
             guard let deadlineMs = pendingAssignment?.deadlineMs, round == assignmentRound else { return }
             if let list {
                 begin(list)
@@ -84,16 +84,16 @@ extension KafkaConsumer {
         }
     }
 
-    /// Begins the pending assignment without an answer, if there is one: the library asks for the offsets itself.
+    /// Starts the pending assignment without an answer, if there is one: the library asks for the offsets itself.
     func completeAssignment() { begin(nil) }
 
-    /// Tells the library to read, and each partition's offset with it.
+    /// Makes the library read, and gives it each partition's offset.
     ///
-    /// Left to ask for the offset itself, the library begins a partition when the answer comes, on its own thread. In 2.0.2
-    /// (`rd_kafka_toppar_op_serve`) that order is dropped, and the partition stays unread for good, where a `pause` or
-    /// `resume` gets a later number and is passed on first. Told the offset it has given the order when this returns.
+    /// If the library asks for the offset itself, it starts the partition on its own thread when the answer comes. In
+    /// 2.0.2 (`rd_kafka_toppar_op_serve`) that start is dropped, and the partition is never read, if a `pause` or
+    /// `resume` with a later number is processed first. With a given offset it has started when this returns.
     ///
-    /// - Parameter answer: the pending partitions with what is committed of them; the library asks for what is missing there.
+    /// - Parameter answer: the pending partitions with their committed offsets. The library asks for missing ones.
     private func begin(_ answer: UnsafePointer<rd_kafka_topic_partition_list_t>?) {
         guard let partitions = pendingAssignment?.partitions else { return }
         pendingAssignment = nil
@@ -118,7 +118,7 @@ extension KafkaConsumer {
         if let starts { noteCommitted(starts) }
     }
 
-    /// Some may have gone since they were asked for.
+    /// Some may have been revoked since they were asked for.
     private func keep(_ partitions: Set<TopicPartition>, in list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>)
     {
         for gone in self.partitions(in: list) where !partitions.contains(gone) {
@@ -126,7 +126,7 @@ extension KafkaConsumer {
         }
     }
 
-    /// Without a committed offset the policy says where to begin: here, or nowhere, which is an error that the library tells.
+    /// Without a committed offset the policy decides: the oldest record, or an error, which the library reports.
     private func setOldest(in list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
         guard startsAtOldest, let elements = list.pointee.elems else { return }
         for index in 0..<Int(list.pointee.cnt)
@@ -161,16 +161,17 @@ extension KafkaConsumer {
 
     private func giveUp(_ told: [TopicPartition]) {
         let lost = isAssignmentLost
-        // An eager group takes back all there is. A cooperative one may take back more during a drain: they go together.
+        // An eager group takes back everything. A cooperative group may take back more during a drain; these are
+        // released together.
         let going =
             isCooperative
             ? Set(told).union(pendingRevocation) : assignment.union(pendingAssignment?.partitions ?? [])
         dropPending(going)
-        // What was not begun is not told.
+        // Partitions that were not started are not reported.
         let partitions = Array(going.intersection(assignment))
         let answer = delegate?.kafka(self, willRevoke: partitions, lost: lost) ?? .complete
         if lost || answer == .complete || partitions.isEmpty {
-            // A drain that went on meanwhile is overtaken.
+            // The new revocation replaces a drain in progress.
             pendingRevocation = []
             release(partitions, lost: lost)
         } else {
@@ -178,7 +179,7 @@ extension KafkaConsumer {
         }
     }
 
-    /// The rest stays: a cooperative group does not give it a second time.
+    /// The rest remains, because a cooperative group does not assign it again.
     private func dropPending(_ partitions: Set<TopicPartition>) {
         pendingAssignment?.partitions.removeAll(where: partitions.contains)
         if pendingAssignment?.partitions.isEmpty ?? false { pendingAssignment = nil }
@@ -186,8 +187,8 @@ extension KafkaConsumer {
 
     private func release(_ partitions: [TopicPartition], lost: Bool) {
         if !lost { commit(partitions) }
-        // Unassign forgets only the library's own pause; ours would silence the partition when it comes back. Of all of them,
-        // since an order to resume may have been dropped.
+        // Unassign clears only the library's own pause. Ours would silence the partition when it returns. Applies to
+        // all of them, because a resume request may have been dropped.
         goOnFetching(Set(partitions))
         let isCooperative = isCooperative
         if isCooperative {
@@ -196,12 +197,12 @@ extension KafkaConsumer {
             }
         } else {
             assignNothing()
-            // An eager group gives everything back, and tells anew what is whose.
+            // An eager group gives everything back and assigns again.
             isAssigned = false
         }
         forget(partitions, lost: lost)
         if pendingAssignment != nil {
-            // An answer from before would meet the commit and the stop of these. The next one follows them.
+            // An earlier answer would collide with the commit and the stop of these. The next query follows them.
             assignmentRound &+= 1
             askCommitted()
         }

@@ -1,25 +1,25 @@
 import CRdkafka
 
-/// A group consumer that one thread owns: it never blocks, and speaks only from within `poll`.
+/// A group consumer owned by one thread. It never blocks, and calls its delegate only inside `poll`.
 ///
-/// Watch `wakeFD` for readability and call `poll(max:)` then; one thread, one message at a time, because batch reads
-/// of librdkafka 2.0.2 lose or misplace messages around pause and rebalance. Not Sendable on purpose. An owner also
-/// calls `poll` at least once a minute, since the group evicts members that are silent for `max.poll.interval.ms`.
-/// Release it after the `closed` event; releasing it earlier drops the membership by session timeout.
+/// Watch `wakeFD` for readability and then call `poll(max:)`; one thread, one message at a time, because batch reads of
+/// librdkafka 2.0.2 lose or misplace messages around pause and rebalance. Not Sendable on purpose. The owner must call
+/// `poll` at least once a minute, because the group evicts members that are silent for `max.poll.interval.ms`. Release
+/// it after the `closed` event; an earlier release ends the membership only by session timeout.
 public final class KafkaConsumer {
-    /// The subscribed topics; `TopicPartition.topic` is an index into it.
+    /// The subscribed topics. `TopicPartition.topic` is an index into it.
     public let topics: [String]
     public weak var delegate: (any KafkaConsumerDelegate)?
     /// The current assignment.
     public internal(set) var assignment: Set<TopicPartition> = []
-    /// What `pause` holds; a subset of `assignment`.
+    /// Paused partitions; a subset of `assignment`.
     public internal(set) var paused: Set<TopicPartition> = []
-    /// Waits for its committed offsets; `begin` adds it to `assignment`. Nil: none waits.
+    /// Waits for its committed offsets; `begin` adds it to `assignment`. Nil if none waits.
     var pendingAssignment: PendingAssignment?
-    /// For how long the committed offsets are asked for; the last question may take its own time longer. Meanwhile the other
-    /// partitions of a cooperative group rest, and the group cannot share out anew.
+    /// How long committed offsets are asked for; the last query may take its own time longer. Until then the other
+    /// partitions of a cooperative group stop, and the group cannot rebalance.
     var assignmentPatienceMs: Int64 = 10_000
-    /// A partition of which the group has committed nothing is read from its oldest record.
+    /// A partition without a committed offset is read from its oldest record.
     let startsAtOldest: Bool
     var commits = CommitTable()
     /// By partition, a number of the owner's that goes along with its commits.
@@ -30,7 +30,7 @@ public final class KafkaConsumer {
     var sentNotes: [TopicPartition: Int64] = [:]
     /// Set while a deferred revocation waits for `completeRevocation()`.
     public internal(set) var pendingRevocation: [TopicPartition] = []
-    /// Errors met so far by librdkafka's code, for counters; at most as many as there are codes.
+    /// Errors so far by librdkafka's code, for counters; bounded by the number of codes.
     public internal(set) var errorCounts: [Int32: UInt64] = [:]
     /// Set once `closed` was reported.
     public private(set) var isClosed = false
@@ -40,34 +40,34 @@ public final class KafkaConsumer {
     var readings: ReadingTable
     var lags = LagTable()
     let endsQuery: EndsQuery
-    /// When the ends were asked for last, on the monotonic clock; nil: they are to be asked for now.
+    /// Time of the last query for the ends, monotonic; nil requests one now.
     var endsAskedMs: Int64?
-    /// How often they are asked for.
+    /// Interval of these queries.
     var endsEveryMs: Int64 = 5_000
-    /// What the last question for the ends told of the brokers.
+    /// The brokers' reachability from the last query for the ends.
     public internal(set) var reach = KafkaReach.unknown
-    /// The group has told the assignment, if an empty one, and has not taken all of it back.
+    /// The group has given an assignment, possibly empty, and has not taken all of it back.
     var isAssigned = false
-    /// The group says so too where it has no partition for this member: not with the consumer protocol (KIP-848), where an
-    /// assignment that stays empty is no news.
+    /// Whether the group also reports an empty assignment. Not with the consumer protocol (KIP-848), which does not
+    /// report an assignment that stays empty.
     public let isToldOfEmptyShares: Bool
     let reportsEnds: Bool
-    /// Assignments so far.
+    /// Number of assignments so far.
     var assignmentRound: UInt = 0
-    /// One per topic, kept alive so that a message's topic is known by pointer.
+    /// One per topic, kept alive so that a message's topic can be identified by pointer.
     let topicHandles: [OpaquePointer]
     private let queue: OpaquePointer
     private(set) var isClosing = false
     private var hasReportedFatal = false
-    /// Polled and not handed over yet.
+    /// Polled and not delivered yet.
     private var gathered: [UnsafeMutablePointer<rd_kafka_message_t>] = []
 
     var raw: OpaquePointer { handle.raw }
 
-    /// Joins the group and subscribes; no broker needs to be reachable yet.
+    /// Joins the group and subscribes. No broker needs to be reachable yet.
     ///
-    /// - Parameter reportsEnds: whether it hears each time that a partition is read to its end, which `knownEnds` needs. On a
-    ///   busy topic there are half as many of these as records.
+    /// - Parameter reportsEnds: whether each partition that was read to its end is reported, which `knownEnds` needs. A
+    ///   busy topic has half as many of these reports as records.
     public init(
         _ configuration: KafkaConfiguration, topics: [String], reportsEnds: Bool = true
     ) throws(KafkaFault) {
@@ -109,13 +109,13 @@ public final class KafkaConsumer {
         for topic in topicHandles { rd_kafka_topic_destroy(topic) }
     }
 
-    /// Readable whenever `poll` has something to do; belongs to the consumer: watch it, never read or close it, and stop
+    /// Readable whenever `poll` has work. It belongs to the consumer: watch it, never read or close it, and stop
     /// watching before the consumer is released.
     public var wakeFD: Int32 { handle.wake.descriptor }
 
-    /// Serves callbacks and hands over at most `max` records; returns how many.
+    /// Runs callbacks and delivers at most `max` records. Returns their number.
     ///
-    /// Where more is waiting, `wakeFD` becomes readable again by itself, so a loop stays fair to its other work.
+    /// If more is available, `wakeFD` becomes readable again, so a loop stays fair to its other work.
     @discardableResult
     public func poll(max: Int) -> Int {
         if isClosed { return 0 }
@@ -136,10 +136,10 @@ public final class KafkaConsumer {
         return served
     }
 
-    /// Starts leaving the group without blocking; keep polling until `closed` arrives.
+    /// Starts leaving the group without blocking. Continue to poll until `closed` arrives.
     ///
-    /// The usual revocation comes on the way, so what is settled can still be committed; one that is pending already is
-    /// completed. Put a deadline on closing (it has been seen to hang, #4187) and release the consumer when it passes.
+    /// The usual revocation comes first, so settled offsets can still be committed; a pending revocation is completed.
+    /// Set a deadline for closing (it has been seen to hang, #4187) and release the consumer when it passes.
     public func beginClose() {
         if isClosing { return }
         isClosing = true
@@ -152,7 +152,7 @@ public final class KafkaConsumer {
         handle.wake.signal()
     }
 
-    /// Closes while blocking, for commands and tests; false when `timeoutMs` passed first.
+    /// Closes and blocks, for commands and tests. Returns false if `timeoutMs` passed first.
     public func close(timeoutMs: Int) -> Bool {
         beginClose()
         let deadline = monotonicMs() + Int64(timeoutMs)
@@ -164,7 +164,7 @@ public final class KafkaConsumer {
         return isClosed
     }
 
-    /// Blocks until there is something to poll or the time passed; for commands and tests, which have no loop.
+    /// Blocks until there is something to poll or the time has passed; for commands and tests, which have no loop.
     public func wait(timeoutMs: Int) {
         handle.wake.wait(milliseconds: Int32(clamping: timeoutMs))
     }
@@ -182,17 +182,17 @@ public final class KafkaConsumer {
         }
     }
 
-    /// Hands over what was polled so far, all at once, so that the code of the library and that of the receiver are
-    /// fetched once each. A rebalance is told after it, since it came later.
+    /// Delivers the polled records together, so that the library's and the receiver's code are fetched once each. A
+    /// rebalance is reported after it, because it came later.
     func handOver() {
         if gathered.isEmpty { return }
         var messages: [UnsafeMutablePointer<rd_kafka_message_t>] = []
         swap(&messages, &gathered)
-        // Loaded once: a weak reference costs atomic operations at each use.
+        // Loaded once, because a weak reference costs atomic operations at each use.
         let receiver = delegate
         for message in messages { deliver(message, to: receiver) }
         for message in messages { rd_kafka_message_destroy(message) }
-        // Its storage serves the next poll.
+        // The next poll reuses its storage.
         messages.removeAll(keepingCapacity: true)
         if gathered.isEmpty { gathered = messages }
     }
@@ -213,7 +213,7 @@ public final class KafkaConsumer {
             return
         }
         guard let partition else { return }
-        // Left over from before the revocation: its next owner reads it again, since nothing was committed of it.
+        // Left over from before the revocation. The next owner reads it again, because it was not committed.
         if !pendingRevocation.isEmpty, pendingRevocation.contains(partition) { return }
         move(partition, at: message.pointee.offset, to: message.pointee.offset &+ 1)
         let record = KafkaRecord(message, partition: partition)

@@ -1,32 +1,32 @@
-/// What the owner of a consumer hears; every call comes synchronously from within `poll`, on the polling thread.
+/// Receives the events of a consumer. Every call comes synchronously inside `poll`, on the polling thread.
 ///
-/// The owner may call the consumer's methods from all of them, except `poll` and `close`.
+/// Every method may call the consumer, except `poll` and `close`.
 public protocol KafkaConsumerDelegate: AnyObject {
-    /// One record, lent for the call. Partitions keep their order.
+    /// One record, borrowed for the call. Partitions keep their order.
     func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord)
 
-    /// What may be committed of a partition now; nil where there is nothing to commit. Asked at each commit, and before a
-    /// partition is let go.
+    /// The offset that may be committed for a partition now; nil for none. Asked at each commit, and before a partition
+    /// is released.
     func kafka(_ consumer: KafkaConsumer, progressOf partition: TopicPartition) -> PartitionOffset?
 
-    /// Partitions are about to be taken away: the last chance to settle what is done.
+    /// Partitions are about to be taken away: the last chance to settle finished work.
     ///
-    /// Answer `.complete` to let them go on return, or `.deferred` to drain first: `poll` goes on, nothing of these
-    /// partitions arrives any more, what is settled still counts, and the group waits until `completeRevocation()` (at
-    /// most `max.poll.interval.ms`, so put a deadline of seconds on it). With `lost` the partitions may already have
-    /// another owner: nothing can be committed and the answer is not asked.
+    /// Answer `.complete` to release them on return, or `.deferred` to drain first. With `.deferred`, `poll` continues,
+    /// nothing of these partitions arrives any more, settled offsets still count, and the group waits until
+    /// `completeRevocation()` (at most `max.poll.interval.ms`, so set a deadline of seconds). With `lost` the
+    /// partitions may already have another owner: nothing can be committed, and the answer is ignored.
     func kafka(
         _ consumer: KafkaConsumer, willRevoke partitions: [TopicPartition], lost: Bool
     ) -> KafkaRevocation
 
     func kafka(_ consumer: KafkaConsumer, didMeet event: KafkaConsumerEvent)
 
-    /// What the group had committed when these partitions were assigned; nil offsets where it had nothing.
+    /// The group's committed offsets when these partitions were assigned; nil offsets if it had none.
     ///
-    /// Comes once after each assignment, before the first records; not at all where the broker did not answer.
+    /// Called once after each assignment, before the first records; not at all if the broker did not answer.
     func kafka(_ consumer: KafkaConsumer, didLearnCommitted offsets: [PartitionOffset])
 
-    /// librdkafka's statistics as JSON, each `statistics.interval.ms`; lent for the call.
+    /// librdkafka's statistics as JSON, every `statistics.interval.ms`; borrowed for the call.
     func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer)
 }
 
@@ -36,32 +36,32 @@ extension KafkaConsumerDelegate {
     public func kafka(_ consumer: KafkaConsumer, didReceiveStatistics json: UnsafeRawBufferPointer) {}
 }
 
-/// The owner's answer to a coming revocation.
+/// The owner's answer to a revocation.
 public enum KafkaRevocation: Sendable {
     case complete, deferred
 }
 
-/// Everything a consumer reports that is no record.
+/// All events of a consumer except records.
 public enum KafkaConsumerEvent: Sendable {
-    /// These are ours now; reading starts at the committed offsets.
+    /// These partitions are now assigned. Reading starts at the committed offsets.
     case assigned([TopicPartition])
-    /// These are no longer ours; what was settled has been handed to the committer unless they were lost.
+    /// These partitions are no longer assigned. Settled offsets were given to the committer unless they were lost.
     case revoked([TopicPartition], lost: Bool)
-    /// A commit's outcome per partition; a failed one is repeated by a later commit of the same or a higher offset.
+    /// A commit's result per partition. A later commit of the same or a higher offset repeats a failed one.
     case committed([PartitionOffset], KafkaError?)
-    /// A broker is away, a topic unknown, a right denied …; `partition` where it concerns only one. Reading goes on by
-    /// itself.
+    /// A broker is away, a topic unknown, a right denied and so on; `partition` if it concerns only one. Reading
+    /// continues automatically.
     case failed(KafkaError, TopicPartition?)
-    /// The question for the partitions' ends had no answer, or not for each. Repeated while that lasts, unlike `failed`, of
-    /// which librdkafka tells an outage once or not at all.
+    /// The query for the partitions' ends had no answer, or an incomplete one. Repeated while that lasts, unlike
+    /// `failed`: librdkafka reports an outage once or not at all.
     case unanswered(KafkaError)
     /// The partition's log began again: the broker gave the offset `at`, below the one that was due. Offsets from before say
     /// nothing about it. Comes before the record of that offset.
     case restarted(TopicPartition, due: Int64, at: Int64)
-    /// The end that a partition had just now.
+    /// The present end of a partition.
     case endReached(TopicPartition, offset: Int64)
-    /// The client is dead for good; exit so that a supervisor restarts.
+    /// The client has failed permanently. Exit, so that a supervisor restarts the process.
     case fatal(KafkaError)
-    /// After `beginClose()`: the group is left and nothing more comes.
+    /// After `beginClose()`: the member has left the group, and nothing more comes.
     case closed
 }

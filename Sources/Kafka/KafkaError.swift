@@ -2,13 +2,14 @@ import CRdkafka
 
 /// One condition as librdkafka names it: a broker's answer or the client's own finding.
 ///
-/// Most end by themselves (a broker restarts, a coordinator moves); only `isFatal` asks for action: the client behind it will never work again and must be replaced, which for the worker means exit code 70.
+/// Most end by themselves (a broker restarts, a coordinator moves). Only `isFatal` needs an action: the client will
+/// never work again and must be replaced, which means exit code 70 for the worker.
 public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
     /// librdkafka's number: negative for the client's own conditions, positive for the broker's.
     public let code: Int32
-    /// What the client added to it; never holds record contents.
+    /// The client's text. Never contains record contents.
     public let text: String
-    /// The client that said it is dead for good (fenced static member, broken idempotent sequence).
+    /// The client has failed permanently (fenced static member, broken idempotent sequence).
     public let isFatal: Bool
 
     init(_ code: rd_kafka_resp_err_t, text: String? = nil, isFatal: Bool = false) {
@@ -20,7 +21,7 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The producer's bounded queue stayed full.
     public static var queueFull: KafkaError { KafkaError(RD_KAFKA_RESP_ERR__QUEUE_FULL) }
 
-    /// What a client meets while brokers are away or refuse it.
+    /// The errors of a client while brokers are away or refuse it.
     public static var outages: [KafkaError] {
         [
             RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, RD_KAFKA_RESP_ERR__RESOLVE,
@@ -29,19 +30,19 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
         ].map { KafkaError($0) }
     }
 
-    /// The stable name of the code, fit for a metric label: a closed set, e.g. `_QUEUE_FULL`.
+    /// The stable name of the code for a metric label: a closed set, for example `_QUEUE_FULL`.
     public var name: String { Self.name(of: code) }
 
     public var description: String { "\(text) (\(name))" }
 
-    /// The stable name of any code; what the library does not know becomes `UNKNOWN`.
+    /// The stable name of any code; an unknown one becomes `UNKNOWN`.
     public static func name(of code: Int32) -> String {
         guard let name = rd_kafka_err2name(rd_kafka_resp_err_t(rawValue: code)) else { return "UNKNOWN" }
         let text = String(cString: name)
         return text.hasPrefix("ERR_") ? "UNKNOWN" : text
     }
 
-    /// The broker refused our credentials or rights: retried by the library, but an operator must act.
+    /// The broker refused our credentials or rights. The library retries, but an operator must act.
     public var isDenied: Bool {
         switch rd_kafka_resp_err_t(rawValue: code) {
         case RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED,
@@ -52,7 +53,7 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The topic or partition is not there (yet): wait and tell, never exit for it.
+    /// The topic or partition does not exist (yet): wait and report, never exit.
     public var isUnknownTopic: Bool {
         switch rd_kafka_resp_err_t(rawValue: code) {
         case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
@@ -62,7 +63,7 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The record is over what the client or the broker ever takes.
+    /// The record exceeds the limit of the client or the broker.
     public var isTooLarge: Bool {
         switch rd_kafka_resp_err_t(rawValue: code) {
         case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE: true
@@ -70,7 +71,7 @@ public struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The wished-for offset is gone (retention) and the policy is `error`: the partition stands still.
+    /// The requested offset is gone (retention) and the policy is `error`: the partition stops.
     public var isOffsetLost: Bool {
         switch rd_kafka_resp_err_t(rawValue: code) {
         case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE: true

@@ -1,10 +1,11 @@
-/// Why a Kafka client could not be made or a control-plane call failed; each case says the place and the cure.
+/// The reason why a Kafka client could not be created or a control-plane call failed. Each case names the place and the
+/// cure.
 public enum KafkaFault: Error, Equatable, Sendable, CustomStringConvertible {
-    /// Settings that cannot work; all of them at once, so that one edit mends all.
+    /// Invalid settings; all of them at once, so that one edit can correct all.
     case configuration([KafkaConfigurationProblem])
     /// librdkafka refused to start with these settings as a whole.
     case creation(String)
-    /// A broker call failed or ran out of time; `doing` names the call.
+    /// A broker call failed or timed out; `doing` names the call.
     case call(doing: String, KafkaError)
     /// The system refused a descriptor for the wake-up.
     case wakeup(errno: Int32)
@@ -26,11 +27,11 @@ public enum KafkaFault: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// One setting that cannot work, in terms of the key the user wrote.
+/// One invalid setting, by the key that the user wrote.
 public struct KafkaConfigurationProblem: Equatable, Sendable, CustomStringConvertible {
     /// The option's key as written, or `brokers` / `group` / `topics`.
     public let key: String
-    /// What is wrong and what would be right; a secret's value never appears here.
+    /// The fault and a correct value. Never contains a secret's value.
     public let why: String
 
     public init(key: String, why: String) {

@@ -1,18 +1,18 @@
 import CRdkafka
 
-/// How far a group has settled some topics, and where they end: asked of the brokers without joining the group.
+/// A group's settled offsets and the ends of some topics, from the brokers, without joining the group.
 ///
-/// For commands; each question blocks its thread, so never on a loop. Not Sendable.
+/// For commands. Each query blocks its thread, so never on a loop. Not Sendable.
 public final class KafkaGroupLag {
-    /// A partition as it was at one look.
+    /// A partition at one look.
     public struct Partition: Equatable, Sendable {
         public let topic: String
         public let partition: Int32
-        /// The group goes on from here; nil: it has committed nothing yet.
+        /// The group's next offset; nil if it has committed nothing yet.
         public let committed: Int64?
-        /// The next record gets this offset.
+        /// The offset of the next record.
         public let end: Int64
-        /// The oldest kept record has this one.
+        /// The oldest kept offset.
         public let start: Int64
 
         public init(topic: String, partition: Int32, committed: Int64?, end: Int64, start: Int64) {
@@ -23,14 +23,14 @@ public final class KafkaGroupLag {
             self.start = start
         }
 
-        /// Records that the group has yet to settle.
+        /// Records that the group has not settled.
         public var records: Int64 { max(0, end - max(committed ?? start, start)) }
     }
 
     private let handle: ClientHandle
     private let places: [(topic: String, partition: Int32)]
 
-    /// Looks the topics up; those that do not exist are left out. `configuration.group` is the group that is asked about.
+    /// Looks the topics up; missing ones are left out. `configuration.group` is the group to query.
     public init(
         _ configuration: KafkaConfiguration, topics: [String], timeoutMs: Int = 10_000
     ) throws(KafkaFault) {

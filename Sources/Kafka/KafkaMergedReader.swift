@@ -1,20 +1,20 @@
 import CRdkafka
 
-/// Reads several topics from a point to a point in the order of their records' times (``TimeMerge``), without a group:
-/// nothing is committed, nobody is disturbed.
+/// Reads several topics from one point to another in the order of their records' times (``TimeMerge``), without a
+/// group: it commits nothing and disturbs nobody.
 ///
-/// For `record`; blocks its thread, so never on a loop. Not Sendable. Each partition has a queue of its own, of which one
-/// record is held: memory is bounded by the library's prefetch.
+/// For `record`. Blocks its thread, so never on a loop. Not Sendable. Each partition has its own queue, with one record
+/// held: the library's prefetch bounds the memory.
 public final class KafkaMergedReader {
-    /// Where to end, in all partitions alike.
+    /// Where to end, equal for all partitions.
     public enum End: Equatable, Sendable {
-        /// With what stands there when the reader comes to it.
+        /// At the end that each partition has when the reader reaches it.
         case present
         /// Never by itself.
         case never
         /// Before this offset; at the present end at the latest.
         case offset(Int64)
-        /// Before a partition's first record of this Unix ms or later; at its end once that time has come.
+        /// Before a partition's first record of this Unix ms or later; at its end once that time has passed.
         case timeMs(Int64)
     }
 
@@ -25,12 +25,12 @@ public final class KafkaMergedReader {
         let queue: OpaquePointer
         /// Its next record, still the library's; nil: see the merge.
         var head: UnsafeMutablePointer<rd_kafka_message_t>?
-        /// It was read to its present end, and nothing came since.
+        /// It was read to its present end, and nothing has arrived since.
         var isAtEnd = false
-        /// What came by the common queue before this lane had its own: older than anything in `queue`.
+        /// Records from the common queue before this lane had its own: older than anything in `queue`.
         var early: [UnsafeMutablePointer<rd_kafka_message_t>] = []
 
-        /// What is here for it; the caller destroys it.
+        /// Its next record; the caller destroys it.
         mutating func next() -> UnsafeMutablePointer<rd_kafka_message_t>? {
             early.isEmpty ? rd_kafka_consume_queue(queue, 0) : early.removeFirst()
         }
@@ -43,16 +43,16 @@ public final class KafkaMergedReader {
     private var lanes: [Lane] = []
     private var merge = TimeMerge(count: 0)
 
-    /// Looks the topics up and starts fetching; blocks up to `timeoutMs` for each question.
+    /// Looks the topics up and starts fetching. Blocks up to `timeoutMs` for each query.
     public init(
         _ configuration: KafkaConfiguration, topics: [String], from start: KafkaTopicReader.Start = .earliest,
         until end: End = .present, timeoutMs: Int = 10_000
     ) throws(KafkaFault) {
         var own = configuration
-        // Never joined and never committed to, but the library wants a name.
+        // Never joined and never committed to, but the library requires a name.
         if own.group.isEmpty { own.group = "carillon-reader" }
         own.offsetReset = .earliest
-        // All partitions share what one reader may keep.
+        // All partitions share one reader's memory limit.
         own.options["queued.max.messages.kbytes"] = own.options["queued.max.messages.kbytes"] ?? "4096"
         let handle = try ClientHandle(own, role: .consumer) { _ in }
         self.handle = handle
@@ -82,11 +82,12 @@ public final class KafkaMergedReader {
         }
     }
 
-    /// Hands each record to `visit` with its topic (its `partition.topic` is the place in `topics`), until the end, `.stop`,
-    /// or `silenceMs` without one while some are awaited; without an end these are awaited as long as it takes.
+    /// Passes each record with its topic to `visit` (its `partition.topic` is the index in `topics`), until the end,
+    /// `.stop`, or `silenceMs` without a record while some are awaited. Without an end it waits for them without a
+    /// limit.
     ///
-    /// Partitions of which nothing came for `silenceMs`, though they are not at their end, hold up the others no longer.
-    /// What is written while it reads comes as it is written. `isStopped` is asked between records and while none comes.
+    /// Partitions without a record for `silenceMs`, though not at their end, no longer delay the others. Records
+    /// written during the read come as they are written. `isStopped` is checked between records and while none comes.
     public func read(
         silenceMs: Int = 10_000, isStopped: () -> Bool = { false },
         _ visit: (_ topic: String, _ record: borrowing KafkaRecord) throws -> KafkaTopicReader.Step
@@ -122,14 +123,14 @@ public final class KafkaMergedReader {
 
     // MARK: Lanes
 
-    /// More stands in some partition than came.
+    /// Some partition has more records than arrived.
     private var isAwaiting: Bool {
         zip(lanes, merge.lanes).contains { lane, state in
             !lane.isAtEnd && (state == .awaited || state == .idle)
         }
     }
 
-    /// Lets those go on that show a record; false: none does.
+    /// Lets the lanes with a record continue. Returns false if there is none.
     private func passOver() -> Bool {
         let isAnyHere = merge.lanes.contains { if case .head = $0 { true } else { false } }
         guard isAnyHere else { return false }
@@ -137,7 +138,7 @@ public final class KafkaMergedReader {
         return true
     }
 
-    /// Takes what came for the lanes that show no record.
+    /// Takes the records that arrived for lanes without one.
     private func refill() throws(KafkaFault) {
         try takeCommon()
         for index in lanes.indices {
@@ -151,14 +152,14 @@ public final class KafkaMergedReader {
         }
     }
 
-    /// The common queue: errors that are no partition's, and what was fetched before the lanes had queues of their own.
+    /// The common queue: errors without a partition, and records fetched before the lanes had their own queues.
     private func takeCommon() throws(KafkaFault) {
         while let message = rd_kafka_consumer_poll(handle.raw, 0) {
             let name = message.pointee.rkt.flatMap { rd_kafka_topic_name($0) }.map { String(cString: $0) }
             let index = lanes.firstIndex { topics[$0.topic] == name && $0.partition == message.pointee.partition }
             if let index {
                 lanes[index].early.append(message)
-                // Fetching begins some time after the assignment, and leads to the common queue once more.
+                // Fetching starts some time after the assignment, and then uses the common queue again.
                 rd_kafka_queue_forward(lanes[index].queue, nil)
             } else {
                 let code = message.pointee.err
@@ -182,7 +183,7 @@ public final class KafkaMergedReader {
             } else {
                 lanes[index].head = message
                 lanes[index].isAtEnd = false
-                // One without a time has no place among the others: it goes first.
+                // A record without a time goes first.
                 merge.lanes[index] = .head(timeMs ?? .min)
             }
         case RD_KAFKA_RESP_ERR__PARTITION_EOF:
@@ -201,12 +202,12 @@ public final class KafkaMergedReader {
         case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
             throw .call(doing: "reading \(topics.joined(separator: ", "))", KafkaError(code))
         default:
-            // Anything else passes, or is waited for in vain.
+            // Other errors are temporary, or end by the time limit.
             if let fatal = handle.fatalError { throw .call(doing: "reading", fatal) }
         }
     }
 
-    /// Nothing more is fetched for it.
+    /// Stops fetching for it.
     private func finish(_ index: Int) {
         merge.lanes[index] = .ended
         guard let list = rd_kafka_topic_partition_list_new(1) else { return }
@@ -215,7 +216,7 @@ public final class KafkaMergedReader {
         rd_kafka_pause_partitions(handle.raw, list)
     }
 
-    /// Whether a partition that is read to its present end is done.
+    /// Whether a partition that is read to its present end is finished.
     private var isOver: Bool {
         switch end {
         case .present, .offset: true
@@ -261,7 +262,7 @@ public final class KafkaMergedReader {
         if case .timeMs = start { KafkaTopicReader.resolveTimes(list, handle, timeoutMs: timeoutMs) }
         let code = rd_kafka_assign(handle.raw, list)
         if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw .call(doing: "assigning", KafkaError(code)) }
-        // An assignment leads all partitions to the common queue.
+        // An assignment directs all partitions to the common queue.
         for lane in lanes {
             rd_kafka_queue_forward(lane.queue, nil)
             handle.wake.attach(to: lane.queue)

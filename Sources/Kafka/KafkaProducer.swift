@@ -1,15 +1,15 @@
 import CRdkafka
 import Telemetry
 
-/// Writes records without ever blocking; each accepted one gets exactly one delivery report.
+/// Writes records without blocking. Each accepted record gets exactly one delivery report.
 ///
-/// `produce` may be called from any thread; reports are taken by one thread at a time, usually a loop that watches
-/// `wakeFD`. Idempotent with `acks=all`: inside librdkafka a retry neither doubles nor reorders. Bounded by
-/// `queue.buffering.max.messages` and `.kbytes`; full is the outcome `queueFull`, upon which the caller backs off.
-/// Release it after `flush`; what is unsent then is lost, and its reports never come.
+/// Any thread may call `produce`. One thread at a time takes reports, usually a loop that watches `wakeFD`. Idempotent
+/// with `acks=all`: inside librdkafka a retry neither duplicates nor reorders. Bounded by
+/// `queue.buffering.max.messages` and `.kbytes`; when full, `queueFull` is returned and the caller backs off. Release
+/// it after `flush`; unsent records are lost then, without reports.
 ///
-/// Unchecked Sendable: librdkafka's producer is thread-safe, the topic cache is behind a mutex, the report cursor is
-/// used only by the one polling thread that `pollReports` asks for.
+/// Unchecked Sendable: librdkafka's producer is thread-safe, the topic cache has a mutex, and only the one polling
+/// thread that `pollReports` requires uses the report cursor.
 public final class KafkaProducer: @unchecked Sendable {
     let handle: ClientHandle
     private let queue: OpaquePointer
@@ -18,7 +18,7 @@ public final class KafkaProducer: @unchecked Sendable {
     private var openBatch: OpaquePointer?
     private var counts: [Int32: UInt64] = [:]
 
-    /// Makes a producer; no broker needs to be reachable yet.
+    /// Creates a producer. No broker needs to be reachable yet.
     public init(_ configuration: KafkaConfiguration) throws(KafkaFault) {
         handle = try ClientHandle(configuration, role: .producer) { conf in
             rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR)
@@ -35,7 +35,7 @@ public final class KafkaProducer: @unchecked Sendable {
         rd_kafka_queue_destroy(queue)
     }
 
-    /// The handle of a topic, made once per name; nil for a name Kafka cannot have.
+    /// The handle of a topic, created once per name; nil for an invalid name.
     ///
     /// Get it at start: the topic's first lookup takes up to a second, and the first record would wait for it.
     public func topic(_ name: String) -> KafkaTopic? {
@@ -49,14 +49,14 @@ public final class KafkaProducer: @unchecked Sendable {
         }
     }
 
-    /// Hands a copy of the record to librdkafka's queue; returns at once.
+    /// Copies the record into librdkafka's queue and returns at once.
     ///
     /// - Parameters:
-    ///   - key: nil for none; equal keys meet the same partition, as with the Java client.
-    ///   - value: nil writes a null payload.
-    ///   - partition: nil lets the key decide.
-    ///   - timestampMs: Unix ms; nil is now.
-    ///   - opaque: comes back in the delivery report.
+    /// - key: nil for none. Equal keys go to the same partition, as with the Java client.
+    /// - value: nil writes a null payload.
+    /// - partition: nil selects it by the key.
+    /// - timestampMs: Unix ms; nil for now.
+    /// - opaque: returned in the delivery report.
     public func produce(
         to topic: KafkaTopic, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
         headers: [KafkaHeader] = [], partition: Int32? = nil, timestampMs: Int64? = nil, opaque: UInt64 = 0
@@ -103,7 +103,7 @@ public final class KafkaProducer: @unchecked Sendable {
         return .refused(KafkaError(code, text: String(cString: rd_kafka_error_string(error))))
     }
 
-    /// The common case at half the cost: no headers, no time of its own, nothing empty.
+    /// The common case at half the cost: no headers, no own time, nothing empty.
     private func producePlain(
         to topic: KafkaTopic, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer, partition: Int32?,
         opaque: UInt64
@@ -113,7 +113,7 @@ public final class KafkaProducer: @unchecked Sendable {
             UnsafeMutableRawPointer(mutating: value.baseAddress), value.count, key?.baseAddress, key?.count ?? 0,
             UnsafeMutableRawPointer(bitPattern: UInt(opaque)))
         if code == 0 { return .queued }
-        // Of this thread, and nothing was called in between.
+        // The error of this thread; nothing was called in between.
         let error = rd_kafka_last_error()
         return error == RD_KAFKA_RESP_ERR__QUEUE_FULL ? .queueFull : .refused(KafkaError(error))
     }
@@ -132,20 +132,20 @@ public final class KafkaProducer: @unchecked Sendable {
         }
     }
 
-    /// Readable whenever `pollReports` has something to take; belongs to the producer: watch it, never read or close it,
-    /// and stop watching before the producer is released.
+    /// Readable whenever `pollReports` has work. It belongs to the producer: watch it, never read or close it, and stop
+    /// watching before the producer is released.
     public var wakeFD: Int32 { handle.wake.descriptor }
 
-    /// Records accepted whose reports were not taken yet, and other events waiting; 0 is exact. Any thread.
+    /// Accepted records without a taken report, and other waiting events; 0 is exact. Any thread.
     public var pendingCount: Int { Int(rd_kafka_outq_len(handle.raw)) }
 
-    /// Set once the producer is dead for good; make a new one (or exit 70). Any thread.
+    /// Set once the producer has failed permanently. Create a new one (or exit 70). Any thread.
     public var fatalError: KafkaError? { handle.fatalError }
 
-    /// Ends every accepted record that was not acknowledged: each is reported with an error and its contents.
+    /// Ends every accepted record without an acknowledgement: each is reported with an error and its contents.
     ///
-    /// For a producer that is dead, before it is replaced: what was on its way may be with the broker all the same. Does
-    /// not block. Any thread.
+    /// For a producer that has failed, before it is replaced. The broker may have some of the records. Does not block.
+    /// Any thread.
     public func purge() {
         rd_kafka_purge(
             handle.raw, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)
@@ -154,9 +154,9 @@ public final class KafkaProducer: @unchecked Sendable {
     /// Errors other than failed deliveries by librdkafka's code; on the polling thread.
     public var errorCounts: [Int32: UInt64] { counts }
 
-    /// Hands up to `max` delivery reports to `visit` and returns how many; one thread at a time, never blocks.
+    /// Passes up to `max` delivery reports to `visit` and returns their number. One thread at a time, never blocks.
     ///
-    /// Where more is waiting, `wakeFD` becomes readable again by itself. `visit` may produce, but must not poll.
+    /// If more is available, `wakeFD` becomes readable again. `visit` may produce, but must not poll.
     @discardableResult
     public func pollReports(max: Int, _ visit: (DeliveryReport) -> Void) -> Int {
         handle.wake.drain()
@@ -181,9 +181,9 @@ public final class KafkaProducer: @unchecked Sendable {
         return served
     }
 
-    /// Blocks until every accepted record was reported or `timeoutMs` passed; true when nothing is pending.
+    /// Blocks until every accepted record was reported or `timeoutMs` passed. Returns true if nothing is pending.
     ///
-    /// For shutdown and commands; calls `visit` on this thread, which must be the polling one.
+    /// For shutdown and commands. Calls `visit` on this thread, which must be the polling one.
     public func flush(timeoutMs: Int, _ visit: (DeliveryReport) -> Void) -> Bool {
         let deadline = monotonicMs() + Int64(timeoutMs)
         while true {
@@ -191,7 +191,7 @@ public final class KafkaProducer: @unchecked Sendable {
             if rd_kafka_outq_len(handle.raw) == 0 { return true }
             let left = deadline - monotonicMs()
             if left <= 0 { return false }
-            // Cuts the linger short; waiting itself is ours, since reports are taken as events.
+            // Ends the linger. The wait itself is ours, because reports are taken as events.
             rd_kafka_flush(handle.raw, 0)
             handle.wake.wait(milliseconds: Int32(clamping: min(left, 50)))
         }

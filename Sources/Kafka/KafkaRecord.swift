@@ -1,11 +1,11 @@
 import CRdkafka
 
-/// A record lent to the receiver for the length of one call.
+/// A record borrowed for one call.
 ///
-/// Points into librdkafka's buffer, nothing is copied; copy what must outlive the call. It cannot be stored.
+/// It refers to librdkafka's buffer without a copy. Copy any data that must outlive the call. It cannot be stored.
 public struct KafkaRecord: ~Copyable {
     private let message: UnsafeMutablePointer<rd_kafka_message_t>
-    /// Which of the consumer's topics it came from.
+    /// Its topic in the consumer's list, and its partition.
     public let partition: TopicPartition
 
     init(_ message: UnsafeMutablePointer<rd_kafka_message_t>, partition: TopicPartition) {
@@ -15,7 +15,7 @@ public struct KafkaRecord: ~Copyable {
 
     public var offset: Int64 { message.pointee.offset }
 
-    /// Unix ms, of creation or append as the topic is set; nil where the broker keeps none.
+    /// Unix ms, of creation or append depending on the topic; nil if the broker keeps none.
     public var timestampMs: Int64? { timestamp?.ms }
 
     /// The same, and whether it is the broker's time of appending.
@@ -26,25 +26,25 @@ public struct KafkaRecord: ~Copyable {
         return (time, kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME)
     }
 
-    /// Nil is a record without key; an empty key is an empty buffer.
+    /// Nil for a record without a key. An empty key is an empty buffer.
     public var key: UnsafeRawBufferPointer? {
         message.pointee.key.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.key_len) }
     }
 
-    /// Nil is a null payload (a tombstone), which is legal.
+    /// Nil for a null payload (a tombstone), which is legal.
     public var value: UnsafeRawBufferPointer? {
         message.pointee.payload.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.len) }
     }
 
-    /// Bytes of key and value: what the ledger counts.
+    /// Bytes of key and value, as the ledger counts them.
     public var byteCount: Int { message.pointee.key_len &+ message.pointee.len }
 
-    /// Visits the headers in their order; the buffers are valid during each call. Nil value is a null header.
+    /// Visits the headers in order. The buffers are valid during each call. A nil value is a null header.
     public func forEachHeader(_ visit: (_ name: String, _ value: UnsafeRawBufferPointer?) -> Void) {
         KafkaHeader.forEach(of: message, visit)
     }
 
-    /// The last header of that name as text, ill-formed UTF-8 repaired; nil when absent or null.
+    /// The last header of that name as text, with invalid UTF-8 repaired; nil if absent or null.
     public func header(_ name: String) -> String? {
         var headers: OpaquePointer?
         guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return nil }

@@ -1,21 +1,21 @@
 import CRdkafka
 
-/// Reads what is written to a topic from now on, without a group and without blocking.
+/// Reads records written to a topic from now on, without a group and without blocking.
 ///
-/// For commands that watch while they do something else; one thread's.
+/// For commands that watch during other work; for one thread only.
 public final class KafkaTail {
     public let topic: String
     private let handle: ClientHandle
-    /// By partition: the offset of the next record that is not yet handed over.
+    /// By partition: the offset of the next record to deliver.
     private var positions: [Int32: Int64] = [:]
 
-    /// Finds the ends; what is written after this returns is read. Blocks up to `timeoutMs` for each question.
+    /// Finds the ends. Records written after this returns are read. Blocks up to `timeoutMs` for each query.
     public init(_ configuration: KafkaConfiguration, topic: String, timeoutMs: Int = 10_000) throws(KafkaFault) {
         var own = configuration
-        // Never joined and never committed to, but the library wants a name.
+        // Never joined and never committed to, but the library requires a name.
         if own.group.isEmpty { own.group = "carillon-reader" }
         own.offsetReset = .earliest
-        // A question for the ends waits behind a fetch that waits for records.
+        // A query for the ends waits behind a fetch that waits for records.
         own.options["fetch.wait.max.ms"] = "50"
         let handle = try ClientHandle(own, role: .consumer) { _ in }
         self.handle = handle
@@ -39,7 +39,7 @@ public final class KafkaTail {
         if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw .call(doing: "assigning \(topic)", KafkaError(code)) }
     }
 
-    /// Hands at most `max` records that are here to `visit`; gives how many.
+    /// Passes at most `max` available records to `visit`. Returns their number.
     @discardableResult
     public func take(max: Int, _ visit: (borrowing KafkaRecord) -> Void) -> Int {
         var count = 0
@@ -54,7 +54,7 @@ public final class KafkaTail {
         return count
     }
 
-    /// The offset behind the last record of each partition.
+    /// The end offset of each partition.
     public func ends(timeoutMs: Int = 10_000) throws(KafkaFault) -> [Int32: Int64] {
         var ends: [Int32: Int64] = [:]
         for partition in positions.keys {
@@ -70,7 +70,7 @@ public final class KafkaTail {
         return ends
     }
 
-    /// Whether everything before these offsets was handed over.
+    /// Returns whether everything before these offsets was delivered.
     public func hasReached(_ ends: [Int32: Int64]) -> Bool {
         ends.allSatisfy { partition, end in (positions[partition] ?? 0) >= end }
     }

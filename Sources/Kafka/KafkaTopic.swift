@@ -1,6 +1,6 @@
 import CRdkafka
 
-/// A producer's handle of one topic; keep it, so that producing needs no lookup.
+/// A producer's handle of one topic. Keep it, so that producing needs no lookup.
 ///
 /// Unchecked Sendable: immutable, and librdkafka's topic handles are thread-safe.
 public final class KafkaTopic: @unchecked Sendable {
@@ -18,7 +18,7 @@ public final class KafkaTopic: @unchecked Sendable {
     deinit { rd_kafka_topic_destroy(raw) }
 }
 
-/// A record's header; a nil value is Kafka's null, not an empty one.
+/// A record's header. A nil value is Kafka's null, which differs from an empty value.
 public struct KafkaHeader: Equatable, Sendable {
     public let name: String
     public let value: [UInt8]?
@@ -32,7 +32,7 @@ public struct KafkaHeader: Equatable, Sendable {
         self.init(name: name, value: Array(text.utf8))
     }
 
-    /// Visits the headers of a message in their order; the buffers are valid during each call.
+    /// Visits the headers of a message in order. The buffers are valid during each call.
     static func forEach(
         of message: UnsafePointer<rd_kafka_message_t>,
         _ visit: (_ name: String, _ value: UnsafeRawBufferPointer?) -> Void
@@ -42,7 +42,7 @@ public struct KafkaHeader: Equatable, Sendable {
         forEach(in: headers, visit)
     }
 
-    /// The same for a list of librdkafka's.
+    /// The same for one of librdkafka's lists.
     static func forEach(in headers: OpaquePointer, _ visit: (_ name: String, _ value: UnsafeRawBufferPointer?) -> Void)
     {
         var index = 0
@@ -56,7 +56,8 @@ public struct KafkaHeader: Equatable, Sendable {
         }
     }
 
-    /// A list of librdkafka's with copies of these, to be destroyed or given to the library; a name ends at its first NUL.
+    /// One of librdkafka's lists with copies of these, which the caller destroys or passes to the library. A name ends
+    /// at its first NUL.
     static func native(_ headers: [KafkaHeader]) -> OpaquePointer? {
         guard let native = rd_kafka_headers_new(headers.count) else { return nil }
         for header in headers {
@@ -79,29 +80,29 @@ public struct KafkaHeader: Equatable, Sendable {
     }
 }
 
-/// What became of a call to `produce`.
+/// The result of a call to `produce`.
 public enum ProduceOutcome: Equatable, Sendable {
-    /// Accepted; a delivery report will come.
+    /// Accepted. A delivery report will come.
     case queued
     /// The bounded queue is full; nothing was taken. Try again after reports arrived.
     case queueFull
-    /// Can never be written like this (too large, unknown partition, fatal client); nothing was taken.
+    /// Can never be written in this form (too large, unknown partition, failed client); nothing was taken.
     case refused(KafkaError)
 }
 
-/// How one accepted record ended.
+/// The end of one accepted record.
 public struct DeliveryReport: Sendable {
-    /// What `produce` was given.
+    /// The value given to `produce`.
     public let opaque: UInt64
     public let partition: Int32
-    /// Where the broker put it; nil when it failed, or is unknown after an idempotent retry.
+    /// The offset; nil if it failed, or if unknown after an idempotent retry.
     public let offset: Int64?
-    /// Nil is success: on disk as far as `acks=all` promises.
+    /// Nil for success: stored as `acks=all` guarantees.
     public let error: KafkaError?
-    /// What could not be written, for another try; nil after success.
+    /// The record that could not be written, for another attempt; nil after success.
     public let failedRecord: FailedRecord?
 
-    /// A copy of a record that the broker did not take.
+    /// A copy of a record that the broker did not accept.
     public struct FailedRecord: Sendable {
         public let topic: String
         public let key: [UInt8]?

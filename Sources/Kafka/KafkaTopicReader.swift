@@ -1,13 +1,13 @@
 import CRdkafka
 
-/// Reads one topic from a point to its present end, without a group: nothing is committed, nobody is disturbed.
+/// Reads one topic from a point to its present end, without a group: it commits nothing and disturbs nobody.
 ///
-/// For commands and tests; blocks its thread, so never on a loop. Not Sendable.
+/// For commands and tests. Blocks its thread, so never on a loop. Not Sendable.
 public final class KafkaTopicReader {
-    /// Where to begin, in all partitions alike.
+    /// Where to begin, equal for all partitions.
     public enum Start: Equatable, Sendable {
         case earliest
-        /// An offset; what lies before the oldest kept one starts there.
+        /// An offset; below the oldest kept one it starts there.
         case offset(Int64)
         /// Records of this Unix ms and later.
         case timeMs(Int64)
@@ -18,10 +18,10 @@ public final class KafkaTopicReader {
     }
 
     public enum Outcome: Equatable, Sendable {
-        /// Every partition was read to the end it had when the reader came there.
+        /// Every partition was read to the end that it had when the reader arrived there.
         case reachedEnd
         case stopped
-        /// Nothing came for the allowed silence; some partitions may be unread.
+        /// No record within the time limit; some partitions may be unread.
         case timedOut
     }
 
@@ -35,10 +35,10 @@ public final class KafkaTopicReader {
     /// In place of `start`, by partition.
     private let starts: [Int32: Start]
     private var unfinished: Set<Int32>
-    /// By partition: the offset behind the last record that was handed over.
+    /// By partition: the offset after the last delivered record.
     private var positions: [Int32: Int64] = [:]
 
-    /// Looks the topic up and starts fetching; blocks up to `timeoutMs`.
+    /// Looks the topic up and starts fetching. Blocks up to `timeoutMs`.
     ///
     /// - Parameters:
     ///   - start: where each partition begins.
@@ -48,7 +48,7 @@ public final class KafkaTopicReader {
         timeoutMs: Int = 10_000
     ) throws(KafkaFault) {
         var own = configuration
-        // Never joined and never committed to, but the library wants a name.
+        // Never joined and never committed to, but the library requires a name.
         if own.group.isEmpty { own.group = "carillon-reader" }
         own.options["enable.partition.eof"] = "true"
         own.offsetReset = .earliest
@@ -69,10 +69,10 @@ public final class KafkaTopicReader {
         try assign(timeoutMs: timeoutMs)
     }
 
-    /// Hands each record to `visit` (its `partition.topic` is 0) until the end, `.stop`, or `silenceMs` without one.
+    /// Passes each record to `visit` (its `partition.topic` is 0) until the end, `.stop`, or `silenceMs` without one.
     ///
-    /// Order holds within a partition only. A broker that is away is waited for, `silenceMs` at most. Without `untilEnd` it
-    /// goes on with what is written later. `isStopped` is asked between records and while none comes.
+    /// Only partitions have an order. It waits for an absent broker, `silenceMs` at most. Without `untilEnd` it
+    /// continues with later records. `isStopped` is checked between records and while none comes.
     public func read(
         silenceMs: Int = 10_000, untilEnd: Bool = true, isStopped: () -> Bool = { false },
         _ visit: (borrowing KafkaRecord) throws -> Step
@@ -106,14 +106,14 @@ public final class KafkaTopicReader {
         return .reachedEnd
     }
 
-    /// Fetches nothing until `resume`.
+    /// Stops fetching until `resume`.
     public func pause() throws(KafkaFault) {
         let code = rd_kafka_assign(handle.raw, nil)
         if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw .call(doing: "leaving \(topic)", KafkaError(code)) }
     }
 
-    /// The next `read` goes on behind the last record that was handed over, to the ends that partitions have by then. Blocks
-    /// up to `timeoutMs`.
+    /// The next `read` continues after the last delivered record, to the partitions' ends at that time. Blocks up to
+    /// `timeoutMs`.
     public func resume(timeoutMs: Int = 10_000) throws(KafkaFault) {
         unfinished = Set(partitions)
         try assign(timeoutMs: timeoutMs)
@@ -167,7 +167,7 @@ public final class KafkaTopicReader {
         }
     }
 
-    /// Puts offsets in the place of a list's times; blocks up to `timeoutMs`.
+    /// Replaces a list's times with offsets. Blocks up to `timeoutMs`.
     static func resolveTimes(
         _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>, _ handle: ClientHandle, timeoutMs: Int
     ) {
@@ -175,15 +175,15 @@ public final class KafkaTopicReader {
         for index in 0..<Int(list.pointee.cnt) {
             let item = list.pointee.elems + index
             let known = code == RD_KAFKA_RESP_ERR_NO_ERROR && item.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR
-            // Negative is "no such record" or a broker without the index; reading on from the start is slower but right in
-            // both cases.
+            // Negative means "no such record" or a broker without the index. Reading from the start is slower but right
+            // in both cases.
             if !known || item.pointee.offset < 0 { item.pointee.offset = Int64(RD_KAFKA_OFFSET_BEGINNING) }
         }
     }
 }
 
 extension KafkaTopicReader.Start {
-    /// Where fetching begins; of a time, what is asked in its place.
+    /// The offset at which fetching begins; for a time, the query's placeholder.
     var firstOffset: Int64 {
         switch self {
         case .earliest: Int64(RD_KAFKA_OFFSET_BEGINNING)

@@ -1,15 +1,15 @@
-/// Writes to one topic from a command: waits where the queue is full, counts what failed.
+/// Writes to one topic from a command: waits while the queue is full, and counts failures.
 ///
-/// For generators; blocks its thread, so never on a loop. Not Sendable.
+/// For generators. Blocks its thread, so never on a loop. Not Sendable.
 public final class KafkaTopicWriter {
-    /// Records the broker confirmed.
+    /// Records that the broker confirmed.
     public private(set) var written: UInt64 = 0
-    /// Records that failed, by librdkafka's code.
+    /// Failed records by librdkafka's code.
     public private(set) var failures: [Int32: UInt64] = [:]
 
     private let producer: KafkaProducer
     private let topic: KafkaTopic
-    /// Reports are taken each so many writes, or at once where there is no room.
+    /// Reports are taken at this interval of writes, or at once if the queue is full.
     private var sinceReports = 0
 
     public init(_ configuration: KafkaConfiguration, topic: String) throws(KafkaFault) {
@@ -20,7 +20,7 @@ public final class KafkaTopicWriter {
         self.topic = handle
     }
 
-    /// Takes a copy of the record; waits up to `timeoutMs` for room. Nil is accepted; its outcome shows in the counts.
+    /// Copies the record; waits up to `timeoutMs` for room. Returns nil if accepted; its result appears in the counts.
     public func write(
         key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, headers: [KafkaHeader] = [],
         partition: Int32? = nil, timestampMs: Int64? = nil, timeoutMs: Int = 30_000
@@ -43,7 +43,7 @@ public final class KafkaTopicWriter {
         }
     }
 
-    /// Waits until everything accepted is written or failed; false when `timeoutMs` passed first.
+    /// Waits until every accepted record is written or failed. Returns false if `timeoutMs` passed first.
     public func finish(timeoutMs: Int = 30_000) -> Bool {
         producer.flush(timeoutMs: timeoutMs) { self.note($0) }
     }

@@ -1,40 +1,40 @@
 import CRdkafka
 
-/// What a client met on its way to a broker, in librdkafka's own words.
+/// A client's problem on its way to a broker, in librdkafka's words.
 public struct KafkaTrouble: Equatable, Sendable {
-    /// What kind it is, which decides the cure.
+    /// Its kind, which decides the cure.
     public enum Kind: Sendable {
         /// The name has no address.
         case name
-        /// Nobody takes the connection, or it ends before Kafka is spoken.
+        /// The connection is refused, or ends before Kafka's protocol begins.
         case connection
-        /// No authority that is trusted has signed the certificate, or it is over.
+        /// No trusted authority signed the certificate, or it has expired.
         case certificate
         /// The certificate is for another name.
         case certificateName
-        /// TLS is not spoken, or not so.
+        /// The peer does not use TLS, or not in this form.
         case encryption
         /// The login is refused.
         case login
-        /// The login is good, and lacks a right.
+        /// The login is accepted but lacks a right.
         case rights
         case other
     }
 
     public let kind: Kind
-    /// `host:port` as the client knows it: from `kafka.brokers`, or as a broker tells of itself. Empty: no broker's.
+    /// `host:port` as the client knows it: from `kafka.brokers`, or from a broker's metadata. Empty for no broker.
     public let place: String
     public let error: KafkaError
-    /// What it says of the place.
+    /// The text about the place.
     public let words: String
 
-    /// Of an error of librdkafka: `ssl://host:port/bootstrap: Connect to … failed: … (after 3ms in state CONNECT)`.
+    /// From an error of librdkafka: `ssl://host:port/bootstrap: Connect to … failed: … (after 3ms in state CONNECT)`.
     init(_ error: KafkaError) {
         let (place, words) = Self.split(error.text)
         self.init(Self.kind(of: error), place, error, words)
     }
 
-    /// Of a log line about a certificate, which names that and why it is refused; nil: it is no such line.
+    /// From a log line about a refused certificate, with its reason; nil for any other line.
     init?(_ line: KafkaLogLine) {
         guard line.facility == CertificateRefusal.facility, let thread = line.text.firstRange(of: "]: ") else {
             return nil
@@ -63,7 +63,7 @@ public struct KafkaTrouble: Equatable, Sendable {
         }
     }
 
-    /// A broker's name holds no space, and ends before the first colon that a space follows.
+    /// A broker's name contains no space, and ends before the first colon followed by a space.
     private static func split(_ text: String) -> (place: String, words: String) {
         guard let end = text.firstRange(of: ": "), !text[..<end.lowerBound].contains(" "),
             let slash = text[..<end.lowerBound].lastIndex(of: "/")
@@ -71,18 +71,18 @@ public struct KafkaTrouble: Equatable, Sendable {
         var place = text[..<slash]
         if let scheme = place.firstRange(of: "://") { place = place[scheme.upperBound...] }
         var words = text[end.upperBound...]
-        // How long that took, and how often, says nothing to who reads it once.
+        // Duration and repetition are useless for a single reading.
         if words.hasSuffix(")"), let after = words.ranges(of: " (after ").last { words = words[..<after.lowerBound] }
         return (String(place), String(words))
     }
 }
 
-/// Troubles of one client, each place with the first that it met there: what follows is mostly of its making.
+/// The problems of one client: for each place the first one, because the following ones are mostly its consequences.
 struct TroubleList {
     private(set) var all: [KafkaTrouble] = []
 
-    /// - Parameter lines: what librdkafka logged until now. Its errors tell only that a certificate was refused, and at times as
-    ///   one of the connection.
+    /// - Parameter lines: librdkafka's log lines so far. Its errors report only that a certificate was refused,
+    ///   sometimes as a connection error.
     mutating func add(_ error: KafkaError, lines: [KafkaLogLine]) {
         if error.code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue { return }
         var trouble = KafkaTrouble(error)

@@ -1,25 +1,25 @@
-/// How far the group is behind in each assigned partition: end minus committed position, in records and since when.
+/// The group's lag in each assigned partition: end minus committed position, in records and since when.
 ///
-/// Pure. What the partition's end is comes from questions to the brokers, not from fetches, so it goes on while the
-/// partition is paused.
+/// Pure. A partition's end comes from queries to the brokers, not from fetches, so it is updated while the partition is
+/// paused.
 struct LagTable {
     struct Standing {
-        /// The assignment that it belongs to.
+        /// Its assignment.
         var round: UInt
-        /// The group goes on from here; nil: it has committed nothing, or that is not told yet.
+        /// The group's next offset; nil if it has committed nothing, or if that is not known yet.
         var committed: Int64?
         var isCommittedTold = false
-        /// The oldest kept offset, and the one that the next record gets; nil before the first answer.
+        /// The oldest kept offset, and that of the next record; nil before the first answer.
         var range: Range<Int64>?
-        /// The brokers answered a question for its ends, if only with an error.
+        /// The brokers answered a query for its ends, possibly with an error.
         var isAnswered = false
         var times = OffsetTimes()
-        /// Its next record's time is to be noted.
+        /// Record the time of its next record.
         var wantsTime = true
     }
 
     private var standings: [TopicPartition: Standing] = [:]
-    /// Partitions whose next record's time is to be noted; asked at each record.
+    /// Number of partitions with `wantsTime`; checked at each record.
     private(set) var wantedTimes = 0
 
     mutating func assign(_ partition: TopicPartition, round: UInt) {
@@ -32,7 +32,7 @@ struct LagTable {
         if standings.removeValue(forKey: partition)?.wantsTime == true { wantedTimes -= 1 }
     }
 
-    /// What the group had committed at the assignment; nil: nothing.
+    /// The group's committed offset at the assignment; nil for none.
     mutating func noteCommittedBefore(_ partition: TopicPartition, _ offset: Int64?) {
         standings[partition]?.isCommittedTold = true
         if let offset { noteCommitted(partition, offset) }
@@ -46,9 +46,10 @@ struct LagTable {
         standings[partition]?.times.forget(below: offset)
     }
 
-    /// Brokers answered a question of that moment (Unix ms) with the partition's first offset and its end; nil: an error.
+    /// Brokers answered a query of that moment (Unix ms) with the partition's first offset and end; nil for an error.
     ///
-    /// - Parameter round: in which it was asked. A partition that is kept through a later assignment has an earlier one.
+    /// - Parameter round: the assignment of the query. A partition that is kept through a later assignment has an
+    ///   earlier one.
     mutating func noteRange(_ partition: TopicPartition, _ range: Range<Int64>?, round: UInt, askedMs: Int64) {
         guard let assigned = standings[partition]?.round, assigned <= round else { return }
         standings[partition]?.isAnswered = true
@@ -57,7 +58,7 @@ struct LagTable {
         standings[partition]?.times.note(offset: range.upperBound, ms: askedMs)
     }
 
-    /// The next record of each partition tells its time.
+    /// Requests the time of each partition's next record.
     mutating func wantTimes() {
         for partition in standings.keys { standings[partition]?.wantsTime = true }
         wantedTimes = standings.count
@@ -70,7 +71,7 @@ struct LagTable {
         if let ms { standings[partition]?.times.note(offset: offset, ms: ms) }
     }
 
-    /// Of all assigned partitions of a topic; nil while the brokers have not told what it takes.
+    /// For all assigned partitions of a topic; nil while the brokers have not reported enough.
     func lag(ofTopic topic: Int) -> GroupLag? {
         var lag = GroupLag(records: 0, oldestMs: nil)
         for (partition, standing) in standings where partition.topic == topic {
@@ -86,11 +87,11 @@ struct LagTable {
     }
 }
 
-/// How far a group is behind.
+/// A group's lag.
 public struct GroupLag: Equatable, Sendable {
     /// Records between the committed position and the end.
     public var records: Int64
-    /// When the oldest of them was written, Unix ms, to the accuracy of the looks; nil: there is none.
+    /// Time of the oldest of them, Unix ms, with the accuracy of the queries; nil if there is none.
     public var oldestMs: Int64?
 
     public init(records: Int64, oldestMs: Int64?) {
@@ -98,7 +99,7 @@ public struct GroupLag: Equatable, Sendable {
         self.oldestMs = oldestMs
     }
 
-    /// Age of the oldest record that is not committed; 0: there is none.
+    /// Age of the oldest uncommitted record; 0 if there is none.
     public func seconds(nowMs: Int64) -> Double {
         oldestMs.map { Double(max(0, nowMs &- $0)) / 1000 } ?? 0
     }

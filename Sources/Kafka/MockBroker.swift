@@ -1,13 +1,13 @@
 import CRdkafka
 import Glibc
 
-/// A Kafka-protocol cluster inside this process, over real TCP on 127.0.0.1, for tests, demo and bench.
+/// A Kafka-protocol cluster in this process, over real TCP on 127.0.0.1, for tests, demo and bench.
 ///
-/// It is librdkafka's own mock: groups, offsets, headers and idempotent writes work; it keeps at most 5 MiB per
+/// This is librdkafka's own mock: groups, offsets, headers and idempotent writes work. It keeps at most 5 MiB per
 /// partition, aborts the process when one group mixes assignment strategies, and waits `session.timeout.ms` at
-/// rebalances (set 6000). All methods may be called from any thread.
+/// rebalances (set 6000). Any thread may call any method.
 ///
-/// Unchecked Sendable: the library's mock functions hand over to the mock's own thread or take its lock.
+/// Unchecked Sendable: the library's mock functions pass to the mock's own thread or take its lock.
 public final class MockBroker: @unchecked Sendable {
     private let raw: OpaquePointer
     private let cluster: OpaquePointer
@@ -43,8 +43,9 @@ public final class MockBroker: @unchecked Sendable {
         rd_kafka_destroy(raw)
     }
 
-    /// The mock's own thread takes a poll that a signal interrupts for its end, and frees the cluster under all who hold
-    /// it (librdkafka 2.0.2, rdkafka_mock.c). A thread inherits its maker's mask, so it is made with every signal blocked.
+    /// The mock's own thread treats a poll interrupted by a signal as its end, and frees the cluster while it is in use
+    /// (librdkafka 2.0.2, rdkafka_mock.c). A thread inherits its creator's mask, so it is created with every signal
+    /// blocked.
     private static func withoutSignals<Result>(_ body: () -> Result) -> Result {
         var (all, before) = (sigset_t(), sigset_t())
         sigfillset(&all)
@@ -58,14 +59,14 @@ public final class MockBroker: @unchecked Sendable {
         rd_kafka_mock_cluster_bootstraps(cluster).map { String(cString: $0) } ?? ""
     }
 
-    /// Creates a topic; one that exists already is refused by the mock.
+    /// Creates a topic. The mock refuses an existing one.
     public func createTopic(_ name: String, partitions: Int) throws(KafkaFault) {
         try check(
             rd_kafka_mock_topic_create(cluster, name, Int32(clamping: partitions), Int32(min(count, 3))),
             "creating topic \(name)")
     }
 
-    /// Closes the broker's connections and refuses new ones. Leaders stay where they are: move them if wanted.
+    /// Closes the broker's connections and refuses new ones. Leaders do not move by themselves.
     public func setDown(broker: Int) throws(KafkaFault) {
         try check(rd_kafka_mock_broker_set_down(cluster, Int32(clamping: broker)), "taking broker \(broker) down")
     }
@@ -87,12 +88,12 @@ public final class MockBroker: @unchecked Sendable {
         rd_kafka_mock_push_request_errors_array(cluster, api.rawValue, errors.count, errors)
     }
 
-    /// Forgets the errors that `pushErrors` left.
+    /// Removes the remaining errors of `pushErrors`.
     public func clearErrors(api: RequestKind) {
         rd_kafka_mock_clear_request_errors(cluster, api.rawValue)
     }
 
-    /// Has the brokers tell this error of a topic wherever they are asked for it.
+    /// Makes the brokers report this error for a topic.
     public func setError(topic: String, _ errorCode: Int32) {
         rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(rawValue: errorCode))
     }

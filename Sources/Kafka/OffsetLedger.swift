@@ -1,21 +1,21 @@
-/// Knows which records are in work, and up to which offset each partition is settled without a hole.
+/// Tracks unsettled records, and up to which offset each partition is settled without a gap.
 ///
-/// Pure: no clock, no Kafka. `receive` each record, `settle` its slot when all that follows from it is done (in any
-/// order), commit `progress`. Records of a partition that was revoked meanwhile settle into nothing. A record costs
-/// constant time and no allocation; the memory is 24 bytes per record in the window.
+/// Pure: no clock, no Kafka. `receive` each record, `settle` its slot when all of its consequences are done (in any
+/// order), commit `progress`. Records of a revoked partition settle without an effect. A record costs constant time and
+/// no allocation; the memory is 24 bytes per record in the window.
 public struct OffsetLedger: ~Copyable {
-    /// How much may be in work before reading should pause.
+    /// Bounds of unsettled work at which reading should pause.
     public struct Limits: Equatable, Sendable {
         /// Of each partition: unsettled records.
         public var records: Int
         /// Of each partition: offsets from the oldest unsettled record to the newest received one; at least `records`.
         public var span: Int
-        /// Of all partitions together: bytes of unsettled records.
+        /// For all partitions together: bytes of unsettled records.
         public var bytes: Int
-        /// Pause from this share of a limit on, resume from that one down.
+        /// Pause at this share of a limit, resume below it.
         public var pausePercent: Int
         public var resumePercent: Int
-        /// Resuming any sooner would flap, and each pause throws the prefetch away.
+        /// An earlier resume would cause rapid switching, and each pause drops the prefetched records.
         public var minimumPauseNanos: UInt64
 
         public init(
@@ -31,7 +31,7 @@ public struct OffsetLedger: ~Copyable {
         }
     }
 
-    /// A record in work; 16 bytes, to be carried along with it. Good for one `settle`.
+    /// An unsettled record; 16 bytes, carried along with it. Valid for one `settle`.
     public struct Slot: Hashable, Sendable {
         let window: UInt32
         let epoch: UInt32
@@ -41,21 +41,21 @@ public struct OffsetLedger: ~Copyable {
     public enum Receipt: Equatable, Sendable {
         /// Process it, then settle.
         case tracked(Slot)
-        /// The owner before settled it, by what `noteCommitted` told: nothing to do.
+        /// The previous owner settled it, according to `noteCommitted`: nothing to do.
         case settledBefore
-        /// Seen before in this assignment (a rewind): in work or done, so skip it.
+        /// Seen before in this assignment (a rewind), unsettled or settled: skip it.
         case repeated
         /// The committed offset is of another epoch of the partition, by its list of what is settled: skip the record and
         /// `rewind` the partition.
         case otherEpoch
-        /// Not ours (any more): skip it, its owner gets it.
+        /// Not assigned (any more): skip it, its owner gets it.
         case unassigned
     }
 
     public enum Settlement: Equatable, Sendable {
         /// Everything below `next` is settled.
         case advanced(TopicPartition, next: Int64)
-        /// Settled, but an older record is still in work.
+        /// Settled, but an older record is not.
         case waiting
         /// From before a revocation, or settled twice: nothing to do.
         case stale
@@ -70,18 +70,18 @@ public struct OffsetLedger: ~Copyable {
     /// Unsettled records and their bytes over all partitions.
     public private(set) var unsettledCount = 0
     public private(set) var unsettledBytes = 0
-    /// All partitions together hold as many bytes as they may, and some are read still: ask for the pressure on each.
+    /// The byte bound of all partitions is reached, and some are still read: ask for the pressure on each.
     public var isReadAtByteBound: Bool { isAtByteBound && readCount > 0 }
-    /// Settles that came after a revocation or twice; for a counter.
+    /// Settles after a revocation or repeated settles; for a counter.
     public private(set) var staleCount: UInt64 = 0
 
-    /// Offsets that were passed over since this ledger was made: those between two received records of one assignment,
-    /// and those between the group's committed offset and the first record received, once `noteCommitted` told it.
+    /// Offsets skipped since this ledger was created: between two received records of one assignment, and between the
+    /// group's committed offset and the first record received, once `noteCommitted` reported it.
     ///
-    /// On a topic with retention by time or size they are records that were gone before they were read. Compaction
-    /// removes records by nature, and each transaction ends with a marker that takes an offset: on such topics this
-    /// counts those as well. Not counted: what was removed without any record following it yet, what a group without
-    /// committed offsets never read, and what retention took while the broker did not tell the committed offset.
+    /// On a topic with retention by time or size these are records that were deleted before they were read. Compaction
+    /// removes records by design, and each transaction ends with a marker that takes an offset; on such topics these
+    /// count too. Not counted: deleted records without a later record yet, records that a group without committed
+    /// offsets never read, and records deleted while the broker did not report the committed offset.
     public var skippedOffsets: UInt64 { windows.reduce(0) { $0 &+ $1.skipped } }
 
     private var isAtByteBound: Bool { unsettledBytes >= limits.bytes }
@@ -93,9 +93,9 @@ public struct OffsetLedger: ~Copyable {
 
     public init(limits: Limits = Limits()) { self.limits = limits }
 
-    /// Starts a fresh epoch of a partition; anything known of it before is forgotten.
+    /// Starts a new epoch of a partition; earlier knowledge of it is dropped.
     ///
-    /// False for numbers that no real cluster has.
+    /// Returns false for numbers that no real cluster has.
     @discardableResult
     public mutating func assign(_ partition: TopicPartition) -> Bool {
         guard let index = makeIndex(partition) else { return false }
@@ -105,25 +105,24 @@ public struct OffsetLedger: ~Copyable {
         return true
     }
 
-    /// Tells where the group stood when the partition was assigned; nil when it had committed nothing.
+    /// The group's committed offset when the partition was assigned; nil if it had none.
     ///
-    /// May come before or after the first record; what was settled beyond the offset holds for records that come after it.
-    /// An offset above the first record says nothing about a gap: a rewind, or a commit of our own that was faster than the
-    /// answer.
+    /// May come before or after the first record. Offsets settled beyond it apply to later records. An offset above the
+    /// first record does not indicate a gap: it is a rewind, or a commit of our own that was faster than the answer.
     public mutating func noteCommitted(_ partition: TopicPartition, offset: Int64?, settled: SettledOffsets? = nil) {
         guard let offset, offset >= 0, let index = index(of: partition), windows[index].isAssigned else { return }
         windows[index].noteCommitted(offset, settled: settled)
     }
 
-    /// What may be committed of a partition: the offset below which everything is settled, and what is settled beyond it.
-    /// Nil where there is nothing to tell yet.
+    /// The committable progress of a partition: the offset below which everything is settled, and the settled offsets
+    /// beyond it. Nil if there is none yet.
     public func progress(of partition: TopicPartition) -> PartitionOffset? {
         index(of: partition).flatMap { windows[$0].progress }.map {
             PartitionOffset(partition: partition, offset: $0.offset, settled: $0.settled)
         }
     }
 
-    /// Ends the epoch; returns the last storable offset, nil when nothing was settled or it is not assigned.
+    /// Ends the epoch. Returns the last committable offset; nil if nothing was settled or it is not assigned.
     @discardableResult
     public mutating func revoke(_ partition: TopicPartition) -> Int64? {
         guard let index = index(of: partition), windows[index].isAssigned else { return nil }
@@ -133,7 +132,7 @@ public struct OffsetLedger: ~Copyable {
         return next
     }
 
-    /// Enters a record; offsets of a partition rise, with any gaps.
+    /// Adds a record. Offsets of a partition rise, with any gaps.
     ///
     /// - Parameter timeMs: the record's time in Kafka, Unix ms; nil: it has none.
     public mutating func receive(
@@ -154,7 +153,7 @@ public struct OffsetLedger: ~Copyable {
         }
     }
 
-    /// All that follows from the record is done.
+    /// All consequences of the record are done.
     public mutating func settle(_ slot: Slot) -> Settlement {
         let index = Int(slot.window)
         guard index < windows.count, windows[index].epoch == slot.epoch else {
@@ -173,12 +172,12 @@ public struct OffsetLedger: ~Copyable {
         return .advanced(windows[index].partition, next: next)
     }
 
-    /// What to do about reading this partition; each change is said once. Ask after receiving and after settling, and
-    /// from a timer while something is paused.
+    /// The action for reading this partition; each change is reported once. Ask after receiving and settling, and from
+    /// a timer while something is paused.
     ///
-    /// The bound on bytes is shared: above its pausing share the partition that holds most is paused, at the whole of it
-    /// every one that is asked about. A partition that holds less than another goes on below the pausing share already, so
-    /// that one partition's stuck records do not stop the others.
+    /// The byte bound is shared: above its pausing share the partition with the most bytes is paused; at the full bound
+    /// every partition that is asked about. A partition with fewer bytes than another resumes below the pausing share,
+    /// so that one partition's blocked records do not stop the others.
     public mutating func pressure(on partition: TopicPartition, nowNanos: UInt64) -> Pressure {
         guard let index = index(of: partition), windows[index].isAssigned else { return .unchanged }
         guard let since = windows[index].pausedAtNanos else {
@@ -187,7 +186,7 @@ public struct OffsetLedger: ~Copyable {
             readCount -= 1
             return .pause
         }
-        // `&-` because a caller's clock read may be a turn old.
+        // `&-` because a caller's clock value may be a turn old.
         let waited = nowNanos >= since ? nowNanos &- since : 0
         if waited < limits.minimumPauseNanos || !hasRoom(index) { return .unchanged }
         windows[index].pausedAtNanos = nil
@@ -195,22 +194,22 @@ public struct OffsetLedger: ~Copyable {
         return .resume
     }
 
-    /// Unsettled records of one partition: 0 is drained.
+    /// Unsettled records of one partition; 0 is drained.
     public func unsettled(in partition: TopicPartition) -> Int {
         index(of: partition).map { windows[$0].unsettledCount } ?? 0
     }
 
-    /// The offset that may be committed; nil until something was settled in this assignment.
+    /// The committable offset; nil until something was settled in this assignment.
     public func next(_ partition: TopicPartition) -> Int64? {
         index(of: partition).flatMap { windows[$0].next }
     }
 
-    /// The offset below which all is settled that was received in this assignment; nil before the first record.
+    /// The offset below which all records received in this assignment are settled; nil before the first record.
     public func settledEnd(_ partition: TopicPartition) -> Int64? {
         index(of: partition).flatMap { windows[$0].settledEnd }
     }
 
-    /// How full a partition's window is, 1 = at a limit (the shared one on bytes among them); for a gauge.
+    /// Use of a partition's window, 1 = at a limit (the shared byte limit included); for a gauge.
     public func windowUsed(_ partition: TopicPartition) -> Double {
         guard let index = index(of: partition) else { return 0 }
         return max(
@@ -219,7 +218,7 @@ public struct OffsetLedger: ~Copyable {
             Double(unsettledBytes) / Double(limits.bytes))
     }
 
-    /// How long the oldest unsettled record waits, over all partitions; nil when nothing is in work.
+    /// Age of the oldest unsettled record over all partitions; nil if there is none.
     public func oldestUnsettledAgeNanos(nowNanos: UInt64) -> UInt64? {
         var oldest: UInt64?
         for window in windows {
@@ -253,7 +252,7 @@ public struct OffsetLedger: ~Copyable {
         Double(value) >= Double(limit) * Double(percent) / 100
     }
 
-    /// Whether no other partition that is read holds more bytes; with `countsPaused` no other at all.
+    /// Returns whether no other partition that is read has more bytes; with `countsPaused` no other partition at all.
     private func holdsMost(_ index: Int, countsPaused: Bool = false) -> Bool {
         let own = windows[index].unsettledBytes
         return windows.allSatisfy { window in
@@ -277,7 +276,7 @@ public struct OffsetLedger: ~Copyable {
 
     private mutating func makeIndex(_ partition: TopicPartition) -> Int? {
         if let index = index(of: partition) { return index }
-        // The numbers come from the broker: bound the tables they index.
+        // The numbers come from the broker, so the size of the tables is bounded.
         guard (0..<1000).contains(partition.topic), (0..<1_000_000).contains(partition.partition) else { return nil }
         while places.count <= partition.topic { places.append([]) }
         let missing = Int(partition.partition) + 1 - places[partition.topic].count

@@ -1,8 +1,8 @@
-/// From when on the records of one partition were written, by offset: what a lag in records is in seconds.
+/// When the records of one partition were written, by offset: converts a lag in records to seconds.
 ///
-/// Pure. A mark (offset, ms) says that records at or beyond the offset were written at that moment or later: the
-/// timestamp of the record with that offset, or the moment at which the partition ended there. Kept for a bounded number
-/// of offsets; where marks are left out, an age comes out somewhat higher, never lower.
+/// Pure. A mark (offset, ms) means that records at or beyond the offset were written at that moment or later: the
+/// timestamp of the record with that offset, or the moment at which the partition ended there. The number of marks is
+/// bounded; where marks are dropped, an age is too high, never too low.
 struct OffsetTimes {
     struct Mark: Equatable {
         var offset: Int64
@@ -14,7 +14,7 @@ struct OffsetTimes {
     private(set) var marks: [Mark] = []
     private static let marksMax = 128
 
-    /// Of two moments for one offset the later one is nearer to the truth.
+    /// Of two times for one offset the later one is more accurate.
     mutating func note(offset: Int64, ms: Int64) {
         guard offset >= 0, ms > 0 else { return }
         let index = marks.firstIndex { $0.offset >= offset } ?? marks.count
@@ -26,17 +26,17 @@ struct OffsetTimes {
         if marks.count > Self.marksMax { thin() }
     }
 
-    /// Forgets what tells nothing of `offset` and those beyond it.
+    /// Drops marks that are useless for `offset` and above.
     mutating func forget(below offset: Int64) {
         let useless = marks.prefix { $0.offset <= offset }.count - 1
         if useless > 0 { marks.removeFirst(useless) }
     }
 
-    /// The moment since which the record at `offset` may have been there, Unix ms. Where nothing is known of it, the
-    /// earliest moment known of a later one; nil: nothing is known.
+    /// The earliest possible time of the record at `offset`, Unix ms. If unknown, the earliest known time of a later
+    /// record; nil if there is none.
     func ms(at offset: Int64) -> Int64? { (marks.last { $0.offset <= offset } ?? marks.first)?.ms }
 
-    /// Leaves every other mark out; the first and the last stay.
+    /// Drops every other mark, except the first and the last.
     private mutating func thin() {
         let last = marks.count - 1
         var index = -1

@@ -1,4 +1,4 @@
-/// The unsettled stretch of one partition: a ring from the oldest unsettled record to the newest received one.
+/// The unsettled range of one partition: a ring from the oldest unsettled record to the newest received one.
 ///
 /// Grows by doubling and never shrinks within one assignment, so a record costs no allocation of its own.
 struct OffsetWindow {
@@ -10,36 +10,36 @@ struct OffsetWindow {
     }
 
     let partition: TopicPartition
-    /// Rises with each assignment and revocation, so that handles from before match nothing.
+    /// Rises with each assignment and revocation, so that earlier handles match nothing.
     private(set) var epoch: UInt32 = 0
     private(set) var isAssigned = false
-    /// The next offset that may be committed; nil until something was settled in this assignment.
+    /// The next committable offset; nil until something was settled in this assignment.
     private(set) var next: Int64?
     private(set) var unsettledCount = 0
     private(set) var unsettledBytes = 0
-    /// Offsets that were passed over: before the first received record of an assignment, and between two of them.
+    /// Skipped offsets: before the first received record of an assignment, and between records.
     private(set) var skipped: UInt64 = 0
-    /// When the owner was told to pause; nil while it may read.
+    /// Time of the pause; nil while it may be read.
     var pausedAtNanos: UInt64?
     /// Assigned and not paused.
     var isRead: Bool { isAssigned && pausedAtNanos == nil }
 
     private var ring: [Entry] = []
-    /// Sequence numbers of the oldest entry and of the one to come; the place in the ring is the low bits.
+    /// Sequence numbers of the oldest entry and of the next one. The low bits are the index in the ring.
     private var head: UInt64 = 0
     private var tail: UInt64 = 0
     private var newest: Int64 = -1
     /// The newest time of the received records, Unix ms.
     private var newestMs: Int64?
-    /// The first received offset of this assignment, and the group's offset at its begin; nil until they are known.
+    /// The first received offset of this assignment, and the group's offset at its start; nil until known.
     private var first: Int64?
     private var committed: Int64?
-    /// What the owner before had settled beyond the committed offset; nil once reading came past it.
+    /// Offsets that the previous owner had settled beyond the committed one; nil once reading has passed them.
     private var settledBefore: SettledOffsets?
 
     init(partition: TopicPartition) { self.partition = partition }
 
-    /// Entries held: unsettled ones and the settled ones behind them.
+    /// Number of entries: unsettled ones and settled ones after them.
     var count: Int { Int(truncatingIfNeeded: tail &- head) }
 
     var oldestReceivedNanos: UInt64? { head == tail ? nil : ring[place(head)].receivedNanos }
@@ -72,17 +72,18 @@ struct OffsetWindow {
 
     enum Admission: Equatable {
         case tracked(sequence: UInt64)
-        /// The owner before settled it.
+        /// The previous owner settled it.
         case settledBefore
-        /// It was seen in this assignment already.
+        /// Already seen in this assignment.
         case repeated
         /// The list of settled offsets, and so the committed offset, is of another epoch of the partition.
         case otherEpoch
     }
 
-    /// Takes an offset above all earlier ones.
+    /// Adds an offset above all earlier ones.
     mutating func append(offset: Int64, bytes: Int, nowNanos: UInt64, timeMs: Int64? = nil) -> Admission {
-        // A rewind, as after a partition is resumed that was not paused, delivers again what is in work or done here.
+        // A rewind, for example after resuming a partition that was not paused, delivers unsettled or settled records
+        // again.
         if offset <= newest { return .repeated }
         if isOfOtherEpoch(offset, timeMs) {
             settledBefore = nil
@@ -123,7 +124,7 @@ struct OffsetWindow {
         return before.contains(offset)
     }
 
-    /// Where the group stood, and what was settled beyond; counts once for each assignment.
+    /// The group's offset, and the settled offsets beyond it. Counts once for each assignment.
     mutating func noteCommitted(_ offset: Int64, settled: SettledOffsets?) {
         guard committed == nil else { return }
         committed = offset
@@ -131,11 +132,11 @@ struct OffsetWindow {
         countBefore()
     }
 
-    /// The offset below which all is settled that was received; nil before the first record.
+    /// The offset below which all received records are settled; nil before the first record.
     var settledEnd: Int64? { next ?? first }
 
-    /// The offset that may be committed, and what is settled beyond it; nil while that says nothing new to a group
-    /// without offsets. Takes a step per record in the window.
+    /// The committable offset, and the settled offsets beyond it; nil while that adds nothing for a group without
+    /// offsets. Takes a step per record in the window.
     var progress: (offset: Int64, settled: SettledOffsets?)? {
         guard let offset = settledEnd else { return nil }
         var settled = SettledOffsets(base: offset)
@@ -144,7 +145,7 @@ struct OffsetWindow {
             if ring[place(sequence)].isSettled { settled.insert(ring[place(sequence)].offset) }
             sequence &+= 1
         }
-        // What was not read again yet is not forgotten.
+        // Keeps offsets that were not read again yet.
         if let before = settledBefore {
             var later = max(newest &+ 1, offset)
             while later < before.end, later &- offset < SettledOffsets.capacity {
@@ -176,7 +177,7 @@ struct OffsetWindow {
         return .advanced(next: advance())
     }
 
-    /// Forgets the settled records at the front, of which there is at least one; gives the offset to go on from.
+    /// Drops the settled records at the front (at least one). Returns the next offset.
     @discardableResult
     private mutating func advance() -> Int64 {
         var last = ring[place(head)].offset
@@ -184,8 +185,8 @@ struct OffsetWindow {
             last = ring[place(head)].offset
             head &+= 1
         }
-        // Offsets between two received records exist for nobody (compaction, transaction markers): the one after
-        // the last settled record is a fit place to go on from.
+        // Offsets between two received records do not exist (compaction, transaction markers), so the offset after the
+        // last settled record is valid.
         next = last + 1
         return last + 1
     }

@@ -1,6 +1,6 @@
-/// What the group gave this member while it is not told yet where each partition begins.
+/// An assignment while the start offsets of its partitions are unknown.
 struct PendingAssignment {
     var partitions: [TopicPartition]
-    /// Until when the broker is asked, on the monotonic clock; after that the library asks by itself.
+    /// Deadline for asking the broker, monotonic. After it the library asks itself.
     let deadlineMs: Int64
 }

@@ -1,13 +1,13 @@
-/// Where reading stands in each assigned partition: from what was handed over and what the broker told.
+/// The reading position in each assigned partition, from delivered records and the broker's answers.
 ///
-/// Topic → partition → reading, so that noting a record costs two index steps.
+/// Topic → partition → reading, so that a record costs two index steps.
 struct ReadingTable {
     struct Reading {
         var isAssigned = false
-        /// What the group had committed at the assignment; nil: nothing, or not told yet.
+        /// The group's committed offset at the assignment; nil for none, or if unknown.
         var committed: Int64?
-        /// The offset after the last record handed over, or the end that was found without one; nil before the first
-        /// answer to a fetch in this assignment.
+        /// The offset after the last delivered record, or the end if none was found; nil before the first answer to a
+        /// fetch in this assignment.
         var next: Int64?
     }
 
@@ -15,7 +15,7 @@ struct ReadingTable {
 
     init(topicCount: Int) { topics = Array(repeating: [], count: topicCount) }
 
-    /// Nil for what is not assigned.
+    /// Nil if not assigned.
     subscript(partition: TopicPartition) -> Reading? {
         guard topics.indices.contains(partition.topic) else { return nil }
         let number = Int(partition.partition)
@@ -25,7 +25,7 @@ struct ReadingTable {
     }
 
     mutating func assign(_ partition: TopicPartition) {
-        // The numbers come from the broker: bound the table they index.
+        // The numbers come from the broker, so the size of the table is bounded.
         guard topics.indices.contains(partition.topic), (0..<1_000_000).contains(partition.partition) else { return }
         let missing = Int(partition.partition) + 1 - topics[partition.topic].count
         if missing > 0 { topics[partition.topic].append(contentsOf: repeatElement(Reading(), count: missing)) }
@@ -51,7 +51,7 @@ struct ReadingTable {
         return due
     }
 
-    /// What the group had committed of an assigned partition; nil: nothing.
+    /// The group's committed offset of an assigned partition; nil for none.
     mutating func noteCommitted(_ partition: TopicPartition, _ offset: Int64?) {
         if self[partition] != nil { topics[partition.topic][Int(partition.partition)].committed = offset }
     }

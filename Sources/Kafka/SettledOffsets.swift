@@ -1,11 +1,11 @@
 import Digits
 
-/// Which offsets of a partition are settled beyond its committed one.
+/// The settled offsets of a partition beyond its committed one.
 ///
-/// A record that waits long keeps the committed offset behind it. This goes along with each commit as its metadata, so
-/// that the next owner after a crash does not do again what was done behind such a record. An offset costs one bit.
+/// A record that waits for long holds back the committed offset. This set goes into each commit's metadata, so that the
+/// next owner does not repeat the settled records after a crash. An offset costs one bit.
 public struct SettledOffsets: Equatable, Sendable {
-    /// The committed offset that these go with; bit 0 stands for it.
+    /// The committed offset of the same commit, which is bit 0.
     public let base: Int64
     /// The newest time of the records that were read when the list was made, Unix ms; nil: not known. A later record at a
     /// listed offset belongs to another epoch of the partition.
@@ -13,7 +13,7 @@ public struct SettledOffsets: Equatable, Sendable {
     /// Lowest bit first; the last byte is not zero.
     private var bytes: [UInt8] = []
 
-    /// Below the 4096 bytes that brokers take at least (`offset.metadata.max.bytes`).
+    /// Below the 4096 bytes that brokers accept at least (`offset.metadata.max.bytes`).
     public static let maxCharacters = 4000
     /// As many bytes as base64 has place for between the longest prefix and the longest time.
     private static let maxBytes = (maxCharacters - prefix.count - 41) / 4 * 3
@@ -24,10 +24,10 @@ public struct SettledOffsets: Equatable, Sendable {
 
     public var isEmpty: Bool { bytes.isEmpty }
 
-    /// How many offsets from the base on can be told.
+    /// Number of offsets from the base that can be represented.
     static var capacity: Int64 { Int64(maxBytes) * 8 }
 
-    /// The offset after the last one that is settled; the base when none is.
+    /// The offset after the last settled one; the base if there is none.
     var end: Int64 {
         guard let last = bytes.last else { return base }
         return base &+ Int64(bytes.count * 8 - last.leadingZeroBitCount)
@@ -40,7 +40,7 @@ public struct SettledOffsets: Equatable, Sendable {
         return bytes[Int(distance >> 3)] & 1 << UInt8(distance & 7) != 0
     }
 
-    /// What lies too far from the base is left out: it is done again after a crash.
+    /// An offset too far from the base is left out and repeated after a crash.
     public mutating func insert(_ offset: Int64) {
         guard offset >= base, offset &- base < Self.capacity else { return }
         let distance = Int(offset &- base)
@@ -64,8 +64,8 @@ public struct SettledOffsets: Equatable, Sendable {
         return text + time
     }
 
-    /// Nil for anything but what `metadata` makes for this committed offset: other programs commit as well, and tools
-    /// that copy groups to another cluster copy metadata to other offsets.
+    /// Nil for any text except that of `metadata` for this committed offset: other programs commit too, and tools that
+    /// copy groups to another cluster copy metadata to other offsets.
     init?(metadata: UnsafeRawBufferPointer, committed: Int64) {
         guard committed >= 0, metadata.count <= Self.maxCharacters, metadata.starts(with: Self.prefix) else {
             return nil

@@ -1,23 +1,23 @@
-/// Which of several partitions gives the next record, so that records come in the order of their times.
+/// Selects the partition with the next record, so that records come in the order of their times.
 ///
-/// Each partition keeps its own order. Where every one of them shows a record, or has none any more, the oldest is next; one
-/// whose next record is not here yet is waited for, except at its present end, where nobody knows when one comes.
+/// Each partition keeps its own order. If every partition has a record or has ended, the oldest is next. A partition
+/// without an available record is waited for, except at its present end.
 public struct TimeMerge: Sendable {
-    /// What is known of a partition.
+    /// The state of a partition.
     public enum Lane: Equatable, Sendable {
-        /// More is to come, and not here yet.
+        /// More records exist, and none is available yet.
         case awaited
-        /// Its next record, Unix ms.
+        /// Time of its next record, Unix ms.
         case head(Int64)
         /// Read to its present end.
         case idle
-        /// Nothing more is wanted of it.
+        /// Finished.
         case ended
     }
 
     public enum Next: Equatable, Sendable {
         case take(Int)
-        /// A record must come first.
+        /// Wait for a record.
         case wait
         case ended
     }

@@ -1,4 +1,4 @@
-/// One partition of one of the client's topics, the topic by its place in the list the client was made with.
+/// A partition of one of the client's topics; the topic is an index into the client's list.
 ///
 /// An index instead of a name keeps the hot path free of strings.
 public struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
@@ -14,12 +14,12 @@ public struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "#\(topic)[\(partition)]" }
 }
 
-/// A partition with the offset of the next record to be read from it.
+/// A partition with the offset of its next record.
 public struct PartitionOffset: Equatable, Sendable {
     public let partition: TopicPartition
-    /// The next offset to read, as Kafka counts commits; nil where the group has none yet.
+    /// The next offset to read, as Kafka counts commits; nil if the group has none yet.
     public let offset: Int64?
-    /// What is settled beyond that offset; nil where nothing is, or nothing is known.
+    /// Settled offsets beyond it; nil for none, or if unknown.
     public let settled: SettledOffsets?
 
     public init(partition: TopicPartition, offset: Int64?, settled: SettledOffsets? = nil) {

@@ -18,10 +18,10 @@ final class WakeFD: Sendable {
 
     /// Makes `queue` signal this descriptor each time it stops being empty.
     func attach(to queue: OpaquePointer) {
-        // The library copies the payload; eight bytes because an eventfd takes nothing else.
+        // The library copies the payload; eight bytes because an eventfd accepts nothing else.
         var one: UInt64 = 1
         rd_kafka_queue_io_event_enable(queue, descriptor, &one, MemoryLayout<UInt64>.size)
-        // What came before would never signal, and nor would what comes after it to a queue that is not empty.
+        // Earlier events would never signal, and neither would later events of a queue that is not empty.
         signal()
     }
 
@@ -29,10 +29,10 @@ final class WakeFD: Sendable {
         rd_kafka_queue_io_event_enable(queue, -1, nil, 0)
     }
 
-    /// Readable again at once: used when a batch ended before the queue did.
+    /// Makes it readable at once: used when a batch ended before the queue did.
     func signal() {
         var one: UInt64 = 1
-        // A full counter (2^64 - 2) means it is readable already.
+        // A full counter (2^64 - 2) means that it is already readable.
         _ = write(descriptor, &one, MemoryLayout<UInt64>.size)
     }
 
@@ -41,21 +41,21 @@ final class WakeFD: Sendable {
         _ = read(descriptor, &count, MemoryLayout<UInt64>.size)
     }
 
-    /// Blocks until readable or `milliseconds` passed: for the control plane only.
+    /// Blocks until readable or until `milliseconds` passed: for the control plane only.
     func wait(milliseconds: Int32) {
         var item = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         _ = poll(&item, 1, milliseconds)
     }
 }
 
-/// CLOCK_MONOTONIC in ms; for deadlines of blocking calls.
+/// CLOCK_MONOTONIC in ms, for deadlines of blocking calls.
 func monotonicMs() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
 }
 
-/// Unix ms; for ends that are given as a time.
+/// Unix ms, for ends that are given as a time.
 func wallMs() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
