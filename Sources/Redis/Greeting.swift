@@ -1,6 +1,6 @@
 internal import Telemetry
 
-/// What a link's server is to be; another one is refused by name.
+/// The expected role of a link's server. A server with another role is refused by name.
 public enum RedisRole: Sendable {
     /// One server with all keys.
     case single
@@ -9,10 +9,10 @@ public enum RedisRole: Sendable {
     case sentinel
 }
 
-/// The greeting of a connection: login, database, what the server is, and a script that shows whether it takes calls from
-/// us at all. A machine without sockets: answers in, and at the end a verdict.
+/// The greeting of a connection: login, database, the server's properties, and a script that shows whether it executes
+/// our calls. A machine without sockets: answers in, a verdict at the end.
 ///
-/// All steps leave in one write, so that an answer of each comes whatever the others say.
+/// All steps are sent in one write, so each gets an answer whatever the others give.
 struct Greeting {
     enum Step: UInt64, CaseIterable {
         case login, database, info, clusterInfo
@@ -26,8 +26,8 @@ struct Greeting {
         case refused(RedisFault)
     }
 
-    /// Takes no keys and writes nothing, so that a full server and a replica run it as well; Redis before 7.0 knows no
-    /// such first line.
+    /// Uses no keys and writes nothing, so that a full server and a replica run it too. Redis before 7.0 does not know
+    /// this first line.
     static let script = "#!lua flags=no-writes\nreturn 1"
 
     private(set) var facts = RedisServerFacts()
@@ -36,7 +36,7 @@ struct Greeting {
 
     init(_ role: RedisRole = .single) { self.role = role }
 
-    /// The commands after the login, in their order. A Sentinel runs no scripts.
+    /// The commands after the login, in order. A Sentinel runs no scripts.
     static func commands(_ endpoint: RedisEndpoint, _ role: RedisRole = .single) -> [(step: Step, words: [String])] {
         var commands: [(step: Step, words: [String])] = []
         if role == .sentinel { return [(.info, ["INFO", "server"])] }
@@ -47,14 +47,14 @@ struct Greeting {
         return commands
     }
 
-    /// The answer of a step: its bytes, or why there is none.
+    /// The answer of a step: its bytes, or the fault.
     mutating func answered(_ step: Step, _ bytes: UnsafeRawBufferPointer, _ fault: RedisFault?) -> Verdict {
         switch step {
         case .login:
             if let fault { return .refused(fault) }
-        // A Sentinel and a node of a cluster have no databases: what they are says more.
+        // A Sentinel and a cluster node have no databases. Their role is the better error.
         case .database: databaseFault = fault
-        // Whatever refuses these two alone is no reason not to work with the server.
+        // A refusal of only these two does not make the server unusable.
         case .info:
             if fault == nil { facts.take(info: bytes) }
             guard role == .sentinel else { return .waiting }

@@ -1,19 +1,19 @@
-/// The commands of one connection that wait for their replies, oldest first.
+/// One connection's commands without a reply yet, oldest first.
 ///
-/// Pure: no clock and no socket. RESP2 pairs replies with commands by order alone, so one lost or extra reply would
-/// give each later tag a stranger's answer; whatever breaks the order must end the connection and this value with it.
+/// Pure: no clock and no socket. RESP2 pairs replies with commands only by order, so one lost or extra reply would give
+/// each later tag a wrong answer. A break of the order must end the connection and this value with it.
 struct Pipeline: ~Copyable {
-    /// What a reply is for.
+    /// The purpose of a reply.
     enum Purpose: Equatable {
         /// Our own greeting: login, database, ping.
         case handshake
-        /// ASKING before a command that a cluster's node sent on.
+        /// ASKING before a command that a cluster node redirected.
         case asking
-        /// A question of the client's owner: the map of a cluster's slots, keys of a node.
+        /// A query of the client's owner: the slot map, a node's number of keys.
         case inquiry
-        /// Of a cluster's node, it is kept whole.
+        /// For a cluster node, the whole command is kept.
         case command
-        /// EVALSHA, of a cluster's node EVAL too; its arguments are kept in case Redis does not know the script.
+        /// EVALSHA, for a cluster node also EVAL. Its arguments are kept in case Redis does not know the script.
         case script(index: UInt8)
         /// A question for a number of our own: another answer shows that replies and commands are out of step.
         case check
@@ -25,9 +25,9 @@ struct Pipeline: ~Copyable {
         var tag: UInt64
         var sentNanos: UInt64 = 0
         var deadlineNanos: UInt64 = 0
-        /// The command's last byte, counted from the start of the connection.
+        /// Position of the command's last byte in the connection's output.
         var endOffset: UInt64 = 0
-        /// Arguments of a script call from the number of its keys on: how many, and their encoded length.
+        /// A script call's arguments from the number of its keys on: their number, and their encoded length.
         var argumentCount: Int32 = 0
         var keptBytes = 0
         /// The delegate has its fault already; the rest of its reply is ignored.
@@ -52,7 +52,7 @@ struct Pipeline: ~Copyable {
         count += 1
     }
 
-    /// A reply has come: whose is it? Nil when nobody asked, which is the server's fault.
+    /// Removes the entry of an arrived reply. Nil if no command is open, which is the server's fault.
     mutating func popFirst() -> Entry? {
         guard count > 0 else { return nil }
         let entry = ring[head]
@@ -69,17 +69,17 @@ struct Pipeline: ~Copyable {
         if count > 0 { ring[head]?.isTold = true }
     }
 
-    /// The one timer fired: has the oldest command run out of time?
+    /// The one timer fired: checks whether the oldest command timed out.
     ///
-    /// Deadlines rise along the row because all commands get the same time, so the oldest speaks for all.
+    /// Deadlines rise along the queue because all commands have the same timeout, so the oldest is enough.
     func timerFired(nowNanos: UInt64) -> TimerAction {
         guard count > 0, let first = ring[head] else { return .idle }
         return first.deadlineNanos <= nowNanos ? .expired : .rearm(atNanos: first.deadlineNanos)
     }
 
-    /// What a command hears when the connection ends before its reply.
+    /// The error of a command when the connection ends before its reply.
     ///
-    /// Redis runs complete commands only, so one whose last byte never left this process cannot have run.
+    /// Redis runs only complete commands, so a command with an unsent last byte cannot have run.
     static func lossCode(of entry: Entry, flushedOffset: UInt64, nowNanos: UInt64, timedOut: Bool) -> RedisFault.Code {
         let wasSent = entry.endOffset <= flushedOffset
         if timedOut && wasSent && entry.deadlineNanos <= nowNanos { return .timeout }

@@ -1,53 +1,53 @@
 public import EventLoop
 public import Telemetry
 
-/// The owner of a client, whose own questions do not go by the delegate.
+/// The owner of a client. Its own queries bypass the delegate.
 protocol RedisInquirer: AnyObject {
     func didAnswer(_ id: UInt64, _ reply: borrowing RedisReply)
     func didFail(_ id: UInt64, _ fault: RedisFault)
 }
 
-/// One pipelined connection to a Redis server, kept up for ever and bounded in every direction.
+/// One pipelined connection to a Redis server, kept alive permanently, with all queues bounded.
 ///
-/// Bound to its loop's thread. Commands of one turn leave in one write; replies come back to the delegate by tag, in the
-/// order of the commands (a script that Redis had forgotten moves to the end). While there is no connection, commands
-/// fail at once: the caller decides what waits. A lost connection is replaced after a jittered pause.
+/// Bound to its loop's thread. Commands of one turn are sent in one write. Replies go to the delegate by tag, in the
+/// order of the commands (a script that Redis had forgotten moves to the end). Without a connection commands fail at
+/// once, and the caller decides about waiting. A lost connection is replaced after a jittered pause.
 public final class RedisClient {
-    /// Where the connection stands.
+    /// The state of the connection.
     public enum State: Sendable, Equatable {
-        /// Made, not started.
+        /// Created, not started.
         case idle
         case connecting
-        /// Logged in and answering: commands are taken.
+        /// Logged in: commands are accepted.
         case ready
-        /// Lost or refused for this reason; the next attempt comes by itself.
+        /// Lost or refused for this reason. The next attempt is automatic.
         case waiting(RedisFault)
-        /// Closed by its owner, for good.
+        /// Closed by its owner, permanently.
         case closed
     }
 
     private static let scriptsMax = 64
 
-    /// Hears all replies; not held: it lives as long as the client, or takes itself out before it goes. Set it before
-    /// `start()`.
+    /// Receives all replies; not retained. It must live as long as the client, or be removed before it is released. Set
+    /// it before `start()`.
     ///
-    /// Not weak, since an object that is ever referred to weakly is counted by a slower way from then on.
+    /// Not weak, because an object with weak references has slower reference counting.
     public unowned var delegate: (any RedisClientDelegate)?
 
-    /// Where the connection goes; with Sentinels, where they said last that the master is.
+    /// The server's address; with Sentinels, the master's address as last reported.
     public private(set) var endpoint: RedisEndpoint
     public let limits: RedisLimits
     public private(set) var state = State.idle
-    /// Why the last connection ended or was not made; nil once one is ready.
+    /// The reason why the last connection ended or failed; nil once one is ready.
     public private(set) var lastFault: RedisFault?
     /// Rises with each connection that became ready; 0 before the first.
     public private(set) var connectionCount: UInt32 = 0
-    /// Rises when a connection became ready to another server process than the last one; 0 before the first.
+    /// Rises when a connection became ready to a new server process; 0 before the first.
     ///
-    /// A scan's cursor is good within one process only. Where the server does not tell its `run_id` (a user without
-    /// INFO), each connection counts as one to another process. Current when `didChange` tells `.ready`.
+    /// A scan's cursor is valid within one process only. If the server does not report its `run_id` (a user without
+    /// INFO), each connection counts as a new process. Up to date when `didChange` reports `.ready`.
     public private(set) var serverGeneration: UInt32 = 0
-    /// What the server of the last connection that became ready told of itself.
+    /// Properties that the server reported at the last greeting.
     public private(set) var server = RedisServerFacts()
     /// `RedisServerFacts.reign` of that server.
     public private(set) var reign: Int64?
@@ -56,31 +56,32 @@ public final class RedisClient {
     private let log: Log
     private let tls: TLSClientContext?
     private let metrics: RedisMetrics
-    /// What the server is to be.
+    /// The expected role of the server.
     private let role: RedisRole
-    /// Of a cluster's node: who sends what the node did not carry out again; it owns this client.
+    /// For a cluster node: resends commands that the node did not execute; it owns this client.
     unowned var node: RedisNode?
-    /// Who hears the answers of `inquire`; it owns this client.
+    /// Receives the answers of `inquire`; it owns this client.
     unowned var inquirer: (any RedisInquirer)?
-    /// Who tells where the master is; nil: the endpoint does.
+    /// Reports the master's address; nil for a fixed endpoint.
     private var watch: SentinelWatch?
     private var connection: RedisConnection?
     private let backoff: Backoff
-    /// Connects that failed in a row, for the next pause.
+    /// Consecutive failed connects, for the next pause.
     private var failures = 0
     private var retryTimer: LoopTimer?
     private var builder: RedisCommand?
     private var scripts: [RedisScript] = []
     private var lines = LogLimiter<Line>()
 
-    /// Lines of the log that a connection which comes and goes would repeat.
+    /// Log lines that an unstable connection would repeat.
     private enum Line: Hashable {
         case ready
         case away(RedisFault.Code)
         case mayEvict
     }
 
-    /// A client that `start()` connects. Throws when the endpoint wants TLS and its authorities cannot be read.
+    /// Creates a client that `start()` connects. Throws if the endpoint requires TLS and its authorities cannot be
+    /// read.
     public convenience init(
         loop: Loop, endpoint: RedisEndpoint, limits: RedisLimits = RedisLimits(), log: Log = .off,
         metrics: MetricsRegistry? = nil
@@ -90,7 +91,8 @@ public final class RedisClient {
             tls: try endpoint.tlsContext())
     }
 
-    /// A client of the master that Sentinels name. It goes where they say, and ends its connection when they name another.
+    /// A client of the master named by Sentinels. It follows their answers, and closes its connection when they name
+    /// another master.
     convenience init(
         loop: Loop, sentinels: RedisSentinels, limits: RedisLimits, log: Log, metrics: MetricsRegistry?
     ) throws(TLSFault) {
@@ -120,7 +122,7 @@ public final class RedisClient {
 
     // MARK: Life
 
-    /// Connects; `didChange` tells the rest. A second call does nothing.
+    /// Connects. `didChange` reports the rest. A second call does nothing.
     public func start() {
         loop.assertOnLoop()
         guard case .idle = state else { return }
@@ -130,7 +132,7 @@ public final class RedisClient {
         watch.start()
     }
 
-    /// Ends the connection for good; waiting tags fail with `.connectionLost` before this returns.
+    /// Closes the connection permanently. Waiting tags fail with `.connectionLost` before this returns.
     public func close() {
         loop.assertOnLoop()
         guard state != .closed else { return }
@@ -141,21 +143,21 @@ public final class RedisClient {
         delegate?.redis(self, didChange: state)
     }
 
-    /// Whether commands are taken.
+    /// Whether commands are accepted.
     public var isReady: Bool { connection?.isReady ?? false }
 
-    /// Commands that wait for their reply.
+    /// Commands without a reply yet.
     public var pipelineDepth: Int { connection?.pipeline.count ?? 0 }
 
-    /// A name for a kind of command in the metrics; ask once and keep it. At most 255 names.
+    /// Registers a name for a kind of command in the metrics. Ask once and keep it. At most 255 names.
     public func operation(_ name: String) -> RedisOperation { metrics.operation(name) }
 
     // MARK: Commands
 
-    /// Sends the command that `build` puts together; the delegate hears of `tag` once.
+    /// Sends the command built by `build`. The delegate is called once for `tag`.
     ///
-    /// Throws `.notConnected` or `.overloaded` before anything is written; the delegate then hears nothing. Tags are the
-    /// caller's own and need not be unique. Allocates nothing once its buffers have grown.
+    /// Throws `.notConnected` or `.overloaded` before anything is written; the delegate is not called then. Tags are
+    /// the caller's own and need not be unique. Allocates nothing once its buffers have grown.
     public func command(
         _ tag: UInt64, _ operation: RedisOperation = .other, _ build: (inout RedisCommand) -> Void
     ) throws(RedisFault) {
@@ -168,7 +170,7 @@ public final class RedisClient {
         builder = consume command
     }
 
-    /// The command that `build` puts together, to be sent later.
+    /// Builds a command to be sent later.
     public func prepare(_ build: (inout RedisCommand) -> Void) -> PreparedCommand {
         var command = takeBuilder()
         build(&command)
@@ -177,10 +179,10 @@ public final class RedisClient {
         return prepared
     }
 
-    /// Runs a script: `build` gives its keys, `keyCount` of them, and then its other arguments.
+    /// Runs a script: `build` adds its `keyCount` keys, and then its other arguments.
     ///
-    /// The first call on a connection carries the source, later ones its digest; when Redis has forgotten the script
-    /// (NOSCRIPT) the source is sent again for the same tag. Throws as `command` does.
+    /// The first call on a connection carries the source, later ones its digest. If Redis has forgotten the script
+    /// (NOSCRIPT), the source is sent again for the same tag. Throws like `command`.
     public func evaluate(
         _ tag: UInt64, _ operation: RedisOperation, _ script: RedisScript, keyCount: Int,
         _ build: (inout RedisCommand) -> Void
@@ -206,7 +208,7 @@ public final class RedisClient {
         builder = consume command
     }
 
-    /// As the other `evaluate`, for callers that have their keys and arguments in arrays.
+    /// Like the other `evaluate`, for callers with keys and arguments in arrays.
     public func evaluate(
         _ tag: UInt64, _ operation: RedisOperation, _ script: RedisScript, keys: [[UInt8]], args: [[UInt8]]
     ) throws(RedisFault) {
@@ -231,14 +233,14 @@ public final class RedisClient {
         return connection
     }
 
-    /// Taken out while it is in use, so that a `build` that sends a command itself gets another one.
+    /// Removed while in use, so that a `build` that sends a command itself gets another one.
     private func takeBuilder() -> RedisCommand {
         var command = builder.take() ?? RedisCommand()
         command.reset()
         return command
     }
 
-    /// The script's place in the table; beyond the table's end scripts always travel in full.
+    /// The script's index in the table. Scripts beyond the table's end are always sent in full.
     private func index(of script: RedisScript) -> Int {
         for (index, known) in scripts.enumerated() where known === script { return index }
         guard scripts.count < Self.scriptsMax else { return Self.scriptsMax }
@@ -254,7 +256,7 @@ public final class RedisClient {
         endpoint = endpoint.at(address)
         failures = 0
         if let connection {
-            // Its commands are told as lost; they may have run there, and be lost with it.
+            // Its open commands fail as lost: they may have run there, and may be lost with it.
             connection.end(RedisFault(.connectionLost(wasSent: true), "the Sentinels name another master"))
         }
         retryTimer?.cancel()
@@ -289,7 +291,7 @@ public final class RedisClient {
         }
     }
 
-    /// Login, database, what the server is, and a script that shows whether it takes calls from us at all.
+    /// Login, database, the server's properties, and a script that shows whether it executes our calls.
     func greet(_ connection: RedisConnection) {
         var command = takeBuilder()
         if let password = endpoint.currentPassword {
@@ -298,7 +300,7 @@ public final class RedisClient {
             password.withBytes { command.arg($0) }
             connection.send(
                 command, .handshake, 0, Greeting.Step.login.rawValue, timeoutNanos: limits.connectTimeoutNanos)
-            // The password does not stay in the storage that later commands share.
+            // Wipes the password from the storage that later commands reuse.
             command.wipe()
         }
         for (step, words) in Greeting.commands(endpoint, role) {
@@ -350,7 +352,7 @@ public final class RedisClient {
         delegate?.redis(self, didFail: tag, fault: fault)
     }
 
-    /// Sends a script call of the same connection again in its full form; false for a script that is not in the table.
+    /// Resends a script call of the same connection with its source; false for a script outside the table.
     func sendFull(
         script index: Int, arguments: UnsafeRawBufferPointer, count: Int, of entry: Pipeline.Entry,
         on connection: RedisConnection
@@ -374,9 +376,10 @@ public final class RedisClient {
 
     // MARK: For a node of a cluster
 
-    /// Sends what a cluster's client has put together, and keeps it until the reply.
+    /// Sends a command of a cluster client and keeps it until the reply.
     ///
-    /// - Parameter asking: behind an ASKING, and a script with its source: what the node refuses would come back without one.
+    /// - Parameter asking: sent after an ASKING, and a script with its source, because a refused command would return
+    ///   without one.
     func send(_ call: NodeCall, _ encoded: UnsafeRawBufferPointer, asking: Bool) throws(RedisFault) {
         let connection = try admit()
         if asking {
@@ -410,10 +413,10 @@ public final class RedisClient {
         builder = consume command
     }
 
-    /// The script of an index that this client's table has given.
+    /// The script of an index from this client's table.
     func script(_ index: Int) -> RedisScript? { index < scripts.count ? scripts[index] : nil }
 
-    /// Sends a question of the client's owner; `inquirer` is told the answer.
+    /// Sends a query of the client's owner. `inquirer` receives the answer.
     func inquire(_ id: UInt64, _ build: (inout RedisCommand) -> Void) throws(RedisFault) {
         let connection = try admit()
         var command = takeBuilder()
@@ -427,12 +430,12 @@ public final class RedisClient {
         guard lost === connection else { return }
         connection = nil
         metrics.depth.set(0)
-        // A replica was well enough to be read: the next look at who answers there need not wait.
+        // The replica was healthy enough to read from, so the next attempt need not wait.
         let wasWell = fault.code == .readOnly || loop.nowNanos &- lost.readyNanos >= limits.backoffMaxNanos
         if lost.isReady, wasWell { failures = 0 }
         let isClosed = state == .closed
         if !isClosed { state = .waiting(fault) }
-        // Told one by one: each call may send, and learns that there is no connection, or close.
+        // Reported one by one: each call may send, and learns that there is no connection, or may close.
         var isFirst = true
         while let (entry, fault) = lost.takeLost(fault, isFirst: isFirst) {
             isFirst = false

@@ -1,34 +1,34 @@
 internal import Digits
 
-/// Builds one command, as it goes over the wire, in storage that is used again for the next one.
+/// Builds one command in wire form, in storage that the next command reuses.
 ///
 /// Arguments are bytes: no text in one can end it early or add another (RESP counts bytes, it does not quote). Each is
-/// written once, at its place: before it stays room for the head of a bulk string of 10 to 99 bytes, and the few that
-/// are shorter or longer are moved by the difference when they end.
+/// written once, in place: room is left before it for the head of a bulk string of 10 to 99 bytes, and the few shorter
+/// or longer ones are moved by the difference when they end.
 public struct RedisCommand: ~Copyable {
-    /// `$`, two digits and the line's end.
+    /// `$`, two digits and the line end.
     private static let bulkHeadBytes = 5
-    /// Twenty digits, a letter before them and the line's end behind.
+    /// Twenty digits, a letter before them and the line end after them.
     private static let headBytesMax = 23
-    /// What stays free behind an open argument: a longer head moves it, and a line's end closes it.
+    /// Free space after an open argument, for a longer head and a line end.
     private static let slack = 32
 
     private var base: UnsafeMutableRawPointer
     private var capacity = 4096
     private var filled = headBytesMax
-    /// Where the open argument's bytes begin; 0 when none is open.
+    /// Where the open argument's bytes begin; 0 if none is open.
     private var open = 0
-    /// How far its bytes may reach before there is need of more room; 0 when none is open. One comparison asks for both.
+    /// Its bytes may extend to this position without more room; 0 if none is open. One comparison checks both.
     private var limit = 0
 
-    /// How many arguments are complete, the command's name included.
+    /// Number of complete arguments, the command's name included.
     public private(set) var count = 0
 
     init() { base = .allocate(byteCount: capacity, alignment: 1) }
 
     deinit { base.deallocate() }
 
-    /// Adds a word of ours as a whole argument.
+    /// Adds a constant word as a whole argument.
     public mutating func arg(word: StaticString) {
         arg(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
@@ -43,7 +43,7 @@ public struct RedisCommand: ~Copyable {
 
     /// Adds a whole argument.
     public mutating func arg(_ bytes: UnsafeRawBufferPointer) {
-        // Its length is known before it is written, so nothing has to be moved; and most are words of a few letters.
+        // Its length is known in advance, so nothing moves. Most are short words.
         guard bytes.count < 10, open == 0, let start = bytes.baseAddress else {
             part(bytes)
             return end()
@@ -67,12 +67,12 @@ public struct RedisCommand: ~Copyable {
     /// Adds a number in decimal.
     public mutating func arg(_ number: Int) { arg(Int64(number)) }
 
-    /// Adds to an argument that `end()` will complete: a key is put together without a String for it.
+    /// Adds to an argument that `end()` will complete. A key is built without a String.
     public mutating func part(_ text: String) {
         text.utf8.span.withUnsafeBufferPointer { part(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Adds a word of ours to an argument that `end()` will complete.
+    /// Adds a constant word to an argument that `end()` will complete.
     public mutating func part(word: StaticString) {
         part(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
@@ -104,7 +104,8 @@ public struct RedisCommand: ~Copyable {
         filled &+= Decimal.write(number.magnitude, to: base + filled)
     }
 
-    /// Adds `{first:second}` to an argument that `end()` will complete: what a key's slot is made of (Redis Cluster).
+    /// Adds `{first:second}` to an argument that `end()` will complete: the hash tag that determines a key's slot
+    /// (Redis Cluster).
     public mutating func part(hashTag first: String, _ second: String) {
         first.utf8.span.withUnsafeBytes { first in
             second.utf8.span.withUnsafeBytes { second in
@@ -125,14 +126,14 @@ public struct RedisCommand: ~Copyable {
         }
     }
 
-    /// Completes the argument that `part` began; without parts it is empty.
+    /// Completes the argument begun by `part`; without parts it is empty.
     public mutating func end() {
         if filled > limit { openArgument(0) }
         let length = filled &- open
         if length &- 10 < 90, length >= 10 {
             let tens = UInt32(truncatingIfNeeded: length) / 10
             let units = UInt32(truncatingIfNeeded: length) &- tens &* 10
-            // `$`, both digits and the first of the line's end, lowest byte first.
+            // `$`, both digits and the first byte of the line end, lowest byte first.
             let head = 0x0D30_3024 &+ (tens &<< 8) &+ (units &<< 16)
             let start = base + open - Self.bulkHeadBytes
             start.storeBytes(of: head.littleEndian, as: UInt32.self)
@@ -147,7 +148,7 @@ public struct RedisCommand: ~Copyable {
         count &+= 1
     }
 
-    /// The head of an argument for which not just so much room was left.
+    /// The head of an argument that needs more or less than the reserved room.
     private mutating func writeUnusualHead(_ length: Int) {
         let head = length < 10 ? 4 : 3 &+ Decimal.count(UInt64(length))
         let shift = head &- Self.bulkHeadBytes
@@ -159,7 +160,7 @@ public struct RedisCommand: ~Copyable {
         Self.writeLineEnd(to: start + 1 + Decimal.write(UInt64(length), to: start + 1))
     }
 
-    /// Adds `arguments` whole arguments as `withArguments` gave them.
+    /// Adds `arguments` whole arguments in the form of `withArguments`.
     public mutating func append(encoded bytes: UnsafeRawBufferPointer, arguments: Int) {
         makeRoom(bytes.count)
         if let start = bytes.baseAddress { (base + filled).copyMemory(from: start, byteCount: bytes.count) }
@@ -168,7 +169,7 @@ public struct RedisCommand: ~Copyable {
     }
 
     mutating func reset() {
-        // A giant command's storage is given back; an ordinary one is kept.
+        // The storage of a giant command is freed; an ordinary one is kept.
         if capacity > 1 << 20 { resize(to: 4096) }
         filled = Self.headBytesMax
         open = 0
@@ -176,13 +177,13 @@ public struct RedisCommand: ~Copyable {
         count = 0
     }
 
-    /// Overwrites what the storage holds: it may have been a password.
+    /// Overwrites the storage, which may have contained a password.
     mutating func wipe() {
         reset()
         base.initializeMemory(as: UInt8.self, repeating: 0, count: capacity)
     }
 
-    /// Completes an argument that was left open and says how many there are.
+    /// Completes an open argument. Returns the number of arguments.
     mutating func finish() -> Int {
         if open != 0 { end() }
         return count
@@ -191,19 +192,19 @@ public struct RedisCommand: ~Copyable {
     /// Bytes of the complete arguments so far.
     public var encodedCount: Int { filled &- Self.headBytesMax }
 
-    /// The encoded arguments from byte `offset` on (an `encodedCount` of before), for the time of `body`.
+    /// Gives access to the encoded arguments from byte `offset` on (an earlier `encodedCount`) during `body`.
     public func withArguments<Result>(from offset: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         let start = Self.headBytesMax &+ min(max(0, offset), encodedCount)
         return body(UnsafeRawBufferPointer(start: base + start, count: filled &- start))
     }
 
-    /// Argument `index` of those that are complete, for the time of `body`; nil: there are not so many.
+    /// Gives access to complete argument `index` during `body`; nil if there are fewer.
     func withArgument<Result>(_ index: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
         guard index < count else { return nil }
         return withArguments(from: 0) { bytes in
             var rest = bytes[...]
             for place in 0...index {
-                // `$`, the length, the line's end, the bytes, the line's end: written here, so it is well formed.
+                // `$`, the length, the line end, the bytes, the line end: written here, so it is well formed.
                 guard let lineEnd = rest.firstIndex(of: UInt8(ascii: "\r")),
                     let length = Decimal.unsigned(
                         UnsafeRawBufferPointer(rebasing: rest[(rest.startIndex + 1)..<lineEnd]))
@@ -216,9 +217,9 @@ public struct RedisCommand: ~Copyable {
         }
     }
 
-    /// The whole command, its head included, for the time of `body`.
+    /// Gives access to the whole command with its head during `body`.
     func withWire<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-        // The head stands before the arguments, against them: its length is known only now.
+        // The head is written right before the arguments, because its length is known only now.
         let length = 3 &+ Decimal.count(UInt64(count))
         let start = base + (Self.headBytesMax &- length)
         start.storeBytes(of: UInt8(ascii: "*"), as: UInt8.self)
@@ -228,7 +229,8 @@ public struct RedisCommand: ~Copyable {
 
     // MARK: Storage
 
-    /// Makes room in the open argument for so many bytes more, a long head and both line ends; opens one if none is.
+    /// Makes room in the open argument for more bytes, a long head and both line ends; opens an argument if none is
+    /// open.
     private mutating func openArgument(_ bytes: Int) {
         makeRoom(bytes &+ Self.bulkHeadBytes &+ Self.slack)
         if open == 0 {

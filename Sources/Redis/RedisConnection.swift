@@ -1,10 +1,10 @@
 internal import EventLoop
 
-/// One connection's life: greeting, pipeline, end. A lost one is replaced, never revived.
+/// One connection from greeting to end. A lost connection is replaced, never revived.
 ///
-/// It dies with its pipeline, so that no reply of an old connection can ever meet a command of a new one.
+/// Its pipeline ends with it, so that no reply of an old connection can meet a command of a new one.
 final class RedisConnection: LinkOwner {
-    /// What the reader is given at once; see `ReplyReader.feed`.
+    /// Bytes given to the reader at one time; see `ReplyReader.feed`.
     private static let feedBytes = 4096
 
     let link: Link
@@ -12,7 +12,7 @@ final class RedisConnection: LinkOwner {
     private(set) var isReady = false
     private(set) var readyNanos: UInt64 = 0
     private(set) var pipeline = Pipeline()
-    /// Scripts that this server has seen on this connection, by index in the client's table.
+    /// Scripts that this connection has sent, by index in the client's table.
     private(set) var loadedScripts: UInt64 = 0
 
     private(set) var greeting: Greeting
@@ -28,7 +28,7 @@ final class RedisConnection: LinkOwner {
     private var readOnlyTimer: LoopTimer?
     private var writtenBytes: UInt64 = 0
     private var isLive = true
-    /// An error reply showed that this connection is of no more use; it ends when the replies at hand are told.
+    /// An error reply showed that this connection is unusable. It ends after the available replies are delivered.
     private var endingFault: RedisFault?
     private let replyBytesMax: Int
     /// When bytes came last, monotonic.
@@ -64,7 +64,7 @@ final class RedisConnection: LinkOwner {
 
     // MARK: Sending
 
-    /// Writes one command; its reply will be told as `tag`.
+    /// Writes one command. Its reply will be reported as `tag`.
     func send(
         _ command: borrowing RedisCommand, _ purpose: Pipeline.Purpose, _ operation: UInt8, _ tag: UInt64,
         timeoutNanos: UInt64
@@ -72,7 +72,7 @@ final class RedisConnection: LinkOwner {
         append(command, Pipeline.Entry(purpose: purpose, operation: operation, tag: tag), timeoutNanos)
     }
 
-    /// Writes an EVALSHA, whose encoded arguments from `keptFrom` on are kept until its reply.
+    /// Writes an EVALSHA. Its encoded arguments from `keptFrom` on are kept until its reply.
     func sendScript(
         _ command: borrowing RedisCommand, index: Int, keptFrom: Int, _ operation: UInt8, _ tag: UInt64,
         timeoutNanos: UInt64
@@ -89,7 +89,7 @@ final class RedisConnection: LinkOwner {
                 argumentCount: Int32(truncatingIfNeeded: command.count - 2), keptBytes: keptBytes), timeoutNanos)
     }
 
-    /// Writes a command of a cluster, which is kept whole until its reply.
+    /// Writes a cluster command, which is kept whole until its reply.
     func send(
         _ command: borrowing RedisCommand, keeping encoded: UnsafeRawBufferPointer, _ call: NodeCall,
         _ purpose: Pipeline.Purpose, timeoutNanos: UInt64
@@ -104,7 +104,7 @@ final class RedisConnection: LinkOwner {
                 keptBytes: CommandHead.byteCount + encoded.count), timeoutNanos)
     }
 
-    /// What stands before a kept command of a cluster, and the command.
+    /// The head of a kept cluster command, and the command.
     static func unpack(_ kept: UnsafeRawBufferPointer) -> (head: CommandHead, encoded: UnsafeRawBufferPointer)? {
         guard kept.count >= CommandHead.byteCount else { return nil }
         return (
@@ -158,7 +158,7 @@ final class RedisConnection: LinkOwner {
 
     func received(_ bytes: UnsafeRawBufferPointer) {
         withExtendedLifetime(self) {
-            // Taken once per batch: each look at them is counted by the runtime.
+            // Loaded once per batch, because each access is reference-counted.
             let client = client
             let delegate = client.delegate
             let nowNanos = loop.nowNanos
@@ -219,7 +219,7 @@ final class RedisConnection: LinkOwner {
             if reply.int64 == Int64(entry.tag) { return }
             return end(RedisFault(.protocolViolation, "the server's replies are out of step with its commands"))
         case .handshake: return greeted(entry.tag, reply.bytes, fault)
-        // Whatever is said to ASKING, the command behind it tells.
+        // Whatever answers ASKING, the next command's reply decides.
         case .asking: return
         case .inquiry: return inquiryAnswered(entry, reply, fault, client)
         case .script(let index):
@@ -236,7 +236,7 @@ final class RedisConnection: LinkOwner {
             delegate?.redis(client, didReply: entry.tag, reply: reply)
             return
         }
-        // A new connection may meet another server, log in anew, or be told at its greeting what is wrong.
+        // A new connection may reach another server, log in again, or get a clear error at its greeting.
         if fault.scope == .server, endingFault == nil { endingFault = fault }
         if fault.code == .readOnly { endSoon(client) }
         client.failed(entry.tag, fault)
@@ -263,13 +263,13 @@ final class RedisConnection: LinkOwner {
         }
     }
 
-    /// True: the node of a cluster did not carry the command out for what the cluster is going through, and the command is
-    /// in the hands of the cluster's client again.
+    /// - Returns: true if the cluster node did not execute the command because of the cluster's state, and the
+    ///   cluster's client has it again.
     private func turnedAway(
         _ entry: Pipeline.Entry, _ bytes: UnsafeRawBufferPointer, _ fault: RedisFault, _ client: RedisClient
     ) -> Bool {
         guard let node = client.node, RedirectRule.isAbout(fault.code) else { return false }
-        // A copy: sending it again on this very link adds to what is kept.
+        // A copy, because resending it on this link adds to the kept bytes.
         let copy = kept.withPrefix(entry.keptBytes) { [UInt8]($0) }
         kept.drop(entry.keptBytes)
         let script: RedisScript?
@@ -285,13 +285,13 @@ final class RedisConnection: LinkOwner {
         return true
     }
 
-    /// The server has lost or never seen the script: the same call again with the full source.
+    /// The server does not know the script: sends the same call again with the full source.
     ///
-    /// EVALSHA of an unknown script does nothing, so nothing runs twice. The call now stands behind the commands sent
-    /// since, and has the whole time for commands again.
+    /// EVALSHA of an unknown script does nothing, so nothing runs twice. The call is now after the commands sent since,
+    /// and has the full timeout again.
     private func resend(_ entry: Pipeline.Entry, index: Int) {
         markLoaded(index)
-        // A copy: of a node of a cluster, sending it again adds to what is kept.
+        // A copy, because resending for a cluster node adds to the kept bytes.
         let copy = kept.withPrefix(entry.keptBytes) { [UInt8]($0) }
         kept.drop(entry.keptBytes)
         let isKnown = copy.withUnsafeBytes { arguments in
@@ -308,16 +308,16 @@ final class RedisConnection: LinkOwner {
         case .refused(let fault): return end(fault)
         case .ready: break
         }
-        // Commands have another time limit than the greeting, so the timer starts afresh with the first of them.
+        // Commands have a different timeout from the greeting, so the timer restarts with the first of them.
         timer?.cancel()
         isReady = true
         readyNanos = loop.nowNanos
-        // Of a cluster's node the map tells what it is for.
+        // For a cluster node the map decides its role.
         if greeting.facts.isReplica ?? false, client.node == nil { endSoon(client) }
         client.becameReady(self)
     }
 
-    /// A replica refuses writes only: reads go on for a while, then a new connection may meet the new master.
+    /// A replica refuses only writes: reads continue for a while, then a new connection may reach the new master.
     private func endSoon(_ client: RedisClient) {
         guard readOnlyTimer == nil else { return }
         readOnlyTimer = LoopTimer(loop: loop) { [unowned self] in
@@ -351,7 +351,7 @@ final class RedisConnection: LinkOwner {
             ? min(deadline, last) : nil
     }
 
-    /// Closes the link and tells every waiting tag; the first cause counts.
+    /// Closes the link and reports every waiting tag. The first cause counts.
     func end(_ fault: RedisFault) {
         guard isLive else { return }
         isLive = false
@@ -361,7 +361,7 @@ final class RedisConnection: LinkOwner {
         client.ended(self, fault)
     }
 
-    /// Takes the next command that the end of this connection leaves without a reply.
+    /// Removes the next command that the end of this connection leaves without a reply.
     func takeLost(_ cause: RedisFault, isFirst: Bool) -> (entry: Pipeline.Entry, fault: RedisFault)? {
         let flushed = writtenBytes &- min(writtenBytes, UInt64(link.pendingOutputBytes))
         while let entry = pipeline.popFirst() {

@@ -1,13 +1,13 @@
 internal import EventLoop
 public import Telemetry
 
-/// Where a Redis server is and how to log in, read from one URL.
+/// A Redis server's address and login, from one URL.
 ///
 /// `redis://[user:password@]host[:6379][/db]`, `rediss://…` the same over TLS (with `?ca_file=/path` in place of the
 /// system's authorities), `unix:///path[?db=n]` (with `user` and `password` before the path, as in
 /// `unix://user:password@/path`). Everything may be percent-encoded.
 public struct RedisEndpoint: Sendable, Equatable {
-    /// A server's place.
+    /// A server's address.
     public enum Address: Sendable, Equatable {
         case tcp(host: String, port: UInt16)
         case unix(path: String)
@@ -16,7 +16,7 @@ public struct RedisEndpoint: Sendable, Equatable {
     public var address: Address
     /// Whether the link is encrypted and the server's certificate verified.
     public var usesTLS: Bool
-    /// PEM file of the authorities to trust; nil for the system's.
+    /// PEM file of the trusted authorities; nil for the system's.
     public var caFile: String?
     /// ACL user; nil for the default user.
     public var user: String?
@@ -37,7 +37,7 @@ public struct RedisEndpoint: Sendable, Equatable {
         self.database = database
     }
 
-    /// Reads a URL; the fault names the part that is wrong and never quotes the password.
+    /// Reads a URL. The fault names the wrong part and never quotes the password.
     public init(url: String) throws(RedisEndpointFault) {
         let scheme: String
         var rest: Substring
@@ -66,7 +66,7 @@ public struct RedisEndpoint: Sendable, Equatable {
             guard authority.isEmpty else { throw RedisEndpointFault("unix:// takes a path that begins with `/`") }
             let decoded = try Self.decoded(rest[path...], "path")
             guard decoded.utf8.count > 1 else { throw RedisEndpointFault("unix:// needs the socket's path") }
-            // sun_path holds 108 bytes with the closing zero (unix(7)).
+            // sun_path has 108 bytes including the final zero (unix(7)).
             guard decoded.utf8.count < 108 else { throw RedisEndpointFault("the socket's path is over 107 bytes") }
             address = .unix(path: decoded)
         } else {
@@ -76,7 +76,7 @@ public struct RedisEndpoint: Sendable, Equatable {
         }
     }
 
-    /// Takes `user:password@` off the front, keeps it, and returns what follows.
+    /// Removes `user:password@` from the front, stores it, and returns the rest.
     private mutating func takeLogin(_ authority: Substring) throws(RedisEndpointFault) -> Substring {
         guard let at = authority.lastIndex(of: "@") else { return authority }
         let login = authority[..<at]
@@ -131,7 +131,7 @@ public struct RedisEndpoint: Sendable, Equatable {
         return number
     }
 
-    /// Percent-decoding of RFC 3986 section 2.1; control characters have no business in any part.
+    /// Percent-decoding of RFC 3986 section 2.1. Control characters are invalid in every part.
     private static func decoded(_ text: Substring, _ part: String) throws(RedisEndpointFault) -> String {
         var bytes: [UInt8] = []
         var rest = text.utf8[...]
@@ -168,7 +168,7 @@ extension RedisEndpoint {
         return secret
     }
 
-    /// What links to it are encrypted with; nil where they are not.
+    /// The TLS settings of its links; nil without TLS.
     func tlsContext() throws(TLSFault) -> TLSClientContext? {
         usesTLS ? try TLSClientContext(trust: caFile.map { .file($0) } ?? .system) : nil
     }
@@ -188,7 +188,7 @@ extension RedisEndpoint {
 }
 
 extension RedisEndpoint: CustomStringConvertible {
-    /// Host and port or path, without login: fit for logs.
+    /// Host and port or path, without the login, for logs.
     public var description: String {
         switch address {
         case .tcp(let host, let port): "\(usesTLS ? "rediss" : "redis")://\(host):\(port)/\(database)"
@@ -197,7 +197,7 @@ extension RedisEndpoint: CustomStringConvertible {
     }
 }
 
-/// What is wrong with a Redis URL.
+/// The fault of a Redis URL.
 public struct RedisEndpointFault: Error, Sendable, Equatable, CustomStringConvertible {
     /// The part and the cure, without the URL itself.
     public let description: String

@@ -1,26 +1,26 @@
-/// Why a command has no reply.
+/// The reason why a command has no reply.
 ///
-/// Equality is by code. `text` is for people and cut short; a server's error may quote arguments, so it belongs
-/// neither in a log nor in a label: `publicText` does.
+/// Equality is by code. `text` is for people and shortened. A server's error may quote arguments, so it must not go
+/// into a log or a label; `publicText` may.
 public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The kinds of faults. What each means for the caller stands in `scope`.
+    /// The kinds of faults. `scope` gives the meaning for the caller.
     public enum Code: Sendable, Hashable {
-        /// There is no usable connection now; nothing was written.
+        /// There is no usable connection; nothing was written.
         case notConnected
-        /// The pipeline is full; nothing was written. Slow down until replies have come.
+        /// The pipeline is full; nothing was written. Wait for replies.
         case overloaded
-        /// No reply within the command's time. Redis may have carried it out, or may yet.
+        /// No reply within the command's timeout. Redis may have executed it, or may do so later.
         case timeout
-        /// The connection ended first. Unless `wasSent`, Redis cannot have seen the whole command.
+        /// The connection ended first. Unless `wasSent`, Redis cannot have received the whole command.
         case connectionLost(wasSent: Bool)
-        /// The server spoke something that is not RESP2.
+        /// The server's bytes are not RESP2.
         case protocolViolation
         /// TCP, TLS or name resolution failed.
         case unreachable
-        /// The server answers and cannot be worked with: too old, a Sentinel, one node of a cluster. `text` is this
-        /// client's own, with the cure.
+        /// The server answers but is unusable: too old, a Sentinel, one node of a cluster. `text` is this client's own,
+        /// with the cure.
         case unsupported
-        /// The reply is over `RedisLimits.replyBytesMax`; it was passed over, and the connection goes on.
+        /// The reply is over `RedisLimits.replyBytesMax`. It was skipped, and the connection continues.
         case tooLarge
 
         // Server errors, by the first word of the reply.
@@ -35,7 +35,7 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         case tryAgain
         case crossSlot
         case noScript
-        /// A script failed in its midst: what it read of its keys is not what it can read.
+        /// A script failed while running: its keys contain data that it cannot read.
         case scriptFailed
         case outOfMemory
         /// It cannot save its data, and takes no writes until it can.
@@ -86,7 +86,7 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
             }
         }
 
-        /// In place of the server's words, where the name alone does not say what to do.
+        /// Replaces the server's text if the name alone does not show the cure.
         var hint: String? {
             switch self {
             case .noPermission: "the user lacks a right; `carillon check` prints the line that grants them all"
@@ -98,18 +98,18 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
-    /// What a fault is about, and so who has to act on it.
+    /// The object of a fault, and so the party that must act.
     public enum Scope: Sendable, Equatable {
-        /// This connection; the command may be sent again on the next one.
+        /// This connection. The command may be sent again on the next one.
         case connection
-        /// The server as it stands: it will refuse what follows as well. The connection ends, nothing is decided by what
-        /// could not be read, and the next greeting shows whether it can be worked with.
+        /// The server in its present state: it will refuse later commands too. The connection ends, no decision uses
+        /// unread data, and the next greeting shows whether the server is usable.
         case server
         /// Writes: the server is full or a replica, and answers reads.
         case writes
-        /// How this call was made; another way of asking is answered.
+        /// The form of this call. Another form is answered.
         case call
-        /// This very key, and no waiting mends it: others of the same connection go well.
+        /// This key, permanently. Others on the same connection work.
         case key
     }
 
@@ -120,21 +120,21 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
     /// The text is the server's, not this client's.
     private let isQuoted: Bool
 
-    /// A fault of this kind, as a test or a stand-in for a server makes one.
+    /// A fault of this kind, for tests and test servers.
     public init(_ code: Code, _ text: String = "") {
         self.code = code
         self.text = text
         isQuoted = false
     }
 
-    /// What a command hears of another's fault.
+    /// The error of a command that fails because of another fault.
     init(_ code: Code, because cause: RedisFault) {
         self.code = code
         text = cause.text
         isQuoted = cause.isQuoted
     }
 
-    /// Reads an error reply such as `WRONGTYPE Operation against a key …`, also one within an array.
+    /// Reads an error reply such as `WRONGTYPE Operation against a key …`, also inside an array.
     public init(errorReply bytes: UnsafeRawBufferPointer) {
         text = String(decoding: bytes.prefix(Self.textMax), as: UTF8.self)
         code = Self.code(of: bytes)
@@ -153,26 +153,26 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
-    /// False where Redis provably did not carry the command out, so that sending it again is free.
+    /// False if Redis certainly did not execute the command, so that resending it is safe.
     public var mayHaveRun: Bool {
         switch code {
         case .notConnected, .overloaded, .unreachable, .connectionLost(wasSent: false), .unsupported: false
         case .authentication, .loading, .masterDown, .readOnly, .moved, .ask, .clusterDown, .tryAgain, .crossSlot,
             .noScript, .busy:
             false
-        // A script may meet these in its midst, after it has written.
+        // A script may meet these while running, after it has written.
         case .noPermission, .outOfMemory, .misconfigured, .noReplicas, .wrongType, .scriptFailed, .refused: true
         case .timeout, .connectionLost(wasSent: true), .protocolViolation, .tooLarge: true
         }
     }
 
-    /// The server answers and reads, but took not this write.
+    /// The server answers and reads, but refused this write.
     public var refusesWrite: Bool { scope == .writes || scope == .key }
 
-    /// No waiting mends it: the key holds something of another kind, or more than can be read.
+    /// Waiting does not help: the key has another type, or is too large to read.
     public var isLasting: Bool { scope == .key }
 
-    /// For logs and pages: the code, and the text where it is this client's own.
+    /// For logs and pages: the code, and the text if it is this client's own.
     public var publicText: String {
         guard isQuoted else { return description }
         return code.hint.map { "\(code.name): \($0)" } ?? code.name
@@ -205,11 +205,11 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
-    /// `ERR <what> script: <digest>, on @user_script:<line>.`: an error of a script's own; a right that only its command
-    /// lacks is told so too.
+    /// `ERR <what> script: <digest>, on @user_script:<line>.`: a script's own error. A right that only one of its
+    /// commands lacks is reported like this too.
     private static func codeOfScript(_ reply: UnsafeRawBufferPointer) -> Code {
         guard contains(reply, "user_script:") else { return .refused }
-        // The second one is how Redis 7.2 and newer say it.
+        // The second form is that of Redis 7.2 and newer.
         let isForbidden =
             contains(reply, "The user executing the script can't") || contains(reply, "ACL failure in script")
         return isForbidden ? .noPermission : .scriptFailed
@@ -217,7 +217,7 @@ public struct RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
 
     private static func contains(_ reply: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
         let wanted = UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
-        // Redis cuts its own errors far below this.
+        // Redis limits its own errors to much less.
         let text = UnsafeRawBufferPointer(rebasing: reply.prefix(4096))
         guard text.count >= wanted.count else { return false }
         return (0...(text.count - wanted.count)).contains { start in

@@ -1,21 +1,21 @@
-/// Every number that bounds a Redis client.
+/// All bounds of a Redis client.
 public struct RedisLimits: Sendable, Equatable {
-    /// From command to reply. A connection that misses it is closed: its replies could no longer be told apart.
+    /// From command to reply. A connection that exceeds it is closed, because its replies could no longer be matched.
     public var commandTimeoutNanos: UInt64 = 2_000_000_000
-    /// For name, TCP, TLS and login together twice: once to connect, once to log in.
+    /// For name lookup, TCP, TLS and login; applies once to connecting and once to the login.
     public var connectTimeoutNanos: UInt64 = 2_000_000_000
-    /// Commands waiting for a reply; the next one is refused with `.overloaded`.
+    /// Maximum commands without a reply. Further ones are refused with `.overloaded`.
     public var pipelineMax = 10_000
-    /// Bytes waiting for the socket; beyond it commands are refused with `.overloaded`.
+    /// Maximum bytes waiting for the socket. Beyond it commands are refused with `.overloaded`.
     public var outputBytesMax = 32 << 20
-    /// Memory of one reply; a larger one is passed over, and its command fails with `.tooLarge`. A presence hash of the
-    /// 10 000 fields that one may have needs some 4 MB of it.
+    /// Memory of one reply. A larger one is skipped, and its command fails with `.tooLarge`. A presence hash with the
+    /// maximum of 10 000 fields needs about 4 MB.
     public var replyBytesMax = 8 << 20
-    /// How long a replica is read from, before another connection may meet a master there.
+    /// How long a replica is read from before another connection may reach a master.
     public var readOnlyNanos: UInt64 = 1_000_000_000
-    /// Wait before the first reconnect, at least.
+    /// Minimum wait before the first reconnect.
     public var backoffMinNanos: UInt64 = 50_000_000
-    /// Wait before any reconnect, at most.
+    /// Maximum wait before any reconnect.
     public var backoffMaxNanos: UInt64 = 5_000_000_000
 
     public init() {}

@@ -1,31 +1,31 @@
 internal import Telemetry
 
-/// A kind of command in `carillon_redis_command_seconds{op}`; ask `RedisClient.operation` for it once.
+/// A kind of command in `carillon_redis_command_seconds{op}`. Ask `RedisClient.operation` for it once.
 public struct RedisOperation: Sendable, Equatable {
     let index: UInt8
 
-    /// Commands that nobody named.
+    /// Commands without a name.
     public static var other: RedisOperation { RedisOperation(index: 0) }
 }
 
-/// The client's numbers; without a registry they are counted and shown nowhere. Loop-bound.
+/// The client's metrics. Without a registry they are counted but not exported. Loop-bound.
 ///
-/// By reference: it is asked once per reply, and a value with so many parts would be copied for it.
+/// A reference type: it is used once per reply, and copying a value with so many parts would be expensive.
 final class RedisMetrics {
     private let registry: MetricsRegistry?
     private var names: [String] = []
     private var seconds: [Histogram] = []
     private var errors: [String: Counter] = [:]
     private var redirects: [String: Counter] = [:]
-    /// `node`, of a cluster's node.
+    /// `node`, for a cluster node.
     private let labels: [(String, String)]
     let depth: Gauge
     let connects: Counter
 
-    /// Faults stand at 0 from the start, since a rate needs a first value. A cluster has many nodes: of each only what it says of
-    /// the cluster does, the rest with the first.
+    /// Fault counters start at 0, because a rate needs a first value. A cluster has many nodes, so for each only the
+    /// cluster's own errors start at 0, and the rest with the first occurrence.
     ///
-    /// - Parameter node: of a cluster; nil: there is one server.
+    /// - Parameter node: a cluster node; nil for a single server.
     init(_ registry: MetricsRegistry?, node: String? = nil) {
         self.registry = registry
         let labels = node.map { [("node", $0)] } ?? []
@@ -43,7 +43,7 @@ final class RedisMetrics {
         }
     }
 
-    /// The operation of that name; beyond 255 names all are `other`.
+    /// The operation of that name. Beyond 255 names all are `other`.
     func operation(_ name: String) -> RedisOperation {
         if let known = names.firstIndex(of: name) { return RedisOperation(index: UInt8(known)) }
         guard names.count < 255 else { return .other }
@@ -72,7 +72,7 @@ final class RedisMetrics {
         errors[code.name] = cell
     }
 
-    /// A node did not carry a command out for what its cluster is going through.
+    /// A node did not execute a command because of the cluster's state.
     func countRedirect(_ code: RedisFault.Code, _ number: UInt64 = 1) {
         if let cell = redirects[code.name] { return cell.add(number) }
         let cell =
@@ -84,6 +84,6 @@ final class RedisMetrics {
         redirects[code.name] = cell
     }
 
-    /// The operations that have names so far, in the order of their indices.
+    /// The operations with names so far, in the order of their indices.
     var operations: [String] { names }
 }

@@ -1,9 +1,9 @@
 internal import Digits
 
-/// A reply, or an element of one, for the time of the delegate's call.
+/// A reply, or an element of one, for the duration of the delegate's call.
 ///
-/// It looks into storage that the next reply overwrites: copy what must last. Error replies of a whole command come as
-/// `RedisFault`; `.error` appears only inside arrays (EXEC).
+/// It refers to memory that the next reply overwrites, so copy data that must last. The error reply of a whole command
+/// comes as `RedisFault`; `.error` appears only inside arrays (EXEC).
 public struct RedisReply: ~Copyable {
     /// The five types of RESP2, and null.
     public enum Kind: UInt8, Sendable {
@@ -23,7 +23,7 @@ public struct RedisReply: ~Copyable {
     public var kind: Kind { node.kind }
     public var isNull: Bool { node.kind == .null }
 
-    /// An integer reply's value, or a string's that is a decimal number; else nil.
+    /// An integer reply's value, or that of a decimal string; else nil.
     public var int64: Int64? {
         switch node.kind {
         case .integer: node.value
@@ -41,7 +41,7 @@ public struct RedisReply: ~Copyable {
         }
     }
 
-    /// A string's or status' bytes as text, broken UTF-8 repaired; nil for other kinds.
+    /// The text of a string or status, with invalid UTF-8 repaired; nil for other kinds.
     public var string: String? {
         switch node.kind {
         case .string, .status: String(decoding: bytes, as: UTF8.self)
@@ -49,7 +49,7 @@ public struct RedisReply: ~Copyable {
         }
     }
 
-    /// Whether the bytes are exactly this text.
+    /// Returns whether the bytes are exactly this text.
     public func isText(_ text: StaticString) -> Bool {
         guard text.hasPointerRepresentation, node.kind != .array else { return false }
         let own = bytes
@@ -60,9 +60,9 @@ public struct RedisReply: ~Copyable {
     /// Elements of an array; 0 for the others.
     public var count: Int { node.kind == .array ? Int(node.count) : 0 }
 
-    /// Element `position` of an array; a null reply for one that is not there, so that a short answer cannot trap.
+    /// Element `position` of an array; a null reply beyond its end, so that a short answer cannot trap.
     ///
-    /// Costs a walk over the elements before it where the array holds arrays: use `forEach` there.
+    /// In an array of arrays it walks over the preceding elements: use `forEach` there.
     public subscript(position: Int) -> RedisReply {
         guard position >= 0, position < count else { return RedisReply(absentIn: arena) }
         if node.isFlat { return RedisReply(arena, index + 1 + position) }
@@ -81,7 +81,7 @@ public struct RedisReply: ~Copyable {
         }
     }
 
-    /// Calls `body` with elements two by two, as HGETALL gives field and value; an odd last one is left out.
+    /// Calls `body` with pairs of elements, such as the fields and values of HGETALL. An odd last element is skipped.
     public func forEachPair(_ body: (borrowing RedisReply, borrowing RedisReply) -> Void) {
         var place = index + 1
         var left = count
@@ -94,7 +94,7 @@ public struct RedisReply: ~Copyable {
         }
     }
 
-    /// A null, where there is no reply that could be read.
+    /// A null for a missing reply.
     init(none arena: UnsafePointer<ReplyArena>) { self.init(absentIn: arena) }
 
     private init(absentIn arena: UnsafePointer<ReplyArena>) {

@@ -1,17 +1,17 @@
 internal import COpenSSL
 
-/// A Lua script, known to Redis by the digest of its text.
+/// A Lua script, identified in Redis by the digest of its text.
 ///
 /// One value per script for the life of the process: the client recognises it by identity.
 public final class RedisScript: Sendable {
     let source: [UInt8]
-    /// The SHA-1 in lower-case hex that EVALSHA takes.
+    /// The SHA-1 in lower-case hex for EVALSHA.
     public let sha1: String
     let digest: [UInt8]
 
     /// Computes the digest once.
     ///
-    /// Begin the source with `#!lua`: Redis 7 then refuses a script at its memory limit before it wrote anything.
+    /// Begin the source with `#!lua`: Redis 7 at its memory limit then refuses a script before it writes anything.
     public init(_ source: String) {
         let bytes = Array(source.utf8)
         var raw = [UInt8](repeating: 0, count: 20)

@@ -1,13 +1,13 @@
 internal import EventLoop
 
-/// What a server tells of itself when it is greeted (INFO, CLUSTER INFO). Nil: it does not tell, as to a user without the
-/// right to ask.
+/// Properties that a server reports at the greeting (INFO, CLUSTER INFO). Nil if it does not report them, for example
+/// to a user without the right.
 public struct RedisServerFacts: Sendable, Equatable {
     public enum Mode: String, Sendable {
         case standalone, cluster, sentinel
     }
 
-    /// What `CLUSTER INFO` tells; of a node that belongs to a cluster.
+    /// The properties from `CLUSTER INFO`, for a node that belongs to a cluster.
     struct Cluster: Equatable {
         var isOK = false
         var slotsAssigned = 0
@@ -15,7 +15,7 @@ public struct RedisServerFacts: Sendable, Equatable {
         var size = 0
     }
 
-    /// `redis_version`; forks tell the version that they are compatible with.
+    /// `redis_version`. Forks report the version that they are compatible with.
     public var version: String?
     public var mode: Mode?
     public var isReplica: Bool?
@@ -23,21 +23,21 @@ public struct RedisServerFacts: Sendable, Equatable {
     public var evictionPolicy: String?
     /// `aof_enabled`: each write goes to a file.
     public var keepsLog: Bool?
-    /// Milliseconds by which our clock was ahead of the server's (`server_time_usec`) when it answered; a round trip more.
+    /// Our clock minus the server's (`server_time_usec`) in milliseconds when it answered, plus a round trip.
     public var clockAheadMs: Int64?
-    /// `connected_slaves`: replicas that copy from it now.
+    /// `connected_slaves`: replicas that are copying from it.
     public var replicaCount: Int?
-    /// `master_link_status`: as a replica it copies from its master now.
+    /// `master_link_status`: a replica that is copying from its master.
     public var isLinkedToMaster: Bool?
-    /// `run_id`: which process answers.
+    /// `run_id`: identifies the process.
     var runID: [UInt8]?
-    /// `master_replid`: another one once it has become the master anew.
+    /// `master_replid`: changes when it becomes the master again.
     var replicationID: [UInt8]?
     var cluster: Cluster?
 
-    /// The least version: its scripts take `#!lua` and flags, its SET takes NX together with GET.
+    /// The minimum version: its scripts accept `#!lua` and flags, its SET accepts NX together with GET.
     public static let leastMajorVersion = 7
-    /// With any other one state may vanish: an evicted mark pushes twice, an evicted token never again.
+    /// With any other policy state may vanish: an evicted mark causes a second push, an evicted token loses all pushes.
     public static let safePolicy = "noeviction"
     static let slots = 16_384
     private static let valueBytesMax = 64
@@ -52,7 +52,7 @@ public struct RedisServerFacts: Sendable, Equatable {
         }
     }
 
-    /// Reads the answer of INFO; lines that it does not know are passed over.
+    /// Reads the answer of INFO. Unknown lines are skipped.
     mutating func take(info: UnsafeRawBufferPointer, nowMs: Int64 = Loop.wallMs()) {
         Self.forEachField(of: info) { name, value in
             switch name {
@@ -72,8 +72,8 @@ public struct RedisServerFacts: Sendable, Equatable {
         }
     }
 
-    /// Stands for this process as the master that it is now: another one, and the same one after another had been master,
-    /// has another number (FNV-1a of both names, positive). Nil: it does not tell.
+    /// Identifies this process in its present time as master: another process, or the same one after another master,
+    /// has a different number (FNV-1a of both names, positive). Nil if it does not report them.
     var reign: Int64? {
         guard let runID, let replicationID else { return nil }
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -97,7 +97,7 @@ public struct RedisServerFacts: Sendable, Equatable {
         cluster = found
     }
 
-    /// Lines `name:value`; empty values and those over 64 bytes are left out.
+    /// Lines `name:value`. Empty values and values over 64 bytes are skipped.
     private static func forEachField(
         of text: UnsafeRawBufferPointer, _ body: (String, Slice<UnsafeRawBufferPointer>) -> Void
     ) {
@@ -109,7 +109,7 @@ public struct RedisServerFacts: Sendable, Equatable {
         }
     }
 
-    /// Why this server cannot be worked with as that; nil: nothing that it told is against it. A replica can be read from.
+    /// The reason why this server is unusable in that role; nil if nothing excludes it. A replica can be read from.
     func refusal(as role: RedisRole) -> RedisFault? {
         if role == .sentinel {
             return mode == .sentinel || mode == nil
@@ -138,7 +138,7 @@ public struct RedisServerFacts: Sendable, Equatable {
 }
 
 extension RedisServerFacts.Cluster {
-    /// As the one server with all keys a node may be worked with where it serves all slots.
+    /// A node may serve as the single server with all keys if it serves all slots.
     fileprivate func refusal(isReplica: Bool) -> RedisFault? {
         if size > 1 || isReplica {
             return RedisFault(

@@ -1,11 +1,11 @@
-/// The Redis of a worker or a command: one server, also one that Sentinels name, or a cluster.
+/// The Redis of a worker or a command: one server, possibly named by Sentinels, or a cluster.
 ///
-/// The calls are those of `RedisClient`. Which of the two it is costs one comparison per command.
+/// The calls are those of `RedisClient`. The choice between the two costs one comparison per command.
 public enum RedisServers {
     case single(RedisClient)
     case cluster(RedisClusterClient)
 
-    /// Who hears all replies; see `RedisClient.delegate`.
+    /// Receives all replies; see `RedisClient.delegate`.
     public var delegate: (any RedisClientDelegate)? {
         get {
             switch self {
@@ -37,7 +37,7 @@ public enum RedisServers {
 
     public var isCluster: Bool { if case .cluster = self { true } else { false } }
 
-    /// Commands are taken, of a cluster those of some slots.
+    /// Commands are accepted, in a cluster those of some slots.
     @inlinable public var isReady: Bool {
         switch self {
         case .single(let client): client.isReady
@@ -45,7 +45,7 @@ public enum RedisServers {
         }
     }
 
-    /// Every key can be asked for.
+    /// Every key can be reached.
     public var isWhole: Bool {
         switch self {
         case .single(let client): client.isReady
@@ -53,7 +53,7 @@ public enum RedisServers {
         }
     }
 
-    /// Commands that wait for their reply; of a cluster, at the least busy node.
+    /// Commands without a reply; in a cluster, those of the least busy node.
     @inlinable public var pipelineDepth: Int {
         switch self {
         case .single(let client): client.pipelineDepth
@@ -61,7 +61,7 @@ public enum RedisServers {
         }
     }
 
-    /// Rises when a server, or a node, is another process than before.
+    /// Rises when a server, or a node, is a new process.
     public var serverGeneration: UInt32 {
         switch self {
         case .single(let client): client.serverGeneration
@@ -69,7 +69,7 @@ public enum RedisServers {
         }
     }
 
-    /// Rises when keys that a process has served are another's: what that one did not copy is gone.
+    /// Rises when keys served by one process belong to another; data that was not replicated is lost.
     public var handovers: UInt32 {
         switch self {
         case .single(let client): max(1, client.serverGeneration) - 1
@@ -77,7 +77,7 @@ public enum RedisServers {
         }
     }
 
-    /// Which process answers for a key: another number means that no cursor of before is good.
+    /// The process that serves a key. A different number invalidates earlier cursors.
     public func generation(ofKey key: @autoclosure () -> String) -> UInt32 {
         switch self {
         case .single(let client): client.serverGeneration
@@ -85,7 +85,7 @@ public enum RedisServers {
         }
     }
 
-    /// Stands for the process that is the master of a user's keys now (`RedisServerFacts.reign`); nil: it is not known.
+    /// Identifies the process that is now the master of a user's keys (`RedisServerFacts.reign`); nil if unknown.
     ///
     /// - Parameter tag: the two parts of the keys' hash tag, `{app:uid}`.
     @inlinable public func reign(ofTag tag: (app: String, uid: String)) -> Int64? {
@@ -104,7 +104,7 @@ public enum RedisServers {
 
     // MARK: Commands
 
-    /// - Parameter order: `.fixed` where a cluster's client must not send it again by itself.
+    /// - Parameter order: `.fixed` if a cluster client must not resend it.
     @inlinable public func command(
         _ tag: UInt64, _ operation: RedisOperation = .other, order: RedisOrder = .free,
         _ build: (inout RedisCommand) -> Void
@@ -115,7 +115,7 @@ public enum RedisServers {
         }
     }
 
-    /// A command whose arguments name no key, for the server that has this one.
+    /// A command without a key in its arguments, for the server that has this key.
     public func command(
         _ tag: UInt64, _ operation: RedisOperation = .other, toNodeOf key: String, order: RedisOrder = .fixed,
         _ build: (inout RedisCommand) -> Void
@@ -154,7 +154,7 @@ public enum RedisServers {
         }
     }
 
-    /// How many keys there are: an integer; of a cluster as `RedisClusterClient.keyCount` tells it.
+    /// The number of keys: an integer; for a cluster the form of `RedisClusterClient.keyCount`.
     public func keyCount(_ tag: UInt64, _ operation: RedisOperation) throws(RedisFault) {
         switch self {
         case .single(let client): try client.command(tag, operation) { $0.arg(word: "DBSIZE") }
@@ -164,7 +164,7 @@ public enum RedisServers {
 
     // MARK: What an operator sees
 
-    /// What is not ready, each with its place and why; empty: all is.
+    /// Servers that are not ready, each with its address and reason; empty if all are ready.
     public var faults: [RedisPlaceFault] {
         switch self {
         case .single(let client):
@@ -173,14 +173,14 @@ public enum RedisServers {
         }
     }
 
-    /// What is not ready in words, a cluster's nodes by name; nil: all is, or nothing was tried yet.
+    /// The same in words, a cluster's nodes by name; nil if all are ready, or before the first attempt.
     public var faultText: String? {
         if case .single(let client) = self { return client.lastFault?.publicText }
         let faults = faults
         return faults.isEmpty ? nil : faults.map(\.description).joined(separator: ", ")
     }
 
-    /// Each server that is to be connected to: of a cluster every master, and before there is a map the nodes that are tried.
+    /// Each server to be connected to: in a cluster every master, and without a map the nodes that are tried.
     public var places: [RedisPlace] {
         switch self {
         case .single(let client): [RedisPlace(client)]
@@ -188,7 +188,7 @@ public enum RedisServers {
         }
     }
 
-    /// Each server that answers, with what it told of itself.
+    /// Each connected server with its reported properties.
     public var servers: [(place: String, facts: RedisServerFacts)] {
         switch self {
         case .single(let client): [(client.endpoint.description, client.server)]
@@ -197,15 +197,15 @@ public enum RedisServers {
     }
 }
 
-/// A server as an operator sees it.
+/// A server for an operator's view.
 public struct RedisPlace: Sendable, Equatable {
     public var place: String
-    /// Of a cluster's node: the label `node` of its numbers.
+    /// For a cluster node: the label `node` of its metrics.
     public var node: String?
     public var isReady: Bool
     /// Commands that wait for its reply.
     public var waiting: Int
-    /// Why it is not ready; nil: it is, or nothing was tried yet.
+    /// The reason why it is not ready; nil if it is, or before the first attempt.
     public var why: String?
 
     public init(place: String, node: String? = nil, isReady: Bool, waiting: Int = 0, why: String? = nil) {
@@ -224,10 +224,10 @@ public struct RedisPlace: Sendable, Equatable {
     }
 }
 
-/// A server that cannot be used just now.
+/// A server that is unusable at present.
 public struct RedisPlaceFault: Sendable, CustomStringConvertible {
     public let place: String
-    /// Nil: nothing was tried yet.
+    /// Nil before the first attempt.
     public let fault: RedisFault?
 
     init(place: String, fault: RedisFault?) {

@@ -1,16 +1,16 @@
 public import EventLoop
 public import Telemetry
 
-/// Where a worker's Redis is.
+/// The address of a worker's Redis.
 public enum RedisTopology: Sendable, Equatable {
     /// One server with all keys.
     case single(RedisEndpoint)
-    /// Nodes of a cluster; they tell of the others.
+    /// Nodes of a cluster, which report the others.
     case cluster([RedisEndpoint])
-    /// The master that Sentinels name.
+    /// The master named by Sentinels.
     case sentinel(RedisSentinels)
 
-    /// The server, or the first that is named.
+    /// The server, or the first one named.
     public var first: RedisEndpoint? {
         switch self {
         case .single(let endpoint): endpoint
@@ -19,13 +19,13 @@ public enum RedisTopology: Sendable, Equatable {
         }
     }
 
-    /// Whether a server that others name may be reached at this place: what is configured to stay on this machine in clear
-    /// text does not leave it by another's word.
+    /// Returns whether a server named by others may be reached at this address: a configuration that stays on this
+    /// machine in clear text must not leave it because of another server's answer.
     static func allows(_ address: NodeAddress, namedBy nodes: [RedisEndpoint]) -> Bool {
         address.isLoopback || nodes.contains { $0.usesTLS || !($0.nodeAddress?.isLoopback ?? true) }
     }
 
-    /// How servers are logged in at.
+    /// The login of the servers.
     public var server: RedisEndpoint? {
         if case .sentinel(let sentinels) = self { sentinels.master } else { first }
     }
@@ -40,12 +40,12 @@ public enum RedisTopology: Sendable, Equatable {
     }
 }
 
-/// Sentinels, the name by which they know a master, and how to log in at that one.
+/// Sentinels, their name for the master, and the master's login.
 public struct RedisSentinels: Sendable, Equatable {
     public var masterName: String
-    /// By TCP, each with the Sentinels' own login.
+    /// TCP addresses, each with the Sentinels' own login.
     public var nodes: [RedisEndpoint]
-    /// Login, TLS and database of the master; its address is what the Sentinels say.
+    /// Login, TLS and database of the master. Its address comes from the Sentinels.
     public var master: RedisEndpoint
 
     public init(masterName: String, nodes: [RedisEndpoint], master: RedisEndpoint) {
@@ -56,7 +56,7 @@ public struct RedisSentinels: Sendable, Equatable {
 }
 
 extension RedisServers {
-    /// A client that `start()` connects. Throws when TLS is wanted and its authorities cannot be read.
+    /// Creates a client that `start()` connects. Throws if TLS is required and its authorities cannot be read.
     public init(
         loop: Loop, _ topology: RedisTopology, limits: RedisLimits = RedisLimits(), log: Log = .off,
         metrics: MetricsRegistry? = nil

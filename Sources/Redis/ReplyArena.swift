@@ -1,20 +1,20 @@
-/// The tree of one reply, laid out in two blocks that serve the next reply again.
+/// The tree of one reply, in two blocks that later replies reuse.
 ///
-/// hiredis' own builder makes two heap blocks per element; a presence hash of eight fields would cost 34. Nodes stand in
-/// the order in which they arrive (a parent before its children), so nothing is reserved for a length that a server
-/// only claims.
+/// hiredis' own builder allocates two heap blocks per element; a presence hash of eight fields would take 34. Nodes are
+/// stored in order of arrival (a parent before its children), so nothing is reserved for a length that a server only
+/// announces.
 struct ReplyArena: ~Copyable {
     struct Node {
         var kind: RedisReply.Kind
-        /// Of an array: all children are plain values, so child n stands n + 1 places further.
+        /// For an array: all children are plain values, so child n is n + 1 places further.
         var isFlat = true
         /// Elements of an array that have arrived.
         var count: Int32 = 0
-        /// Of a child: where its next sibling stands.
+        /// For a child: the index of its next sibling.
         var next: Int32 = 0
-        /// Of an array: where its last child so far stands.
+        /// For an array: the index of its last child so far.
         var lastChild: Int32 = 0
-        /// The integer, or where the bytes begin.
+        /// The integer, or the position of the bytes.
         var value: Int64 = 0
         var length: Int = 0
     }
@@ -26,7 +26,7 @@ struct ReplyArena: ~Copyable {
     private var byteCount = 0
     private var byteCapacity = 16384
     private let bytesMax: Int
-    /// The limit was reached: what comes of the reply is passed over until `reset()`.
+    /// The limit was reached: the rest of the reply is skipped until `reset()`.
     private(set) var isOverLimit = false
 
     init(bytesMax: Int) {
@@ -40,7 +40,7 @@ struct ReplyArena: ~Copyable {
         bytes.deallocate()
     }
 
-    /// Forgets the reply; a giant one's storage is given back.
+    /// Removes the reply. A giant one's memory is freed.
     mutating func reset() {
         nodeCount = 0
         byteCount = 0
@@ -49,19 +49,19 @@ struct ReplyArena: ~Copyable {
         if byteCapacity > 1 << 20 { resizeBytes(16384) }
     }
 
-    /// Bytes of storage, whatever of it is filled.
+    /// Allocated bytes, used or not.
     var heldBytes: Int { nodeCapacity * MemoryLayout<Node>.stride + byteCapacity }
 
-    /// Whether so many bytes more are within the limit. By what the reply holds, not by storage left from earlier ones: a
-    /// reply is over the limit or not however it was cut on its way.
+    /// Returns whether this many more bytes are within the limit. It compares the reply's content, not the allocated
+    /// memory, so the result does not depend on how the reply was split on arrival.
     func hasRoom(for count: Int) -> Bool {
         count >= 0 && count <= bytesMax - byteCount - nodeCount * MemoryLayout<Node>.stride
     }
 
-    /// Nothing more is kept of this reply.
+    /// Stops keeping this reply.
     mutating func passOver() { isOverLimit = true }
 
-    /// Adds a node under `parent` (nil for the root) and returns its index, which means nothing once the reply is over the
+    /// Adds a node under `parent` (nil for the root) and returns its index, which is invalid once the reply is over the
     /// limit.
     mutating func add(_ node: Node, under parent: Int?) -> Int {
         guard !isOverLimit, hasRoom(for: MemoryLayout<Node>.stride) else {
@@ -81,7 +81,7 @@ struct ReplyArena: ~Copyable {
         return index
     }
 
-    /// Copies bytes in and returns where they begin, which means nothing once the reply is over the limit.
+    /// Copies bytes and returns their position, which is invalid once the reply is over the limit.
     mutating func addBytes(_ source: UnsafeRawPointer, count: Int) -> Int {
         guard !isOverLimit, hasRoom(for: count) else {
             isOverLimit = true

@@ -1,33 +1,33 @@
 internal import CHiredis
 internal import Digits
 
-/// hiredis' reply parser over an arena of our own.
+/// hiredis' reply parser with our own arena.
 ///
-/// Owns the C reader, the table of builder functions that it points to, and the arena that those fill.
+/// Owns the C reader, its table of builder functions, and the arena that those fill.
 struct ReplyReader: ~Copyable {
     enum Next: Equatable {
         /// A whole reply is in the arena, until `release()`.
         case reply
-        /// A whole reply has come that is over the limit; nothing of it was kept. To be released as well.
+        /// A whole reply over the limit has arrived and was not kept. Must be released too.
         case tooLarge
         case needsBytes
-        /// Not RESP2, or nested deeper than 7: the connection is of no more use.
+        /// Not RESP2, or nested deeper than 7: the connection is unusable.
         case broken
     }
 
     private let raw: UnsafeMutablePointer<redisReader>
     private let functions: UnsafeMutablePointer<redisReplyObjectFunctions>
     let arena: UnsafeMutablePointer<ReplyArena>
-    /// Of a string over the limit: bytes that are still to come, and are dropped as they do.
+    /// For a string over the limit: bytes still to arrive, which are dropped.
     private var droppedBytes = 0
 
-    /// The longest line (a status, an error): Redis cuts its own far below.
+    /// The longest line (a status, an error). Redis limits its own to much less.
     private static let lineBytesMax = 65_536
-    /// The longest length of a string, in digits, with its line's end.
+    /// The longest length of a string in digits, with its line end.
     private static let lengthBytesMax = 22
-    /// Strings up to this length are left to hiredis, whatever the limit.
+    /// hiredis handles strings up to this length, whatever the limit.
     private static let smallBulkBytes: Int64 = 4096
-    /// What is said to be longer is no RESP2 (`proto-max-bulk-len` ends far below).
+    /// A larger announced length is not RESP2 (`proto-max-bulk-len` is much smaller).
     private static let bulkBytesMax: Int64 = 1 << 40
 
     init(replyBytesMax: Int) throws(RedisFault) {
@@ -52,10 +52,10 @@ struct ReplyReader: ~Copyable {
         arena.deallocate()
     }
 
-    /// Hands over bytes of the server; feed at most 4 KB at a time, then take all replies.
+    /// Adds bytes from the server. Feed at most 4 KB at a time, then take all replies.
     ///
-    /// The reader moves its whole rest forward after each kilobyte that it consumed, so a large block fed at once would
-    /// be moved dozens of times.
+    /// The reader moves its whole rest forward after each consumed kilobyte, so a large block would be moved dozens of
+    /// times.
     mutating func feed(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes
         if droppedBytes > 0 {
@@ -83,11 +83,11 @@ struct ReplyReader: ~Copyable {
     private enum Waiting {
         case needsBytes
         case broken
-        /// A string whose head, so long with its line's end, has come and says that it is over the limit.
+        /// A string head has arrived (its size with the line end) and announces a string over the limit.
         case bulkOverLimit(head: Int, length: Int)
     }
 
-    /// What hiredis waits for.
+    /// The element that hiredis waits for.
     private func waiting() -> Waiting {
         let count = raw.pointee.len - raw.pointee.pos
         guard count > 0, let start = raw.pointee.buf else { return .needsBytes }
@@ -96,7 +96,7 @@ struct ReplyReader: ~Copyable {
         guard let lineEnd = Self.lineEnd(bytes.prefix(Self.lengthBytesMax)) else {
             return count > Self.lengthBytesMax ? .broken : .needsBytes
         }
-        // hiredis has refused what is no number.
+        // hiredis has refused anything except a number.
         guard let length = Decimal.signed(UnsafeRawBufferPointer(rebasing: bytes[..<lineEnd])) else { return .broken }
         guard length <= Self.bulkBytesMax else { return .broken }
         guard length > Self.smallBulkBytes, arena.pointee.isOverLimit || !arena.pointee.hasRoom(for: Int(length)) else {
@@ -105,20 +105,20 @@ struct ReplyReader: ~Copyable {
         return .bulkOverLimit(head: lineEnd + 2, length: Int(length))
     }
 
-    /// Where the line's `\r\n` begins: a `\r` alone ends none.
+    /// Position of the line's `\r\n`. A `\r` alone does not end a line.
     private static func lineEnd(_ bytes: Slice<UnsafeRawBufferPointer>) -> Int? {
         bytes.indices.dropLast().first { bytes[$0] == UInt8(ascii: "\r") && bytes[$0 + 1] == UInt8(ascii: "\n") }
     }
 
-    /// hiredis keeps a string until it is whole. Of one over the limit it is given a null in place of what has come, and what
-    /// is still to come is dropped before hiredis sees it.
+    /// hiredis keeps a string until it is whole. For one over the limit it gets a null in place of the arrived part,
+    /// and the rest is dropped before hiredis sees it.
     private mutating func passOver(head: Int, length: Int) {
         guard let start = raw.pointee.buf else { return }
         let come = raw.pointee.len - raw.pointee.pos - head
         droppedBytes = max(0, length + 2 - come)
         arena.pointee.passOver()
         let null: StaticString = "-1\r\n"
-        // The head alone, of more than four digits, is longer.
+        // The head alone, with more than four digits, is longer.
         raw.pointee.pos = raw.pointee.len - null.utf8CodeUnitCount
         UnsafeMutableRawPointer(start + raw.pointee.pos)
             .copyMemory(from: null.utf8Start, byteCount: null.utf8CodeUnitCount)
@@ -127,13 +127,13 @@ struct ReplyReader: ~Copyable {
     /// The reply that is being read is over the limit; its end may be far.
     var isPassingOver: Bool { arena.pointee.isOverLimit }
 
-    /// The reply was used; its storage serves the next one.
+    /// The reply was used. Its memory serves the next one.
     func release() { arena.pointee.reset() }
 
-    /// Bytes of storage that the reader holds: of replies, and of bytes that are no whole reply yet.
+    /// Memory of the reader: replies, and bytes of an incomplete reply.
     var heldBytes: Int { arena.pointee.heldBytes + raw.pointee.len }
 
-    /// Why `next()` said broken.
+    /// The reason for broken.
     var brokenText: String {
         guard raw.pointee.err != 0 else { return "a line or a string without end" }
         return withUnsafeBytes(of: &raw.pointee.errstr) { bytes in
@@ -142,9 +142,10 @@ struct ReplyReader: ~Copyable {
     }
 }
 
-/// The functions that hiredis calls for each value it reads.
+/// The functions that hiredis calls for each value.
 ///
-/// hiredis treats an object as an opaque word, so a node's index plus one travels as a pointer that nobody follows.
+/// hiredis treats an object as an opaque word, so a node's index plus one is passed as a pointer that is never
+/// dereferenced.
 private enum ReplyBuilder {
     static var functions: redisReplyObjectFunctions {
         redisReplyObjectFunctions(
@@ -164,7 +165,7 @@ private enum ReplyBuilder {
                 task.flatMap { ReplyBuilder.add(ReplyArena.Node(kind: .integer, value: value), $0) }
             },
             createNil: { task in task.flatMap { ReplyBuilder.add(ReplyArena.Node(kind: .null), $0) } },
-            // Called for a half-built reply only; the arena is reset as a whole.
+            // Called only for an incomplete reply. The arena is reset as a whole.
             freeObject: { _ in })
     }
 

@@ -1,27 +1,27 @@
-/// What must be known of a command of a cluster to send it again elsewhere, beside its bytes.
+/// The data besides its bytes that a cluster command needs to be sent again.
 struct CommandHead: Equatable, BitwiseCopyable {
     let slot: UInt16
-    /// How often it was redirected or put off.
+    /// Number of redirects and delays so far.
     var tries: UInt8 = 0
     let order: RedisOrder
-    /// Rises with each command of the client: those of a slot that wait go on in this order.
+    /// Rises with each command of the client. Waiting commands of a slot continue in this order.
     let sequence: UInt64
-    /// When it was given to the client, monotonic.
+    /// Time when the client received it, monotonic.
     let startNanos: UInt64
 
     static let byteCount = MemoryLayout<CommandHead>.size
 }
 
-/// Whether a command may be sent again by the client itself where a cluster did not carry it out.
+/// Whether the client may resend a command that a cluster did not execute.
 public enum RedisOrder: UInt8, Sendable, BitwiseCopyable {
-    /// It may, also behind commands that were sent later.
+    /// It may, even after commands that were sent later.
     case free
-    /// It may not: what is sent behind it builds on it, or it continues what one server has begun. It fails with what the
-    /// cluster said (`.moved`, `.ask`, …), and whoever sent it begins anew.
+    /// It may not: later commands depend on it, or it continues work of one server. It fails with the cluster's error
+    /// (`.moved`, `.ask`, …), and its sender starts over.
     case fixed
 }
 
-/// A command of a cluster without its bytes.
+/// A cluster command without its bytes.
 struct NodeCall {
     var head: CommandHead
     let tag: UInt64
@@ -31,7 +31,7 @@ struct NodeCall {
     let argumentCount: Int
 }
 
-/// A command of a cluster that is to be sent again: its arguments as they go over the wire.
+/// A cluster command to be resent: its arguments in wire form.
 struct KeptCommand {
     var call: NodeCall
     let encoded: [UInt8]

@@ -1,15 +1,15 @@
-/// Commands of slots that cannot be sent now, in their order: a cluster is moving the slot, or the node that served it
-/// before has not answered all that it was sent.
+/// Commands of slots that cannot be sent now, in order: the cluster is moving the slot, or the node that served it
+/// before has open commands.
 ///
-/// Pure. While a slot is held, all its commands wait here, so that none passes an earlier one; and of no slot are commands
-/// under way to two nodes at once, so that replies come in the order in which commands ran.
+/// Pure. While a slot is held, all its commands wait here, so that none overtakes an earlier one. A slot never has open
+/// commands at two nodes, so replies come in the order in which commands ran.
 struct HeldSlots {
     private struct Held {
         var queue: [KeptCommand] = []
-        /// Nodes that have not answered what they were sent for the slot.
+        /// Number of nodes with open commands for the slot.
         var fences = 0
         var dueNanos: UInt64 = 0
-        /// Why it is held.
+        /// The reason for holding it.
         var fault: RedisFault
     }
 
@@ -23,12 +23,12 @@ struct HeldSlots {
 
     func holds(_ slot: UInt16) -> Bool { held[slot] != nil }
 
-    /// The command waits, and with it those of its slot that are sent later.
+    /// Makes the command wait, and with it all later commands of its slot.
     mutating func hold(_ command: KeptCommand, untilNanos: UInt64, because fault: RedisFault) {
         var line = held.removeValue(forKey: command.head.slot) ?? Held(fault: fault)
         line.dueNanos = max(line.dueNanos, untilNanos)
         line.fault = fault
-        // Redirected ones come back in their order, before those that came later.
+        // Redirected commands return in their order, before later ones.
         var place = line.queue.endIndex
         while place > 0, line.queue[place - 1].head.sequence > command.head.sequence { place -= 1 }
         line.queue.insert(command, at: place)
@@ -37,13 +37,13 @@ struct HeldSlots {
         byteCount += command.encoded.count
     }
 
-    /// A further command of a slot that is held.
+    /// Adds another command of a held slot.
     mutating func append(_ command: KeptCommand) {
         guard let line = held[command.head.slot] else { return }
         hold(command, untilNanos: line.dueNanos, because: line.fault)
     }
 
-    /// The slot's commands wait until `unfence` was called as often.
+    /// The slot's commands wait until `unfence` was called as many times.
     mutating func fence(_ slot: UInt16) {
         held[slot, default: Held(fault: RedisFault(.moved))].fences += 1
     }
@@ -53,12 +53,12 @@ struct HeldSlots {
         held[slot]?.fences -= 1
     }
 
-    /// Slots whose time has come.
+    /// Slots with an expired delay.
     func due(nowNanos: UInt64) -> [UInt16] {
         held.filter { $0.value.fences == 0 && $0.value.dueNanos <= nowNanos }.map(\.key).sorted()
     }
 
-    /// Takes all of a slot's commands out, in their order; the slot is held no more.
+    /// Removes all of a slot's commands in order. The slot is no longer held.
     mutating func release(_ slot: UInt16) -> [KeptCommand] {
         guard let line = held.removeValue(forKey: slot) else { return [] }
         count -= line.queue.count
@@ -66,10 +66,10 @@ struct HeldSlots {
         return line.queue
     }
 
-    /// The slot is held on: nobody takes its commands yet.
+    /// Extends the hold, because no node accepts its commands yet.
     mutating func putOff(_ slot: UInt16, untilNanos: UInt64) { held[slot]?.dueNanos = untilNanos }
 
-    /// Takes out the commands that came before `nanos`, each with why its slot is held.
+    /// Removes the commands that started before `nanos`, each with its slot's reason.
     mutating func takeExpired(startedBefore nanos: UInt64) -> [(command: KeptCommand, fault: RedisFault)] {
         var expired: [(command: KeptCommand, fault: RedisFault)] = []
         for (slot, line) in held where line.queue.contains(where: { $0.head.startNanos < nanos }) {

@@ -1,10 +1,9 @@
-/// Which of a cluster's 16 384 slots a key belongs to: CRC16 of the key, or of its hash tag (Redis Cluster specification,
-/// "Key distribution model").
+/// The slot (of a cluster's 16 384) of a key: CRC16 of the key, or of its hash tag (Redis Cluster specification, "Key
+/// distribution model").
 enum KeySlot {
     static let count = 16_384
 
-    /// What is hashed is the text between the first `{` and the next `}`, where both are there and there is text between
-    /// them; else the whole key.
+    /// The hash covers the text between the first `{` and the next `}` if that is not empty; else the whole key.
     static func of(_ key: UnsafeRawBufferPointer) -> UInt16 {
         guard let open = key.firstIndex(of: UInt8(ascii: "{")) else { return hash(key[...]) }
         let rest = key[(open + 1)...]
@@ -17,7 +16,7 @@ enum KeySlot {
         return key.withUTF8 { of(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Of keys with the hash tag `{first:second}`; a brace in either ends the tag, as it does in the key.
+    /// The slot of keys with the hash tag `{first:second}`. A brace in either part ends the tag, as it does in the key.
     static func of(tag first: String, _ second: String) -> UInt16 {
         var crc: UInt16 = 0
         for byte in first.utf8 {
@@ -42,7 +41,7 @@ enum KeySlot {
         (crc &<< 8) ^ table[Int((crc &>> 8) ^ UInt16(byte))]
     }
 
-    /// CRC-16/XMODEM: polynomial 0x1021, begun at 0, neither reflected nor inverted.
+    /// CRC-16/XMODEM: polynomial 0x1021, initial value 0, neither reflected nor inverted.
     private static let table: [UInt16] = (0..<256).map { index in
         (0..<8).reduce(UInt16(index) << 8) { crc, _ in crc & 0x8000 == 0 ? crc << 1 : (crc << 1) ^ 0x1021 }
     }

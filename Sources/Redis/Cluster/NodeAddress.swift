@@ -1,11 +1,11 @@
 internal import Digits
 
-/// Where a node of a cluster, or a master that Sentinels name, listens.
+/// The address of a cluster node, or of a master named by Sentinels.
 struct NodeAddress: Hashable, CustomStringConvertible {
     let host: String
     let port: UInt16
 
-    /// A host's name is at most 253 bytes long (RFC 1035 section 2.3.4 as text).
+    /// A host name has at most 253 bytes (RFC 1035 section 2.3.4 as text).
     static let hostBytesMax = 253
 
     init(host: String, port: UInt16) {
@@ -13,14 +13,15 @@ struct NodeAddress: Hashable, CustomStringConvertible {
         self.port = port
     }
 
-    /// What a server says of a node's place; nil: no address that could be connected to.
+    /// An address reported by a server; nil if no connection to it is possible.
     ///
-    /// - Parameter asker: the host that was asked: an empty name, or none, means that one (Redis 7, "unknown endpoint").
+    /// - Parameter asker: the host that answered. An empty or missing name means that host (Redis 7, "unknown
+    ///   endpoint").
     init?(host bytes: UnsafeRawBufferPointer, port: Int64?, asker: String) {
         guard let port, let number = UInt16(exactly: port), number > 0, bytes.count <= Self.hostBytesMax else {
             return nil
         }
-        // `?` is a node whose name is not configured; spaces, slashes and control characters are in no name or address.
+        // `?` is a node without a configured name. Spaces, slashes and control characters are in no name or address.
         let isName = bytes.allSatisfy { byte in
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -34,7 +35,7 @@ struct NodeAddress: Hashable, CustomStringConvertible {
         self.init(host: bytes.isEmpty ? asker : String(decoding: bytes, as: UTF8.self), port: number)
     }
 
-    /// This machine by its text: `localhost`, 127.0.0.0/8 or ::1.
+    /// Whether the text names this machine: `localhost`, 127.0.0.0/8 or ::1.
     var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "::1" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)

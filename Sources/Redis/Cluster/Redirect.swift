@@ -3,9 +3,9 @@ internal import Digits
 /// `MOVED <slot> <host>:<port>` or `ASK <slot> <host>:<port>`: another node has the key.
 struct Redirect: Equatable {
     enum Kind: Equatable {
-        /// The slot is that node's from now on.
+        /// The slot belongs to that node from now on.
         case moved
-        /// The slot is on its way there, and this key has arrived or is new: one command goes there, behind an ASKING.
+        /// The slot is moving there, and this key has arrived or is new. One command goes there after an ASKING.
         case ask
     }
 
@@ -13,9 +13,9 @@ struct Redirect: Equatable {
     let slot: UInt16
     let address: NodeAddress
 
-    /// Nil: no redirect that could be followed.
+    /// - Returns: nil for an invalid redirect.
     ///
-    /// - Parameter asker: the host that answered, which an empty name stands for.
+    /// - Parameter asker: the host that answered, used for an empty name.
     init?(errorReply bytes: UnsafeRawBufferPointer, asker: String) {
         let words = bytes.prefix(512).split(separator: UInt8(ascii: " "), maxSplits: 3)
         guard words.count >= 3 else { return nil }
@@ -26,7 +26,7 @@ struct Redirect: Equatable {
         } else {
             return nil
         }
-        // The port follows the last colon: an IPv6 address has colons of its own.
+        // The port follows the last colon, because an IPv6 address contains colons.
         guard let slot = Decimal.unsigned(UnsafeRawBufferPointer(rebasing: words[1])), slot < UInt64(KeySlot.count),
             let colon = words[2].lastIndex(of: UInt8(ascii: ":")),
             let port = Decimal.unsigned(UnsafeRawBufferPointer(rebasing: words[2][(colon + 1)...])),
@@ -38,23 +38,23 @@ struct Redirect: Equatable {
     }
 }
 
-/// What becomes of a command that a node of a cluster did not carry out. Pure.
+/// The next step for a command that a cluster node did not execute. Pure.
 enum RedirectRule {
     enum Step: Equatable {
-        /// To that node at once; `asking` behind an ASKING.
+        /// To that node at once; `asking` after an ASKING.
         case send(to: NodeAddress, asking: Bool)
-        /// To whoever serves the slot then.
+        /// To the slot's owner after a pause.
         case wait(nanos: UInt64)
-        /// It is told to whoever sent it.
+        /// The error is reported to the sender.
         case fail
     }
 
-    /// Redirects followed at once, before a pause: two nodes may name each other while they do not agree.
+    /// Redirects followed at once before a pause, because two nodes may name each other while they disagree.
     static let hopsMax: UInt8 = 5
     private static let waitNanos: UInt64 = 10_000_000
     private static let waitMaxNanos: UInt64 = 320_000_000
 
-    /// Whether the code says that the command was not carried out for what the cluster is going through.
+    /// Returns whether the code means that the command was not executed because of a state of the cluster.
     static func isAbout(_ code: RedisFault.Code) -> Bool {
         switch code {
         case .moved, .ask, .tryAgain, .clusterDown, .loading, .masterDown, .readOnly: true
@@ -62,7 +62,7 @@ enum RedirectRule {
         }
     }
 
-    /// Whether the map of the slots is out of date, or may soon be.
+    /// Returns whether the slot map is outdated, or may be soon.
     static func asksForMap(_ code: RedisFault.Code) -> Bool {
         switch code {
         case .moved, .clusterDown, .readOnly, .masterDown, .loading: true
@@ -71,14 +71,14 @@ enum RedirectRule {
     }
 
     /// - Parameters:
-    ///   - code: one that `isAbout` names.
-    ///   - redirect: where the error leads; nil: nowhere, or it could not be read.
-    ///   - head: of the command, `tries` not yet counting this one.
-    ///   - limitNanos: how old a command may get here.
+    /// - code: must satisfy `isAbout`.
+    /// - redirect: the target of the error; nil for none, or an unreadable one.
+    /// - head: of the command; `tries` does not count this one yet.
+    /// - limitNanos: the maximum age of a command.
     static func step(
         _ code: RedisFault.Code, _ redirect: Redirect?, _ head: CommandHead, nowNanos: UInt64, limitNanos: UInt64
     ) -> Step {
-        // What must not run behind later commands is told instead: whoever sent it begins anew.
+        // A command that must not run after later ones is reported instead, and its sender starts over.
         guard head.order == .free, nowNanos &- head.startNanos < limitNanos else { return .fail }
         if let redirect, redirect.slot == head.slot, head.tries < hopsMax {
             return .send(to: redirect.address, asking: redirect.kind == .ask)

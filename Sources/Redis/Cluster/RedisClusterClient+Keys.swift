@@ -1,16 +1,16 @@
 internal import EventLoop
 
-/// Questions that every master is asked, whose answers are told as one.
+/// Queries to every master with one combined answer.
 struct KeyCounting {
     struct Count {
         let tag: UInt64
         var awaiting = 0
-        /// By node (`RedisNode.id`); nil: it is away.
+        /// By node (`RedisNode.id`); nil if it is down.
         var keys: [Int64: Int64?] = [:]
     }
 
     private var open: [UInt64: Count] = [:]
-    /// 0 is the question for the map.
+    /// 0 is the query for the map.
     private var lastID: UInt64 = 0
 
     mutating func begin(_ tag: UInt64) -> UInt64 {
@@ -24,7 +24,7 @@ struct KeyCounting {
         if !isAway { open[id]?.awaiting += 1 }
     }
 
-    /// One node's answer; nil: it gave none. Returns the whole count once it is complete.
+    /// Adds one node's answer; nil for none. Returns the whole count once it is complete.
     mutating func take(_ id: UInt64, _ node: Int64, _ keys: Int64?) -> Count? {
         guard var count = open[id] else { return nil }
         count.awaiting -= 1
@@ -37,9 +37,10 @@ struct KeyCounting {
 }
 
 extension RedisClusterClient {
-    /// How many keys each master has (DBSIZE): an array of pairs, the node's number and its keys, null where it is away.
+    /// The number of keys of each master (DBSIZE): an array of pairs, the node's number and its keys, null if it is
+    /// down.
     ///
-    /// Throws `.notConnected` where none can be asked.
+    /// Throws `.notConnected` if no master can be asked.
     public func keyCount(_ tag: UInt64) throws(RedisFault) {
         loop.assertOnLoop()
         let id = counting.begin(tag)
@@ -71,7 +72,7 @@ extension RedisClusterClient {
 }
 
 extension ReplyArena {
-    /// A reply of this client's own: an array of numbers, two by two; null for nil.
+    /// A reply built by this client: an array of pairs of numbers; null for nil.
     static func withPairs(_ pairs: [Int64: Int64?], _ body: (borrowing RedisReply) -> Void) {
         var arena = ReplyArena(bytesMax: 1 << 20)
         let array = arena.add(Node(kind: .array), under: nil)

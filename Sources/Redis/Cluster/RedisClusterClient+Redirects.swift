@@ -1,13 +1,13 @@
 internal import EventLoop
 internal import Telemetry
 
-/// What nodes did not carry out, and what waits for the cluster to become of one mind.
+/// Commands that nodes did not execute, and commands that wait for the cluster to agree.
 extension RedisClusterClient {
     private static let lookNanos: UInt64 = 10_000_000
 
     func take(_ command: KeptCommand, turnedAwayBy node: RedisNode, _ fault: RedisFault, _ redirect: Redirect?) {
         if RedirectRule.asksForMap(fault.code) { renewMap() }
-        // No server can make this client open links without end; the map tells in time.
+        // No server can make this client open unlimited links. The map reports new nodes in time.
         let isKnown = redirect.map { nodes[$0.address] != nil } ?? false
         let mayFollow = redirect.map { RedisTopology.allows($0.address, namedBy: seeds) } ?? false
         let redirect = isKnown || (mayFollow && nodes.count < SlotMap.mastersMax) ? redirect : nil
@@ -26,7 +26,7 @@ extension RedisClusterClient {
     }
 
     private func send(_ command: KeptCommand, to node: RedisNode, asking: Bool, _ fault: RedisFault) {
-        // Earlier ones of the slot wait, or the node that had it has not answered all: in their order, then.
+        // Earlier commands of the slot wait, or the previous node has open ones: keep the order.
         if held.holds(command.head.slot) { return hold(command, 0, fault) }
         guard node.client.isReady else { return hold(command, Self.lookNanos, fault) }
         let isSent = command.encoded.withUnsafeBytes { bytes in
@@ -53,7 +53,7 @@ extension RedisClusterClient {
         delegate?.redis(anyClient(), didFail: command.call.tag, fault: fault)
     }
 
-    /// Sends what waited long enough to whoever serves its slot now; what waited too long is told.
+    /// Sends commands with an expired delay to the present owner of their slot. Commands that waited too long fail.
     func releaseHeld() {
         let now = loop.nowNanos
         let since = now &- min(now, limits.commandTimeoutNanos)
@@ -71,7 +71,7 @@ extension RedisClusterClient {
         }
     }
 
-    /// All that was sent to the node before slots went elsewhere is answered.
+    /// All commands sent to the node before its slots moved are answered.
     func unfence(_ node: RedisNode) {
         let slots = node.takeUnfenced()
         if slots.isEmpty { return }

@@ -1,20 +1,20 @@
 internal import EventLoop
 internal import Telemetry
 
-/// Learns which node serves which slots, and keeps links to those.
+/// Maintains the slot map and the links to its nodes.
 extension RedisClusterClient {
-    /// All slots are served by nodes that are ready.
+    /// Ready nodes serve all slots.
     public var isWhole: Bool {
         guard let map = topology.map, map.servedCount == KeySlot.count else { return false }
         return nodes.values.allSatisfy { !$0.isInMap || $0.client.isReady }
     }
 
-    /// Masters, as the map names them.
+    /// Masters in the map.
     var masters: [RedisNode] { (topology.map?.masters ?? []).compactMap { nodes[$0] } }
 
     // MARK: Asking
 
-    /// Asks some node for the map, now or after a pause.
+    /// Asks a node for the map, now or after a pause.
     func renewMap() {
         guard !isClosed else { return }
         if topology.asked != nil {
@@ -43,7 +43,7 @@ extension RedisClusterClient {
         topology.isWantedAgain = false
     }
 
-    /// Looks whether the map is known, complete and its nodes are there; if not, it is asked for again.
+    /// Checks that the map is known and complete and its nodes are connected. If not, asks for it again.
     func watch() {
         watchTimer?.arm(afterNanos: Topology.watchNanos)
         dropIdle()
@@ -109,7 +109,7 @@ extension RedisClusterClient {
         }
     }
 
-    /// The node may be another process than before: what was begun in the other one cannot be gone on with.
+    /// The node may be a new process. Work begun in the previous process cannot be continued.
     private func noteProcess(of node: RedisNode) {
         guard node.seenGeneration != node.client.serverGeneration else { return }
         if node.seenGeneration != 0 { handovers &+= 1 }
@@ -134,7 +134,7 @@ extension RedisClusterClient {
             node.isInMap = true
             give(range.slots.filter { owners[Int($0)] !== node }, to: node)
         }
-        // Nobody serves them: what waits for them goes on waiting.
+        // No node serves them, so their commands continue to wait.
         for slot in unserved { owners[slot] = nil }
         guard isNew else { return }
         if let untold = lines.admit(.map, nowNanos: loop.nowNanos) {
@@ -149,8 +149,8 @@ extension RedisClusterClient {
         for node in self.masters where node.client.isReady { self.node(node, didChange: .ready) }
     }
 
-    /// These slots are that node's from now on. What the node before it has not answered holds them up, so that their
-    /// commands run, and are told, in their order.
+    /// These slots belong to that node from now on. Open commands at the previous node hold them back, so that commands
+    /// run and are reported in order.
     func give(_ slots: [UInt16], to node: RedisNode) {
         node.isInMap = true
         var left: [ObjectIdentifier: (node: RedisNode, slots: [UInt16])] = [:]
@@ -175,7 +175,7 @@ extension RedisClusterClient {
         if !held.isEmpty { armHeldTimer() }
     }
 
-    /// Links to nodes that serve nothing any more go once they have answered all; those that may tell a map stay until
+    /// Closes links to nodes without slots when all their commands are answered. Possible sources of a map remain until
     /// there is one.
     private func dropIdle() {
         guard topology.map != nil, isReady else { return }
@@ -184,7 +184,7 @@ extension RedisClusterClient {
 }
 
 extension RedisClusterClient {
-    /// Masters that are not ready, slots that nobody serves; before there is a map, why there is none.
+    /// Masters that are not ready, and unserved slots; without a map the reason for that.
     var faults: [RedisPlaceFault] {
         let noMap = topology.fault.map { RedisPlaceFault(place: "the cluster's map", fault: $0) }
         guard let map = topology.map else {
@@ -203,7 +203,7 @@ extension RedisClusterClient {
         return faults
     }
 
-    /// Masters by place; before there is a map, all that are tried.
+    /// Masters by address; without a map all nodes that are tried.
     var places: [RedisPlace] {
         let shown = topology.map == nil ? Array(nodes.values) : nodes.values.filter(\.isInMap)
         return shown.map { RedisPlace($0.client, node: $0.address) }.sorted { $0.place < $1.place }

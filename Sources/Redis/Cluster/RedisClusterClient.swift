@@ -1,31 +1,32 @@
 public import EventLoop
 public import Telemetry
 
-/// A Redis Cluster as one client: each command goes over the link of the node that serves its key's slot.
+/// A Redis Cluster as one client: each command uses the link of the node that serves its key's slot.
 ///
-/// Bound to its loop's thread. Replies come to the delegate by tag, those of one slot in the order in which they ran; those of
-/// two slots in any order. A node that is away fails its own slots' commands only. What a node does not carry out for what the
-/// cluster is going through (MOVED, ASK, TRYAGAIN, CLUSTERDOWN, …) is sent again here (`RedirectRule`), for as long as a
-/// command's time; a command of order `.fixed` is told instead.
+/// Bound to its loop's thread. Replies go to the delegate by tag. Those of one slot come in the order of execution,
+/// those of different slots in any order. A node that is down fails only its own slots' commands. Commands that a node
+/// does not execute because of the cluster's state (MOVED, ASK, TRYAGAIN, CLUSTERDOWN, …) are resent here
+/// (`RedirectRule`) within the command timeout; a command of order `.fixed` fails instead.
 public final class RedisClusterClient {
-    /// Hears all replies; not held, as `RedisClient.delegate`. The client it is given is that of the node that answered.
+    /// Receives all replies; not retained, like `RedisClient.delegate`. Its client argument is that of the node that
+    /// answered.
     public unowned var delegate: (any RedisClientDelegate)?
 
     public let limits: RedisLimits
     let loop: Loop
     let log: Log
     let seeds: [RedisEndpoint]
-    /// Login and TLS of every node.
+    /// Login and TLS settings of every node.
     private let template: RedisEndpoint
     private let tls: TLSClientContext?
     private let registry: MetricsRegistry?
     private let totals: RedisMetrics
     private var metrics: [NodeAddress: RedisMetrics] = [:]
-    /// Every node with a link: masters, and until there is a map whoever can tell one.
+    /// Every node with a link: masters, and without a map every possible source of one.
     var nodes: [NodeAddress: RedisNode] = [:]
-    /// Who serves a slot; nil: nobody is known to.
+    /// The owner of each slot; nil if unknown.
     var owners = [RedisNode?](repeating: nil, count: KeySlot.count)
-    /// Rises for a slot when another process serves it than before; 0: none has.
+    /// Rises for a slot when a new process serves it; 0 before the first change.
     var generations = [UInt32](repeating: 0, count: KeySlot.count)
     private(set) var lastGeneration: UInt32 = 0
     var held = HeldSlots()
@@ -38,14 +39,15 @@ public final class RedisClusterClient {
     private(set) var isClosed = false
     var counting = KeyCounting()
 
-    /// Lines of the log that a cluster in trouble would repeat.
+    /// Log lines that would repeat during an outage.
     enum Line: Hashable { case map, noMap }
 
     static let metricNodesMax = 256
 
-    /// A client that `start()` connects. Throws when the endpoints want TLS and its authorities cannot be read.
+    /// Creates a client that `start()` connects. Throws if the endpoints require TLS and its authorities cannot be
+    /// read.
     ///
-    /// - Parameter seeds: nodes that can tell of the others, by TCP; the first one's login and TLS count for all nodes.
+    /// - Parameter seeds: TCP nodes that can report the others. Login and TLS settings of the first apply to all nodes.
     public init(
         loop: Loop, seeds: [RedisEndpoint], limits: RedisLimits = RedisLimits(), log: Log = .off,
         metrics: MetricsRegistry? = nil
@@ -63,7 +65,7 @@ public final class RedisClusterClient {
 
     // MARK: Life
 
-    /// Connects; `didChange` tells of each node that becomes ready. A second call does nothing.
+    /// Connects. `didChange` reports each node that becomes ready. A second call does nothing.
     public func start() {
         loop.assertOnLoop()
         guard heldTimer == nil, !isClosed else { return }
@@ -73,7 +75,7 @@ public final class RedisClusterClient {
         watchTimer?.arm(afterNanos: Topology.watchNanos)
     }
 
-    /// Ends all links for good; waiting tags fail with `.connectionLost` before this returns.
+    /// Closes all links permanently. Waiting tags fail with `.connectionLost` before this returns.
     public func close() {
         loop.assertOnLoop()
         guard !isClosed else { return }
@@ -91,10 +93,10 @@ public final class RedisClusterClient {
         nodes = [:]
     }
 
-    /// Some master is ready: its slots' commands are taken.
+    /// A master is ready: commands of its slots are accepted.
     public var isReady: Bool { nodes.values.contains { $0.isInMap && $0.client.isReady } }
 
-    /// Commands that the least busy master has not answered: a slow node does not hold up the slots of the others.
+    /// Open commands of the least busy master, so that a slow node does not delay the slots of others.
     public var pipelineDepth: Int {
         var least: Int?
         for node in nodes.values where node.isInMap && node.client.isReady {
@@ -103,31 +105,32 @@ public final class RedisClusterClient {
         return least ?? 0
     }
 
-    /// A name for a kind of command in the metrics; ask once and keep it. At most 255 names.
+    /// Registers a name for a kind of command in the metrics. Ask once and keep it. At most 255 names.
     public func operation(_ name: String) -> RedisOperation {
         let operation = totals.operation(name)
         for metrics in metrics.values { _ = metrics.operation(name) }
         return operation
     }
 
-    /// Which process serves a key, as a number that is never given to another one; 0: none does.
+    /// The process that serves a key, as a number that is never reused; 0 if there is none.
     ///
-    /// It changes when the slot moves, and when the node that serves it is another process than before.
+    /// It changes when the slot moves, and when its node is a new process.
     public func generation(ofKey key: String) -> UInt32 {
         let slot = Int(KeySlot.of(key))
         return slot < generations.count ? generations[slot] : 0
     }
 
-    /// `RedisClient.reign` of the node that has the keys of `{app:uid}`; nil: none has, or it does not tell.
+    /// `RedisClient.reign` of the node with the keys of `{app:uid}`; nil if there is none, or if it does not report
+    /// one.
     public func reign(ofTag tag: (app: String, uid: String)) -> Int64? {
         let slot = Int(KeySlot.of(tag: tag.app, tag.uid))
         return owners.indices.contains(slot) ? owners[slot]?.client.reign : nil
     }
 
-    /// Rises when a node is another process than before.
+    /// Rises when a node is a new process.
     public internal(set) var serverGeneration: UInt32 = 0
 
-    /// Rises when keys that a process has served go to another one.
+    /// Rises when keys served by one process move to another.
     public internal(set) var handovers: UInt32 = 0
 
     func nextGeneration() -> UInt32 {
@@ -137,8 +140,8 @@ public final class RedisClusterClient {
 
     // MARK: Commands
 
-    /// Sends the command that `build` puts together to the node of its first key, which is the argument behind its name.
-    /// As `RedisClient.command`.
+    /// Sends the command built by `build` to the node of its first key, which is the argument after its name. Like
+    /// `RedisClient.command`.
     public func command(
         _ tag: UInt64, _ operation: RedisOperation = .other, order: RedisOrder = .free,
         _ build: (inout RedisCommand) -> Void
@@ -151,7 +154,7 @@ public final class RedisClusterClient {
         builder = consume command
     }
 
-    /// Sends a command to the node that serves a key which is not among its arguments.
+    /// Sends a command to the node of a key that is not among its arguments.
     public func command(
         _ tag: UInt64, _ operation: RedisOperation = .other, toNodeOf key: String, order: RedisOrder,
         _ build: (inout RedisCommand) -> Void
@@ -163,7 +166,7 @@ public final class RedisClusterClient {
         builder = consume command
     }
 
-    /// Runs a script on the node of its first key. As `RedisClient.evaluate`.
+    /// Runs a script on the node of its first key. Like `RedisClient.evaluate`.
     public func evaluate(
         _ tag: UInt64, _ operation: RedisOperation, _ script: RedisScript, keyCount: Int,
         _ build: (inout RedisCommand) -> Void
@@ -177,14 +180,14 @@ public final class RedisClusterClient {
         builder = consume command
     }
 
-    /// As the other `command`.
+    /// Like the other `command`.
     public func command(
         _ tag: UInt64, _ operation: RedisOperation = .other, _ prepared: PreparedCommand
     ) throws(RedisFault) {
         try command(tag, operation) { prepared.append(to: &$0) }
     }
 
-    /// The command that `build` puts together, to be sent later.
+    /// Builds a command to be sent later.
     public func prepare(_ build: (inout RedisCommand) -> Void) -> PreparedCommand {
         var command = takeBuilder()
         build(&command)
@@ -209,7 +212,7 @@ public final class RedisClusterClient {
             head: CommandHead(slot: slot, order: order, sequence: sequence, startNanos: loop.nowNanos), tag: tag,
             operation: operation.index, script: script, argumentCount: command.count)
         if !held.isEmpty, held.holds(slot) { return try wait(call, command) }
-        // The closure cannot tell a typed error.
+        // The closure cannot throw a typed error.
         var fault: RedisFault?
         command.withArguments(from: 0) { encoded in
             do throws(RedisFault) { try node.send(call, encoded) } catch { fault = error }
@@ -217,7 +220,7 @@ public final class RedisClusterClient {
         if let fault { throw fault }
     }
 
-    /// The slot is held: the command waits behind the earlier ones.
+    /// The slot is held: the command waits after the earlier ones.
     private func wait(_ call: NodeCall, _ command: borrowing RedisCommand) throws(RedisFault) {
         guard held.count < limits.pipelineMax, held.byteCount < limits.outputBytesMax else {
             totals.count(.overloaded)
@@ -226,7 +229,7 @@ public final class RedisClusterClient {
         held.append(KeptCommand(call: call, encoded: command.withArguments(from: 0) { [UInt8]($0) }))
     }
 
-    /// Taken out while it is in use, so that a `build` that sends a command itself gets another one.
+    /// Removed while in use, so that a `build` that sends a command itself gets another one.
     private func takeBuilder() -> RedisCommand {
         var command = builder.take() ?? RedisCommand()
         command.reset()
@@ -235,12 +238,12 @@ public final class RedisClusterClient {
 
     // MARK: Links
 
-    /// Links to the nodes that the configuration names, while no map tells others.
+    /// Links to the configured nodes, while no map names others.
     func openSeeds() {
         for seed in seeds { if let address = seed.nodeAddress { _ = node(at: address) } }
     }
 
-    /// The link to a node; made and started where there is none.
+    /// The link to a node; created and started if missing.
     func node(at address: NodeAddress) -> RedisNode {
         if let known = nodes[address] { return known }
         let metrics = metrics(of: address)
@@ -253,7 +256,7 @@ public final class RedisClusterClient {
         return node
     }
 
-    /// One set of numbers per node, also when its link comes and goes.
+    /// One set of metrics per node, kept when its link closes.
     private func metrics(of address: NodeAddress) -> RedisMetrics {
         if let known = metrics[address] { return known }
         let isNamed = metrics.count < Self.metricNodesMax
@@ -263,14 +266,14 @@ public final class RedisClusterClient {
         return made
     }
 
-    /// Lets go of a link that nothing is due from.
+    /// Closes a link without open commands.
     func drop(_ node: RedisNode) {
         nodes[node.address] = nil
         // Its owner goes with this call's end.
         withExtendedLifetime(node) { node.client.close() }
     }
 
-    /// A client for a delegate's call that is about no node.
+    /// A client for a delegate call that concerns no node.
     func anyClient() -> RedisClient {
         if let node = nodes.values.first { return node.client }
         return RedisClient(

@@ -1,21 +1,21 @@
-/// The link to one node of a cluster, and how far the node has answered.
+/// The link to one cluster node, and the number of answered commands.
 ///
-/// Bound to the cluster's loop; the cluster's client owns it.
+/// Bound to the cluster's loop. The cluster's client owns it.
 final class RedisNode: RedisClientDelegate, RedisInquirer {
     let address: NodeAddress
-    /// The same for the same address, in every shard of the process.
+    /// Equal for the same address in every shard of the process.
     var id: Int64 { Int64(truncatingIfNeeded: address.hashValue) }
     let client: RedisClient
     let metrics: RedisMetrics
     private unowned let cluster: RedisClusterClient
-    /// Commands that the node took, and of those the ones that are told or came back.
+    /// Commands that the node accepted, and those of them that were reported or returned.
     private(set) var sentCount: UInt64 = 0
     private(set) var answeredCount: UInt64 = 0
-    /// Slots that went to other nodes when so many commands had been sent here.
+    /// Slots that moved to other nodes, each with the number of commands sent here before.
     private var fences: [(sentCount: UInt64, slots: [UInt16])] = []
     /// The map names it as the master of some slots.
     var isInMap = false
-    /// `RedisClient.serverGeneration` when its slots were last given a generation.
+    /// `RedisClient.serverGeneration` when its slots last got a generation.
     var seenGeneration: UInt32 = 0
 
     init(_ address: NodeAddress, _ client: RedisClient, _ metrics: RedisMetrics, cluster: RedisClusterClient) {
@@ -28,7 +28,7 @@ final class RedisNode: RedisClientDelegate, RedisInquirer {
         client.inquirer = self
     }
 
-    /// Commands that are not answered yet.
+    /// Some commands are not answered yet.
     var isBusy: Bool { sentCount != answeredCount }
 
     func send(_ call: NodeCall, _ encoded: UnsafeRawBufferPointer, asking: Bool = false) throws(RedisFault) {
@@ -36,10 +36,11 @@ final class RedisNode: RedisClientDelegate, RedisInquirer {
         sentCount &+= 1
     }
 
-    /// These slots are another's now; `HeldSlots.unfence` is called for each once all that was sent here is answered.
+    /// These slots moved to another node. `HeldSlots.unfence` is called for each once all commands sent here are
+    /// answered.
     func fence(_ slots: [UInt16]) { fences.append((sentCount, slots)) }
 
-    /// Slots whose commands are all answered here.
+    /// Slots with all commands answered here.
     func takeUnfenced() -> [UInt16] {
         var slots: [UInt16] = []
         while let first = fences.first, first.sentCount <= answeredCount {
@@ -49,7 +50,7 @@ final class RedisNode: RedisClientDelegate, RedisInquirer {
         return slots
     }
 
-    /// A command came back unexecuted.
+    /// The node did not execute a command.
     func didTurnAway(_ command: KeptCommand, _ fault: RedisFault, _ bytes: UnsafeRawBufferPointer) {
         answeredCount &+= 1
         metrics.countRedirect(fault.code)

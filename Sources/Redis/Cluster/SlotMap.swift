@@ -1,11 +1,11 @@
-/// Which node serves which slots, as one reply to `CLUSTER SLOTS` tells it.
+/// The owners of the slots, from one reply to `CLUSTER SLOTS`.
 struct SlotMap: Equatable {
     struct Range: Equatable {
         let slots: ClosedRange<UInt16>
         let master: NodeAddress
     }
 
-    /// In the order of the slots; none of them twice.
+    /// In the order of the slots, without overlaps.
     private(set) var ranges: [Range] = []
 
     /// Redis advises at most 1000 nodes.
@@ -17,11 +17,11 @@ struct SlotMap: Equatable {
         return ranges.map(\.master).filter { seen.insert($0).inserted }
     }
 
-    /// Slots that some node serves.
+    /// Number of served slots.
     var servedCount: Int { ranges.reduce(0) { $0 + $1.slots.count } }
 
-    /// Nil: it is no map: a slot named twice, a number or a name that cannot be, more masters than a cluster has, none at
-    /// all. Replicas and what newer versions add are passed over.
+    /// Nil for an invalid map: a slot named twice, an impossible number or name, too many masters, or none. Replicas
+    /// and additions of newer versions are skipped.
     ///
     /// - Parameter asker: the host that answered.
     init?(_ reply: borrowing RedisReply, asker: String) {

@@ -1,24 +1,24 @@
-/// What is under way to learn the map of the slots.
+/// The state of learning the slot map.
 struct Topology {
-    /// The map that is in force; nil: none yet.
+    /// The present map; nil if there is none yet.
     var map: SlotMap?
-    /// Who was asked for one; nil: nobody is.
+    /// The node that was asked for one; nil if no query is open.
     var asked: NodeAddress?
-    /// Whoever was asked first this time, to ask another one next.
+    /// Index of the node asked first this time, so that another one is next.
     var turn = 0
-    /// Somebody wanted one while one was asked for, which may be older than what he knew.
+    /// A new map was requested while a query was open, and its answer may be older than the request.
     var isWantedAgain = false
-    /// When one was asked for last, monotonic.
+    /// Time of the last query, monotonic.
     var askedNanos: UInt64 = 0
-    /// Why the last one asked gave no map.
+    /// The reason why the last query gave no map.
     var fault: RedisFault?
 
-    /// Between two questions at least.
+    /// Minimum time between two queries.
     static let pauseNanos: UInt64 = 100_000_000
-    /// Between two looks whether all is well.
+    /// Time between two checks.
     static let watchNanos: UInt64 = 250_000_000
-    /// Between two questions where all is well.
+    /// Time between two queries in normal operation.
     static let calmNanos: UInt64 = 15_000_000_000
-    /// The id of the question; others are those of `KeyCounting`.
+    /// The id of the query; others belong to `KeyCounting`.
     static let inquiry: UInt64 = 0
 }

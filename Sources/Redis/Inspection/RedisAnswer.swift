@@ -1,6 +1,6 @@
 /// A reply that outlives its call; control plane only.
 public enum RedisAnswer: Sendable, Equatable {
-    /// A string or a status, broken UTF-8 repaired.
+    /// A string or a status, with invalid UTF-8 repaired.
     case text(String)
     case number(Int64)
     case list([RedisAnswer])
@@ -21,7 +21,7 @@ public enum RedisAnswer: Sendable, Equatable {
     public var text: String? { if case .text(let text) = self { text } else { nil } }
     public var list: [RedisAnswer]? { if case .list(let elements) = self { elements } else { nil } }
 
-    /// A number, also one that came as text.
+    /// A number, also in text form.
     public var number: Int64? {
         switch self {
         case .number(let number): number

@@ -1,21 +1,21 @@
-/// A node of a cluster, as `CLUSTER SLOTS` of some node tells of it.
+/// A cluster node, from the `CLUSTER SLOTS` of some node.
 public struct RedisClusterMember: Sendable, Equatable {
     public let endpoint: RedisEndpoint
-    /// Slots that it serves; nil: it is a replica.
+    /// Number of its slots; nil for a replica.
     public var slots: Int?
-    /// Replicas that stand behind it as a master.
+    /// Number of a master's replicas.
     public var replicas: Int
 
     public static let slotCount = KeySlot.count
 
-    /// The question that `all` reads the answer of.
+    /// The query for `all`.
     public static let question = ["CLUSTER", "SLOTS"]
 
-    /// Masters in the order of their slots, each before its replicas; nil: the answer is no map.
+    /// Masters in the order of their slots, each before its replicas; nil if the answer is not a map.
     ///
     /// - Parameters:
-    ///   - asked: the node that answered; the others have its login.
-    ///   - seeds: nodes that are configured: see `RedisTopology.allows`.
+    /// - asked: the node that answered. The others use its login.
+    /// - seeds: the configured nodes; see `RedisTopology.allows`.
     public static func all(
         in answer: RedisAnswer, asked: RedisEndpoint, seeds: [RedisEndpoint]
     ) throws(RedisFault) -> [RedisClusterMember] {
@@ -56,13 +56,13 @@ public struct RedisClusterMember: Sendable, Equatable {
     }
 }
 
-/// Where Sentinels say that a master is.
+/// A master's address according to Sentinels.
 public enum RedisSentinelMaster {
     public static func question(_ sentinels: RedisSentinels) -> [String] {
         ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinels.masterName]
     }
 
-    /// The master with the login that the configuration has for it.
+    /// The master with its configured login.
     ///
     /// - Parameter asked: the Sentinel that answered.
     public static func endpoint(

@@ -1,11 +1,11 @@
 public import EventLoop
 internal import Telemetry
 
-/// Looks at one server after another, by a link of its own each: nothing is tried again, and nothing but what the questions
-/// say is sent beside the greeting. For `check`.
+/// Queries one server after another, each by its own link: no retries, and only the greeting and the given queries are
+/// sent. For `check`.
 ///
-/// An actor on a loop of its own. A look ends within `RedisLimits.connectTimeoutNanos` twice and `commandTimeoutNanos`. End
-/// it with `close()`.
+/// An actor on its own loop. A query ends within twice `RedisLimits.connectTimeoutNanos` plus `commandTimeoutNanos`.
+/// End it with `close()`.
 public actor RedisInspector {
     private nonisolated let loop: Loop
     private let limits: RedisLimits
@@ -18,7 +18,7 @@ public actor RedisInspector {
         loop.start()
     }
 
-    /// Not to be called on its own loop.
+    /// Must not be called on its own loop.
     public nonisolated func close() { loop.stop() }
 
     /// Connects, logs in and asks.
@@ -44,16 +44,16 @@ public actor RedisInspector {
     }
 }
 
-/// What one server told.
+/// One server's answers.
 public struct RedisLook: Sendable {
     public var endpoint: RedisEndpoint
-    /// Nil where it could not be worked with.
+    /// Nil if it is unusable.
     public var facts: RedisServerFacts?
-    /// Why it cannot be worked with, or why a question has no answer; nil: all was answered.
+    /// The reason why it is unusable, or why a query has no answer; nil if all were answered.
     public var fault: RedisFault?
-    /// In the order of the questions, until one failed.
+    /// In the order of the queries, up to the first failure.
     public var answers: [RedisAnswer] = []
-    /// From the first question to its answer.
+    /// Time from the first query to its answer.
     public var micros: UInt64 = 0
 
     public var place: String { endpoint.description }
@@ -85,7 +85,7 @@ private final class RedisVisit: RedisClientDelegate, RedisInquirer {
         client.close()
     }
 
-    /// One question after another, so that each answer knows its own.
+    /// One query after another, so that each answer belongs to its own.
     private func ask() {
         guard look.answers.count < questions.count else { return finish(nil) }
         if look.answers.isEmpty { askedNanos = Loop.monotonicNanos() }

@@ -1,14 +1,14 @@
 internal import EventLoop
 internal import Telemetry
 
-/// Asks Sentinels where the master is: one after another until one answers, that one once a second from then on, and at once
-/// when the link to the master is lost or says that it is a replica.
+/// Asks Sentinels for the master: one after another until one answers, then that one once a second, and at once when
+/// the link to the master is lost or turns out to be a replica.
 ///
-/// Bound to its loop's thread; the master's client owns it.
+/// Bound to its loop's thread. The master's client owns it.
 final class SentinelWatch: RedisClientDelegate, RedisInquirer {
-    /// Where the master is, as a Sentinel said last; nil: none has yet.
+    /// The master's address from the last answer; nil before the first.
     private(set) var master: NodeAddress?
-    /// Why none tells.
+    /// The reason why none answers.
     private(set) var fault: RedisFault?
 
     private let sentinels: RedisSentinels
@@ -17,13 +17,13 @@ final class SentinelWatch: RedisClientDelegate, RedisInquirer {
     private let log: Log
     private let metrics = RedisMetrics(nil)
     private let tls: TLSClientContext?
-    /// Hears of the master's place: each answer of a Sentinel that names one.
+    /// Receives the master's address from each answer that names one.
     private let found: (NodeAddress) -> Void
-    /// None of them has told, for this reason.
+    /// None of them answered, for this reason.
     private let lost: (RedisFault) -> Void
     private var client: RedisClient?
     private var place = 0
-    /// Sentinels in a row that told nothing.
+    /// Consecutive Sentinels without an answer.
     private var misses = 0
     private var timer: LoopTimer?
     private var isAsking = false
@@ -58,7 +58,7 @@ final class SentinelWatch: RedisClientDelegate, RedisInquirer {
         client = nil
     }
 
-    /// The master is in doubt: the next question does not wait.
+    /// The master is in doubt: the next query is immediate.
     func askNow() {
         guard !isClosed, !isAsking else { return }
         if client?.isReady ?? false { ask() }
@@ -95,12 +95,12 @@ final class SentinelWatch: RedisClientDelegate, RedisInquirer {
         }
     }
 
-    /// This one told nothing: the next one is asked, after a pause once all have been.
+    /// This one did not answer: asks the next one, with a pause after a full round.
     private func missed(_ fault: RedisFault) {
         guard !isClosed, let gone = client else { return }
         isAsking = false
         client = nil
-        // It may be the one whose call this is: it goes when that has returned.
+        // This may be its own call, so it is released after the call returns.
         loop.atEndOfTurn { gone.close() }
         gone.delegate = nil
         gone.inquirer = nil
