@@ -1,4 +1,4 @@
-/// The newest so many elements, in no order: each one beyond the capacity takes the place of the oldest.
+/// The newest elements, in no order. Beyond the capacity, each new element replaces the oldest.
 public struct NewestRing<Element> {
     public private(set) var elements: [Element] = []
     public let capacity: Int
@@ -10,7 +10,7 @@ public struct NewestRing<Element> {
 
     public var count: Int { elements.count }
 
-    /// Takes an element in; returns the one that it displaces, nil while there is room.
+    /// Adds an element. Returns the replaced one, or nil while there is room.
     @discardableResult
     public mutating func append(_ element: Element) -> Element? {
         guard elements.count == capacity else {

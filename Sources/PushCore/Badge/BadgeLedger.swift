@@ -1,7 +1,7 @@
-/// The law of the badge as a function of facts, whatever their order and however often each is told.
+/// The badge law as a function of facts, independent of their order and of repeats.
 ///
-/// A model, not the worker's store: it keeps every fact. The number that the worker's Redis scripts hold must equal
-/// `value` after any permutation, with repeats, of the same facts (contract section 5, Badge).
+/// A model, not the worker's store: it keeps every fact. The number in the worker's Redis scripts must equal `value`
+/// after any permutation, with repeats, of the same facts (contract section 5, Badge).
 public struct BadgeLedger: Sendable {
     private var counted: [String: Counted] = [:]
     private var reads: [String: [Read]] = [:]
@@ -9,7 +9,7 @@ public struct BadgeLedger: Sendable {
     private var base: Report?
 
     public enum Fact: Sendable, Equatable {
-        /// `decide` said counted.
+        /// `decide` returned counted.
         case counted(msgID: String, conversation: String, seq: Int64?, sentMs: Int64)
         /// A `read` record; `sentMs` is the record's own.
         case read(conversation: String, upTo: UserState.ReadMark, sentMs: Int64)
@@ -40,7 +40,7 @@ public struct BadgeLedger: Sendable {
     public mutating func apply(_ fact: Fact) {
         switch fact {
         case .counted(let msgID, let conversation, let seq, let sentMs):
-            // Unique per app: a repeat is the same message.
+            // Ids are unique per app, so a repeat is the same message.
             if counted[msgID] == nil { counted[msgID] = Counted(conversation: conversation, seq: seq, sentMs: sentMs) }
         case .read(let conversation, let mark, let sentMs):
             reads[conversation, default: []].append(Read(mark: mark, sentMs: sentMs))
@@ -48,18 +48,18 @@ public struct BadgeLedger: Sendable {
             revokes[target] = min(sentMs, revokes[target] ?? .max)
         case .report(let value, let clientMs):
             let new = Report(value: max(0, value), clientMs: clientMs)
-            // Of two reports of one instant the larger stands, so that their order does not matter.
+            // Of two reports of one instant the larger counts, so that their order does not matter.
             if let base, (base.clientMs, base.value) >= (new.clientMs, new.value) { return }
             base = new
         }
     }
 
-    /// The number on the icon, uncapped: what was reported less what went of that since, at least 0, and all that came
-    /// later and is unread.
+    /// The icon's number, uncapped: the reported total minus its messages that were read or revoked since (at least 0),
+    /// plus all later unread messages.
     ///
-    /// Only the client's total has the floor. A client whose report already left out what it read takes that off again
-    /// with its receipt; under one floor for the whole sum this surplus would swallow messages sent after the report,
-    /// and an unread message would show no number.
+    /// The floor applies only to the client's total. A client may report a total that already excludes read messages,
+    /// and then subtract them again by its read receipt. With one floor for the whole sum, that surplus would cancel
+    /// messages sent after the report, and an unread message would show no number.
     public var value: Int64 {
         let reported = base?.value ?? 0
         var taken: Int64 = 0
@@ -67,7 +67,8 @@ public struct BadgeLedger: Sendable {
         for (msgID, message) in counted {
             let goneMs = gone(msgID, message)
             if let base, message.sentMs <= base.clientMs {
-                // Within the client's total, unless it was gone by then: what went later is taken off that total.
+                // Part of the client's total, unless it was read or revoked before the report. Later reads and recalls
+                // are subtracted from that total.
                 if let goneMs, goneMs > base.clientMs { taken += 1 }
             } else if goneMs == nil {
                 later += 1
@@ -77,7 +78,7 @@ public struct BadgeLedger: Sendable {
         return overflow ? .max : sum
     }
 
-    /// When the first read or recall took the message away; nil: it is unread.
+    /// Time of the first read or recall of the message; nil if it is unread.
     private func gone(_ msgID: String, _ message: Counted) -> Int64? {
         var first = revokes[msgID]
         for read in reads[message.conversation] ?? [] where read.mark.covers(seq: message.seq, sentMs: message.sentMs) {
@@ -87,11 +88,11 @@ public struct BadgeLedger: Sendable {
     }
 }
 
-/// What is sent of a badge.
+/// The badge number to send.
 public enum BadgeRule {
-    /// The number beside an alert: capped, and left out at 0, which would wipe the app's whole list of notifications.
+    /// The number in an alert: capped, and omitted at 0, because 0 would clear the app's notifications.
     ///
-    /// Made part of its callers, like the next one: to hand over a whole policy, they would copy it.
+    /// Inlined like the next one, because a call would copy the whole policy.
     @inlinable public static func besideAlert(_ value: Int64, cap: Int64) -> Int64? {
         let number = capped(value, cap: cap)
         return number > 0 ? number : nil
@@ -110,12 +111,12 @@ public enum BadgeRule {
         return besideAlert(value, policy)
     }
 
-    /// The number of a push that carries nothing else (`clear_on_read`): capped, 0 included.
+    /// The number of a push without other content (`clear_on_read`): capped, 0 included.
     public static func alone(_ value: Int64, cap: Int64) -> Int64 {
         capped(value, cap: cap)
     }
 
-    /// Whether a number that was pushed beside an alert is lower than what would be pushed now.
+    /// Returns whether the number of an earlier alert is lower than the present number.
     public static func isOvertaken(_ pushed: Int64, newest: Int64, _ policy: borrowing AppPolicy) -> Bool {
         besideAlert(newest, policy).map { $0 > pushed } ?? false
     }

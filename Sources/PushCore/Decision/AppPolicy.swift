@@ -1,20 +1,20 @@
 public import Digits
 
-/// The part of an app's configuration that decisions depend on (contract section 8).
+/// The part of an app's configuration that decisions use (contract section 8).
 public struct AppPolicy: Sendable {
     public var id: String
-    /// The bundle id that pushes go to; a token bound to another topic keeps its own. The first, where there is a list.
+    /// The bundle id for pushes. A token bound to another topic keeps its own. The first entry if there is a list.
     public var topic: String
-    /// The bundle ids that tokens may be bound to; nil: any, since the configuration gives no list.
+    /// The bundle ids that tokens may be bound to; nil allows any, if the configuration gives no list.
     public var allowedTopics: [String]?
     public var profile = PayloadProfile.nim
     public var strategy = Strategy.connectionElseAPNs
-    /// The last link of the mute chain; what is absent here lets everything through.
+    /// The last link of the mute chain. An absent entry allows everything.
     public var defaultLevels: DefaultLevels = [:]
     public var dndMode = DNDMode.independent
     public var forceOverridesDND = false
     public var clearOnRead = false
-    /// The largest number that is sent; 0: none.
+    /// The largest number that is sent; 0 for no limit.
     public var badgeCap: Int64 = 0
     public var badge = BadgeCounter.server
     /// The text before bodies, where a message wants it (`push.prefix`).
@@ -27,7 +27,7 @@ public struct AppPolicy: Sendable {
     public var defaultZone = "Asia/Shanghai"
 
     public enum DNDMode: String, Sendable {
-        /// Mute levels and the quiet window are two vetoes (NIM).
+        /// Mute level and quiet window are two independent vetoes (NIM).
         case independent
         /// An active window decides alone (RongCloud).
         case chain
@@ -47,10 +47,10 @@ public struct AppPolicy: Sendable {
         self.topic = topic
     }
 
-    /// The longest bundle id, in bytes: it becomes a header of every push.
+    /// The longest bundle id in bytes, because it becomes a header of every push.
     public static var topicBytesMax: Int { 255 }
 
-    /// Whether a token may be bound to the topic.
+    /// Returns whether a token may be bound to the topic.
     public func allows(topic: String) -> Bool {
         guard let allowedTopics else { return true }
         return allowedTopics.contains { $0.isSame(as: topic) }
@@ -73,7 +73,7 @@ public struct AppPolicy: Sendable {
         ].first { topic.hasSuffix($0) }
     }
 
-    /// Whether a text may be a bundle id, and so a header: letters, digits, dots, hyphens, underscores.
+    /// Returns whether a text is a valid bundle id, and so a valid header: letters, digits, dots, hyphens, underscores.
     public static func isTopic(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= topicBytesMax
             && text.utf8.allSatisfy { byte in
@@ -87,7 +87,7 @@ public struct AppPolicy: Sendable {
     }
 }
 
-/// A mute level per type of conversation; used like a dictionary, but without hashing on the way of each message.
+/// A mute level per conversation type. Works like a dictionary, but without hashing per message.
 public struct DefaultLevels: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     private var p2p: MuteLevel?
     private var group: MuteLevel?
@@ -121,8 +121,8 @@ public struct DefaultLevels: Sendable, Equatable, ExpressibleByDictionaryLiteral
     }
 }
 
-/// Where the offset of a time zone comes from: a table, never a clock.
+/// Gives the offset of a time zone from a table, never from a clock.
 public protocol ZoneTable {
-    /// Seconds east of UTC in `zone` at `ms`; nil where the zone is unknown.
+    /// Seconds east of UTC in `zone` at `ms`; nil for an unknown zone.
     func offset(of zone: String, at ms: Int64) -> Int?
 }

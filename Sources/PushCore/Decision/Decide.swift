@@ -1,8 +1,9 @@
 import Digits
 
-/// What one message means for one recipient at one instant (contract section 5, steps 2, 6-12; 4 and 5 come before it).
+/// Decides one message for one recipient at one instant (contract section 5, steps 2 and 6-12; steps 4 and 5 come
+/// earlier).
 ///
-/// Pure: no clock, no look-up, no log. `sentMs` is the record's `sent_ms`. The worker's way in: nothing is traced.
+/// Pure: no clock, no lookup, no log. `sentMs` is the record's `sent_ms`. The worker's entry without a trace.
 public func decide(
     _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
     zones: some ZoneTable, now: Int64
@@ -12,7 +13,7 @@ public func decide(
     return decide(message, sentMs: sentMs, for: recipient, policy: policy, quiet: quiet, now: now, trace: &trace)
 }
 
-/// The same decision, with what each step said kept in codes (`carillon trace`).
+/// The same decision, with the result of each step kept as codes (`carillon trace`).
 public func decide(
     _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
     zones: some ZoneTable, now: Int64, facts: inout DecisionFacts
@@ -23,7 +24,7 @@ public func decide(
     return decide(message, sentMs: sentMs, for: recipient, policy: policy, quiet: quiet, now: now, trace: &trace)
 }
 
-/// The same decision, with each step told to `trace` (`explain`).
+/// The same decision, with each step reported to `trace` (`explain`).
 public func decide(
     _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
     zones: some ZoneTable, now: Int64, trace: inout some DecisionTrace
@@ -32,7 +33,7 @@ public func decide(
     return decide(message, sentMs: sentMs, for: recipient, policy: policy, quiet: quiet, now: now, trace: &trace)
 }
 
-/// Not generic over the zones, so that this module holds a version of it specialised for `NoTrace`.
+/// Not generic over the zones, so that this module contains a version specialised for `NoTrace`.
 private func decide<Trace: DecisionTrace>(
     _ message: borrowing Message, sentMs: Int64, for recipient: borrowing Recipient, policy: borrowing AppPolicy,
     quiet: QuietHours, now: Int64, trace: inout Trace
@@ -42,7 +43,7 @@ private func decide<Trace: DecisionTrace>(
         .expiry, input: "expires \(message.expireAtMs), now \(now)",
         outcome: expired ? Reason.expired.rawValue : "in time")
     if expired {
-        // `expire_at_ms`: nothing is sent after it, by no way.
+        // `expire_at_ms`: nothing is sent after it, by any route.
         trace.keep([.expired])
         return Decision(alert: .deny(.expired), counted: false, routes: [], needsClaim: message.decreasesBadge)
     }
@@ -51,14 +52,14 @@ private func decide<Trace: DecisionTrace>(
     let mention = MentionClass(message.mention, of: recipient.uid)
     let chain = MuteChain(recipient, in: message.conversation, policy: policy, now: now)
     let passesMute = (isForced && message.push.force.liftsMute) || chain.allows(mention, in: type)
-    // RongCloud's strict chain: an active window stands above every mute level and decides alone.
+    // RongCloud's strict chain: an active window overrides every mute level.
     let windowDecides = policy.dndMode == .chain && quiet.isActive
 
     let hasContent = message.hasContent(policy)
     let isVetoed = !message.push.enabled || (message.isCustomType && !hasContent)
     let passesWindow = quiet.allows(mention, in: type) || (isForced && policy.forceOverridesDND)
 
-    // All are asked, so that each is told of; the first deny is the verdict.
+    // All steps are evaluated, so that each is reported. The first deny is the verdict.
     let read = denyForRead(message, sentMs: sentMs, of: recipient, trace: &trace)
     let veto = denyForVeto(message, hasContent: hasContent, isVetoed: isVetoed, trace: &trace)
     let mute = denyForMute(
@@ -67,8 +68,8 @@ private func decide<Trace: DecisionTrace>(
     let denied = read ?? veto ?? mute ?? window
     let alert = denied.map(Decision.Alert.deny) ?? .allow(forced: isForced)
 
-    // Held by the window alone counts; a muted conversation's ordinary message does not, even where the window alone
-    // held it (chain). Step 6 has no say: see `Decision.counted`.
+    // A message held only by the window counts. An ordinary message in a muted conversation does not, even if only the
+    // window held it (chain). Step 6 does not matter here: see `Decision.counted`.
     let isHeard = !isVetoed && (passesMute || (windowDecides && passesWindow))
     let counted = counts(message, isHeard: isHeard, for: recipient, now: now, trace: &trace)
     trace.keep(
@@ -86,7 +87,7 @@ private func decide<Trace: DecisionTrace>(
     return decision
 }
 
-/// Step 6, and what is known of a recall: both make an alert stale.
+/// Step 6, and a known recall: both make an alert obsolete.
 private func denyForRead(
     _ message: borrowing Message, sentMs: Int64, of recipient: borrowing Recipient, trace: inout some DecisionTrace
 ) -> Reason? {
@@ -154,7 +155,7 @@ private func counts(
     return counted
 }
 
-/// What the steps have told, in codes.
+/// The results of the steps as codes.
 private func facts(
     of message: borrowing Message, for recipient: borrowing Recipient, _ chain: MuteChain, _ mention: MentionClass,
     _ quiet: QuietHours, denials: (read: Reason?, veto: Reason?, mute: Reason?, window: Reason?), counted: Bool,

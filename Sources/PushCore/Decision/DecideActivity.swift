@@ -1,11 +1,11 @@
 import Digits
 
 extension LiveActivity {
-    /// Apple ends an activity eight hours after its start, and takes it off the screen four hours later.
+    /// Apple ends an activity eight hours after its start, and removes it from the screen four hours later.
     public static let updatesEndMs: Int64 = 8 * 3_600_000
     public static let endsEndMs: Int64 = 12 * 3_600_000
 
-    /// A record without an expiry of its own ends with this.
+    /// The lifetime of a record without its own expiry.
     public static let lifetimeMs: Int64 = 24 * 3_600_000
 
     /// How many users a record without `to.uids` reaches at most.
@@ -88,8 +88,8 @@ extension LiveActivity {
         return devices
     }
 
-    /// An update or end goes to the activity's own tokens. A start goes to the start tokens of its attributes type, and on a
-    /// device without one to that which names no type.
+    /// An update or end goes to the activity's own tokens. A start goes to the start tokens of its attributes type, and
+    /// on a device without one to the token without a type.
     fileprivate func mayUse(_ index: Int, of tokens: [BoundToken]) -> Bool {
         let token = tokens[index]
         guard action == .start else {

@@ -1,9 +1,9 @@
 extension Decision {
-    /// The same decision where the claim, or a look just before sending, found the message read or recalled (contract
-    /// section 5, step 15): nothing alerts any more, by no way.
+    /// The same decision after the claim, or the check just before sending, found the message read or recalled
+    /// (contract section 5, step 15): no route alerts any more.
     ///
-    /// Live devices still get the message. A device that was to be pushed ends with the reason, in a record of its own,
-    /// since steps 2-9 had let the alert through.
+    /// Live devices still get the message. A device with a planned push ends with the reason, in a record of its own,
+    /// because steps 2-9 had let the alert through.
     public func withoutAlerts(isRead: Bool, isRevoked: Bool) -> Decision {
         guard isRead || isRevoked else { return self }
         let reason: Reason = isRead ? .alreadyRead : .revoked
@@ -14,9 +14,9 @@ extension Decision {
 }
 
 extension Route.Way {
-    /// The way of a message that must not alert any more.
+    /// The route for a message that must not alert any more.
     ///
-    /// - Parameter reason: how a device ends that was to be pushed.
+    /// - Parameter reason: the outcome of a device with a planned push.
     public func withoutAlert(_ reason: Reason) -> Route.Way {
         switch self {
         case .connection(let presence, _, _): .connection(presence: presence, alert: false, ackWithinMs: nil)

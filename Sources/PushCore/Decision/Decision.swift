@@ -1,20 +1,21 @@
 import Digits
 
-/// What `decide` says of one recipient: whether an alert may be raised, whether it counts, and the way to each device.
+/// The result of `decide` for one recipient: whether an alert is allowed, whether it counts, and the route to each
+/// device.
 public struct Decision: Sendable, Equatable {
-    /// Steps 2 and 6-9. A deny withholds the alert only: live devices still get the message.
+    /// Steps 2 and 6-9. A deny suppresses the alert only: live devices still get the message.
     public var alert: Alert
-    /// Step 10: whether this message raises the user's badge. Veto, mute and quiet hours say so; step 6 does not.
+    /// Step 10: whether this message raises the user's badge. Veto, mute and quiet hours decide; step 6 does not.
     ///
-    /// The store knows what was read or revoked first, checks it in one atomic step with the duplicate check, and adds
-    /// nothing for what is gone. It must still hear of such a message as counted: a client's report made between sending
-    /// and reading holds it, and the read takes off that total only what was counted. Otherwise the badge would depend
-    /// on the order in which the records arrive.
+    /// The store knows which messages were read or revoked first, checks this in one atomic step with the duplicate
+    /// check, and adds nothing for them. It still needs such a message as counted: a client's report between sending
+    /// and reading includes it, and the read subtracts from that total only counted messages. Otherwise the badge would
+    /// depend on the order of the records.
     public var counted: Bool
-    /// Step 11, one per device that gets or could get something; empty with `alert` allowed means `noToken`.
+    /// Step 11, one per device that gets or could get something. Empty with an allowed `alert` means `noToken`.
     public var routes: [Route]
-    /// Whether the pair is to be claimed. Not what expired: nothing is sent of it, so nothing is to be kept apart. But an
-    /// expired recall that decreases is claimed, since the claim lowers the badge, whatever becomes of the alert.
+    /// Whether the pair needs a claim. An expired event needs none, because nothing is sent. But an expired recall that
+    /// decreases is claimed, because the claim lowers the badge, whatever happens to the alert.
     public var needsClaim: Bool
 
     public enum Alert: Sendable, Equatable {
@@ -37,14 +38,14 @@ public struct Decision: Sendable, Equatable {
         return false
     }
 
-    /// Why there is one record without a device for this recipient; nil: there is one per route (contract section 3).
+    /// The reason of the one record without a device; nil if there is one record per route (contract section 3).
     public var finalReason: Reason? {
         if case .deny(let reason) = alert { return reason }
         return routes.isEmpty ? .noToken : nil
     }
 }
 
-/// The way to one device. Indices point into the `Recipient` that was decided about.
+/// The route to one device. Indices refer to the `Recipient` of the decision.
 public struct Route: Sendable, Equatable {
     public var device: String
     public var way: Way
@@ -53,21 +54,21 @@ public struct Route: Sendable, Equatable {
         /// A push to `tokens[token]`. `copyTo`: with strategy 4, the live connection that gets a copy after the push's
         /// outcome.
         case apns(token: Int, copyTo: Copy?)
-        /// A delivery to `presence[presence]`. `ackWithinMs` is set where an ack is wanted: without it by then, the
+        /// A delivery to `presence[presence]`. `ackWithinMs` is set if an ack is wanted: without it in time, the
         /// recipient is decided again with that connection suspect.
         case connection(presence: Int, alert: Bool, ackWithinMs: Int64?)
-        /// A live desktop comes first: `tokens[token]` is pushed at `holdMs` after now unless read by then; nil: never once
-        /// the desktop has it, by its ack or by a push of its own, and `desktop_online` is final then.
+        /// A live desktop comes first: `tokens[token]` is pushed `holdMs` after now unless read before. Nil means never
+        /// once the desktop has the message, by its ack or its own push; `desktop_online` is then final.
         case hold(token: Int, holdMs: Int64?)
-        /// Nothing goes to this device.
+        /// Nothing is sent to this device.
         case none(Reason)
     }
 
     /// The live connection that gets a copy after its device's push.
     public struct Copy: Sendable, Equatable {
-        /// Its place in the recipient's presence.
+        /// Its index in the recipient's presence.
         public var presence: Int
-        /// Where the push failed, the copy may raise the alert: the message is no silent one, and the user does not look at
+        /// If the push failed, the copy may raise the alert: the message is not silent, and the user does not look at
         /// the conversation.
         public var mayAlert: Bool
 

@@ -1,5 +1,5 @@
-/// What the steps of one decision saw and said, in codes: four bytes, without a text or an id, so that they can be kept
-/// of every push (`carillon trace`).
+/// The inputs and results of one decision's steps as codes: four bytes, without texts or ids, so that every push can
+/// keep them (`carillon trace`).
 public struct DecisionFacts: OptionSet, Sendable, Hashable {
     public var rawValue: UInt32
 
@@ -14,9 +14,9 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
     public static let revoked = DecisionFacts(rawValue: 1 << 2)
     /// Step 7.
     public static let vetoed = DecisionFacts(rawValue: 1 << 3)
-    /// Step 8: the level holds it back, and nothing lifts that.
+    /// Step 8: the level denies the alert, and nothing lifts it.
     public static let muted = DecisionFacts(rawValue: 1 << 4)
-    /// The quiet window stands above the level (`dnd_mode: chain`).
+    /// The quiet window overrides the level (`dnd_mode: chain`).
     public static let windowDecides = DecisionFacts(rawValue: 1 << 5)
     /// Step 9.
     public static let quiet = DecisionFacts(rawValue: 1 << 6)
@@ -24,15 +24,15 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
     public static let forced = DecisionFacts(rawValue: 1 << 8)
     public static let mentionsMe = DecisionFacts(rawValue: 1 << 9)
     public static let mentionsAll = DecisionFacts(rawValue: 1 << 10)
-    /// Step 10: the message wants to be counted.
+    /// Step 10: the message may be counted.
     public static let countable = DecisionFacts(rawValue: 1 << 11)
     public static let counted = DecisionFacts(rawValue: 1 << 12)
     /// A phone or tablet in the foreground has the conversation open.
     public static let conversationOpen = DecisionFacts(rawValue: 1 << 13)
-    /// Steps 6-10 were taken; absent of a Live Activity, and of what expired before them.
+    /// Steps 6-10 ran. Not set for a Live Activity, and for an event that expired before them.
     public static let decided = DecisionFacts(rawValue: 1 << 14)
 
-    /// Step 9 was not taken: a step before it had denied, and the settings were not read.
+    /// Step 9 did not run: an earlier step had denied, and the settings were not read.
     public static let settingsUnread = DecisionFacts(rawValue: 1 << 15)
 
     private static let levels: [MuteLevel] = [.unset, .all, .mentions, .mentionsOfMe, .mentionsOfAll, .blocked]
@@ -55,16 +55,16 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
 
     public var link: MuteChain.Link { Self.links[Int(rawValue >> 20 & 3)] }
 
-    /// One step in words: its outcome as `explain` calls it, and what it looked at.
+    /// One step in words: its outcome as `explain` names it, and its input.
     public struct Step: Sendable, Equatable {
         public var step: DecisionStep
         public var outcome: String
         public var input: String
-        /// False: this step is why there is no alert, or would be if none before it were.
+        /// False if this step denies the alert, or would without an earlier deny.
         public var passes: Bool
     }
 
-    /// The steps that were taken, in the contract's order.
+    /// The steps that ran, in the contract's order.
     public var steps: [Step] {
         func step(_ step: DecisionStep, _ reason: Reason?, _ passed: String, _ input: String = "") -> Step {
             Step(step: step, outcome: reason?.rawValue ?? passed, input: input, passes: reason == nil)
@@ -94,7 +94,7 @@ public struct DecisionFacts: OptionSet, Sendable, Hashable {
     }
 }
 
-/// Keeps what the steps said as codes; costs a few instructions.
+/// Keeps the results of the steps as codes. Costs a few instructions.
 public struct FactTrace: DecisionTrace, Sendable {
     public private(set) var facts: DecisionFacts = []
 

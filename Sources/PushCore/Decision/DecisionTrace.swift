@@ -1,4 +1,4 @@
-/// A step of contract section 5 that leaves a reason, numbered as there.
+/// A step of contract section 5 with a reason, numbered as in the contract.
 public enum DecisionStep: Int, Sendable, CaseIterable {
     case expiry = 2
     case read = 6
@@ -10,15 +10,15 @@ public enum DecisionStep: Int, Sendable, CaseIterable {
     case token = 12
 }
 
-/// Where `decide` tells what each step saw and said; the worker uses `NoTrace`
-/// or `FactTrace`, `explain` uses `RecordedTrace`.
+/// Receives the input and result of each step. The worker uses `NoTrace` or `FactTrace`, `explain` uses
+/// `RecordedTrace`.
 ///
-/// The texts are built only when asked for, so that a trace that keeps nothing costs nothing.
+/// Texts are built only on request, so that a trace without storage costs nothing.
 public protocol DecisionTrace {
     mutating func record(
         _ step: DecisionStep, input: @autoclosure () -> String, outcome: @autoclosure () -> String)
 
-    /// All steps at once, in codes; told once per decision.
+    /// All steps as codes. Called once per decision.
     mutating func keep(_ facts: @autoclosure () -> DecisionFacts)
 }
 
@@ -29,8 +29,8 @@ extension DecisionTrace {
 
 /// Keeps nothing.
 public struct NoTrace: DecisionTrace {
-    /// Gives each `inout` a place of its own. All variables of an empty type may share one address, and the thread
-    /// sanitizer takes two threads' writing access to it for a race.
+    /// Gives each `inout` its own address. All variables of an empty type may share one address, and the thread
+    /// sanitizer would report writes of two threads as a race.
     @usableFromInline var place: UInt8 = 0
 
     @inlinable
@@ -42,12 +42,12 @@ public struct NoTrace: DecisionTrace {
     ) {}
 }
 
-/// Keeps every step in the order in which it was taken.
+/// Keeps every step in order.
 public struct RecordedTrace: DecisionTrace, Sendable {
     public private(set) var steps: [Entry] = []
     public private(set) var facts: DecisionFacts = []
 
-    /// One step with the facts it looked at and what it said.
+    /// One step with its input and result.
     public struct Entry: Sendable, Equatable {
         public var step: DecisionStep
         public var input: String

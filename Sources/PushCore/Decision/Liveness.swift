@@ -1,17 +1,17 @@
-/// Whether a connection can carry a message now: by the clock, never by a disconnect event (contract section 4).
+/// Whether a connection can deliver a message now: by the clock, never by a disconnect event (contract section 4).
 public enum Liveness: Sendable, Equatable {
-    /// Suspended, off, or suspect: the way is APNs.
+    /// Suspended, off, or suspect: the route is APNs.
     case dead
     case foreground
-    /// Left the foreground less than two minutes ago and can raise a local alert.
+    /// Left the foreground less than two minutes ago, and can raise a local alert.
     case background
 
-    /// A mobile system freezes an app at the latest then; no event tells of it.
+    /// A mobile system freezes an app at this time at the latest, without an event.
     public static let backgroundActiveMs: Int64 = 120_000
 
     public var isLive: Bool { self != .dead }
 
-    /// How long an acknowledgement may take (contract section 5).
+    /// Maximum time for an ack (contract section 5).
     public var ackWithinMs: Int64 { self == .foreground ? 8_000 : 4_000 }
 }
 

@@ -1,4 +1,4 @@
-/// Whether a message mentions this recipient, everybody, or both (contract section 2, `mention`).
+/// Whether a message mentions this recipient, all members, or both (contract section 2, `mention`).
 public struct MentionClass: Sendable, Equatable {
     public var me: Bool
     public var all: Bool

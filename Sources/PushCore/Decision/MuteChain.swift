@@ -1,13 +1,13 @@
 /// The chain of mute levels: the user's for the conversation, the group's for the member, the app's for the type.
 ///
-/// The first link that is set decides; `unset` and a mute that ended look further (contract section 5, step 8).
+/// The first link that is set decides. `unset` and an ended mute pass to the next link (contract section 5, step 8).
 public struct MuteChain: Sendable, Equatable {
     public var level: MuteLevel
     public var link: Link
 
     public enum Link: String, Sendable {
         case user, group, app
-        /// No link is set: everything comes through.
+        /// No link is set: everything is allowed.
         case none
     }
 
@@ -29,7 +29,7 @@ public struct MuteChain: Sendable, Equatable {
         }
     }
 
-    /// Whether the level lets a message with this mention through; in p2p 1, 2 and 4 are as 5.
+    /// Returns whether the level allows a message with this mention. In p2p 1, 2 and 4 act as 5.
     public func allows(_ mention: MentionClass, in type: Conversation.Kind) -> Bool {
         switch level {
         case .all, .unset: true

@@ -2,7 +2,7 @@
 public struct QuietHours: Sendable, Equatable {
     /// A window holds now.
     public var isActive: Bool
-    /// 1: mentions in groups come through. 5: nothing does.
+    /// 1 allows mentions in groups. 5 allows nothing.
     public var level: Int
     /// Minute of the local week; 0 is Monday 00:00.
     public var weekMinute: Int
@@ -10,7 +10,7 @@ public struct QuietHours: Sendable, Equatable {
     /// Minute of the local day.
     public var minute: Int { weekMinute % 1440 }
 
-    /// No window, or one that is switched off.
+    /// No window, or a window that is switched off.
     public static var off: QuietHours { QuietHours(isActive: false, level: 5, weekMinute: 0) }
 
     public init(isActive: Bool, level: Int, weekMinute: Int) {
@@ -19,9 +19,9 @@ public struct QuietHours: Sendable, Equatable {
         self.weekMinute = weekMinute
     }
 
-    /// Looks at the clock of the recipient's zone: the window's own, else the newest token's, else the app's.
+    /// Evaluates the window in the recipient's zone: the window's own, else the newest token's, else the app's.
     ///
-    /// A zone that the table does not know is passed over; where none is known UTC stands.
+    /// A zone that the table does not know is skipped. Without a known zone, UTC is used.
     public init(
         _ recipient: borrowing Recipient, policy: borrowing AppPolicy, zones: some ZoneTable, now: Int64
     ) {
@@ -35,7 +35,7 @@ public struct QuietHours: Sendable, Equatable {
         self.init(isActive: window.left(weekMinute: minute) != nil, level: window.level, weekMinute: minute)
     }
 
-    /// Whether a message comes through although the window holds.
+    /// Returns whether a message is allowed during the window.
     public func allows(_ mention: MentionClass, in type: Conversation.Kind) -> Bool {
         !isActive || (level == 1 && type.hasMembers && mention.isMention)
     }
@@ -47,7 +47,7 @@ public struct QuietHours: Sendable, Equatable {
     ) -> Int64? {
         let quiet = QuietHours(recipient, policy: policy, zones: zones, now: now)
         guard quiet.isActive, let left = recipient.settings.dnd?.left(weekMinute: quiet.weekMinute) else { return nil }
-        // The minute that has begun counts whole.
+        // The current minute counts whole.
         let begun = now &- (now % 60_000 + 60_000) % 60_000
         return begun &+ Int64(left) * 60_000
     }
@@ -61,7 +61,7 @@ public struct QuietHours: Sendable, Equatable {
         return Int((local % week + week) % week / 60)
     }
 
-    /// The zone of the token bound last: the best word on where the user is.
+    /// The zone of the token bound last, which is the best hint for the user's location.
     private static func newestZone(_ tokens: [BoundToken]) -> String? {
         var newest: (zone: String, boundMs: Int64)?
         for token in tokens {

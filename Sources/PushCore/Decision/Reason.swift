@@ -1,4 +1,4 @@
-/// Why a recipient or a device ended as it did (contract section 3). APNs' own reasons travel as text beside these.
+/// The reason of a recipient's or device's outcome (contract section 3). APNs' own reasons are text.
 public enum Reason: String, Sendable, CaseIterable {
     case ok
     case forced
@@ -19,9 +19,9 @@ public enum Reason: String, Sendable, CaseIterable {
     case coalesced
 }
 
-/// How one (event, device) ended (contract section 3).
+/// The verdict of one (event, device) pair (contract section 3).
 public enum Verdict: String, Sendable, CaseIterable {
     case accepted, rejected, expired, suppressed, online
-    /// The one that is not final.
+    /// The only verdict that is not final.
     case parked
 }

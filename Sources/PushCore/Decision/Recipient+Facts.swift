@@ -10,7 +10,7 @@ extension UserState.ReadMark {
 }
 
 extension Message {
-    /// Whether the badge is to rise at all: a revoke counts only by its own word (contract section 2, `push.badge`).
+    /// Whether the badge may rise: a revoke counts only by its own field (contract section 2, `push.badge`).
     public var countsForBadge: Bool {
         switch kind {
         case .message: push.badge
@@ -18,10 +18,10 @@ extension Message {
         }
     }
 
-    /// Whether the revoked message is to be taken off the badge, whatever becomes of the alert.
+    /// Whether the revoked message is subtracted from the badge, whatever happens to the alert.
     public var decreasesBadge: Bool { kind == .revoke && revoke?.badge == .decrease }
 
-    /// Step 4: the sender and the excluded get nothing, and leave no result.
+    /// Step 4: the sender and excluded users get nothing, and no result record.
     public func isMeant(for uid: String) -> Bool { !uid.isSame(as: from.uid) && !to.excludes(uid) }
 }
 
@@ -42,7 +42,7 @@ extension Recipient {
         !presence[index].platform.isDesktop && presence[index].liveness(at: now) == .foreground
     }
 
-    /// A desktop that a message can reach now by its connection.
+    /// Returns whether the device is a desktop that a message can reach now by its connection.
     public func hasLiveDesktop(_ device: String, at now: Int64) -> Bool {
         guard let index = presenceIndex(of: device), presence[index].platform.isDesktop else { return false }
         return presence[index].liveness(at: now).isLive

@@ -7,15 +7,15 @@ public func addressedDevices(
     Router(message, policy: policy, allowed: true, now: now).routes(to: recipient).map(\.device)
 }
 
-/// Step 11: the way to each device by strategy, liveness and the desktop policy (contract section 5).
+/// Step 11: the route to each device by strategy, liveness and desktop policy (contract section 5).
 struct Router {
     private let conversation: String
-    /// Which of a device's tokens may carry this push; ordinary pushes never go to voip tokens.
+    /// The token type for this push. Ordinary pushes never go to voip tokens.
     private let tokenType: TokenRecord.Kind
     private let strategy: Strategy
-    /// Steps 2-9 let an alert through.
+    /// Steps 2-9 allowed an alert.
     private let allowed: Bool
-    /// A delivery may raise an alert of its own: it is allowed, and not a silent one.
+    /// A delivery may raise an alert: alerts are allowed, and the message is not silent.
     private let alerts: Bool
     private let now: Int64
     /// The message goes to these devices only: all routes are chosen as if the user had no others.
@@ -31,7 +31,7 @@ struct Router {
         self.limit = message.to.limit
     }
 
-    // Elements are looked at in place: a copy of one costs a reference count for each of its texts.
+    // Elements are read in place, because a copy costs a reference count for each of its texts.
     func routes(to recipient: borrowing Recipient) -> [Route] {
         var routes: [Route] = []
         if allowed {
@@ -42,7 +42,7 @@ struct Router {
                 routes.append(Route(device: recipient.tokens[index].device, way: way))
             }
         }
-        // APNs only: the long connection carries nothing, neither instead of a push nor beside it.
+        // APNs only: nothing uses the long connection.
         guard strategy != .apnsOnly else { return routes }
         for index in recipient.presence.indices where recipient.presence[index].liveness(at: now).isLive {
             let device = recipient.presence[index].device
@@ -53,7 +53,7 @@ struct Router {
         return routes
     }
 
-    /// The newest token of the wanted type that its device has: one alert per device.
+    /// The newest token of the wanted type on its device, so that there is one alert per device.
     private func isUsable(_ index: Int, of recipient: borrowing Recipient) -> Bool {
         guard recipient.tokens[index].record.type == tokenType,
             isAddressed(recipient.tokens[index].device, of: recipient)
@@ -79,7 +79,7 @@ struct Router {
         case (.connectionOnly, nil):
             return .none(.connectionOnly)
         case (.apnsThenConnection, let live?):
-            // A held push cannot come first; the live device gets the message at once by its connection.
+            // A held push cannot come first. The live device gets the message at once by its connection.
             if holds { return connection(live, of: recipient) }
             return .apns(token: token, copyTo: Route.Copy(presence: live, mayAlert: alerts(by: live, of: recipient)))
         case (.connectionElseAPNs, nil), (.apnsThenConnection, nil), (.apnsOnly, _):
@@ -87,7 +87,7 @@ struct Router {
         }
     }
 
-    /// `active_conv` equal to the conversation: the user is looking at it.
+    /// `active_conv` equals the conversation: the user looks at it.
     private func alerts(by index: Int, of recipient: borrowing Recipient) -> Bool {
         alerts && !conversation.isSame(as: recipient.presence[index].activeConversation)
     }
@@ -109,8 +109,8 @@ struct Router {
             isLive = true
             if conversation.isSame(as: recipient.presence[index].activeConversation) { continue }
             if strategy == .apnsOnly {
-                // Nothing goes by its connection: a push of its own tells whether it has the message. Where it has no token,
-                // whoever delivers by connection in our place sees to it, and no ack is awaited.
+                // Nothing uses its connection, so its own push shows whether it has the message. A desktop without a
+                // token is served by another system's connection, and no ack is expected.
                 if hasUsableToken(recipient.presence[index].device, of: recipient) { willHaveIt = true }
             } else if alerts {
                 willHaveIt = true
@@ -132,14 +132,14 @@ struct Router {
     }
 }
 
-/// What a live desktop means for the user's phones where `push_when_desktop_online` is false.
+/// The effect of a live desktop on the user's phones if `push_when_desktop_online` is false.
 private enum DesktopPolicy {
     case none
-    /// They are pushed after this time unless the message was read by then.
+    /// The phones are pushed after this time unless the message was read before.
     case hold(ms: Int64)
-    /// They are not pushed once the desktop has it: it acknowledged, or got a push of its own.
+    /// The phones are not pushed once the desktop has the message, by an ack or its own push.
     case untilDesktopHasIt
-    /// No acknowledgement will come (the conversation is open there, or nothing alerts): not pushed.
+    /// No ack will come (the conversation is open there, or nothing alerts): the phones are not pushed.
     case final
 
     var holds: Bool {

@@ -1,14 +1,14 @@
-/// What the last check before sending finds (step 15): facts that may have changed since the decision.
+/// The result of the last check before sending (step 15): facts that may have changed since the decision.
 ///
-/// One rule for whoever asks: the push that goes at once, the one that waited and is looked at again, and `explain`.
+/// One rule for all callers: an immediate push, a push that waited, and `explain`.
 public struct SendFacts: Sendable, Equatable {
-    /// A read receipt covers the message.
+    /// A read mark covers the message.
     public var isRead: Bool
-    /// A recall of it has come.
+    /// The message was recalled.
     public var isRevoked: Bool
     /// The Live Activity takes no such record any more.
     public var isActivityOver: Bool
-    /// The token's present owner is this user, with the version that was decided about.
+    /// The token's present owner is this user, with the version of the decision.
     public var isTokenOwned: Bool
 
     public init(
@@ -20,7 +20,7 @@ public struct SendFacts: Sendable, Equatable {
         self.isTokenOwned = isTokenOwned
     }
 
-    /// Why the push is not to be sent after all; nil: send it.
+    /// The reason not to send the push; nil to send it.
     public func reason(expireAtMs: Int64, now: Int64) -> Reason? {
         if expireAtMs <= now { return .expired }
         if isRead { return .alreadyRead }

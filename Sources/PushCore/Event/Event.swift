@@ -1,7 +1,7 @@
-/// One record of `im.events` or `im.user-state`, read and checked (contract section 2).
+/// One parsed and checked record of `im.events` or `im.user-state` (contract section 2).
 ///
-/// Times are Unix milliseconds UTC. What is here has passed every limit of the contract: names are within their bytes,
-/// lists within their lengths, texts are cut on a grapheme border.
+/// Times are Unix milliseconds UTC. All values meet the contract's limits: identifiers and lists are within their
+/// lengths, texts are cut at a grapheme boundary.
 public struct Event: Sendable {
     /// The tenant, ≤ 64 bytes.
     public var app: String
@@ -12,7 +12,7 @@ public struct Event: Sendable {
 
     public enum Body: Sendable {
         case message(SharedMessage)
-        // Behind a pointer too, so that handing on a message is one retain, and no look at which of them it is.
+        // Indirect too, so that passing on a message is one retain without a check of the case.
         indirect case liveActivity(LiveActivity)
         indirect case userState(UserState)
     }
@@ -25,7 +25,7 @@ public struct Event: Sendable {
     }
 }
 
-/// A message that travels by reference: it has so many parts that each copy of it would cost a dozen retains.
+/// A message by reference, because a copy of its many parts would cost a dozen retains.
 public final class SharedMessage: Sendable {
     public let value: Message
 
@@ -33,23 +33,23 @@ public final class SharedMessage: Sendable {
         value = message
     }
 
-    /// The message for the time of `body`, where `value` would be copied part by part; and so it would be here, were this
-    /// made part of its callers.
+    /// Gives access to the message during `body`. `value` would copy it part by part, and so would this function if it
+    /// were inlined.
     @inline(never)
     public func read<Result>(_ body: (borrowing Message) -> Result) -> Result { body(value) }
 }
 
-/// Where a message belongs.
+/// The conversation of a message.
 public struct Conversation: Sendable, Equatable {
     public var id: String
     public var type: Kind
-    /// What people call it, ≤ 100 characters; for communication notifications.
+    /// Its display name, ≤ 100 characters; for communication notifications.
     public var name: String?
 
     public enum Kind: String, Sendable, CaseIterable {
         case p2p, group, ultra, system, custom
 
-        /// Whether the members are read from Redis rather than given in the event.
+        /// Whether Redis has the members, instead of the event.
         public var hasMembers: Bool { self == .group || self == .ultra }
     }
 

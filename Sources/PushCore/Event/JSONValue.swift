@@ -1,13 +1,13 @@
 import Digits
 
-/// A JSON value that travels through unread: custom keys, `apsField`, Live Activity states.
+/// A JSON value that passes through unread: custom keys, `apsField`, Live Activity states.
 ///
-/// Numbers keep their text and objects keep the order of their keys, so that what the sender wrote is what the device
-/// reads. Of a repeated key the last counts; the reader sees to that.
+/// Numbers keep their text and objects the order of their keys, so that the device gets exactly the sender's JSON. The
+/// reader keeps the last of repeated keys.
 public enum JSONValue: Sendable, Equatable {
     case null
     case bool(Bool)
-    /// The number as it was written.
+    /// The text of the number.
     case number(String)
     case string(String)
     case array([JSONValue])
@@ -22,11 +22,11 @@ public enum JSONValue: Sendable, Equatable {
             self.value = value
         }
 
-        /// Whether its key has these bytes.
+        /// Returns whether its key has these bytes.
         public func isNamed(_ name: String) -> Bool { key.isSame(as: name) }
     }
 
-    /// The value of a key of an object; nil for every other kind of value.
+    /// The value of an object's key; nil for every other kind of value.
     public subscript(key: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.isNamed(key) }?.value

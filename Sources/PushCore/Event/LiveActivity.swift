@@ -2,9 +2,9 @@
 /// notifications").
 public struct LiveActivity: Sendable {
     public var msgID: String?
-    /// Given recipients; empty where `isForAllBound`.
+    /// The given recipients; empty if `isForAllBound`.
     public var uids: [String]
-    /// The record names nobody: an update or an end goes to all who bound the activity (at most
+    /// The record names no users: an update or end goes to all users who bound the activity (at most
     /// `LiveActivity.boundUsersMax`).
     public var isForAllBound: Bool
     public var activityID: String
@@ -16,19 +16,19 @@ public struct LiveActivity: Sendable {
     public var alert: JSONValue?
     public var staleMs: Int64?
     public var dismissalMs: Int64?
-    /// `relevance-score`, as it was written.
+    /// `relevance-score`, unchanged text.
     public var relevance: String?
     public var priority: PushOptions.Priority
     /// How the device gets the updates of an activity that this record starts.
     public var input: Input
 
-    /// From where updates come (iOS 18 and later; older systems ignore it).
+    /// The source of updates (iOS 18 and later; older systems ignore it).
     public enum Input: Sendable, Equatable {
-        /// As the app has asked ActivityKit for them.
+        /// As the app requested from ActivityKit.
         case unsaid
-        /// By a token of its own, which the app then reports: `input-push-token`.
+        /// By a separate token, which the app then reports: `input-push-token`.
         case token
-        /// By the broadcasts to a channel: `input-push-channel` with the id that APNs gave it.
+        /// By broadcasts to a channel: `input-push-channel` with APNs' channel id.
         case channel(String)
     }
 

@@ -2,7 +2,7 @@ import Digits
 
 /// A `message` or a `revoke` (contract section 2).
 public struct Message: Sendable {
-    /// What distinguishes two pushes about the same `msgID`; part of the duplicate key and of the push id.
+    /// Distinguishes two pushes with the same `msgID`. Part of the duplicate key and of the push id.
     public enum Kind: String, Sendable {
         case message, revoke
     }
@@ -17,14 +17,14 @@ public struct Message: Sendable {
     public var revoke: Revoke?
     /// Unique per app, ≤ 64 bytes.
     public var msgID: String
-    /// RongCloud's objectName or NIM's type; names the built-in text.
+    /// RongCloud's objectName or NIM's type. Selects the built-in text.
     public var typeName: String?
-    /// Rising per conversation; what a read receipt's `up_to_seq` is compared with.
+    /// Rising per conversation. Compared with a read record's `up_to_seq`.
     public var serverSeq: Int64?
-    /// Nothing is sent at or after it. Absent in the record: sent + 24 h.
+    /// Nothing is sent at or after this time. Default: sent + 24 h.
     public var expireAtMs: Int64
     public var kind: Kind = .message
-    /// A custom type alerts only with a content of its own.
+    /// A custom type alerts only with its own content.
     public var isCustomType: Bool = false
 
     public struct Sender: Sendable, Equatable {
@@ -43,7 +43,7 @@ public struct Message: Sendable {
     }
 
     public struct Audience: Sendable, Equatable {
-        /// Given recipients; nil for a group or ultra group whose members are read from Redis.
+        /// Given recipients; nil for a group or ultra group with members in Redis.
         public var uids: [String]?
         public var exclude: [String] {
             didSet { index = TextIndex(exclude) }
@@ -62,7 +62,7 @@ public struct Message: Sendable {
         public func excludes(_ uid: String) -> Bool { index?.contains(uid) ?? exclude.containsSame(uid) }
     }
 
-    /// `@`; me and all may both hold.
+    /// `@`. Me and all may both be set.
     public struct Mention: Sendable, Equatable {
         public var all: Bool
         public var uids: [String] {

@@ -1,13 +1,14 @@
 public import Digits
 
-/// The `push` object of a message: what the sender wants of the alert (contract section 2).
+/// The `push` object of a message: the sender's options for the alert (contract section 2).
 public struct PushOptions: Sendable {
-    // Large parts first, which saves padding, and makes the memberwise initialiser another one than the public: see there.
+    // Large parts first, which saves padding and distinguishes the memberwise initialiser from the public one: see
+    // there.
 
     public var force = Force()
     /// ≤ 100 characters.
     public var title: String?
-    /// ≤ 500 characters; absent: the built-in text of the type, else the app's generic text.
+    /// ≤ 500 characters; if absent, the built-in text of the type, else the app's generic text.
     public var content: String?
     /// ≤ 100 characters.
     public var subtitle: String?
@@ -21,7 +22,7 @@ public struct PushOptions: Sendable {
     public var threadID: String?
     public var category: String?
     public var interruption: String?
-    /// As given, unchecked; `Payload` makes a header of it.
+    /// Unchecked. `Payload` makes a header from it.
     public var collapseID: String?
     /// Title and content from one of the app's templates.
     public var template: Template?
@@ -30,17 +31,17 @@ public struct PushOptions: Sendable {
     public var profile: PayloadProfile?
     public var strategy: Strategy?
     public var priority = Priority.high
-    /// False is an absolute veto: no force lifts it.
+    /// False is an absolute veto, which no force lifts.
     public var enabled: Bool
     /// `nick: ` before the body.
     public var prefix: Bool
     /// NIM's shouldBeCounted.
     public var badge: Bool
-    /// Wins over the receiver's hidden details (RongCloud).
+    /// Overrides the receiver's hidden details (RongCloud).
     public var forceDetail = false
-    /// A background push: nothing is shown.
+    /// A background push, which shows nothing.
     public var silent = false
-    /// To voip tokens only.
+    /// Goes to voip tokens only.
     public var voip = false
     public var sms = false
     /// False: the alert has no `mutable-content`, whatever `aps` says.
@@ -49,11 +50,11 @@ public struct PushOptions: Sendable {
     /// Recipients that get the alert although they muted the conversation.
     public struct Force: Sendable, Equatable {
         public var mode = Mode.none
-        /// ≤ 100 ids; with mode `list` an empty list names nobody.
+        /// ≤ 100 ids. With mode `list`, an empty list names nobody.
         public var uids: [String] = []
-        /// What the forced get to read, ≤ 500 characters; absent: the ordinary content.
+        /// The text for forced recipients, ≤ 500 characters; if absent, the ordinary content.
         public var content: String?
-        /// False (NIM forcePush NO): the named get the text, but a mute of theirs stands.
+        /// False (NIM forcePush NO): the named recipients get the text, but their mute remains in effect.
         public var liftsMute = true
 
         public enum Mode: String, Sendable {
@@ -95,7 +96,7 @@ public struct PushOptions: Sendable {
         }
     }
 
-    /// `push.priority`; as `apns-priority` 10, 5 and 1.
+    /// `push.priority`: 10, 5 and 1 in `apns-priority`.
     public enum Priority: String, Sendable {
         case high, normal, low
 
@@ -110,8 +111,8 @@ public struct PushOptions: Sendable {
 }
 
 extension PushOptions {
-    /// In the contract's order. It hands on to the memberwise initialiser, which moves its arguments; one that assigned
-    /// them to so many fields would end with a copy of them all.
+    /// Parameters in the contract's order. It calls the memberwise initialiser, which moves its arguments; assigning so
+    /// many fields would end with a copy of them all.
     public init(
         enabled: Bool = true, title: String? = nil, content: String? = nil, prefix: Bool = true, badge: Bool = true,
         force: Force = Force(), forceDetail: Bool = false, payload: CustomPayload? = nil, aps: JSONValue? = nil,
@@ -129,9 +130,9 @@ extension PushOptions {
     }
 }
 
-/// Which channel carries a message to a device (contract section 5, step 11; Getui's strategies).
+/// The channel to a device (contract section 5, step 11; Getui's strategies).
 public enum Strategy: Int, Sendable {
-    /// Long connection where it lives, APNs for the rest.
+    /// Live devices by long connection, the others by APNs.
     case connectionElseAPNs = 1
     case apnsOnly = 2
     case connectionOnly = 3
@@ -139,7 +140,7 @@ public enum Strategy: Int, Sendable {
     case apnsThenConnection = 4
 }
 
-/// The shape of the keys beside `aps` (contract section 6).
+/// The form of the keys next to `aps` (contract section 6).
 public enum PayloadProfile: String, Sendable {
     case nim, rc, wps, raw
 }

@@ -1,4 +1,4 @@
-/// A record of `im.user-state` (contract section 2): it changes state and alerts nobody.
+/// A record of `im.user-state` (contract section 2). It changes state and alerts nobody.
 public struct UserState: Sendable {
     public var uid: String
     public var change: Change
@@ -10,11 +10,11 @@ public struct UserState: Sendable {
         case mute(conversation: String, level: MuteLevel, untilMs: Int64?)
         case read(conversation: String, upTo: ReadMark)
         case badgeReport(device: String, value: Int64, clientMs: Int64)
-        /// - Parameter connectionEpoch: nil: by whichever connection.
+        /// - Parameter connectionEpoch: nil for any connection.
         case ack(device: String, connectionEpoch: Int64?, msgIDs: [String])
         /// A push was opened.
         case openReport(PushReport)
-        /// A push reached the device, as its service extension says.
+        /// A push reached the device, reported by its service extension.
         case arrivedReport(PushReport)
 
         /// The `kind` of its record.
@@ -33,12 +33,12 @@ public struct UserState: Sendable {
         }
     }
 
-    /// What a device says of one push.
+    /// A device's report on one push.
     public struct PushReport: Sendable, Equatable {
         public var device: String
         /// Lower case.
         public var pid: String
-        /// The push's message; nil: the pid cannot be checked.
+        /// The push's message; nil if the pid cannot be checked.
         public var msgID: String?
         public var atMs: Int64?
 
@@ -63,7 +63,8 @@ public struct UserState: Sendable {
 
     public struct Binding: Sendable, Equatable {
         public var device: String
-        /// Of `credential`, `contentKey`, `language` and `zone` nil keeps what the token had, and an empty text clears it.
+        /// For `credential`, `contentKey`, `language` and `zone`, nil keeps the token's value, and an empty text clears
+        /// it.
         public var token: TokenRecord
         public var version: Int64
 
@@ -87,7 +88,7 @@ public struct UserState: Sendable {
         }
     }
 
-    /// Only given fields change, inside `dnd` too.
+    /// Only the given fields change, inside `dnd` too.
     public struct SettingsChange: Sendable, Equatable {
         public var dndOn: Bool?
         /// Minutes of the day.

@@ -1,15 +1,15 @@
 public import APNsProtocol
 
-/// Hash prefix shared by the ids of all pushes to one recipient about one message.
+/// Hash prefix of the ids of all pushes to one recipient for one message.
 ///
-/// Those ids are UUIDs of version 8 (RFC 9562, 5.8) over (app, uid, msg_id, kind, token): every attempt and every worker
-/// makes the same one. Their first four parts are hashed once here.
+/// These ids are UUIDs of version 8 (RFC 9562, 5.8) over (app, uid, msg_id, kind, token), equal for every attempt and
+/// every worker. The first four parts are hashed once here.
 public struct PushIDPrefix: Sendable {
     private var hash = SipHash128(key0: Self.key0, key1: Self.key1)
 
     /// - Parameters:
-    ///   - msgID: for a Live Activity its event id, since `msg_id` is optional there.
-    ///   - kind: `message`, `revoke` or `live_activity`: pushes about one message that are not the same push.
+    /// - msgID: for a Live Activity its event id, because `msg_id` is optional there.
+    /// - kind: `message`, `revoke` or `live_activity`, because pushes for one message may differ by kind.
     public init(app: String, uid: String, msgID: String, kind: String) {
         hash.update(lengthThen: app)
         hash.update(lengthThen: uid)
@@ -17,9 +17,9 @@ public struct PushIDPrefix: Sendable {
         hash.update(lengthThen: kind)
     }
 
-    /// The id of the push to a token; without one, that of the recipient and message themselves.
+    /// The id of the push to a token; without a token, the id of the recipient and message.
     ///
-    /// - Parameter tokenHex: lower case, as `TokenRecord` holds it.
+    /// - Parameter tokenHex: lower case, as in `TokenRecord`.
     public func id(tokenHex: String = "") -> PushID {
         var hash = hash
         hash.update(lengthThen: tokenHex)
@@ -27,13 +27,13 @@ public struct PushIDPrefix: Sendable {
         return PushID(digest: first, second)
     }
 
-    // Fixed for ever: other values would make other ids of pushes that are under way. ("carillon" "pushpid1" in ASCII.)
+    // Must never change: other values would change the ids of pushes in progress. ("carillon" "pushpid1" in ASCII.)
     private static var key0: UInt64 { 0x6361_7269_6c6c_6f6e }
     private static var key1: UInt64 { 0x7075_7368_7069_6431 }
 }
 
 extension PushID {
-    /// The id of one push; see `PushIDPrefix`, which makes several of one recipient and message cheaper.
+    /// The id of one push. `PushIDPrefix` is cheaper for several pushes to one recipient.
     public static func make(app: String, uid: String, msgID: String, kind: String, tokenHex: String) -> PushID {
         PushIDPrefix(app: app, uid: uid, msgID: msgID, kind: kind).id(tokenHex: tokenHex)
     }

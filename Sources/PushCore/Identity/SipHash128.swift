@@ -1,15 +1,15 @@
 import Digits
 
-/// SipHash-2-4 with 128 bits of output, fed piece by piece (Aumasson and Bernstein; the 128-bit form of their reference).
+/// SipHash-2-4 with 128 bits of output, fed in pieces (Aumasson and Bernstein; the 128-bit form of their reference).
 ///
-/// Written here since the standard library's hasher is seeded anew in each process, while ids made from it must be the
-/// same in every worker. Not a secret: the key is fixed where it is used.
+/// The standard library's hasher has a new seed in each process, but these ids must be equal in every worker. The key
+/// is fixed and not a secret.
 public struct SipHash128: Sendable {
     private var v0: UInt64
     private var v1: UInt64
     private var v2: UInt64
     private var v3: UInt64
-    /// Bytes that do not fill a word yet, the first in the lowest place.
+    /// Bytes that do not fill a word yet, the first byte lowest.
     private var tail: UInt64 = 0
     private var count: UInt64 = 0
 
@@ -29,7 +29,7 @@ public struct SipHash128: Sendable {
         let rest = bytes.count &- index
         guard rest > 0 else { return }
         if bytes.count >= 8 {
-            // The last eight, of which the first were taken already.
+            // The last eight bytes; the first of them were already consumed.
             let last = bytes.loadUnaligned(fromByteOffset: bytes.count &- 8, as: UInt64.self)
             return update(UInt64(littleEndian: last) &>> (64 &- UInt64(rest) &* 8), count: UInt64(rest))
         }
@@ -38,7 +38,7 @@ public struct SipHash128: Sendable {
         update(word, count: UInt64(rest))
     }
 
-    /// A text as its UTF-8 length and bytes, so that no two lists of texts feed the same bytes.
+    /// A text as its UTF-8 length and bytes, so that different lists of texts never feed the same bytes.
     public mutating func update(lengthThen text: String) {
         text.utf8.span.withUnsafeBytes { utf8 in
             update(word: UInt64(utf8.count))
@@ -46,7 +46,7 @@ public struct SipHash128: Sendable {
         }
     }
 
-    /// One to seven bytes, the first in the lowest place, and zeros above them.
+    /// One to seven bytes, the first byte lowest, zero-padded.
     private mutating func update(_ bytes: UInt64, count more: UInt64) {
         let place = count & 7
         tail |= bytes &<< (place &* 8)
@@ -57,7 +57,7 @@ public struct SipHash128: Sendable {
         count &+= more
     }
 
-    /// Eight bytes, the first in the lowest place.
+    /// Eight bytes, the first byte lowest.
     public mutating func update(word: UInt64) {
         let place = count & 7
         if place == 0 {

@@ -1,24 +1,24 @@
-/// All that is known of one recipient when a message about one conversation is decided.
+/// All facts about one recipient for a decision in one conversation.
 public struct Recipient: Sendable {
     public var uid: String
-    /// Presence as gateways wrote it; entries of a gateway without a lease of the same epoch are left out or `.off`.
+    /// Presence as gateways wrote it. Entries of a gateway without a lease of the same epoch are left out or `.off`.
     public var presence: [DevicePresence] = []
     public var settings = UserSettings()
     /// The user's own `mute` for this conversation.
     public var mute: Mute?
-    /// The level that the group's `g:` hash gives this member.
+    /// The member's level in the group's `g:` hash.
     public var groupLevel: MuteLevel?
     /// How far this conversation was read.
     public var read: UserState.ReadMark?
     public var tokens: [BoundToken] = []
     /// Devices of which an earlier push is parked, each with its note; an empty name: all of them.
     public var parked: [(device: String, note: ParkedNote)] = []
-    /// Whether this message is known as revoked.
+    /// Whether this message is known to be revoked.
     public var isRevoked = false
 
     public struct Mute: Sendable, Equatable {
         public var level: MuteLevel
-        /// The mute ends then; nil: it does not.
+        /// End of the mute; nil for no end.
         public var untilMs: Int64?
 
         public init(level: MuteLevel, untilMs: Int64? = nil) {
@@ -35,34 +35,34 @@ public struct Recipient: Sendable {
 /// RongCloud's six levels; NIM's mute is `.blocked` (contract section 2, `mute`).
 public enum MuteLevel: Int, Sendable, CaseIterable {
     case all = -1
-    /// Look further up the chain.
+    /// Passes to the next link of the chain.
     case unset = 0
-    /// Any mention, of me or of all.
+    /// Any mention, of the recipient or of all.
     case mentions = 1
     case mentionsOfMe = 2
     case mentionsOfAll = 4
     case blocked = 5
 }
 
-/// A user's settings; what was never set stands at its default.
+/// A user's settings. Unset values have their defaults.
 public struct UserSettings: Sendable, Equatable {
     public var dnd: DoNotDisturb?
     public var language: String?
-    /// Where the SMS supplement goes, ≤ 20 bytes.
+    /// The number for the SMS supplement, ≤ 20 bytes.
     public var phone: String?
     /// Seconds that a phone waits for the desktop, 0-600.
     public var holdSeconds = 0
     public var showDetail = true
     public var pushWhenDesktopOnline = true
 
-    /// By reference: few users have one, and every recipient in work would hold room for it.
+    /// By reference, because few users have one, and every recipient would otherwise reserve room for it.
     public final class DoNotDisturb: Sendable, Equatable {
         public let on: Bool
         /// At least one, at most seven.
         public let windows: [QuietWindow]
-        /// IANA name; nil: the token's, else the app's.
+        /// IANA name; nil for the token's, else the app's.
         public let zone: String?
-        /// 1: mentions in groups come through. 5: nothing does.
+        /// 1 allows mentions in groups. 5 allows nothing.
         public let level: Int
 
         public init(on: Bool, windows: [QuietWindow], zone: String? = nil, level: Int = 5) {
@@ -86,7 +86,7 @@ public struct UserSettings: Sendable, Equatable {
     public init() {}
 }
 
-/// What a gateway wrote of one device (contract section 4, `p:{app:uid}`).
+/// A gateway's entry for one device (contract section 4, `p:{app:uid}`).
 public struct DevicePresence: Sendable, Equatable {
     public var device: String
     public var state: State
@@ -97,9 +97,9 @@ public struct DevicePresence: Sendable, Equatable {
     public var lastMs: Int64
     public var backgroundSinceMs: Int64?
     public var activeConversation: String?
-    /// Flag `l`: the app can raise a local alert while in background.
+    /// Flag `l`: the app can raise a local alert in the background.
     public var raisesLocalAlert: Bool
-    /// A delivery over this very connection was not acknowledged in time.
+    /// A delivery over this connection was not acknowledged in time.
     public var isSuspect = false
 
     public enum State: String, Sendable {

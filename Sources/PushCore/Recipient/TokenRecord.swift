@@ -1,22 +1,23 @@
 import Digits
 
-/// A device token with all that was said of it when it was bound (contract section 2, `bind`).
+/// A device token with all data of its bind (contract section 2, `bind`).
 public struct TokenRecord: Sendable, Equatable {
     // Texts first: see the initialiser of `PushOptions`.
 
-    /// Lower-case hexadecimal; Apple asks not to assume its length.
+    /// Lower-case hexadecimal. Apple asks not to assume its length.
     public var hex: String
-    /// The bare bundle id; suffixes are ours.
+    /// The bare bundle id. The worker adds suffixes.
     public var topic: String
-    /// The name of a credential set of the app; nil: its only or first one.
+    /// The name of a credential set of the app; nil for its only or first one.
     public var credential: String?
     public var contentKey: String?
     public var language: String?
     public var zone: String?
     public var activityID: String?
-    /// Of a `start` token: the only type of activities that it starts; nil: those that no other token of the device starts.
+    /// For a `start` token, the only attributes type that it starts; nil for types without their own token on the
+    /// device.
     public var attributesType: String?
-    /// `sent_ms` of the bind: what a 410's timestamp is compared with.
+    /// `sent_ms` of the bind. A 410's timestamp is compared with it.
     public var boundMs: Int64
     public var environment: APNsEnvironment
     public var type: Kind
@@ -33,7 +34,7 @@ public struct TokenRecord: Sendable, Equatable {
             }
         }
 
-        /// Apple takes Live Activities by provider key (`.p8`) only, not by certificate.
+        /// Apple accepts Live Activities only with a provider key (`.p8`), not with a certificate.
         public var needsProviderKey: Bool { self == .activity || self == .start }
     }
 }
@@ -50,19 +51,19 @@ extension TokenRecord {
             type: type)
     }
 
-    /// Whether a 410 is about this binding: one that was bound again since the answer's time is alive.
+    /// Returns whether a 410 applies to this binding. A token that was bound again after the 410's time is alive.
     ///
-    /// Without a time the token is taken as dead. BadDeviceToken and DeviceTokenNotForTopic carry none and always
-    /// remove (contract section 5, step 17).
+    /// Without a time the token counts as dead. BadDeviceToken and DeviceTokenNotForTopic have none and always remove
+    /// (contract section 5, step 17).
     public func isDead(sinceMs timestampMs: Int64?) -> Bool {
         guard let timestampMs else { return true }
         return timestampMs > boundMs
     }
 }
 
-/// A token and the device it is bound to.
+/// A token and its device.
 ///
-/// By reference: it goes from hand to hand on the way to a push, and has nine parts that each copy would count.
+/// By reference, because it is passed on often and a copy would retain nine parts.
 public final class BoundToken: Sendable, Equatable {
     public let device: String
     public let record: TokenRecord

@@ -1,25 +1,25 @@
-/// Stops removing tokens when one cause takes too large a share of an app's pushes: of all answers within a window, or of the
-/// last 200 of them, so that many good answers before the spike do not hide it.
+/// Stops removing tokens when one cause takes too large a share of an app's pushes: of all answers in a window, or of
+/// the last 200, so that many good answers before the spike do not hide it.
 ///
-/// A wrong topic, environment or key of ours looks exactly like dead tokens: without the brake one bad deployment would
-/// delete every token of the app (contract section 5, Outcomes). A machine without a clock: `nowMs` comes from outside
-/// and should rise; a clock that goes back only makes the window longer.
+/// A wrong topic, environment or key looks exactly like dead tokens. Without the brake, one bad deployment would delete
+/// every token of the app (contract section 5, Outcomes). A machine without a clock: `nowMs` comes from outside and
+/// should rise; a clock that goes back only lengthens the window.
 public struct RemovalBrake: Sendable {
     public struct Limits: Sendable, Equatable {
-        /// How far back answers count.
+        /// The age up to which answers count.
         public var windowMs: Int64 = 300_000
-        /// Fewer removals of one cause within the window, or among the last 200 answers, never engage it: a small app has bad
-        /// luck too. Above 200 the last answers alone never do.
+        /// Fewer removals of one cause in the window, or among the last 200 answers, never engage it, because small
+        /// apps can have bad luck. With a value above 200 the last answers alone never engage it.
         public var minimum = 50
-        /// Removals of one cause among all answers, 0-1, that engage it; above 1 nothing ever does.
+        /// The share of removals of one cause among all answers, 0-1, that engages it. A value above 1 disables it.
         public var share = 0.3
-        /// It stays engaged until so long after the last answer that would have engaged it.
+        /// It stays engaged this long after the last answer that would have engaged it.
         public var coolDownMs: Int64 = 600_000
 
         public init() {}
     }
 
-    /// What a token is removed for.
+    /// The cause of a token's removal.
     public enum Cause: Int, Sendable, CaseIterable {
         /// 410, with either of its reasons.
         case gone
@@ -38,12 +38,12 @@ public struct RemovalBrake: Sendable {
 
     public enum Answer: Sendable, Equatable {
         case remove
-        /// The token is kept; `isFirst` once each time that the brake engages.
+        /// The token is kept. `isFirst` is true once each time the brake engages.
         case withhold(isFirst: Bool)
     }
 
     private static let slicesMax = 10
-    /// How many of the newest answers are judged by themselves.
+    /// The number of newest answers that are judged separately.
     private static let lastMax = 200
 
     private struct Slice {
@@ -55,7 +55,7 @@ public struct RemovalBrake: Sendable {
     private var limits: Limits
     private var sliceMs: Int64
     private var slices: [Slice]
-    /// The newest answers; `cause` nil: the token lives.
+    /// The newest answers; a nil `cause` means that the token is alive.
     private var last = NewestRing<(atMs: Int64, cause: Cause?)>(capacity: Self.lastMax)
     private var engagedUntilMs: InlineArray<3, Int64> = .init(repeating: .min)
 
@@ -65,7 +65,8 @@ public struct RemovalBrake: Sendable {
         slices = Array(repeating: Slice(), count: Self.slicesMax)
     }
 
-    /// Other limits from now on. What is engaged stays so; another window begins to count anew, beside the newest answers.
+    /// Sets new limits. An engaged cause stays engaged. A different window restarts its counts, except for the newest
+    /// answers.
     public mutating func change(_ limits: Limits) {
         if limits.windowMs != self.limits.windowMs {
             sliceMs = max(1, limits.windowMs / Int64(Self.slicesMax))
@@ -80,7 +81,7 @@ public struct RemovalBrake: Sendable {
         last.append((nowMs, nil))
     }
 
-    /// Whether the cause has its share of the newest answers that are no older than the window.
+    /// Returns whether the cause reaches its share of the newest answers inside the window.
     private func isSpike(_ cause: Cause, nowMs: Int64) -> Bool {
         let sinceMs = nowMs &- limits.windowMs
         var answers = 0
@@ -119,7 +120,7 @@ public struct RemovalBrake: Sendable {
     /// Whether removals of this cause are withheld, as of the last `release`.
     public func isEngaged(_ cause: Cause) -> Bool { engagedUntilMs[cause.rawValue] != .min }
 
-    /// To be called now and then: lets go where the cool-down is over, and tells of which causes.
+    /// Call at intervals. Releases causes with an ended cool-down, and returns them.
     public mutating func release(nowMs: Int64) -> [Cause] {
         var released: [Cause] = []
         for cause in Cause.allCases where isEngaged(cause) && engagedUntilMs[cause.rawValue] <= nowMs {
@@ -129,7 +130,7 @@ public struct RemovalBrake: Sendable {
         return released
     }
 
-    /// The place of the present slice, emptied if its last use was a window ago.
+    /// The index of the present slice, cleared if it was last used a window ago.
     private mutating func slice(_ nowMs: Int64) -> Int {
         let index = nowMs / sliceMs
         let place = Int(

@@ -1,19 +1,19 @@
-/// Which tokens may well be dead: their pushes travel apart, until APNs accepts one.
+/// Identifies tokens that are probably dead. Their pushes use separate connections until APNs accepts one.
 ///
-/// APNs takes streams from a connection that shows it dead tokens, so a burst of them would slow everyone down. All that
-/// is asked is when the token was bound, which stands in its record: no look-up more. What APNs refused lately is the
-/// client's own knowledge.
+/// APNs reduces the streams of a connection with dead tokens, so a burst of them would slow down all others. The rule
+/// uses only the bind time in the token's record, without another lookup. The client itself remembers recent refusals.
 public struct SuspectRule: Sendable, Equatable {
-    /// Long silent: bound so long ago, and never since. 0: nobody is.
+    /// Silent tokens: bound at least this long ago, and never since. 0 disables the rule.
     public var silentMs: Int64 = 60 * 86_400_000
-    /// Never confirmed: bound within so long. 0: nobody is, since an app that has just bound is the likeliest to be there.
+    /// Unconfirmed tokens: bound within this time. 0 disables the rule, because an app that has just bound is the most
+    /// likely to be alive.
     public var unconfirmedMs: Int64 = 0
 
     public init() {}
 
     public func isSuspect(boundMs: Int64, nowMs: Int64) -> Bool {
         let age = nowMs.subtractingReportingOverflow(boundMs)
-        // A time far outside of any calendar says nothing.
+        // A time far outside any calendar has no meaning.
         guard !age.overflow else { return false }
         return (silentMs > 0 && age.partialValue >= silentMs)
             || (unconfirmedMs > 0 && age.partialValue < unconfirmedMs)
