@@ -16,9 +16,9 @@ struct APSObject {
     /// The sender's own number, as written (`badge: sender`); nil: there is none.
     private let badge: String?
 
-    /// Where the body's characters lie in the bytes, for cutting.
+    /// The position of the body's characters in the bytes, for cutting.
     struct Body {
-        /// The sender's name and what stands between it and the text, or empty.
+        /// The sender's name with its separator, or empty.
         var name: String
         var text: String
         var range: Range<Int>
@@ -29,7 +29,7 @@ struct APSObject {
         "alert", "sound", "thread-id", "category", "interruption-level", "mutable-content", "badge",
     ]
 
-    /// What may hold words of the message: the alert, and its parts where a sender put them beside it.
+    /// Keys that may contain words of the message: the alert, and its parts if a sender put them directly into `aps`.
     private static let textKeys: [String] = [
         "alert", "title", "subtitle", "body", "loc-key", "loc-args", "title-loc-key", "title-loc-args",
         "subtitle-loc-key", "subtitle-loc-args", "summary-arg", "url-args",
@@ -61,7 +61,7 @@ struct APSObject {
     func write(to writer: inout JSONWriter) -> Body? {
         writer.key("alert")
         let body = writeAlert(to: &writer)
-        // An empty name: no sound.
+        // An empty name means no sound.
         write("sound", or: sound.isEmpty ? nil : sound, to: &writer)
         write("thread-id", or: threadID, to: &writer)
         write("category", or: category, to: &writer)

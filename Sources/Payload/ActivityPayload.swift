@@ -4,13 +4,13 @@ public import PushCore
 /// The payload of a Live Activity push, the same for every receiver (Apple: "Starting and updating Live Activities with
 /// ActivityKit push notifications").
 public enum ActivityPayload {
-    /// Nil: above Apple's 4096 bytes (`payload_too_large`); a state cannot be cut.
+    /// - Returns: nil above Apple's 4096 bytes (`payload_too_large`), because a state cannot be cut.
     public static func encode(_ activity: borrowing LiveActivity, sentMs: Int64) -> [UInt8]? {
         var writer = JSONWriter(reservingCapacity: 512)
         writer.beginObject()
         writer.key("aps")
         writer.beginObject()
-        // Seconds; a device drops an update older than what it shows.
+        // Seconds. A device drops an update that is older than the one it shows.
         writer.member("timestamp", sentMs / 1000)
         writer.member("event", activity.action.rawValue)
         writer.member(.init("content-state", activity.state))

@@ -1,9 +1,9 @@
 import Crypto
 public import PushCore
 
-/// The `apns-collapse-id`: pushes that carry the same one replace each other on the device.
+/// The `apns-collapse-id`: pushes with the same id replace each other on the device.
 public enum CollapseID {
-    /// The key that is lifted out of `push.payload` (NIM).
+    /// The key that is taken out of `push.payload` (NIM).
     static let payloadKey = "apns-collapse-id"
 
     /// Apple: at most 64 bytes.
@@ -35,14 +35,15 @@ public enum CollapseID {
         return hashed(message.msgID)
     }
 
-    /// The one that the sender gave, as it is sent; nil: it follows from the message's id.
+    /// The sender's id as sent; nil if it derives from the message id.
     public static func given(_ message: borrowing Message, profile: PayloadProfile) -> String? {
         if let given = message.push.collapseID, !given.isEmpty { return fitted(given) }
         let lifted = message.push.payload?.members(in: profile)?.value(of: payloadKey)?.string
         return lifted.flatMap { $0.isEmpty ? nil : fitted($0) }
     }
 
-    /// Of a push that tells of several messages of a conversation, beginning with this one: it replaces none of theirs.
+    /// For a push that merges several messages of a conversation, beginning with this one. It replaces none of their
+    /// pushes.
     public static func merged(conversation: String, oldest msgID: String) -> [UInt8] {
         var hash = SipHash128(key0: 0x636f_6c6c_6170_7365, key1: 0x6275_7273_7473_3031)
         hash.update(lengthThen: conversation)
@@ -50,7 +51,7 @@ public enum CollapseID {
         return hash.finishHex()
     }
 
-    /// As given where it may stand in a header, else its SHA-256 in hexadecimal.
+    /// The given id if it is valid in a header, else its SHA-256 in hexadecimal.
     static func fitted(_ text: String) -> String {
         let utf8 = text.utf8
         let isFit =
@@ -59,7 +60,7 @@ public enum CollapseID {
         return isFit ? text : SHA256.hex(Array(utf8))
     }
 
-    /// The same in every worker, and short: headers that do not repeat cost bytes in HPACK.
+    /// Equal in every worker, and short, because headers that do not repeat cost bytes in HPACK.
     private static func hashed(_ msgID: String) -> [UInt8] {
         var hash = SipHash128(key0: 0x636f_6c6c_6170_7365, key1: 0x6361_7269_6c6c_6f6e)
         hash.update(lengthThen: msgID)

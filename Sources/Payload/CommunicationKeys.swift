@@ -1,12 +1,12 @@
 import JSON
 import PushCore
 
-/// `im`: who writes and where, for the service extension that makes a communication notification of the alert (the app's
+/// `im`: sender and conversation, from which the service extension makes a communication notification (the app's
 /// `communication`; Apple: "Implementing communication notifications").
 enum CommunicationKeys {
     static let key = "im"
 
-    /// Nothing where details are hidden, where nothing is shown, for a call, and for an alert that may tell of several
+    /// Writes nothing for hidden details, for a silent push, for a call, and for an alert that may merge several
     /// senders.
     static func write(_ message: borrowing Message, _ variant: PayloadVariant, to writer: inout JSONWriter) {
         let mayHaveSenders = variant.mergedCount > 1 && message.conversation.type != .p2p

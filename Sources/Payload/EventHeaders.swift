@@ -1,14 +1,14 @@
 public import APNsProtocol
 public import PushCore
 
-/// The `apns-*` headers that follow from an event, the same for all its receivers; topic and id are each push's own.
+/// The `apns-*` headers of an event, equal for all receivers. Topic and id differ per push.
 public struct EventHeaders: Sendable, Equatable {
     public var pushType: PushType
     /// 10, 5 or 1.
     public var priority: UInt8
-    /// Unix seconds; 0: one attempt, nothing is stored.
+    /// Unix seconds. 0: one attempt, APNs stores nothing.
     public var expirationSeconds: Int64
-    /// At most 64 bytes of printable ASCII; nil: none is sent.
+    /// At most 64 bytes of printable ASCII; nil sends none.
     public var collapseID: [UInt8]?
 
     /// - Parameters:
@@ -19,13 +19,13 @@ public struct EventHeaders: Sendable, Equatable {
     ) {
         pushType = message.push.voip ? .voip : message.push.silent ? .background : .alert
         let wanted = message.push.priority.apns
-        // Apple: a background push with priority 10 is an error, and 5 is what it recommends. A silent call has it too.
+        // Apple: a background push with priority 10 is an error, and 5 is recommended. A silent call has 5 too.
         priority = message.push.silent ? 5 : wanted
         expirationSeconds = message.push.voip ? 0 : Self.seconds(message.expireAtMs)
         collapseID = CollapseID.choose(message, profile: profile, original: original)
     }
 
-    /// - Parameter expireAtMs: a Live Activity record names none: sent + 24 h.
+    /// - Parameter expireAtMs: a Live Activity record without one expires 24 h after `sent_ms`.
     public init(_ activity: borrowing LiveActivity, expireAtMs: Int64) {
         pushType = .liveactivity
         priority = activity.priority.apns
@@ -33,6 +33,6 @@ public struct EventHeaders: Sendable, Equatable {
         collapseID = nil
     }
 
-    /// 0 would mean one attempt, and a time before 1970 means nothing.
+    /// 0 would mean one attempt, and a time before 1970 has no meaning.
     private static func seconds(_ ms: Int64) -> Int64 { max(1, ms / 1000) }
 }

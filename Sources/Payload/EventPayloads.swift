@@ -1,9 +1,9 @@
 public import PushCore
 
-/// The payloads of one event: each variant is encoded at most once, however many receivers share it.
+/// The payloads of one event. Each variant is encoded at most once, however many receivers share it.
 public struct EventPayloads: Sendable {
     private let rules: PayloadRules
-    /// The first variant, which is all that most events need.
+    /// The first variant. Most events need no other.
     private var first: Entry?
     private var others: [Entry] = []
 
@@ -12,25 +12,25 @@ public struct EventPayloads: Sendable {
         let template: PayloadTemplate?
     }
 
-    /// Variants kept; more are encoded each time. They are searched one by one, which is cheap for so few.
+    /// Maximum number of kept variants; further ones are encoded each time. A linear search is cheap for so few.
     private static let entriesMax = 128
 
     public init(_ message: borrowing Message, policy: borrowing AppPolicy) {
         rules = PayloadRules(message, policy: policy)
     }
 
-    /// The variant's payload; nil: too large (`payload_too_large`).
+    /// The variant's payload; nil if too large (`payload_too_large`).
     public mutating func template(
         _ variant: PayloadVariant, of message: borrowing Message, templates: Templates
     ) -> PayloadTemplate? {
         if let known = find(variant) { return known }
         guard first != nil else {
-            // Taken as it is: most events have no second.
+            // Used as it is, because most events have no second variant.
             let template = encode(variant, message, templates)
             first = Entry(variant: variant, template: template)
             return template
         }
-        // Receivers name languages and keys as they like; what reads the same is encoded once.
+        // Receivers choose languages and keys freely. Variants with the same text are encoded once.
         let plain = rules.plain(variant.plain(templates))
         let template: PayloadTemplate?
         if let known = find(plain) {
@@ -49,7 +49,7 @@ public struct EventPayloads: Sendable {
         PayloadTemplate(message, variant: variant, rules: rules, templates: templates)
     }
 
-    /// Spellings may not take the place of what is encoded.
+    /// Different spellings must not use up the places of encoded variants.
     private mutating func keep(_ variant: PayloadVariant, _ template: PayloadTemplate?, upTo count: Int) {
         if others.count < count - 1 { others.append(Entry(variant: variant, template: template)) }
     }

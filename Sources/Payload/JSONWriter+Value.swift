@@ -2,7 +2,7 @@ public import JSON
 public import PushCore
 
 extension JSONWriter {
-    /// A value that travels unread. Its depth was bounded when it was read.
+    /// A value that passes through unread. Its depth was bounded when it was read.
     public mutating func value(_ value: JSONValue) {
         switch value {
         case .null: null()
@@ -25,14 +25,14 @@ extension JSONWriter {
         value(member.value)
     }
 
-    /// Writes the string of a key that was just written, and tells where its characters lie between the quotes.
+    /// Writes the string of the preceding key. Returns the position of its characters between the quotes.
     mutating func placedString(_ text: String, _ more: String = "") -> Range<Int> {
         let start = count + 1
         string(text, more)
         return start..<count - 1
     }
 
-    /// The bytes that `string` writes between the quotes for one byte of UTF-8.
+    /// The number of bytes that `string` writes for one byte of UTF-8.
     static func escapedLength(of byte: UInt8) -> Int {
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), 0x09, 0x0a, 0x0d: 2

@@ -9,9 +9,9 @@ struct LiftedKeys {
     /// The limit of `push.title`.
     private static let titleCharacters = 100
 
-    /// `push.sound`, else the lifted one; nil: neither.
+    /// `push.sound`, else the key of the payload; nil for neither.
     let sound: String?
-    /// `push.title`, else the lifted one; nil: neither.
+    /// `push.title`, else the key of the payload; nil for neither.
     let title: String?
     /// `push.aps`, else the lifted one; nil: neither.
     let aps: JSONValue?

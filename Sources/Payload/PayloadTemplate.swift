@@ -4,19 +4,19 @@ public import PushCore
 
 /// A payload encoded once per (event, variant), with places for badge, pid and receiver id.
 ///
-/// Rendering for one device is a few copies of bytes. The exact size with what is put into the places decides: what is
-/// within Apple's limit is left whole, and of what is not, the body is cut for that device.
+/// Rendering for one device copies a few byte ranges. The exact size with all values decides: a payload within Apple's
+/// limit remains whole; otherwise the body is cut for that device.
 public struct PayloadTemplate: Sendable {
     private let bytes: [UInt8]
     /// Where `"badge":n` goes; nil: the server has no number for this push (a silent one, or `badge: none` or `sender`).
     private let badgeAt: Int?
     private let pidAt: Int
-    /// Where the receiver's id goes (profile `rc`).
+    /// Position of the receiver's id (profile `rc`).
     private let receiverAt: Int?
     private let limit: Int
-    /// Where the body's characters lie; they come before all places.
+    /// Position of the body's characters, before all insertion points.
     private let body: Range<Int>
-    /// Nil where nothing needs to be cut whatever is put into the places, or there is no body.
+    /// Nil if nothing needs cutting whatever values are inserted, or without a body.
     private let cut: BodyCut?
 
     /// Apple: 4096 bytes, 5120 for VoIP.
@@ -24,10 +24,11 @@ public struct PayloadTemplate: Sendable {
 
     /// `,"badge":` with the longest number.
     private static let badgeBytesMax = 28
-    /// A uid has at most 128 bytes, of which each may be escaped with six.
+    /// A uid has at most 128 bytes, and each may need a six-byte escape.
     private static let receiverBytesMax = 768
 
-    /// Encodes. Nil: too large for every device, however much of the body is cut (`payload_too_large`).
+    /// Encodes the payload. Returns nil if it is too large for every device even with the body cut
+    /// (`payload_too_large`).
     ///
     public init?(
         _ message: borrowing Message, variant: PayloadVariant, rules: PayloadRules, templates: Templates
@@ -39,7 +40,7 @@ public struct PayloadTemplate: Sendable {
         writer.beginObject()
         var written: APSObject.Body?
         if message.push.silent {
-            // Apple: a background push has `content-available` and nothing that is shown.
+            // Apple: a background push has `content-available` and shows nothing.
             writer.member("content-available", 1)
         } else {
             let lifted = LiftedKeys(message, rules.profile)
@@ -64,7 +65,7 @@ public struct PayloadTemplate: Sendable {
         var shift = 0
         if most > limit, let written { cut = BodyCut(written.name + written.text, limit: limit) }
         if least > limit {
-            // Too large for every device: the part of the body that none can get goes now.
+            // Too large for every device: removes the part of the body that no device can get.
             guard let kept = cut?.length(in: body.count - (least - limit)) else { return nil }
             writer.replace(body.lowerBound + kept..<body.upperBound, with: Array(TextCut.ellipsis.utf8))
             shift = body.count - kept - TextCut.ellipsisBytes
@@ -79,11 +80,11 @@ public struct PayloadTemplate: Sendable {
         self.cut = cut
     }
 
-    /// The payload for one device; nil where it would pass the limit even with its body cut.
+    /// The payload for one device; nil if it exceeds the limit even with its body cut.
     ///
     /// - Parameters:
-    ///   - badge: already capped (`BadgeRule`); nil: the icon stays as it is.
-    ///   - receiver: the recipient's uid, which profile `rc` names.
+    /// - badge: already capped (`BadgeRule`); nil leaves the icon unchanged.
+    /// - receiver: the recipient's uid, used by profile `rc`.
     public func render(badge: Int64?, pid: PushID, receiver: String) -> [UInt8]? {
         let badge = badgeAt == nil ? nil : badge.map { UInt64(max(0, $0)) }
         let receiver = receiverAt == nil ? [] : Self.escaped(receiver)
@@ -98,11 +99,12 @@ public struct PayloadTemplate: Sendable {
             count: count - gap.count + TextCut.ellipsisBytes, gap: gap, badge: badge, pid: pid, receiver: receiver)
     }
 
-    /// - Parameter gap: the end of the body that `…` takes the place of; nil: nothing is cut.
+    /// - Parameter gap: the end of the body that `…` replaces; nil if nothing is cut.
     private func fill(
         count: Int, gap: Range<Int>?, badge: UInt64?, pid: PushID, receiver: [UInt8]
     ) -> [UInt8] {
-        // Put together elsewhere and copied: an array of our own making looks its type up, which takes longer than a copy.
+        // Assembled in temporary memory and copied. An array that is built here needs a type lookup, which takes longer
+        // than a copy.
         withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { out in
             bytes.withUnsafeBytes { all in
                 var filled = 0

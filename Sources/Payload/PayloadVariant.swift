@@ -1,16 +1,16 @@
 public import PushCore
 
-/// What of a receiver changes the bytes of a payload, besides badge, pid and receiver id.
+/// The receiver's properties that change the bytes of a payload, except badge, pid and receiver id.
 ///
 /// Receivers of the same variant share one `PayloadTemplate`.
 public struct PayloadVariant: Sendable, Hashable {
     public var language: String
     /// The receiver hides details, and the message does not override that.
     public var isHidden: Bool
-    /// Of the token; nil unless details are hidden, since nothing else looks at it.
+    /// The token's content key; nil unless details are hidden, because nothing else uses it.
     public var contentKey: String?
     public var isForced: Bool
-    /// How many messages the push tells of together; 0: of its own only.
+    /// Number of messages that the push merges; 0 for only its own.
     public var mergedCount = 0
     /// A revoke that lowered this receiver's badge (`ClaimReply.lowered`).
     public var lowersBadge = false
@@ -26,8 +26,7 @@ public struct PayloadVariant: Sendable, Hashable {
         self.isForced = isForced
     }
 
-    /// The variant that reads the same with the fewest words of its own: a language that there are texts of, no key that
-    /// there is no text for.
+    /// The equal variant in normal form: a language that has texts, and no key without a text.
     func plain(_ templates: Templates) -> PayloadVariant {
         var plain = self
         plain.language = templates.nearest(language)
@@ -35,8 +34,8 @@ public struct PayloadVariant: Sendable, Hashable {
         return plain
     }
 
-    /// The variant for a user as such, without a device of his: language and content key are those of the token that he bound
-    /// last, else the user's own language.
+    /// The variant for a user without a device. Language and content key come from the token bound last, else the
+    /// user's own language is used.
     public init(
         _ message: borrowing Message, tokens: [BoundToken], settings: borrowing UserSettings, isForced: Bool,
         defaultLanguage: String
@@ -48,7 +47,7 @@ public struct PayloadVariant: Sendable, Hashable {
             contentKey: newest?.record.contentKey, isForced: isForced)
     }
 
-    /// The variant for one token; the language is the device's, else the user's, else the app's.
+    /// The variant for one token. The language is the device's, else the user's, else the app's.
     public init(
         _ message: borrowing Message, token: borrowing TokenRecord, settings: borrowing UserSettings, isForced: Bool,
         defaultLanguage: String

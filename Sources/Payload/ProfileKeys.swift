@@ -72,7 +72,7 @@ struct ProfileKeys {
         for member in members { writer.member(member) }
     }
 
-    /// The session where the sender gave none; null is the same as absent.
+    /// The session if the sender gave none. Null counts as absent.
     private func writeNIM(_ message: borrowing Message, _ custom: [JSONValue.Member], to writer: inout JSONWriter) {
         var givesID = false
         var givesType = false

@@ -6,7 +6,7 @@ struct AlertText {
     var subtitle: String?
     /// The app's prefix with the sender's name, or empty.
     ///
-    /// The two are written one after the other: joined they would be one more string for each push.
+    /// The two are written one after the other, because joining them would create another string for each push.
     var name = ""
     var body: String
     /// The body is `push.force.content`, which also replaces the body of `aps.alert`.

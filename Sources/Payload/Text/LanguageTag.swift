@@ -1,8 +1,8 @@
 import Digits
 
-/// Names of languages as they come from devices, settings and template files (BCP 47).
+/// Language tags (BCP 47) from devices, settings and template files.
 enum LanguageTag {
-    /// Lower case, with hyphens: tags are the same whatever their case, and some systems write `zh_CN`.
+    /// Lower case with hyphens, because tags ignore case and some systems write `zh_CN`.
     static func folded(_ tag: String) -> String {
         var bytes = Array(tag.utf8)
         for index in bytes.indices {
@@ -15,9 +15,9 @@ enum LanguageTag {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Bytes of a tag that are looked at, as many as records and configuration may name (contract section 0).
+    /// Bytes of a tag that are examined: the contract's limit for records and configuration (section 0).
     private static let bytesMax = 64
-    /// Language, script, region, variant (RFC 5646): beyond them only the whole tag is asked.
+    /// Language, script, region, variant (RFC 5646). A tag with more subtags is looked up only whole.
     private static let subtagsMax = 4
 
     /// The tags to ask, nearest first: the tag and its beginnings, then what CLDR's likely subtags make of it. `zh` also asks

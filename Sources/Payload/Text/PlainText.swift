@@ -1,8 +1,9 @@
 import PushCore
 
-/// Takes out of shown text what no reader sees but what harms: controls, and in names the marks that turn direction.
+/// Removes invisible harmful characters from shown text: controls, and in names also direction marks.
 enum PlainText {
-    /// A title or a body: line feeds and tabs stay, other controls (NUL above all, which ends a text for C) go.
+    /// A title or a body. Line feeds and tabs remain; other controls are removed (above all NUL, which ends a text in
+    /// C).
     static func body(_ text: String) -> String {
         if isHarmless(text, formatting: false) { return text }
         return filtered(text) { !isControl($0) || $0.value == 0x0a || $0.value == 0x09 }
@@ -18,7 +19,7 @@ enum PlainText {
         }
     }
 
-    /// A name before a body, on one line: an embedding or override left open in it would turn the text after it
+    /// A name before a body, on one line. An unclosed embedding or override in it would reverse the following text
     /// (Unicode TR9, explicit formatting characters).
     static func name(_ text: String) -> String {
         if isHarmless(text, formatting: true) { return text }
@@ -43,7 +44,7 @@ enum PlainText {
         let arabic: UInt64 = formatting ? 0xd8 : 0xc2
         return text.utf8.span.withUnsafeBytes { bytes in
             var at = 0
-            // Eight at a time: of each byte that is one of them the top bit is set.
+            // Eight bytes at a time: sets the top bit of each matching byte.
             while at &+ 8 <= bytes.count {
                 let word = bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)
                 let delete = word ^ (ones &* 0x7f)

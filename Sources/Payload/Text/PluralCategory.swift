@@ -1,10 +1,10 @@
-/// Which form of a text a number of things takes (Unicode CLDR, plural rules for cardinals).
+/// The plural form of a text for a number (Unicode CLDR, plural rules for cardinals).
 public enum PluralCategory: String, Sendable, CaseIterable {
     case zero, one, two, few, many, other
 
-    /// The category of a whole number in a language; of one that the table does not know: `one` for 1, else `other`.
+    /// The category of an integer in a language. For an unknown language: `one` for 1, else `other`.
     ///
-    /// - Parameter language: BCP 47, whatever its case; only `pt-PT` differs from its bare language.
+    /// - Parameter language: BCP 47, in any case. Only `pt-PT` differs from its base language.
     public static func of(_ count: Int, language: String) -> PluralCategory {
         let number = count.magnitude
         let tag = LanguageTag.folded(language)
@@ -42,7 +42,7 @@ public enum PluralCategory: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whole millions have a form of their own: un million *de* messages.
+    /// Whole millions have their own form: un million *de* messages.
     private static func romance(_ number: UInt, oneUpTo last: UInt, from first: UInt) -> PluralCategory {
         if number >= first, number <= last { return .one }
         return number != 0 && number % 1_000_000 == 0 ? .many : .other

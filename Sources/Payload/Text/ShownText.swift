@@ -1,12 +1,12 @@
 public import PushCore
 
-/// Title and body of the alert as a person reads them, without a payload: for the SMS that takes its place.
+/// Title and body of the alert as a person reads them, without a payload, for the SMS that replaces it.
 ///
-/// Those who hide details read the same generic text as on their lock screen: an SMS stands there too.
+/// A user with hidden details gets the same generic text as on the lock screen, because an SMS appears there too.
 public struct ShownText: Sendable, Equatable {
     /// ≤ 100 characters.
     public var title: String?
-    /// ≤ 500 characters; nil where only the device could put it together (`loc-key`), and of a silent push.
+    /// ≤ 500 characters; nil if only the device can build it (`loc-key`), and for a silent push.
     public var body: String?
 
     private static let titleCharacters = 100
@@ -30,7 +30,7 @@ public struct ShownText: Sendable, Equatable {
         self.body = body.map { TextCut.characters($0, limit: Self.bodyCharacters) }
     }
 
-    /// The sender's own alert stands as given; a forced text stands above it (`APSObject`).
+    /// The sender's own alert is used as given. A forced text replaces it (`APSObject`).
     private static func replace(
         _ title: inout String?, _ body: inout String?, by alert: JSONValue, isForcedText: Bool
     ) {

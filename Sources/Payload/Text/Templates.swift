@@ -1,23 +1,23 @@
 public import Digits
 import PushCore
 
-/// An app's built-in texts per language (contract section 8, `templates`); a plain value that configuration fills.
+/// An app's built-in texts per language (contract section 8, `templates`): a plain value from the configuration.
 public struct Templates: Sendable, Equatable {
     public var languages: [String: Language] {
         didSet { texts = Self.folded(languages) }
     }
-    /// The same by folded tag, as they are looked for.
+    /// The texts by folded tag, for lookups.
     private var texts: [String: Language]
-    /// Where a language has no text of its own.
+    /// Used if a language has no text.
     public var defaultLanguage: String
 
     /// The texts of one language.
     public struct Language: Sendable, Equatable {
-        /// Also what those read who hide details.
+        /// Also the text for hidden details.
         public var generic: String?
         /// By `type_name`.
         public var types: [String: String]
-        /// By a token's `content_key`, for those who hide details.
+        /// By a token's `content_key`, for hidden details.
         public var contentKeys: [String: String]
         /// By plural category (`one`, `few`, `many`, `other` …), with `{count}` in it.
         public var merged: [String: String]
@@ -50,7 +50,7 @@ public struct Templates: Sendable, Equatable {
         }
     }
 
-    /// What stands where configuration says nothing (contract section 5, hidden details).
+    /// The text if the configuration has none (contract section 5, hidden details).
     public static var builtInGeneric: String { "你收到一条新消息" }
 
     public init(languages: [String: Language] = [:], defaultLanguage: String = "zh-Hans") {
@@ -59,7 +59,7 @@ public struct Templates: Sendable, Equatable {
         self.defaultLanguage = defaultLanguage
     }
 
-    /// The built-in text of a type, in the language or the nearest to it; nil: the type has none.
+    /// The built-in text of a type in the language or the nearest one; nil if the type has none.
     public func text(ofType type: String, language: String) -> String? {
         first(language) { $0.types[type] }
     }
@@ -68,18 +68,18 @@ public struct Templates: Sendable, Equatable {
         first(language) { $0.generic } ?? Self.builtInGeneric
     }
 
-    /// What one who hides details reads instead of title, name and content.
+    /// The text for hidden details, in place of title, name and content.
     ///
-    /// - Parameter mergedCount: messages that the alert tells of; their number gives nothing away. The text of a content
-    ///   key stands for any number.
+    /// - Parameter mergedCount: number of merged messages, which reveals nothing. The text of a content key applies to
+    ///   any number.
     public func hidden(contentKey: String?, language: String, mergedCount: Int = 0) -> String {
         if let contentKey, let text = first(language, { $0.contentKeys[contentKey] }) { return text }
         return mergedCount > 1 ? merged(mergedCount, language: language) : generic(language: language)
     }
 
-    /// How `count` messages in one alert are told of, in the plural form that the text's own language has for it.
+    /// The text for `count` merged messages, in the plural form of the text's own language.
     ///
-    /// A language without a form for the number uses its `other`; where no language has any, the built-in text stands.
+    /// A language without a form for the number uses its `other`. If no language has one, the built-in text is used.
     public func merged(_ count: Int, language: String) -> String {
         let text =
             first(language) { texts, tag in
@@ -88,7 +88,7 @@ public struct Templates: Sendable, Equatable {
         return Self.filled(text, count)
     }
 
-    /// What stands where no language has a `merged` text.
+    /// The text if no language has a `merged` text.
     public static var builtInMerged: String { "你收到{count}条新消息" }
 
     private static func filled(_ text: String, _ count: Int) -> String {
@@ -129,8 +129,7 @@ public struct Templates: Sendable, Equatable {
         return RevokeText.english(nick: nick)
     }
 
-    /// The nearest language that there are texts of, in the spelling in which they are looked for; the default one where
-    /// there is none.
+    /// The nearest language with texts, in the form for lookups; the default language if there is none.
     func nearest(_ language: String) -> String {
         for start in [language, defaultLanguage] {
             for tag in LanguageTag.chain(of: start) where texts[tag] != nil { return tag }
@@ -148,7 +147,7 @@ public struct Templates: Sendable, Equatable {
 
     /// `zh-Hans-CN` asks `zh-Hans-CN`, `zh-Hans`, `zh`, then the default language in the same way (`LanguageTag.chain`).
     ///
-    /// - Parameter pick: is given the texts, and the tag they stand under.
+    /// - Parameter pick: receives the texts and their tag.
     private func first(_ language: String, _ pick: (Language, String) -> String?) -> String? {
         // A text that shows nothing is treated as absent.
         nearest(language) { texts, tag in pick(texts, tag).flatMap { BlankText.showsNothing($0) ? nil : $0 } }

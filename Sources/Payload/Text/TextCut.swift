@@ -1,19 +1,20 @@
 import JSON
 
-/// Cuts text on the border of a grapheme cluster and sets `…`, so that no accent, flag or family falls apart.
+/// Cuts text at a grapheme boundary and appends `…`, so that no accent, flag or family breaks.
 ///
-/// A text is cut to its bound in bytes before clusters are looked for: what lies behind costs nothing.
+/// A text is cut to its byte limit before graphemes are examined, so the rest costs nothing.
 public enum TextCut {
     static let ellipsis = "…"
     static let ellipsisBytes = 3
 
-    /// At most `limit` characters, and `4 × limit + 64` bytes, since a cluster has no end of its own (contract section 0).
+    /// At most `limit` characters, and `4 × limit + 64` bytes, because a cluster has no maximum length (contract
+    /// section 0).
     public static func characters(_ text: String, limit: Int) -> String {
         if text.utf8.count <= limit { return text }
         let bytesMax = bytes(ofCharacters: limit)
         let text = head(text, beyond: bytesMax)
         var end = text.startIndex
-        // Where the text ends if something is to be cut: room is left for the `…`.
+        // The end of the text after a cut, with room for the `…`.
         var cut = text.startIndex
         var count = 0
         var bytes = 0
@@ -28,10 +29,10 @@ public enum TextCut {
         return String(text)
     }
 
-    /// What so many characters may take (contract section 0).
+    /// The byte limit for that number of characters (contract section 0).
     public static func bytes(ofCharacters limit: Int) -> Int { 4 * limit + 64 }
 
-    /// The first `bytes` bytes and the rest of the scalar that passes them; a text that is no longer as it is.
+    /// The first `bytes` bytes plus the rest of the scalar at that point. A shorter text is returned whole.
     static func head(_ text: String, beyond bytes: Int) -> Substring {
         let utf8 = text.utf8
         guard var end = utf8.index(utf8.startIndex, offsetBy: bytes + 1, limitedBy: utf8.endIndex) else {
@@ -42,20 +43,20 @@ public enum TextCut {
     }
 }
 
-/// Where the body of a payload may be cut: behind each of its characters that lie within Apple's limit.
+/// Possible cut positions of a payload's body: after each character within Apple's limit.
 ///
-/// By reference, since a template is copied for each push, and only one that is near the limit has this.
+/// A reference type, because a template is copied for each push, and only one near the limit has this.
 final class BodyCut: Sendable {
-    /// Bytes of JSON from the body's beginning to the end of each character, rising.
+    /// Bytes of JSON from the body's start to the end of each character, rising.
     private let ends: [UInt16]
 
     /// - Parameters:
     ///   - text: the body before escaping.
-    ///   - limit: what lies behind so many bytes is of no use.
+    /// - limit: characters after this number of bytes are not needed.
     init(_ text: String, limit: Int) {
         var ends: [UInt16] = []
         var used = 0
-        // A byte takes one at least.
+        // Each byte takes at least one.
         let text = TextCut.head(text, beyond: limit)
         var index = text.startIndex
         while index < text.endIndex {
@@ -68,10 +69,11 @@ final class BodyCut: Sendable {
         self.ends = ends
     }
 
-    /// The most bytes of the body, one character at least, that fit into `room` with a `…` behind them; nil: not even one.
+    /// The largest number of body bytes, at least one character, that fit into `room` together with a `…`; nil if none
+    /// fit.
     func length(in room: Int) -> Int? {
         let most = room - TextCut.ellipsisBytes
-        // The first end that is too far.
+        // The first position that is too far.
         var low = 0
         var high = ends.count
         while low < high {
