@@ -5,10 +5,10 @@ import Telemetry
 import YAML
 
 extension Configuration {
-    /// Reads the file, lays the environment's `CARILLON__…` variables over it, and checks everything.
+    /// Reads the file, applies the environment's `CARILLON__…` variables on top, and checks everything.
     ///
-    /// Files that are named for templates and secrets are read too, except credentials, which ``Credential/load()``
-    /// reads. Paths are relative to the working directory. Blocks on the disk: for start and commands only.
+    /// Also reads the named template and secret files, except credentials, which ``Credential/load()`` reads. Paths are
+    /// relative to the working directory. Blocks on the disk: for start and commands only.
     public static func load(
         path: String, environment: [String: String] = processEnvironment()
     ) -> Result<Configuration, ConfigurationProblems> {
@@ -20,7 +20,7 @@ extension Configuration {
         }
     }
 
-    /// ``load(path:environment:)`` for text that is at hand; `source` names it in problems.
+    /// ``load(path:environment:)`` for a given text. `source` names it in problems.
     public static func read(
         _ bytes: [UInt8], source: String, environment: [String: String] = [:]
     ) -> Result<Configuration, ConfigurationProblems> {
@@ -37,7 +37,7 @@ extension Configuration {
         return .failure(ConfigurationProblems(problems: problems.sorted))
     }
 
-    /// The environment that this process was started with.
+    /// The environment of this process at its start.
     public static func processEnvironment() -> [String: String] {
         guard case .bytes(let bytes) = SmallFile.read("/proc/self/environ", limit: 8 << 20) else { return [:] }
         var environment: [String: String] = [:]
@@ -50,7 +50,7 @@ extension Configuration {
     }
 }
 
-/// Turns the tree into values; reports what is wrong and goes on with defaults.
+/// Converts the tree to values. Reports problems and continues with defaults.
 struct ConfigurationReader {
     let problems: ProblemList
     let secrets: SecretFileList
@@ -61,7 +61,7 @@ struct ConfigurationReader {
         "drain_s", "waivers",
     ]
 
-    /// Nil where a required part is missing; the problem is in the list then.
+    /// Nil if a required part is missing; the problem is then in the list.
     func read(_ root: YAMLNode) -> Configuration? {
         let section = Section(root, path: "", keys: Self.keys, problems: problems)
         let kafka = kafka(section)
@@ -130,7 +130,7 @@ struct ConfigurationReader {
         }
         guard let path = section.string("token_file"), let mark = section["token_file"]?.mark else { return }
         guard let token = secret(path, mark) else { return }
-        // RFC 6750 section 2.1 allows less; what can be typed is told by the length.
+        // RFC 6750 section 2.1 allows fewer characters. The length bounds what can be typed.
         guard token.withBytes({ $0.count >= 16 && $0.allSatisfy { (0x21...0x7E).contains($0) } }) else {
             return problems.add(mark, "\(path): a token of at least 16 printable ASCII characters is wanted")
         }
@@ -163,7 +163,7 @@ struct ConfigurationReader {
         http.port = port
     }
 
-    /// The secret in a file, which is remembered as one; nil where it cannot be read.
+    /// The secret in a file, recorded as secret; nil if it cannot be read.
     func secret(_ path: String, _ mark: YAMLNode.Mark) -> Secret? {
         secrets.add(path, mark)
         switch SmallFile.readSecret(path) {
@@ -174,7 +174,7 @@ struct ConfigurationReader {
         }
     }
 
-    /// The waivers that are named, and every weak link that none of them covers.
+    /// The named waivers, and every weak link that none of them covers.
     private func waivers(_ section: Section, _ configuration: inout Configuration) {
         for (text, mark) in section.strings("waivers") {
             guard let waiver = WeakLink.Waiver(rawValue: text) else {

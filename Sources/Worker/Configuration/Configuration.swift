@@ -7,46 +7,46 @@ public import PushCore
 public import Redis
 public import Telemetry
 
-/// All that an operator can set (contract section 8): a plain value, read once at start.
+/// All of the operator's settings (contract section 8): a plain value, read once at start.
 ///
-/// Defaults are overridden by the file, the file by `CARILLON__…` variables. Every key is described in
-/// `Config/carillon.yaml`; every queue, wait and window has its number here.
+/// The file overrides the defaults, and `CARILLON__…` variables override the file. `Config/carillon.yaml` documents
+/// every key. Every queue, wait and window has its bound here.
 public struct Configuration: Sendable {
     public var kafka: KafkaSection
     public var redis: RedisSection
     public var apps: [App]
     public var results = Results.all
-    /// What became of each record of user state goes to `kafka.topics.state_results`.
+    /// Results of user-state records go to `kafka.topics.state_results`.
     public var stateResults = false
-    /// `token_loss`: reading stops where Redis seems to have lost its tokens; else it is only told.
+    /// `token_loss`: whether reading stops when Redis seems to have lost its tokens; otherwise this is only reported.
     public var stopsAtTokenLoss = true
     public var trace = Trace()
     public var http = HTTPSection()
-    /// What the operator takes upon himself; see ``WeakLink``.
+    /// Weak links that the operator accepts; see ``WeakLink``.
     public var waivers: Set<WeakLink.Waiver> = []
-    /// Files that nobody but the worker's user should read, in the order of the text.
+    /// Files that only the worker's user should read, in the order of the text.
     public var secretFiles: [SecretFile] = []
-    /// Threads with an event loop, a group membership and connections of their own; 0: one per core.
+    /// Threads, each with an event loop, group membership and connections of its own; 0 for one per core.
     public var shards = 0
     public var logLevel = Log.Level.info
     public var window = Window()
     public var planner = Planner()
     public var lanes = LaneShares()
-    /// Seconds from the order to stop until what is left is given up.
+    /// Seconds from the stop request until remaining work is handed back.
     public var drainSeconds: Double = 25
 
     public struct KafkaSection: Sendable {
         public var brokers: String
         public var group = "carillon"
         public var topics = Topics()
-        /// librdkafka's own properties, secret files already read in.
+        /// librdkafka's own properties, with secret files already read.
         public var options: [String: String] = [:]
 
         public init(brokers: String) {
             self.brokers = brokers
         }
 
-        /// What the consumers and producers are made from.
+        /// The client settings of consumers and producers.
         public func client(id: String, log: KafkaLogSink? = nil) -> KafkaConfiguration {
             var client = KafkaConfiguration(brokers: brokers, group: group, clientID: id, options: options, log: log)
             if let reset = options["auto.offset.reset"] {
@@ -84,7 +84,7 @@ public struct Configuration: Sendable {
 
     public struct RedisSection: Sendable {
         public var topology: RedisTopology
-        /// Wait for a reply; then the link is closed, since replies could no longer be told apart.
+        /// Wait for a reply. Then the link is closed, because replies could no longer be matched.
         public var timeoutMs = 2_000
         public var groupMarks = GroupMarks.each
 
@@ -92,41 +92,41 @@ public struct Configuration: Sendable {
             self.topology = topology
         }
 
-        /// The numbers of a client.
+        /// The limits of a client.
         public var limits: RedisLimits {
             var limits = RedisLimits()
             limits.commandTimeoutNanos = UInt64(timeoutMs) * 1_000_000
             return limits
         }
 
-        /// The server, or the first that is named.
+        /// The server, or the first one named.
         public var endpoint: RedisEndpoint? { topology.first }
 
-        /// Its servers as a text without login.
+        /// Its servers as text without login.
         public var place: String { topology.endpoints.map(\.description).joined(separator: ", ") }
     }
 
-    /// Where it stands that a member of a group has been told of a message.
+    /// Where the marks of a group's finished members are stored.
     public enum GroupMarks: String, Sendable, CaseIterable {
-        /// In a key of each member's own.
+        /// In a key per member.
         case each
-        /// Of all members in one key of the message. Not for a cluster, where they stay with each.
+        /// For all members in one key of the message. Not on a cluster, where each member keeps its own.
         case together
     }
 
-    /// What goes to `push.results`.
+    /// The outcomes that go to `push.results`.
     public enum Results: String, Sendable, CaseIterable {
         case all, failures, none
     }
 
-    /// What follows where Redis seems to have lost its tokens.
+    /// The reaction when Redis seems to have lost its tokens.
     enum TokenLoss: String {
         case stop, alarm
     }
 
-    /// What is kept for `carillon trace`.
+    /// The data kept for `carillon trace`.
     public struct Trace: Sendable, Equatable {
-        /// The share of users of whom all is kept, 0-1; 0: nothing of anybody.
+        /// The fraction of users with full traces, 0-1; 0 keeps none.
         public var sample: Double = 1
         public var ttlHours = 72
 
@@ -135,18 +135,18 @@ public struct Configuration: Sendable {
 
     public struct HTTPSection: Sendable, Equatable {
         public var host = "127.0.0.1"
-        /// 0: any free one.
+        /// 0 for a free port.
         public var port: UInt16 = 9464
-        /// Names and token that clients must know.
+        /// Names and token that clients must use.
         public var access = HTTPAccess()
 
         public init() {}
 
-        /// Only this machine reaches it.
+        /// Only this machine can reach it.
         public var isLoopback: Bool { WeakLink.isLoopback(host) }
     }
 
-    /// How much may be unsettled per partition before it is paused.
+    /// Maximum unsettled work per partition before it is paused.
     public struct Window: Sendable, Equatable {
         public var records = 20_000
         public var bytes = 64 << 20
@@ -154,7 +154,7 @@ public struct Configuration: Sendable {
         public init() {}
     }
 
-    /// How large groups are divided between workers.
+    /// How large groups are divided among workers.
     public struct Planner: Sendable, Equatable {
         /// A group with more members goes to `topics.chunks`.
         public var directMax = 2_000
@@ -162,19 +162,20 @@ public struct Configuration: Sendable {
         public init() {}
     }
 
-    /// One app: what its decisions depend on, who may send for it, and how fast.
+    /// One app: its rules for decisions, its credentials, and its limits.
     public struct App: Sendable {
         public var policy: AppPolicy
-        /// At least one; the first serves tokens that name none.
+        /// At least one. The first serves tokens without `cert`.
         public var credentials: [Credential]
         public var endpoints = Endpoints()
         public var templates = Templates()
         public var limits = Limits()
-        /// `coalesce.window_s`: what follows an alert of the same conversation so soon goes as one push; 0: off.
+        /// `coalesce.window_s`: alerts of the same conversation within this time after an alert are merged into one
+        /// push; 0 for off.
         public var coalesceSeconds: Double = 0
-        /// `dnd_digest`: what quiet hours held back is told in one push at their end.
+        /// `dnd_digest`: alerts held by quiet hours are merged into one push at their end.
         public var sendsDigest = false
-        /// `environment`: for what does not say which it is.
+        /// `environment`: for tokens without one.
         public var environment = APNsEnvironment.production
 
         public init(policy: AppPolicy, credentials: [Credential]) {
@@ -182,13 +183,13 @@ public struct Configuration: Sendable {
             self.credentials = credentials
         }
 
-        /// The credential that a token is pushed with, by the rule that the worker chooses a client by.
+        /// The credential for a token, by the worker's rule for choosing a client.
         public func credential(for token: TokenRecord) -> Credential? { credentials.choice(for: token) }
 
-        /// A burst's window; 0: every alert goes at once.
+        /// The length of a burst's window; 0 sends every alert at once.
         var coalesceNanos: UInt64 { UInt64(coalesceSeconds * 1_000_000_000) }
 
-        /// The credential that a token's `cert` names; the first for none. Nil: there is no such name.
+        /// The credential of a token's `cert`; the first if it has none. Nil for an unknown name.
         public func credential(named name: String?) -> Credential? {
             guard let name else { return credentials.first }
             return credentials.first { $0.name.isSame(as: name) }
@@ -210,26 +211,27 @@ public struct Configuration: Sendable {
     }
 
     public struct Limits: Sendable, Equatable {
-        /// Pushes per second over all shards; 0: as fast as it goes.
+        /// Pushes per second over all shards; 0 for no limit.
         public var rate = 0
-        /// Pushes in flight per shard.
+        /// Maximum pushes in flight per shard.
         public var inFlight = 2_000
-        /// Connections to APNs, per shard, environment and credential set; opened as the work asks for them.
+        /// Maximum connections to APNs per shard, environment and credential set; opened as needed.
         public var connections = 16
         /// Wait for APNs' answer to one push.
         public var answerSeconds: Double = 5
-        /// Resends of a push whose fate is unknown.
+        /// Resends of a push with an unknown result.
         public var unknownTries = 2
-        /// Of the work in hand, 0-1, that the app may have where there are several; what is over it is parked.
+        /// The fraction of the shard's work, 0-1, that the app may have if there are several apps. Its further events
+        /// are parked.
         public var share = 0.5
         /// When a spike of dead tokens stops their removal, per shard.
         public var removals = RemovalBrake.Limits()
-        /// Whose pushes travel on a connection of their own.
+        /// Which pushes use separate connections.
         public var suspects = SuspectRule()
 
         public init() {}
 
-        /// These numbers in the client's own terms.
+        /// These limits in the client's form.
         public var client: APNsLimits {
             var limits = APNsLimits()
             limits.inFlightMax = inFlight

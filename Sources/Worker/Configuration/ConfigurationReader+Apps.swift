@@ -46,7 +46,7 @@ extension ConfigurationReader {
                 "\(section.name("id")) is longer than \(EventReader.Limit.id) bytes")
         }
         if let id, id.utf8.contains(where: { ":{}".utf8.contains($0) }) {
-            // `p:{app:uid}`, `gw:` and `g:` are written by others, and could not be told apart.
+            // Others write `p:{app:uid}`, `gw:` and `g:`, so such keys could not be distinguished.
             problems.add(
                 section["id"]?.mark ?? section.mark,
                 "\(section.name("id")) must not hold ':', '{' or '}': they divide the parts of Redis keys")
@@ -78,7 +78,7 @@ extension ConfigurationReader {
         return id == nil || topic == nil ? nil : app
     }
 
-    /// The bundle id, or the list of them.
+    /// The bundle id, or the list of bundle ids.
     private func topics(_ section: Section) -> [String] {
         guard case .sequence(let nodes)? = section["topic"]?.value else {
             let topic = section.requiredString("topic")
@@ -164,7 +164,7 @@ extension ConfigurationReader {
             problems.add(app.mark, "\(app.name("credentials")) is missing")
             return []
         }
-        // Sets with names are mappings of mappings; one unnamed set is a mapping of texts.
+        // Named sets are mappings of mappings; one unnamed set is a mapping of texts.
         guard case .mapping(let entries) = node.value, !entries.isEmpty,
             entries.allSatisfy({ if case .mapping = $0.value.value { true } else { false } })
         else { return credential(node, named: "default", path: app.name("credentials")).map { [$0] } ?? [] }
@@ -247,7 +247,7 @@ extension ConfigurationReader {
         }
     }
 
-    /// `http://host:port`, with user and password in a file of their own.
+    /// `http://host:port`, with user and password in a separate file.
     private func proxy(_ app: Section) -> HTTPProxy? {
         guard let text = app.string("proxy"), let node = app["proxy"] else {
             if let node = app["proxy_password_file"] {

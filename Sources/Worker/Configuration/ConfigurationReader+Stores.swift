@@ -31,7 +31,7 @@ extension ConfigurationReader {
         let section = kafka.optionalSection("topics", keys: topics.all.map(\.key))
         func take(_ key: String, _ name: inout String) {
             guard let text = section.string(key), let node = section[key] else { return }
-            // Kafka's own rule for topic names.
+            // Kafka's rule for topic names.
             let isName =
                 text.utf8.count <= 249 && text.utf8.allSatisfy(Self.isTopicByte) && text != "." && text != ".."
             if isName {
@@ -77,7 +77,7 @@ extension ConfigurationReader {
                 problems.add(entry.value.mark, "\(section.name(entry.key)) must be a text or a number")
                 continue
             }
-            // A file is read by more people than a process' environment.
+            // More people read a file than a process's environment.
             if Self.isSecret(entry.key), entry.value.mark.line > 0 {
                 problems.add(
                     entry.keyMark,
@@ -98,7 +98,7 @@ extension ConfigurationReader {
                 continue
             }
             guard let value = secret(path, entry.value.mark) else { continue }
-            // librdkafka keeps a copy of its own as long as its clients live.
+            // librdkafka keeps its own copy as long as its clients live.
             options[entry.key] = value.text
             marks[entry.key] = entry.keyMark
         }
@@ -110,7 +110,7 @@ extension ConfigurationReader {
 
     private static let redisKeys = ["url", "user", "password_file", "sentinel", "timeout_ms", "group_marks"]
 
-    /// What the URLs leave out, so that they need hold no secret.
+    /// The parts that URLs omit, so that they need no secret.
     private struct Login {
         var user: String?
         var password: Secret?
@@ -157,7 +157,7 @@ extension ConfigurationReader {
 
     private static let sentinelKeys = ["master", "nodes", "user", "password_file"]
 
-    /// The Sentinels' login is the master's too, where redis.user and redis.password_file name none.
+    /// The Sentinels' login is also the master's if redis.user and redis.password_file name none.
     private func sentinel(_ section: Section, _ login: Login) -> RedisTopology? {
         let password = section.string("password_file").flatMap { path in
             secret(path, section["password_file"]?.mark ?? section.mark)
@@ -180,7 +180,7 @@ extension ConfigurationReader {
         return .sentinel(RedisSentinels(masterName: master, nodes: nodes, master: server))
     }
 
-    /// Nodes are reached in one way, and what they tell of others is an address.
+    /// All nodes use one kind of address, because they report others only by address.
     private func checkNodes(_ nodes: [RedisEndpoint], _ mark: YAMLNode.Mark, _ name: String) {
         guard let first = nodes.first else { return problems.add(mark, "\(name) names no node") }
         for node in nodes {

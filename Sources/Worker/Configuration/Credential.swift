@@ -3,20 +3,20 @@ import EventLoop
 public import YAML
 
 extension Configuration {
-    /// One set of files that lets an app send; the files are read by ``load()``, not before.
+    /// One set of credential files of an app. ``load()`` reads the files, not earlier.
     public struct Credential: Sendable {
-        /// What a bind's `cert` says; `default` where the app has one unnamed set.
+        /// The value of a bind's `cert`; `default` if the app has one unnamed set.
         public var name: String
         public var source: Source
-        /// Where it stands, for what is found wrong with its files later.
+        /// Its position, for later problems with its files.
         public var mark: YAMLNode.Mark
 
         public enum Source: Sendable, Equatable {
-            /// A provider key as Apple hands it out.
+            /// A provider key as Apple provides it.
             case token(keyFile: String, keyID: String, teamID: String)
             /// A certificate with its unencrypted key, both PEM.
             case certificate(chainFile: String, keyFile: String)
-            /// PKCS #12, with a file that holds its password.
+            /// PKCS #12, with a password file.
             case archive(file: String, passwordFile: String?)
 
             /// All its files.
@@ -28,7 +28,7 @@ extension Configuration {
                 }
             }
 
-            /// The files of it that hold a secret.
+            /// Its files with secrets.
             var secretFiles: [String] {
                 switch self {
                 case .token(let keyFile, _, _), .certificate(_, let keyFile): [keyFile]
@@ -51,7 +51,7 @@ extension Configuration {
 
         /// Reads and checks the files. The problem names file and cure, never a secret.
         ///
-        /// A certificate that has ended is refused here, not by every handshake.
+        /// An expired certificate is refused here, not in every handshake.
         public func load() -> Result<APNsCredential, Problem> {
             do throws(APNsFault) {
                 let credential = try read()
@@ -76,7 +76,7 @@ extension Configuration {
         }
     }
 
-    /// What is wrong with the files that credentials name; empty when all of them can be used.
+    /// The problems of credential files; empty if all are usable.
     public func credentialProblems() -> [Problem] {
         apps.flatMap(\.credentials).compactMap { credential in
             guard case .failure(let problem) = credential.load() else { return nil }

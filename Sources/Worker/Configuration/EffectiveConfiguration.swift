@@ -5,9 +5,9 @@ import Telemetry
 import YAML
 
 extension Configuration {
-    /// What is in effect: the file, the environment's variables over it, and the defaults under it. Nothing secret is in it.
+    /// The effective values: the file, overridden by environment variables, completed by defaults. Contains no secret.
     ///
-    /// Problems are those of ``load(path:environment:)``.
+    /// Reports the problems of ``load(path:environment:)``.
     public static func effective(
         path: String, environment: [String: String] = processEnvironment()
     ) -> Result<EffectiveConfiguration, ConfigurationProblems> {
@@ -19,7 +19,7 @@ extension Configuration {
         }
     }
 
-    /// ``effective(path:environment:)`` for text that is at hand.
+    /// ``effective(path:environment:)`` for a given text.
     public static func effective(
         _ bytes: [UInt8], source: String, environment: [String: String] = [:]
     ) -> Result<EffectiveConfiguration, ConfigurationProblems> {
@@ -38,13 +38,13 @@ extension Configuration {
     }
 }
 
-/// Every key of a configuration with its value and where that comes from.
+/// Every key of a configuration with its value and the value's source.
 public struct EffectiveConfiguration: Sendable {
     private let root: YAMLNode
     private static let fallback = "default"
     private static let hidden = "(secret)"
 
-    /// - Parameter root: the file with the environment over it, checked.
+    /// - Parameter root: the checked file with the environment applied.
     init(_ root: YAMLNode) throws(YAMLFault) {
         let fallback = try Self.tree(Self.defaults)
         let app = try Self.tree(Self.appDefaults)
@@ -61,7 +61,7 @@ public struct EffectiveConfiguration: Sendable {
 
     // MARK: - Defaults
 
-    /// The keys that have a default, and those of `Configuration.App` below; tests hold them against the types' own.
+    /// Keys with a default, and those of `Configuration.App` below. Tests compare them with the types' own defaults.
     private static let defaults = """
         kafka:
           group: carillon
@@ -124,7 +124,7 @@ public struct EffectiveConfiguration: Sendable {
         try YAMLDocument(parsing: Array(text.utf8), source: fallback).root
     }
 
-    /// Recursion is bounded by the depth of the defaults.
+    /// The depth of the defaults bounds the recursion.
     private static func complete(_ node: YAMLNode, with defaults: YAMLNode) -> YAMLNode {
         if node.isNull { return defaults }
         guard case .mapping(var entries) = node.value, case .mapping(let known) = defaults.value else { return node }
@@ -159,7 +159,7 @@ public struct EffectiveConfiguration: Sendable {
         return YAMLNode(.mapping(entries), mark: options.mark)
     }
 
-    /// What stands before the last `@` of a URL's authority is a login.
+    /// The text before the last `@` of a URL's authority is a login.
     private static func withoutPassword(_ node: YAMLNode) -> YAMLNode {
         switch node.value {
         case .mapping: return node
@@ -178,7 +178,8 @@ public struct EffectiveConfiguration: Sendable {
 
     // MARK: - Text
 
-    /// YAML that can be read as a configuration again, where nothing was hidden; each value with its place as a comment.
+    /// YAML that can be read as a configuration again, unless a secret was hidden. Each value has its source as a
+    /// comment.
     public var text: String {
         var text = "# carillon_config_info{hash=\"\(values.hash)\"}\n"
         Self.write(root, indent: 0, to: &text)
@@ -208,7 +209,7 @@ public struct EffectiveConfiguration: Sendable {
         }
     }
 
-    /// A value that fits on the line of its key; nil: it has lines of its own.
+    /// A value that fits on the line of its key; nil if it needs its own lines.
     private static func inline(_ node: YAMLNode) -> String? {
         switch node.value {
         case .scalar: return scalar(node)
@@ -232,7 +233,7 @@ public struct EffectiveConfiguration: Sendable {
         return word(text, isPlain: !isQuoted)
     }
 
-    /// Plain where nothing in it could mean something else to YAML, else in JSON's quotes, which YAML reads.
+    /// Plain if YAML cannot read it as anything else; otherwise in JSON quotes, which YAML accepts.
     private static func word(_ text: String, isPlain: Bool) -> String {
         let isSafe = !text.isEmpty && text.utf8.allSatisfy(isPlainByte)
         let isTyped = Double(text) != nil || ["true", "false", "null"].contains(text)
@@ -254,11 +255,11 @@ public struct EffectiveConfiguration: Sendable {
 
     // MARK: - Values
 
-    /// One value that can be set: of the whole, or of an app.
+    /// One key, of the whole configuration or of an app.
     public struct Key: Hashable, Comparable, Sendable, CustomStringConvertible {
         /// The app's id.
         public var app: String?
-        /// As `limits.rate`.
+        /// For example `limits.rate`.
         public var path: String
 
         public static func < (one: Key, other: Key) -> Bool {
@@ -268,7 +269,7 @@ public struct EffectiveConfiguration: Sendable {
         public var description: String { app.map { "apps[\($0)].\(path)" } ?? path }
     }
 
-    /// Values as texts, by key; a list is one value, and secrets are none.
+    /// Values as texts, by key. A list is one value; secrets are left out.
     public struct Values: Sendable {
         private var texts: [Key: String] = [:]
 
@@ -281,7 +282,7 @@ public struct EffectiveConfiguration: Sendable {
             set { texts[key] = newValue }
         }
 
-        /// Twelve hexadecimal digits, by which it can be seen which workers run with the same.
+        /// Twelve hexadecimal digits that show which workers run with equal values.
         public var hash: String {
             let lines = texts.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)\n" }.joined()
             return Hex.string(SHA256.hash(Array(lines.utf8)).prefix(6))
@@ -314,7 +315,7 @@ public struct EffectiveConfiguration: Sendable {
 
     // MARK: - JSON
 
-    /// The same as one JSON object, without places.
+    /// The same as one JSON object, without sources.
     public var json: String {
         var writer = JSONWriter(reservingCapacity: 4096)
         Self.write(root, to: &writer)

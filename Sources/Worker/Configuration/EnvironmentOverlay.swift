@@ -1,9 +1,9 @@
 import YAML
 
-/// Lays `CARILLON__KAFKA__BROKERS=…` over the file's tree: two underscores step down, numbers are places in a list.
+/// Applies `CARILLON__KAFKA__BROKERS=…` to the file's tree: two underscores separate levels, numbers are list indices.
 ///
-/// Names are folded to lower case. Below `kafka.options`, whose own names have dots, a single underscore stands for a
-/// dot. A value that begins with `[` or `{` is read as YAML, any other stands as it is.
+/// Names become lower case. Below `kafka.options`, where names contain dots, a single underscore means a dot. A value
+/// that begins with `[` or `{` is read as YAML, any other is plain text.
 struct EnvironmentOverlay {
     static let prefix = "CARILLON__"
     private static let nameBytesMax = 512
@@ -14,7 +14,7 @@ struct EnvironmentOverlay {
         var root = root
         for (name, value) in environment.sorted(by: { $0.key < $1.key }) where name.hasPrefix(Self.prefix) {
             let mark = YAMLNode.Mark(source: "environment variable \(name)")
-            // Bounded before its steps are folded and compared: a file's keys are no longer.
+            // Limited before its parts are folded and compared: a file's keys are no longer.
             let path = name.utf8.count > Self.nameBytesMax ? [] : Self.path(String(name.dropFirst(Self.prefix.count)))
             guard !path.isEmpty, !path.contains(""), path.count <= 16 else {
                 problems.add(mark, "names no key; write it like CARILLON__KAFKA__BROKERS")
@@ -32,7 +32,7 @@ struct EnvironmentOverlay {
         let bytes = Array(name.utf8)
         var at = 0
         while at < bytes.count {
-            // The first two of several underscores part the steps.
+            // The first two of several underscores separate the parts.
             if bytes[at] == UInt8(ascii: "_"), at + 1 < bytes.count, bytes[at + 1] == UInt8(ascii: "_") {
                 steps.append(String(decoding: step, as: UTF8.self).lowercased())
                 step = []
@@ -63,7 +63,7 @@ struct EnvironmentOverlay {
         }
     }
 
-    // Recursion is bounded by the length of the path.
+    // The length of the path bounds the recursion.
     private func set(
         _ node: YAMLNode, _ path: ArraySlice<String>, _ value: YAMLNode, _ mark: YAMLNode.Mark
     ) -> YAMLNode {

@@ -1,6 +1,6 @@
-/// What a worker's user must be allowed to do in Kafka, and no more.
+/// The minimum Kafka rights of a worker's user.
 public enum KafkaRights {
-    /// The commands that grant it, as an operator gives them to the cluster.
+    /// The commands that grant them.
     public static func lines(_ configuration: Configuration) -> [String] {
         let kafka = configuration.kafka
         func line(_ operation: String, _ topics: [String]) -> String {
@@ -12,8 +12,7 @@ public enum KafkaRights {
         ]
     }
 
-    /// Where brokers are older than Kafka 2.8: newer ones let whoever may write to some topic be an idempotent producer
-    /// (KIP-679).
+    /// For brokers older than Kafka 2.8. Newer ones allow any producer to be idempotent (KIP-679).
     public static func lineBefore28(_ configuration: Configuration) -> String {
         grant("--operation IdempotentWrite --cluster", configuration.kafka)
     }
@@ -28,7 +27,7 @@ public enum KafkaRights {
         [topics.events, topics.userState, topics.chunks, topics.parked]
     }
 
-    /// Topics that a worker writes to.
+    /// Topics that a worker writes.
     static func written(_ configuration: Configuration) -> [String] {
         configuration.kafka.topics.all.filter { key, _ in
             switch key {
@@ -39,7 +38,7 @@ public enum KafkaRights {
         }.map(\.name)
     }
 
-    /// For a shell: topics are plain words, a group or a user may have any name.
+    /// Quotes for a shell: topics are plain words, but a group or user may have any name.
     private static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { byte in
             switch byte {

@@ -11,22 +11,22 @@ struct PosixZone: Sendable {
         let end: Change
     }
 
-    /// A day of the year and the local second of that day when the change happens.
+    /// A day of the year and the local second of that day at which the change happens.
     private struct Change {
         let day: Day
         let second: Int
 
         enum Day {
-            /// `Jn`: 1-365, 29 February is never counted.
+            /// `Jn`: 1-365; 29 February is never counted.
             case julian(Int)
-            /// `n`: 0-365, it is.
+            /// `n`: 0-365; 29 February is counted.
             case ordinal(Int)
-            /// `Mm.w.d`: weekday d (0 Sunday) of week w of month m; week 5 is the last.
+            /// `Mm.w.d`: weekday d (0 is Sunday) of week w of month m; week 5 is the last.
             case weekday(month: Int, week: Int, day: Int)
         }
     }
 
-    /// Nil where there is no rule that is understood; then the last transition's offset stays.
+    /// Nil without a valid rule; the last transition's offset then remains.
     init?(_ text: some Sequence<UInt8>) {
         var scanner = Scanner(rest: Array(text)[...])
         guard scanner.name(), let west = scanner.time(hours: 24) else { return nil }
@@ -51,7 +51,7 @@ struct PosixZone: Sendable {
         guard let daylight, (-1 << 50..<1 << 50).contains(seconds) else { return standard }
         let day = (seconds + Int64(standard)).flooringDivision(by: 86_400)
         let year = Gregorian.date(daysSince1970: day).year
-        // A change is told in the time that ends with it.
+        // A change is given in the time that it ends.
         let start = Self.moment(daylight.start, in: year) - Int64(standard)
         let end = Self.moment(daylight.end, in: year) - Int64(daylight.offset)
         let isDaylight = start < end ? (start <= seconds && seconds < end) : !(end <= seconds && seconds < start)

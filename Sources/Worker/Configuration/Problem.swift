@@ -1,12 +1,12 @@
 import YAML
 
-/// One thing that is wrong with the configuration, with its place: `Config/carillon.yaml:12: unknown key "brokerz"`.
+/// One problem of the configuration with its position: `Config/carillon.yaml:12: unknown key "brokerz"`.
 public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The file, or the variable of the environment.
+    /// The file, or the environment variable.
     public let source: String
-    /// From 1; nil where the source has no lines.
+    /// From 1; nil if the source has no lines.
     public let line: Int?
-    /// What is wrong and how to cure it. Holds no secret.
+    /// The fault and its cure. Contains no secret.
     public let text: String
 
     public init(source: String, line: Int?, text: String) {
@@ -24,14 +24,14 @@ public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// All problems of one load, in the order of their places, so that an operator mends the file in one go.
+/// All problems of one load in the order of their positions, so that an operator can correct them in one edit.
 public struct ConfigurationProblems: Error, Sendable, CustomStringConvertible {
     public let problems: [Problem]
 
     public var description: String { problems.map(\.description).joined(separator: "\n") }
 }
 
-/// Where readers put what they find; one load's, one thread's.
+/// Collects problems; for one load and one thread.
 final class ProblemList {
     private(set) var problems: [Problem] = []
 
@@ -43,7 +43,7 @@ final class ProblemList {
         problems.append(problem)
     }
 
-    /// By file as first met, then by line.
+    /// By file in order of first use, then by line.
     var sorted: [Problem] {
         var order: [String: Int] = [:]
         for problem in problems where order[problem.source] == nil { order[problem.source] = order.count }
@@ -54,7 +54,7 @@ final class ProblemList {
     }
 }
 
-/// Lexicographic order of a place and the order of finding.
+/// Lexicographic order of position and order of discovery.
 private func < (left: ((Int, Int), Int), right: ((Int, Int), Int)) -> Bool {
     (left.0.0, left.0.1, left.1) < (right.0.0, right.0.1, right.1)
 }

@@ -1,15 +1,15 @@
 import Glibc
 import YAML
 
-/// A file that holds a key, a password or a token.
+/// A file with a key, a password or a token.
 public struct SecretFile: Sendable, Equatable {
     public let path: String
     /// Where the configuration names it.
     let mark: YAMLNode.Mark
 
-    /// Who but the owner may read it, with the cure; nil: nobody, or there is no such file.
+    /// Users other than the owner that may read it, with the cure; nil if there are none, or no such file.
     ///
-    /// A link is followed, as orchestrators mount secrets through links.
+    /// Links are followed, because orchestrators mount secrets through links.
     public var exposure: Problem? {
         var facts = stat()
         guard stat(path, &facts) == 0 else { return nil }
@@ -24,7 +24,7 @@ public struct SecretFile: Sendable, Equatable {
     public static func == (one: SecretFile, other: SecretFile) -> Bool { one.path == other.path }
 }
 
-/// Where readers note the files of secrets; one load's, one thread's.
+/// Collects secret files; for one load and one thread.
 final class SecretFileList {
     private(set) var files: [SecretFile] = []
 

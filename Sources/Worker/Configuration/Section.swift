@@ -1,9 +1,9 @@
 import Digits
 import YAML
 
-/// A mapping being read: takes known keys, reports unknown ones and values of the wrong form, and goes on.
+/// A mapping being read: takes known keys, reports unknown ones and values of the wrong form, and continues.
 ///
-/// Absent and null keys leave the default. Nothing is thrown, so that all problems come out together.
+/// Absent and null keys leave the default. Nothing is thrown, so that all problems are reported together.
 struct Section {
     let path: String
     let mark: YAMLNode.Mark
@@ -11,8 +11,8 @@ struct Section {
     private let entries: [String: YAMLNode.Entry]
 
     /// - Parameters:
-    ///   - path: as `kafka.topics`, empty for the whole file.
-    ///   - keys: all that may stand here; nil: any.
+    /// - path: for example `kafka.topics`; empty for the whole file.
+    /// - keys: all allowed keys; nil for any.
     init(_ node: YAMLNode, path: String, keys: [String]?, problems: ProblemList) {
         self.path = path
         self.problems = problems
@@ -32,13 +32,13 @@ struct Section {
         self.entries = entries
     }
 
-    /// The value of a key; nil where it is absent or null.
+    /// The value of a key; nil if absent or null.
     subscript(key: String) -> YAMLNode? {
         guard let node = entries[key]?.value, !node.isNull else { return nil }
         return node
     }
 
-    /// Everything that stands here, by key.
+    /// All entries, by key.
     var all: [YAMLNode.Entry] {
         entries.values.sorted { ($0.keyMark.line, $0.key) < ($1.keyMark.line, $1.key) }
     }
@@ -49,7 +49,7 @@ struct Section {
         self[key].map { Section($0, path: name(key), keys: keys, problems: problems) }
     }
 
-    /// A section whose keys all have defaults: an absent one is as an empty one.
+    /// A section with defaults for all keys: an absent one counts as empty.
     func optionalSection(_ key: String, keys: [String]?) -> Section {
         Section(
             self[key] ?? YAMLNode(.mapping([]), mark: mark), path: name(key), keys: keys, problems: problems)
@@ -101,7 +101,7 @@ struct Section {
 
     /// A number of seconds, fractions allowed.
     ///
-    /// - Parameter zeroIsOff: 0 is allowed too.
+    /// - Parameter zeroIsOff: 0 is also allowed.
     func seconds(_ key: String, in range: ClosedRange<Double>, zeroIsOff: Bool = false) -> Double? {
         guard let node = self[key] else { return nil }
         if let number = Self.number(node), range.contains(number) || (zeroIsOff && number == 0) { return number }

@@ -3,9 +3,9 @@ import Telemetry
 
 /// The system's time zones (`/usr/share/zoneinfo`), each file read once and kept.
 ///
-/// One per shard, without locks. The first question about a zone reads a small file and so may wait for the disk; from
-/// then on it is a search in an array. Names come from users: they are checked before they become paths, and only those
-/// that the system knows are kept, at most 1,024.
+/// One per shard, without locks. The first lookup of a zone reads a small file and so may wait for the disk; later ones
+/// search an array. Names come from users: they are checked before they become paths, and only known zones are kept, at
+/// most 1,024.
 public final class SystemZones: ZoneTable {
     private static let keptMax = 1_024
 
@@ -28,12 +28,12 @@ public final class SystemZones: ZoneTable {
     public static let absence =
         "no time zones at /usr/share/zoneinfo, so that quiet hours count in UTC: install the package tzdata"
 
-    /// Zones that are kept.
+    /// Number of kept zones.
     var keptCount: Int { known.count }
 
     public func offset(of zone: String, at ms: Int64) -> Int? {
         guard let rules = rules(of: zone) else { return nil }
-        // Floor, so that the last millisecond before 1970 is not 1970.
+        // Rounds down, so that the last millisecond before 1970 is not 1970.
         return rules.offset(at: ms % 1_000 < 0 ? ms / 1_000 - 1 : ms / 1_000)
     }
 
@@ -46,7 +46,7 @@ public final class SystemZones: ZoneTable {
     /// The name of a zone that differs least; nil if none is near.
     func nearest(to zone: String) -> String? { names.nearest(to: zone) }
 
-    /// Names that are none of the tz database are neither looked up nor kept; nor is one that has no file.
+    /// Names outside the tz database are neither looked up nor kept, and neither is a name without a file.
     private func rules(of zone: String) -> ZoneRules? {
         guard Self.isName(zone) else { return nil }
         if let rules = known[zone] { return rules }
@@ -62,8 +62,8 @@ public final class SystemZones: ZoneTable {
         return ZoneRules(tzif: bytes)
     }
 
-    /// The tz database's own rule for names: parts of letters, digits, `_`, `+`, `-`, never beginning with a dot, so
-    /// no way out of the directory.
+    /// The tz database's rule for names: parts of letters, digits, `_`, `+`, `-`, never beginning with a dot. So a name
+    /// cannot leave the directory.
     static func isName(_ zone: String) -> Bool {
         guard !zone.isEmpty, zone.utf8.count <= 64 else { return false }
         return zone.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).allSatisfy { part in

@@ -3,12 +3,12 @@ import Payload
 import Telemetry
 import YAML
 
-/// Reads template files, each once; what is wrong in them is reported with their own lines.
+/// Reads template files, each once. Problems in them have their own lines.
 final class TemplatesReader {
     private let problems: ProblemList
     private var known: [String: Templates] = [:]
 
-    /// NIM's number of texts that a token's content key may choose from.
+    /// NIM's limit for the texts of a token's content key.
     private static let contentKeysMax = 100
 
     init(problems: ProblemList) {
@@ -86,7 +86,7 @@ final class TemplatesReader {
         return templates
     }
 
-    /// A longer one could be named by no record.
+    /// No record could name a longer key.
     private func bound(_ entry: YAMLNode.Entry, _ bytes: Int) {
         if entry.key.utf8.count > bytes { problems.add(entry.keyMark, "a name is longer than \(bytes) bytes") }
     }

@@ -1,40 +1,41 @@
 import Redis
 
-/// A link whose peer is not verified or whose bytes travel in clear, or code from outside that runs in this process.
+/// A link to an unverified peer or in clear text, or outside code that runs in this process.
 ///
-/// Each needs its waiver by name in `waivers`; without it the configuration is refused. Addresses of this machine and unix
-/// sockets need none.
+/// Each needs its waiver by name in `waivers`; otherwise the configuration is refused. Addresses of this machine and
+/// unix sockets need none.
 public struct WeakLink: Sendable, Equatable {
-    /// The names that `waivers` may hold.
+    /// The names that `waivers` accepts.
     public enum Waiver: String, Sendable, CaseIterable {
-        /// `redis://` to another machine: users, tokens and the password travel in clear, and anybody may answer.
+        /// `redis://` to another machine: users, tokens and the password travel in clear text, and the peer is not
+        /// verified.
         case plainRedis = "plain_redis"
-        /// SASL without TLS to another machine: the login travels in clear, and anybody may answer.
+        /// SASL without TLS to another machine: the login travels in clear text, and the peer is not verified.
         case plainSASL = "plain_sasl"
-        /// A broker's certificate may be anybody's.
+        /// A broker's certificate is not verified.
         case unverifiedKafka = "unverified_kafka"
-        /// A broker's certificate may be for another name.
+        /// The name in a broker's certificate is not verified.
         case unnamedKafka = "unnamed_kafka"
-        /// Libraries that the configuration names are loaded into the process.
+        /// Libraries named in the configuration are loaded into the process.
         case kafkaPlugins = "kafka_plugins"
-        /// OAUTHBEARER tokens that nobody signed.
+        /// Unsigned OAUTHBEARER tokens.
         case unsignedJWT = "unsigned_jwt"
     }
 
     /// `redis` or `kafka`.
     public let link: String
     public let waiver: Waiver
-    /// librdkafka's property that makes it weak; nil for Redis.
+    /// The librdkafka property that makes it weak; nil for Redis.
     public let option: String?
-    /// What is weak about it, and the cure that needs no waiver.
+    /// The weakness, and the cure that needs no waiver.
     let why: String
 
     var refusal: String { "\(why), or take it upon you with waivers: [\(waiver.rawValue)]" }
 
-    /// What is said of one that is waived.
+    /// The text for a waived link.
     public var note: String { "\(why) (waived: \(waiver.rawValue))" }
 
-    /// Whether a host or `host:port` is this machine by its text: `localhost`, 127.0.0.0/8 or ::1.
+    /// Returns whether a host or `host:port` is this machine by its text: `localhost`, 127.0.0.0/8 or ::1.
     static func isLoopback(_ place: String) -> Bool {
         if place == "::1" || place.hasPrefix("[::1]") { return true }
         let host = place.split(separator: ":", omittingEmptySubsequences: false).first ?? ""
@@ -48,7 +49,7 @@ extension Configuration {
     /// Every weak link, waived or not.
     public var weakLinks: [WeakLink] { redis.weakLinks + kafka.weakLinks }
 
-    /// Waivers that nothing needs.
+    /// Waivers without a weak link.
     public var idleWaivers: [WeakLink.Waiver] {
         let needed = Set(weakLinks.map(\.waiver))
         return waivers.subtracting(needed).sorted { $0.rawValue < $1.rawValue }
@@ -78,7 +79,7 @@ extension Configuration.KafkaSection {
                 WeakLink(link: "kafka", waiver: waiver, option: option, why: "kafka.options.\(option): \(why)"))
         }
         func value(_ option: String) -> String { (options[option] ?? "").lowercased() }
-        // librdkafka's own spellings of false.
+        // librdkafka's spellings of false.
         func isOff(_ option: String) -> Bool { ["false", "f", "0"].contains(value(option)) }
         let isFar = !brokers.split(separator: ",").allSatisfy { broker in
             WeakLink.isLoopback(String(broker.drop { $0 == " " }).lowercased())

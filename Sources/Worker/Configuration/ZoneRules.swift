@@ -1,4 +1,4 @@
-/// One time zone from a TZif file (RFC 9636): when its offset changed, and the rule for times after the last change.
+/// One time zone from a TZif file (RFC 9636): its changes of offset, and the rule after the last change.
 struct ZoneRules: Sendable {
     /// Seconds since 1970, rising.
     private var transitions: [Int64] = []
@@ -8,8 +8,8 @@ struct ZoneRules: Sendable {
     private var first = 0
     private var footer: PosixZone?
 
-    /// Nil for bytes that are no TZif file. Only data with 64-bit times is read (versions 2 and up, as every system
-    /// of this century writes them).
+    /// Nil for bytes that are not a TZif file. Only data with 64-bit times is read (versions 2 and up, which every
+    /// system of this century writes).
     init?(tzif bytes: [UInt8]) {
         var reader = ByteReader(bytes: bytes)
         guard let old = Header(&reader), old.version >= UInt8(ascii: "2"), reader.skip(old.length(timeSize: 4)),
@@ -81,7 +81,7 @@ struct ZoneRules: Sendable {
     }
 }
 
-/// Reads big-endian numbers from bytes that may end at any place.
+/// Reads big-endian numbers from bytes of any length.
 struct ByteReader {
     let bytes: [UInt8]
     private var at = 0
@@ -110,7 +110,7 @@ struct ByteReader {
         }
     }
 
-    /// A count of a TZif header: at most what a file of this size could hold.
+    /// A count from a TZif header, limited to what a file of this size can contain.
     mutating func count() -> Int? {
         guard let value = big(4), value >= 0, value <= bytes.count else { return nil }
         return Int(value)

@@ -1,15 +1,15 @@
-/// Why a record of an input topic cannot be an event, and where in it (contract section 0).
+/// The reason why a record of an input topic is not a valid event, and the position (contract section 0).
 ///
 /// The error may be logged: of the record's content it repeats an unknown app's id and nothing else.
 public struct BadRecord: Error, Sendable, Equatable {
-    /// The rule that was broken: a closed set, fit for a metric's label. Each limit has a rule of its own.
+    /// The broken rule: a closed set, usable as a metric's label. Each limit has its own rule.
     public enum Rule: String, Sendable, CaseIterable {
         case empty
         /// The record, in bytes.
         case tooLong = "too_long"
         case tooDeep = "too_deep"
         case notUTF8 = "not_utf8"
-        /// An escape that is none, a lone surrogate, a string without an end.
+        /// An invalid escape, a lone surrogate, or an unterminated string.
         case brokenString = "broken_string"
         case brokenJSON = "broken_json"
         case byteOrderMark = "byte_order_mark"
@@ -35,9 +35,9 @@ public struct BadRecord: Error, Sendable, Equatable {
 
     public let rule: Rule
     public let why: String
-    /// `$` for the record itself, else like `$.push.force.uids[3]`.
+    /// `$` for the record itself, otherwise for example `$.push.force.uids[3]`.
     public let path: String
-    /// From 0: where the value begins, or the object that lacks it.
+    /// From 0: the start of the value, or of the object that lacks it.
     public let byte: Int
 
     public init(_ rule: Rule, _ why: String, at path: String = "$", byte: Int = 0) {

@@ -1,6 +1,6 @@
 import JSON
 
-/// The keys of a record's own object, of all kinds (contract section 2).
+/// The keys of a record's own object, for all kinds (contract section 2).
 enum RecordKey: Int, JSONKey {
     case version, kind, app, eventID, sentMs
     case msgID, serverSeq, expireAtMs, conv, from, to, mention, typeName, custom, push, revoke

@@ -28,12 +28,12 @@ extension EventReader {
             dismissalMs: try la.time(.dismissalMs, mayBeZero: true),
             relevance: try relevance(la),
             priority: try la.word(.priority, PushOptions.Priority.self, "high, normal, low") ?? .high,
-            // Of a start only; others ignore it.
+            // For a start only; other events ignore it.
             input: action == .start ? try input(la) : .unsaid,
             isForAllBound: uids == nil)
     }
 
-    /// Nil: all who bound the activity. A start names its recipients, since nobody has bound it yet.
+    /// Nil for all users who bound the activity. A start must name its recipients, because nobody has bound it yet.
     private func recipients(
         _ record: FieldScope<RecordKey>, of action: LiveActivity.Action
     ) throws(BadRecord) -> [String]? {
@@ -50,7 +50,7 @@ extension EventReader {
         return uids
     }
 
-    /// One way or the other; a channel's id is base64, as APNs gave it ("Sending channel management requests").
+    /// At most one of both. A channel's id is base64, as APNs returned it ("Sending channel management requests").
     private func input(_ la: FieldScope<ActivityKey>) throws(BadRecord) -> LiveActivity.Input {
         let takesToken = try la.bool(.inputPushToken) ?? false
         guard let channel = try la.filled(.inputPushChannel) else {

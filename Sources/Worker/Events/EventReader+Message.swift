@@ -72,7 +72,7 @@ extension EventReader {
     }
 
     private func revoke(_ record: FieldScope<RecordKey>, required: Bool) throws(BadRecord) -> Message.Revoke? {
-        // Of an ordinary message the field says nothing.
+        // In an ordinary message the field has no meaning.
         guard required else { return nil }
         guard let object = try record.object(.revoke) else { throw record.missing(.revoke) }
         let part = FieldScope(partKeys.fields(of: object), path: "$.revoke")

@@ -34,7 +34,7 @@ extension EventReader {
         case "badge_report":
             return .badgeReport(
                 device: try record.requiredIdentifier(.device, bytes: Limit.user),
-                // What a badge can be, so that sums with it never overflow.
+                // The range of a badge, so that sums never overflow.
                 value: min(max(try record.requiredInt(.value), 0), Int64(Int32.max)),
                 clientMs: min(try record.requiredTime(.clientMs), sentMs))
         case "ack":
@@ -47,7 +47,7 @@ extension EventReader {
         }
     }
 
-    /// The pid in lower case: some systems print a UUID in capitals.
+    /// The pid in lower case, because some systems print a UUID in capitals.
     private func report(
         _ record: FieldScope<RecordKey>, at time: RecordKey, sentMs: Int64
     ) throws(BadRecord) -> UserState.PushReport {
@@ -92,7 +92,7 @@ extension EventReader {
         return UserState.Binding(device: device, token: bound, version: try token.requiredInt(.bindVer))
     }
 
-    /// A bundle id: it becomes a header of every push, on a connection that others share.
+    /// A bundle id. It becomes a header of every push on a shared connection.
     private func topic(_ token: FieldScope<TokenKey>) throws(BadRecord) -> String {
         let topic = try token.requiredIdentifier(.topic)
         guard AppPolicy.isTopic(topic) else {

@@ -3,20 +3,20 @@ import JSON
 import Payload
 public import PushCore
 
-/// Which of the two input topics a record came from: each carries its own kinds.
+/// The input topic of a record: each has its own kinds.
 public enum RecordClass: Sendable {
     case events, userState
 }
 
-/// Turns the bytes of a record into an ``Event``, or says why they are none (contract sections 0 and 2).
+/// Parses the bytes of a record into an ``Event``, or reports why they are invalid (contract sections 0 and 2).
 ///
-/// One per shard: it keeps the parser's buffers. Nothing a record can hold makes it trap; records above `maxBytes`
-/// are refused unread.
+/// One per shard: it keeps the parser's buffers. No record can make it trap. Records above `maxBytes` are refused
+/// unread.
 public final class EventReader {
     private var apps: Set<UTF8Key>
     /// The ids of the apps in their order, for the error of an unknown one.
     private var appNames: [String]
-    /// The app of the last record: the next one's is mostly the same, and a comparison is cheaper than a hash.
+    /// The app of the last record, because the next one usually has the same, and a comparison is cheaper than a hash.
     private var lastApp = ""
     private let parser: JSONParser
     /// For a payload that is a text: the record's parser is in use then.
@@ -29,7 +29,7 @@ public final class EventReader {
     let quietKeys = JSONKeyTable<QuietKey>()
     let zones: SystemZones
 
-    /// What contract section 0 and 2 bound; whatever else is read from outside, Redis and configuration too, goes by the same
+    /// The limits of contract sections 0 and 2. Other outside data, such as Redis and configuration, uses the same
     /// numbers.
     enum Limit {
         // Bytes of UTF-8.
@@ -42,7 +42,7 @@ public final class EventReader {
         static var url: Int { 512 }
         /// `push.task_id`.
         static var task: Int { 64 }
-        /// A name, an identifier or an object's key that the contract gives no bound of its own.
+        /// A name, an identifier or an object's key without its own limit in the contract.
         static var name: Int { 256 }
         // Characters.
         static var nick: Int { 64 }
@@ -58,15 +58,15 @@ public final class EventReader {
         static var acknowledged: Int { 1_000 }
         /// Of `to.devices` and of `to.tokens`.
         static var addressed: Int { 1_000 }
-        /// Of a list or an object that the contract gives no bound of its own.
+        /// A list or an object without its own limit in the contract.
         static var elements: Int { 10_000 }
-        /// What an event without `expire_at_ms` lives.
+        /// The lifetime of an event without `expire_at_ms`.
         static var dayMs: Int64 { 86_400_000 }
     }
 
     /// - Parameters:
-    ///   - apps: the ids of the apps that are configured.
-    ///   - maxBytes: of a record; Kafka's own default is 1 MiB.
+    /// - apps: the ids of the configured apps.
+    /// - maxBytes: maximum size of a record; Kafka's own default is 1 MiB.
     ///   - zones: the time zones that settings and binds may name.
     public init(apps: some Sequence<String>, maxBytes: Int = 1 << 20, zones: SystemZones = SystemZones()) {
         self.zones = zones
@@ -75,7 +75,7 @@ public final class EventReader {
         parser = JSONParser(maxBytes: maxBytes)
     }
 
-    /// One more is configured.
+    /// Adds a configured app.
     func add(app id: String) {
         if apps.insert(UTF8Key(id)).inserted { appNames.append(id) }
     }

@@ -3,9 +3,9 @@ import JSON
 import Payload
 import PushCore
 
-/// One object of a record with the path to it: reads its fields by the rules of contract section 0.
+/// One object of a record with its path: reads its fields by the rules of contract section 0.
 ///
-/// A field that is absent or null gives nil (or the default); one of another type than its own is a bad record.
+/// An absent or null field gives nil (or the default); one of the wrong type is a bad record.
 struct FieldScope<Key: JSONKey> {
     let fields: JSONFields<Key>
     let path: StaticString
@@ -16,7 +16,7 @@ struct FieldScope<Key: JSONKey> {
         self.path = path
     }
 
-    // Faults are made off the fast path: the byte offset costs a pass over the document.
+    // Faults are created off the fast path: the byte offset costs a pass over the document.
 
     @inline(never)
     func fault(_ rule: BadRecord.Rule, _ why: String, _ key: Key, _ value: JSONCursor, item: Int? = nil) -> BadRecord {
@@ -41,7 +41,7 @@ struct FieldScope<Key: JSONKey> {
         return value
     }
 
-    /// A name or a word of at most `bytes` bytes, perhaps empty.
+    /// A name or a word of at most `bytes` bytes, possibly empty.
     func string(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String? {
         guard let value = fields[key] else { return nil }
         return try string(value, key, bytes: bytes, item: nil)
@@ -51,13 +51,13 @@ struct FieldScope<Key: JSONKey> {
         try string(try required(key), key, bytes: bytes, item: nil)
     }
 
-    /// As `string`; an empty one is as absent.
+    /// Like `string`; an empty one counts as absent.
     func filled(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String? {
         try string(key, bytes: bytes).flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// A string of at most `bytes` bytes, not empty: an identifier that were cut would be another one. An optional one is read
-    /// by `filled`.
+    /// A non-empty string of at most `bytes` bytes, because a cut identifier would be another one. `filled` reads an
+    /// optional one.
     func requiredIdentifier(_ key: Key, bytes: Int = EventReader.Limit.name) throws(BadRecord) -> String {
         let value = try required(key)
         let text = try string(value, key, bytes: bytes, item: nil)
@@ -65,7 +65,7 @@ struct FieldScope<Key: JSONKey> {
         return text
     }
 
-    /// The bound comes before all else: nobody compares, hashes or cuts what is over it.
+    /// The limit comes first: no oversized text is compared, hashed or cut.
     @inline(__always)
     private func string(
         _ value: JSONCursor, _ key: Key, bytes: Int, item: Int?
@@ -200,13 +200,13 @@ struct FieldScope<Key: JSONKey> {
         return value
     }
 
-    /// An object that travels through unread.
+    /// An object that passes through unread.
     func value(_ key: Key) throws(BadRecord) -> JSONValue? {
         guard let object = try object(key) else { return nil }
         return try value(key, object)
     }
 
-    /// A value that travels through unread: its keys and its lists are bounded as all are.
+    /// A value that passes through unread: its keys and lists have the common limits.
     func value(_ key: Key, _ cursor: JSONCursor) throws(BadRecord) -> JSONValue {
         do throws(JSONValue.Unbounded) {
             return try JSONValue(cursor)

@@ -2,14 +2,14 @@ import JSON
 import PushCore
 
 extension JSONValue {
-    /// What holds more than contract section 0 allows, and where it begins.
+    /// A part that exceeds the limits of contract section 0, and its position.
     enum Unbounded: Error {
         case key(byte: Int)
         case list(byte: Int)
     }
 
-    /// Copies a value out of a record: numbers as written, of a repeated key the last value. Recursion is bounded by
-    /// the parser's depth.
+    /// Copies a value from a record: numbers as written, of a repeated key the last value. The parser's depth limit
+    /// bounds the recursion.
     init(_ cursor: JSONCursor) throws(Unbounded) {
         switch cursor.kind {
         case .null: self = .null

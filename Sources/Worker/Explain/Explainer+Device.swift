@@ -4,7 +4,7 @@ import Payload
 import PushCore
 import Redis
 
-/// One device: the way to it, and the push as it would leave.
+/// One device: its route, and the push as it would be sent.
 extension Explainer {
     func explain(
         _ device: DeviceContext, _ steps: [Explanation.Step]
@@ -61,7 +61,7 @@ struct DeviceContext {
             steps: steps)
     }
 
-    /// Step 15 where the claim withholds the alert.
+    /// Step 15 if the claim suppresses the alert.
     var staleSteps: [Explanation.Step] {
         guard user.claim.isRead || user.claim.isRevoked else { return [] }
         return [
@@ -71,7 +71,7 @@ struct DeviceContext {
         ]
     }
 
-    /// Strategy 4: the copy of what an earlier try pushed.
+    /// Strategy 4: the copy of a push from an earlier try.
     var earlierCopySteps: [Explanation.Step] {
         guard let message = user.event.job.message?.value else { return [] }
         let strategy = message.push.strategy ?? user.event.app.context.policy.strategy
@@ -85,7 +85,7 @@ struct DeviceContext {
 
     func connection(alert: Bool, ackWithinMs: Int64?, _ steps: [Explanation.Step]) -> Explanation {
         if let reason = user.decision.reasonWithoutDevice(hasDeviceVerdicts: user.earlier.haveVerdicts) {
-            // The message goes, its alert does not.
+            // The message is delivered, its alert is not.
             return explanation(.connection, .suppressed, reason.rawValue, steps)
         }
         let wait =
@@ -135,7 +135,7 @@ struct DeviceContext {
 
     /// A push that ends before it is sent. With strategy 4 the live device still gets the message.
     ///
-    /// - Parameter alerts: what the push's end says of that copy's alert; nil: there is none.
+    /// - Parameter alerts: whether the copy may alert after the push's end; nil if there is no copy.
     private func unsent(
         _ verdict: Verdict, _ reason: String, _ alerts: Bool?, _ steps: [Explanation.Step]
     ) -> Explanation {
@@ -173,7 +173,7 @@ struct DeviceContext {
         }
     }
 
-    /// Nil: the app does not coalesce. Windows are in workers' memories, so it cannot be said whether one is open.
+    /// Nil if the app does not coalesce. Windows are in workers' memory, so whether one is open is unknown.
     private var burstStep: Explanation.Step? {
         let app = user.event.app
         guard app.context.coalesceNanos > 0, let message = user.event.job.message?.value else { return nil }
@@ -195,11 +195,11 @@ struct DeviceContext {
     }
 }
 
-/// The push as the worker makes it (`Sender.push`).
+/// The push as the worker builds it (`Sender.push`).
 private struct MadePush {
-    /// Nil: too large however much is cut.
+    /// Nil if too large even after cutting.
     var payload: [UInt8]?
-    /// Nil: a header could not be sent.
+    /// Nil if a header is invalid.
     var headers: [Explanation.Header]?
     private let isToken: Bool
 
@@ -229,7 +229,7 @@ private struct MadePush {
 }
 
 extension OwnerReply.Standing {
-    /// As people call it.
+    /// In words for people.
     fileprivate var word: String {
         switch self {
         case .owned: "owned"

@@ -2,7 +2,7 @@ import Digits
 import PushCore
 import Redis
 
-/// One recipient: what is known of him, the decision, what the claim would say, and what it means for each device.
+/// One recipient: the facts, the decision, the claim's answer, and the result for each device.
 extension Explainer {
     func explain(
         _ member: Audience.Member, _ context: EventContext
@@ -73,7 +73,7 @@ extension Explainer {
 
     // MARK: - Facts
 
-    /// Also why a device's presence is void.
+    /// Also returns why a device's presence is void.
     private func recipient(
         _ member: Audience.Member, _ event: EventJob
     ) async throws(RedisFault) -> (recipient: Recipient, notes: [String: String]) {
@@ -117,7 +117,7 @@ extension Explainer {
         }
     }
 
-    /// What a recall does to the badge, whatever becomes of its alert; nil: the event is none.
+    /// The effect of a recall on the badge, whatever happens to its alert; nil for other events.
     private func recallStep(
         _ claim: ClaimReply, _ uid: String, _ event: EventJob
     ) async throws(RedisFault) -> Explanation.Step? {
@@ -145,7 +145,7 @@ extension Explainer {
     private func explain(_ user: RecipientContext) async throws(RedisFault) -> [Explanation] {
         var explanations: [Explanation] = []
         let last = user.tokenStep.map { [$0] } ?? []
-        // What an earlier try pushed is the verdict, whatever would be decided now.
+        // The push of an earlier try is the verdict, whatever the present decision is.
         for device in user.claim.acceptedDevices
         where !user.decision.routes.contains(where: { $0.device.isSame(as: device) }) {
             explanations.append(.duplicate(user.job.uid, device: device, user.steps))
@@ -170,7 +170,7 @@ extension Explainer {
         return explanations
     }
 
-    /// Nil: the app sends no digests, or this message is not told in one.
+    /// Nil if the app sends no digests, or if this message does not belong into one.
     private func digestStep(_ user: RecipientContext) -> Explanation.Step? {
         let app = user.event.app.context
         guard app.sendsDigest, let message = user.event.job.message?.value,
@@ -182,10 +182,10 @@ extension Explainer {
     }
 }
 
-/// One recipient with the decision about him, and what the claim would say.
+/// One recipient with the decision and the claim's answer.
 struct RecipientContext {
     let event: EventContext
-    /// As the worker has him in work.
+    /// The form that the worker uses.
     let job: RecipientJob
     let recipient: Recipient
     /// Why a device's presence is void.
@@ -195,9 +195,9 @@ struct RecipientContext {
     let claim: ClaimReply
     /// What an earlier try did for the devices.
     var earlier = EarlierDevices()
-    /// What all his devices share.
+    /// Steps that all devices of the recipient share.
     var steps: [Explanation.Step] = []
-    /// One per route, in their order.
+    /// One per route, in order.
     var routeSteps: [Explanation.Step] = []
     var tokenStep: Explanation.Step?
 
@@ -213,7 +213,7 @@ struct RecipientContext {
         self.claim = claim
     }
 
-    /// The decision's steps, in the contract's order: its first one, the time, comes before audience and claim.
+    /// The decision's steps in the contract's order: its first one, the time, comes before audience and claim.
     mutating func take(_ trace: RecordedTrace, after steps: [Explanation.Step]) {
         self.steps = steps
         for entry in trace.steps {
@@ -227,7 +227,7 @@ struct RecipientContext {
         }
     }
 
-    /// Nil: no SMS is asked for.
+    /// Nil if no SMS is requested.
     var smsStep: Explanation.Step? {
         let now = event.now
         let isLive = recipient.presence.contains { $0.liveness(at: now).isLive }
@@ -253,7 +253,7 @@ extension ClaimReply {
 }
 
 extension PairKind {
-    /// As people call it.
+    /// In words for people.
     var word: String {
         switch self {
         case .message: "message"

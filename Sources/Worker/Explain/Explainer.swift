@@ -4,11 +4,11 @@ import PushCore
 public import Redis
 import Telemetry
 
-/// Says what the worker would do with a record, by what the worker itself calls: the same reading, fan-out, `decide`, claim
-/// (as a dry run), rules of bursts and digests, headers and payload.
+/// Predicts the worker's result for a record with the worker's own code: the same reading, fan-out, `decide`, claim (as
+/// a dry run), rules of bursts and digests, headers and payload.
 ///
-/// It reads Redis and changes nothing there; nothing is sent. Facts are those of now: presence, settings and marks may
-/// be others by the time the worker gets the record. Control plane: no care is taken to be fast.
+/// It reads Redis, changes nothing and sends nothing. It uses the present facts: presence, settings and marks may
+/// differ when the worker gets the record. Control plane: not optimised for speed.
 public actor Explainer {
     let store: StateReader
     let zones = SystemZones()
@@ -16,7 +16,7 @@ public actor Explainer {
     private let reader: EventReader
     private let membersMax: Int
 
-    /// - Parameter membersMax: members of a group that are explained, of those that the scan names first.
+    /// - Parameter membersMax: maximum explained members of a group, those that the scan returns first.
     public init(_ configuration: Configuration, store: StateReader, membersMax: Int = 20) {
         self.store = store
         self.membersMax = membersMax
@@ -26,10 +26,10 @@ public actor Explainer {
         reader = EventReader(apps: configuration.apps.map(\.policy.id), zones: zones)
     }
 
-    /// The moment that is asked about.
+    /// The assumed time.
     public enum Moment: Sendable, Equatable {
         case now
-        /// The record's own `sent_ms`: for records that are long past.
+        /// The record's own `sent_ms`, for old records.
         case sent
         /// Unix ms.
         case at(Int64)
@@ -37,7 +37,7 @@ public actor Explainer {
 
     /// Explains one record of either input topic.
     ///
-    /// - Parameter place: where the record stands, for the first step: `line 3`.
+    /// - Parameter place: the record's position, for the first step: `line 3`.
     public func explain(
         _ bytes: [UInt8], place: String, at moment: Moment = .now
     ) async throws(RedisFault) -> RecordExplanation {
@@ -74,7 +74,7 @@ public actor Explainer {
         return try await explain(EventContext(event: event, job: job, app: app, now: now, first: first))
     }
 
-    /// A record does not say which topic it is for; its kind does.
+    /// A record does not name its topic, but its kind determines it.
     private func read(_ bytes: [UInt8]) throws(BadRecord) -> Event {
         do throws(BadRecord) {
             return try reader.read(bytes, of: .events, latestMs: Loop.wallMs())
@@ -164,7 +164,7 @@ public actor Explainer {
     }
 }
 
-/// One app: as it is configured, and as the worker has it, but without a way to APNs.
+/// One app: its configuration, and the worker's form of it without an APNs client.
 struct ExplainedApp {
     let settings: Configuration.App
     let context: AppContext
@@ -178,10 +178,10 @@ struct ExplainedApp {
     }
 }
 
-/// One event with what is the same for all its recipients.
+/// One event with the common data of all its recipients.
 struct EventContext {
     let event: Event
-    /// As the worker has it in work.
+    /// The form that the worker uses.
     let job: EventJob
     let app: ExplainedApp
     /// Unix ms.

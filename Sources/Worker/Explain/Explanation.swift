@@ -1,17 +1,17 @@
-/// What would become of an event for one user and one of his devices, with every step that led there.
+/// The predicted result of an event for one user and device, with every step.
 ///
-/// Plain values: nothing was sent, claimed or changed for them.
+/// Plain values: nothing was sent, claimed or changed.
 public struct Explanation: Sendable, Equatable {
     /// One step of contract section 5.
     public struct Step: Sendable, Equatable {
-        /// As numbered there.
+        /// The number in the contract.
         public var number: Int
-        /// A word or two for people.
+        /// One or two words for people.
         public var name: String
-        /// The facts that it looked at; tokens only as ``TokenHash``.
+        /// The input of the step. Tokens appear only as ``TokenHash``.
         public var input: String
         public var outcome: String
-        /// False: this step is why there is no alert.
+        /// False if this step denies the alert.
         public var passes: Bool
 
         public init(_ number: Int, _ name: String, input: String, outcome: String, passes: Bool = true) {
@@ -23,24 +23,24 @@ public struct Explanation: Sendable, Equatable {
         }
     }
 
-    /// The way to the device.
+    /// The route to the device.
     public enum Way: String, Sendable {
         case apns, connection, none
     }
 
-    /// Empty where the record names nobody: a bad one, or one that expired before its members were read.
+    /// Empty if the record has no recipients: a bad record, or one that expired before its members were read.
     public var uid: String
-    /// Nil: this is about the user as a whole.
+    /// Nil if it concerns the user as a whole.
     public var device: String?
     public var route: Way
-    /// The verdict of `push.results` if APNs accepts and connections acknowledge; besides these `dead_letter` for a
-    /// bad record, `state_change` for one that only changes state and `duplicate` for a finished one.
+    /// The verdict in `push.results` if APNs accepts and connections acknowledge. In addition `dead_letter` for a bad
+    /// record, `state_change` for a user-state record, and `duplicate` for a finished event.
     public var verdict: String
     public var reason: String
     public var steps: [Step]
-    /// The bytes that a push would carry.
+    /// The bytes of the push.
     public var payload: [UInt8]?
-    /// The `apns-*` headers that a push would carry.
+    /// The `apns-*` headers of the push.
     public var headers: [Header]
 
     public struct Header: Sendable, Equatable {
@@ -64,7 +64,7 @@ public struct Explanation: Sendable, Equatable {
 }
 
 extension Explanation {
-    /// All was done before: nothing more.
+    /// Everything was done before.
     static func duplicate(_ uid: String, device: String? = nil, _ steps: [Step]) -> Explanation {
         Explanation(uid: uid, device: device, verdict: "duplicate", reason: "duplicate", steps: steps)
     }
@@ -72,9 +72,9 @@ extension Explanation {
 
 /// All explanations of one record.
 public struct RecordExplanation: Sendable, Equatable {
-    /// `message m-1 of im` or the like; nil for a bad record.
+    /// For example `message m-1 of im`; nil for a bad record.
     public var title: String?
     public var explanations: [Explanation]
-    /// The group has more members than were asked for.
+    /// The group has more members than requested.
     public var isCut = false
 }

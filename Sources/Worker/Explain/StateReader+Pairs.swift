@@ -1,11 +1,11 @@
 public import Redis
 
-/// A (user, message) as its mark is named.
+/// A (user, message) pair in the form of its mark's name.
 public struct PairName: Sendable {
     public var app: String
     public var uid: String
     public var kind: PairKind
-    /// The `msg_id`; of a Live Activity the event's id.
+    /// The `msg_id`; for a Live Activity the event's id.
     public var id: String
 
     public init(app: String, uid: String, kind: PairKind, id: String) {
@@ -16,10 +16,10 @@ public struct PairName: Sendable {
     }
 }
 
-/// How far one has come, and by which event.
+/// The progress of a pair, and the event that made it.
 public struct PairStanding: Sendable, Equatable {
     public var progress: PairProgress
-    /// The event that it was finished by and when, Unix ms; nil: no trace was kept.
+    /// The finishing event and its time, Unix ms; nil if no trace was kept.
     public var trace: (eventID: String, atMs: Int64)?
 
     public static func == (one: PairStanding, other: PairStanding) -> Bool {
@@ -29,7 +29,8 @@ public struct PairStanding: Sendable, Equatable {
 }
 
 extension StateReader {
-    /// How far each has come, by their marks alone, in one round trip; nil: nobody has begun it, or its mark is over.
+    /// The progress of each pair, from marks only, in one round trip; nil if it has not begun, or if its mark has
+    /// expired.
     public func standings(of pairs: [PairName]) async throws(RedisFault) -> [PairStanding?] {
         if pairs.isEmpty { return [] }
         let answers = PairAnswers(pairs)
@@ -46,7 +47,7 @@ extension StateReader {
                 && answers.standings[place]?.progress != .finished
         }
         if members.isEmpty { return answers.standings }
-        // Those of a group's finished members may lie together.
+        // Marks of a group's finished members may be in a common key.
         try await ask(
             members.count,
             { (store, tags) throws(RedisFault) in

@@ -1,11 +1,11 @@
 public import PushCore
 public import Redis
 
-/// What commands want to know of a user and of the server.
+/// Queries of commands about a user and the server.
 extension StateReader {
-    /// All that `decide` asks of one recipient, leases not yet applied.
+    /// All inputs of `decide` for one recipient; leases are not applied yet.
     ///
-    /// - Parameter group: the group whose level counts; nil where the member scan gave the level, or there is none.
+    /// - Parameter group: the group with the member's level; nil if the member scan gave the level, or without a group.
     func recipient(
         app: String, uid: String, conversation: String, group: String?
     ) async throws(RedisFault) -> Recipient {
@@ -29,7 +29,7 @@ extension StateReader {
         return recipient
     }
 
-    /// The epoch that a gateway's lease holds; nil: it holds none.
+    /// The epoch of a gateway's lease; nil without a lease.
     func lease(_ gateway: String) async throws(RedisFault) -> Int64? {
         try await ask({ (store, tag) throws(RedisFault) in try store.lease(gateway, tag: tag) }, { $0.int64 })
     }
@@ -45,7 +45,7 @@ extension StateReader {
         return page
     }
 
-    /// A pair's mark: his own, or the one that lies with those of the other members.
+    /// A pair's mark: its own, or the one in the common key of the members.
     func mark(app: String, uid: String, kind: PairKind, id: String) async throws(RedisFault) -> PairMark? {
         let own = try await ask(
             { (store, tag) throws(RedisFault) in
@@ -55,7 +55,7 @@ extension StateReader {
         return try await togetherMark(app: app, uid: uid, id: id) ?? own
     }
 
-    /// The mark of a finished member that lies with those of the others; nil: none does.
+    /// A finished member's mark in the common key; nil if there is none.
     func togetherMark(app: String, uid: String, id: String) async throws(RedisFault) -> PairMark? {
         guard !uid.isEmpty else { return nil }
         return try await ask(
@@ -63,7 +63,7 @@ extension StateReader {
             { PairMark($0) })
     }
 
-    /// Whether the badge's ledger holds a message that was sent since then: it was counted, and is unread.
+    /// Whether the badge ledger contains a message sent since then: it was counted, and is unread.
     func ledgerHolds(
         app: String, uid: String, message: String, sentSince: Int64
     ) async throws(RedisFault) -> Bool {
@@ -72,7 +72,7 @@ extension StateReader {
             { StateStore.holds($0, message: message, sentSince: sentSince) })
     }
 
-    /// What a claim would answer now.
+    /// The present answer of a claim.
     func claimDryRun(_ request: ClaimRequest) async throws(RedisFault) -> ClaimReply {
         let reply = try await ask(
             { (store, tag) throws(RedisFault) in try store.claimDryRun(request, tag: tag) }, { ClaimReply($0) })
@@ -92,7 +92,7 @@ extension StateReader {
             { StateStore.devices($0) })
     }
 
-    /// How the token stands to the user it was read of.
+    /// Whether the token still belongs to this user.
     func standing(app: String, uid: String, token: BoundToken) async throws(RedisFault) -> OwnerReply.Standing {
         try await ask(
             { (store, tag) throws(RedisFault) in try store.owner(app: app, token: token.record.hex, tag: tag) },
@@ -113,7 +113,7 @@ extension StateReader {
         return owners
     }
 
-    /// The collapse id that a message's sender chose; nil: it follows from the message's id, or is not known.
+    /// The collapse id that a message's sender chose; nil if it derives from the message's id, or if unknown.
     func collapseID(app: String, msgID: String) async throws(RedisFault) -> String? {
         try await ask(
             { (store, tag) throws(RedisFault) in try store.collapseID(app: app, msgID: msgID, tag: tag) },
@@ -127,7 +127,7 @@ extension StateReader {
             }, { ActivityState($0) })
     }
 
-    /// A page of those who bound a Live Activity; `last` nil: the first.
+    /// A page of the users who bound a Live Activity; a nil `last` gives the first page.
     func activityUsers(
         app: String, activityID: String, after last: String?, count: Int
     ) async throws(RedisFault) -> [String] {
@@ -137,7 +137,7 @@ extension StateReader {
             }, { StateStore.activityUsers($0) })
     }
 
-    /// The number that stands on the user's icons.
+    /// The number on the user's icons.
     public func badge(app: String, uid: String) async throws(RedisFault) -> Int64 {
         var reading: BadgeReading?
         var size: Int64 = 0
@@ -152,7 +152,7 @@ extension StateReader {
         return reading?.badge(size: size) ?? 0
     }
 
-    /// A user as the worker sees him: settings, tokens, presence and the gateways' leases.
+    /// A user as the worker sees it: settings, tokens, presence and the gateways' leases.
     public func user(app: String, uid: String) async throws(RedisFault) -> UserFacts {
         let recipient = try await recipient(app: app, uid: uid, conversation: "", group: nil)
         var leases: [String: Int64] = [:]
@@ -162,16 +162,16 @@ extension StateReader {
             badge: try await badge(app: app, uid: uid))
     }
 
-    /// Whether a lease that nobody holds is answered; of a cluster, by one node.
+    /// Reads a lease that does not exist; in a cluster, from one node.
     public func ping() async throws(RedisFault) { _ = try await lease("-") }
 }
 
-/// What is stored of one user of one app.
+/// The stored data of one user of one app.
 public struct UserFacts: Sendable {
     public var settings: UserSettings
     public var tokens: [BoundToken]
     public var presence: [DevicePresence]
-    /// The epochs of the leases that gateways hold; who is absent holds none.
+    /// The epochs of the gateways' leases; a missing entry means no lease.
     public var leases: [String: Int64]
     /// Uncapped.
     public var badge: Int64

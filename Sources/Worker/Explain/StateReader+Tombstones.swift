@@ -2,22 +2,22 @@ import EventLoop
 public import PushCore
 public import Redis
 
-/// What became of an app's tombstones.
+/// The result of restoring an app's tokens.
 public struct TokensRestored: Sendable, Equatable {
     /// Removed for that cause since that time.
     public var found = 0
-    /// Back, or in a dry run: would be.
+    /// Restored; in a dry run, those that would be.
     public var restored = 0
-    /// The device has another token by now, or the token another owner or a newer bind.
+    /// The device has another token now, or the token has another owner or a newer bind.
     public var boundAnew = 0
-    /// The user unbound it himself.
+    /// The user unbound it.
     public var unbound = 0
 
     public init() {}
 }
 
 extension StateReader {
-    /// Workers that stopped since Redis lost its tokens go on without them.
+    /// Workers that stopped because Redis lost its tokens continue without them.
     public func acceptLoss() async throws(RedisFault) {
         let nowMs = Loop.wallMs()
         _ = try await ask { (store, tag) throws(RedisFault) in
@@ -29,11 +29,11 @@ extension StateReader {
 
     private static let page = 256
 
-    /// Brings back the tokens of an app that were removed for a cause since a time, where nobody bound anew.
+    /// Restores an app's tokens that were removed for a cause since a time, unless they were bound again.
     ///
-    /// May be run again: what is back already counts as restored only once, since its tombstone is gone.
+    /// May be run again: a restored token counts once, because its tombstone is removed.
     ///
-    /// - Parameter isDryRun: counts what would be done, and changes nothing.
+    /// - Parameter isDryRun: only counts, without changes.
     public func restoreTokens(
         app: String, cause: RemovalBrake.Cause, sinceMs: Int64, isDryRun: Bool
     ) async throws(RedisFault) -> TokensRestored {
@@ -54,7 +54,7 @@ extension StateReader {
                     }
                 }
                 if page.count < Self.page { break }
-                // Those that are back stand there no more.
+                // Restored ones are no longer in the list.
                 offset += page.count - (isDryRun ? 0 : counts.restored - before)
             }
         }
@@ -70,7 +70,7 @@ extension StateReader {
         } _: { reply in
             var found: [Tombstone] = []
             reply.forEach { member in
-                // What cannot be read keeps its place in the page.
+                // An unreadable tombstone keeps its place in the page.
                 found.append(Tombstone(member: member.bytes) ?? Tombstone.unreadable)
             }
             return found
@@ -100,7 +100,7 @@ extension StateReader {
     private func revive(
         _ tombstone: Tombstone, _ token: BoundToken, app: String, _ counts: inout TokensRestored
     ) async throws(RedisFault) {
-        // The copy first: while its owner does not say so too, nothing is pushed to it.
+        // The copy first: nothing is pushed to the token until its owner entry agrees.
         let stands = try await number { (store, tag) throws(RedisFault) in
             try store.reviveToken(app: app, tombstone, tag: tag)
         }
@@ -120,7 +120,7 @@ extension StateReader {
         note(owner, &counts)
     }
 
-    /// One command whose reply is an integer; 0 for any other reply.
+    /// One command with an integer reply; 0 for any other reply.
     private func number(
         _ send: (StateStore, UInt64) throws(RedisFault) -> Void
     ) async throws(RedisFault) -> Int64 {
@@ -137,7 +137,7 @@ extension StateReader {
 }
 
 extension Tombstone {
-    /// In the place of one that cannot be read; it is of no cause.
+    /// Replaces an unreadable tombstone; it has no cause.
     fileprivate static let unreadable = Tombstone(cause: "", uid: "", field: "", record: "")
 
     fileprivate init(cause: String, uid: String, field: String, record: String) {

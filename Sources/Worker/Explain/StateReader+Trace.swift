@@ -1,7 +1,7 @@
 public import Redis
 
 extension StateReader {
-    /// What happened to one message for a user; of a Live Activity, the event. Oldest first.
+    /// The recorded decisions on one message for a user; for a Live Activity, on the event. Oldest first.
     public func trace(
         app: String, uid: String, message id: String, plan: TracePlan, nowMs: Int64
     ) async throws(RedisFault) -> [TraceRecord] {
@@ -12,8 +12,8 @@ extension StateReader {
         return Self.ordered(records, plan, nowMs)
     }
 
-    /// What happened to all of a user's events: looks through every key that the server holds, in small steps, since no
-    /// push pays for an index. Some seconds per ten million keys.
+    /// The recorded decisions on all of a user's events. Scans every key of the server in small steps, because an index
+    /// would cost every push. Takes some seconds per ten million keys.
     public func traces(
         app: String, uid: String, plan: TracePlan, nowMs: Int64
     ) async throws(RedisFault) -> [TraceRecord] {
@@ -27,7 +27,7 @@ extension StateReader {
                     try store.scanMarks(app: app, uid: uid, cursor: at, count: 2000, tag: tags[0])
                 },
                 { _, reply in next.take(reply, app: app, uid: uid) })
-            // A key may come twice.
+            // A scan may return a key twice.
             for mark in next.marks { marks[mark.kind.rawValue + mark.id] = mark }
             cursor = next.cursor
         } while cursor != 0
@@ -41,7 +41,7 @@ extension StateReader {
         return Self.ordered(records, plan, nowMs)
     }
 
-    /// The group messages whose members' marks lie together, this user's among them.
+    /// The group messages with members' marks in a common key, if this user is among them.
     private func messagesTogether(app: String, uid: String) async throws(RedisFault) -> Set<String> {
         var ids: Set<String> = []
         var cursor: UInt64 = 0
@@ -75,12 +75,12 @@ extension StateReader {
         records.filter { $0.atMs >= nowMs - plan.lifeMs }.sorted { ($0.atMs, $0.eventID) < ($1.atMs, $1.eventID) }
     }
 
-    /// How far a message has come for a user; nil: nobody has begun it, or its mark is over.
+    /// The progress of a message for a user; nil if it has not begun, or if its mark has expired.
     public func progress(
         app: String, uid: String, message: String, nowMs: Int64
     ) async throws(RedisFault) -> PairProgress? {
         guard let mark = try await mark(app: app, uid: uid, kind: .message, id: message) else {
-            // What plain commands have claimed has no mark before it is finished, which lives for a day at least.
+            // A message claimed by plain commands has no mark until it is finished. A mark lives for at least a day.
             let since = nowMs - StateKeys.markSecondsMin * 1000
             return try await ledgerHolds(app: app, uid: uid, message: message, sentSince: since) ? .begun : nil
         }
@@ -92,16 +92,16 @@ extension StateReader {
     }
 }
 
-/// What the mark of a (user, message) says.
+/// The content of the mark of a (user, message).
 public enum PairProgress: Sendable, Equatable {
-    /// Claimed and not finished: in work now, waiting for an ack or a hold, or left behind by a crash.
+    /// Claimed and not finished: in progress, waiting for an ack or a hold, or left by a crash.
     case begun
     case finished
     /// Only its recall has come.
     case revokedOnly
 }
 
-/// One page of a scan for marks that lie together.
+/// One page of a scan for marks in common keys.
 private final class TogetherPage {
     var cursor: UInt64 = 0
     var ids: [String] = []

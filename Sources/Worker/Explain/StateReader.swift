@@ -1,10 +1,10 @@
 public import EventLoop
 public import Redis
 
-/// Carillon's state for commands: reads, each of them awaited, and the few changes that an operator orders.
+/// Carillon's state for commands: reads, each awaited, and a few changes requested by an operator.
 ///
-/// An actor on a loop of its own, which owns the client and its store. Bounded by the client's own limits: an answer
-/// comes, or a fault within `RedisLimits.commandTimeoutNanos`. End it with `close()`.
+/// An actor on its own loop, which owns the client and its store. The client's limits bound it: an answer or a fault
+/// comes within `RedisLimits.commandTimeoutNanos`. End it with `close()`.
 public actor StateReader {
     private nonisolated let loop: Loop
     private let topology: RedisTopology
@@ -15,7 +15,7 @@ public actor StateReader {
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// One that `open()` connects.
+    /// Creates a reader that `open()` connects.
     public init(_ topology: RedisTopology, limits: RedisLimits = RedisLimits()) throws(LoopFault) {
         self.topology = topology
         self.limits = limits
@@ -23,7 +23,7 @@ public actor StateReader {
         loop.start()
     }
 
-    /// Connects and logs in, to every master of a cluster; the first failure is thrown, nothing is tried again.
+    /// Connects and logs in, to every master of a cluster. Throws the first failure, without retries.
     public func open() async throws(RedisFault) {
         guard client == nil else { return }
         let made: RedisServers
@@ -39,17 +39,19 @@ public actor StateReader {
             made.start()
         }
         if let fault {
-            // Whoever opened it in vain may let go of it anywhere, but what belongs to the loop may go on the loop only.
+            // After a failed open the caller may release it on any thread, but the loop's objects must be released on
+            // the loop.
             closeClient()
             throw fault
         }
         store = StateStore(made)
     }
 
-    /// What the servers told of themselves, each with its place; of a cluster its masters. Empty before `open()`.
+    /// The servers' reported properties, each with its address; in a cluster those of its masters. Empty before
+    /// `open()`.
     public var servers: [(place: String, facts: RedisServerFacts)] { client?.servers ?? [] }
 
-    /// Closes the connection and ends the thread. Not to be called on its own loop.
+    /// Closes the connection and ends the thread. Must not be called on its own loop.
     public nonisolated func close() async {
         await closeClient()
         loop.stop()
@@ -63,7 +65,7 @@ public actor StateReader {
 
     // MARK: - Asking
 
-    /// Sends commands under `count` tags and hands each reply with its place to `read`.
+    /// Sends `count` commands and passes each reply with its index to `read`.
     func ask(
         _ count: Int, _ send: (StateStore, [UInt64]) throws(RedisFault) -> Void,
         _ read: @escaping (Int, borrowing RedisReply) -> Void
@@ -102,7 +104,7 @@ extension StateStore {
     }
 }
 
-/// One question with the replies that it waits for.
+/// One query with the replies that it waits for.
 private final class StateQuery {
     private let read: (Int, borrowing RedisReply) -> Void
     private var left: Int
@@ -169,7 +171,7 @@ private final class StateReplies: RedisClientDelegate {
         let fault: RedisFault?
         switch state {
         case .ready:
-            // Of a cluster, one node after another.
+            // In a cluster nodes become ready one after another.
             guard self.client?.isWhole ?? false else { return }
             fault = nil
         case .waiting(let why): fault = why

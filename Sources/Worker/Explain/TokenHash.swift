@@ -1,6 +1,6 @@
 import Crypto
 
-/// How a device token is shown to people: enough to tell two apart, nothing to push to.
+/// The form in which people see a device token: enough to distinguish two, useless for a push.
 public enum TokenHash {
     /// `#` and the first eight digits of the token's SHA-256.
     public static func short(_ hex: String) -> String {

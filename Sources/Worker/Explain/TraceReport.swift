@@ -1,16 +1,16 @@
 public import PushCore
 public import Redis
 
-/// What `carillon trace` and the operator's page tell of a user's events.
+/// The report of `carillon trace` and of the operator's page on a user's events.
 public enum TraceReport: Sendable, Equatable {
     /// Oldest first.
     case records([TraceRecord])
-    /// There is nothing, and why that may be.
+    /// Nothing was found; the text gives possible reasons.
     case absent(String)
 }
 
 extension StateReader {
-    /// - Parameter message: only this `msg_id`, one look; nil: all, for which every key of the server is looked through.
+    /// - Parameter message: a `msg_id`, found by one lookup; nil scans every key of the server for all messages.
     public func traceReport(
         app: String, uid: String, message: String?, settings: Configuration.Trace, nowMs: Int64
     ) async throws(RedisFault) -> TraceReport {
@@ -64,7 +64,7 @@ extension PairKind {
 }
 
 extension DecisionStep {
-    /// As `explain` calls it.
+    /// As `explain` names it.
     public var title: String {
         switch self {
         case .expiry: "expiry"

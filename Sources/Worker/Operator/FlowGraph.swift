@@ -1,10 +1,10 @@
 import Fleet
 
-/// A small graph of rates over time, as inline SVG: the newest value at the right, zero at the bottom.
+/// A small graph of rates over time as inline SVG: newest at the right, zero at the bottom.
 enum FlowGraph {
     private static let (width, height) = (180.0, 40.0)
 
-    /// - Parameter what: for those who do not see it.
+    /// - Parameter what: the description for screen readers.
     static func markup(_ rates: [Double], what: Markup) -> Markup {
         let finite = rates.map { $0.isFinite ? max(0, $0) : 0 }
         guard let now = finite.last, let most = finite.max(), finite.count > 1 else {
@@ -12,7 +12,7 @@ enum FlowGraph {
         }
         let step = width / Double(FlowRing.stepsMax - 1)
         let start = width - step * Double(finite.count - 1)
-        // A line that lies at zero stays visible.
+        // A line at zero remains visible.
         let line = finite.enumerated().map { index, rate in
             (x: start + step * Double(index), y: height - 1 - (most > 0 ? rate / most : 0) * (height - 2))
         }

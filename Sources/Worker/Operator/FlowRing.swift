@@ -1,11 +1,11 @@
 import Fleet
 import Telemetry
 
-/// What the process' counters grew by in the last three minutes, two seconds a step: for the page's graphs.
+/// The growth of the process's counters in the last three minutes, in steps of two seconds, for the page's graphs.
 ///
-/// Bounded: the oldest step goes when a new one comes. On the operator's loop.
+/// Bounded: a new step replaces the oldest. On the operator's loop.
 struct FlowRing: Sendable {
-    /// What flows.
+    /// The flows.
     enum Flow: Int, CaseIterable, Sendable {
         case read, settled, pushed, delivered
     }
@@ -13,17 +13,17 @@ struct FlowRing: Sendable {
     static let stepNanos: UInt64 = 2_000_000_000
     static let stepsMax = 90
 
-    /// A second, oldest first, in the order of `Flow`.
+    /// Per second, oldest first, in the order of `Flow`.
     private(set) var steps: [[Double]] = []
     private var last: (totals: [Double], atNanos: UInt64)?
 
-    /// Time for another step.
+    /// Whether the next step is due.
     func isDue(_ nowNanos: UInt64) -> Bool {
         guard let last else { return true }
         return nowNanos >= last.atNanos &+ Self.stepNanos
     }
 
-    /// - Parameter totals: what has been counted since the start, in the order of `Flow`.
+    /// - Parameter totals: the counts since the start, in the order of `Flow`.
     mutating func take(_ totals: [Double], atNanos: UInt64) {
         defer { last = (totals, atNanos) }
         guard let last, atNanos > last.atNanos, totals.count == last.totals.count else { return }
@@ -32,14 +32,14 @@ struct FlowRing: Sendable {
         if steps.count > Self.stepsMax { steps.removeFirst(steps.count - Self.stepsMax) }
     }
 
-    /// A second, oldest first; empty: nothing was measured yet.
+    /// Per second, oldest first; empty before the first measurement.
     func rates(_ flow: Flow) -> [Double] {
         steps.compactMap { $0.indices.contains(flow.rawValue) ? $0[flow.rawValue] : nil }
     }
 }
 
 extension FlowRing.Flow {
-    /// What the process has counted of it.
+    /// The process's total.
     func total(_ registry: MetricsRegistry) -> Double {
         switch self {
         case .read: registry.total(FleetMetrics.consumed)

@@ -1,14 +1,14 @@
 import Telemetry
 
-/// A piece of a page: the program's own HTML, and values that are escaped when they are put between them (`HTMLText`), so
-/// that no text from outside becomes an element, ends an attribute or turns a line around.
+/// A piece of a page: the program's own HTML, and interpolated values, which are escaped (`HTMLText`). So no text from
+/// outside becomes an element, ends an attribute or reverses the text direction.
 ///
-/// The compiler holds to it: pages are made of nothing else, and a `String` gets in by interpolation only, cut where it is
-/// longer than people read.
+/// The compiler enforces this: pages consist only of this type, and a `String` can enter only by interpolation, cut to
+/// a readable length.
 struct Markup: Sendable, Equatable, ExpressibleByStringInterpolation {
     private(set) var html: String
 
-    /// Unicode scalars of one text from outside.
+    /// Unicode scalars of one outside text.
     static let textMax = 300
 
     init(stringLiteral html: String) {

@@ -2,15 +2,16 @@ import EventLoop
 import JSON
 import Telemetry
 
-/// The operator's HTTP pages: `/metrics`, `/livez`, `/readyz`, `/statusz`, and for people `/` with `/trace` (contract section 9).
+/// The operator's HTTP pages: `/metrics`, `/livez`, `/readyz`, `/statusz`, and for people `/` with `/trace` (contract
+/// section 9).
 final class OperatorPages {
-    /// What the pages ask the process for, on its loop.
+    /// The pages' data sources in the process, on its loop.
     struct Sources {
-        /// Seconds since the loop of some shard last turned.
+        /// Seconds since the last turn of the slowest shard's loop.
         var oldestTurn: () -> Double
         var snapshot: () -> ProcessSnapshot
         var facts: () -> PageFacts
-        /// Begins to answer a question of the box; `didAnswer` ends it.
+        /// Starts to answer a question of the trace box; `didAnswer` ends it.
         var ask: (TraceQuestion) -> Void
     }
 
@@ -18,11 +19,11 @@ final class OperatorPages {
     private let box: TraceBox
     var port: UInt16 { server.port }
 
-    /// A loop that has not turned for so long is dead; dependencies have no say in liveness.
+    /// A loop without a turn for this time is dead. Dependencies do not affect liveness.
     static let deadSeconds = 10.0
     /// A loop that has not turned for so long does no work.
     static let stuckSeconds = 5.0
-    /// For the answer of the box; less than the server gives a request.
+    /// Time limit of a trace answer; less than the server's limit for a request.
     static let answerNanos: UInt64 = 8_000_000_000
 
     init(
@@ -34,7 +35,7 @@ final class OperatorPages {
         servePeople(sources)
     }
 
-    /// The question in the box is answered.
+    /// The trace question is answered.
     func didAnswer(_ answer: TraceAnswer) { box.end(answer) }
 
     private func servePrograms(_ registry: MetricsRegistry, _ sources: Sources) {

@@ -3,16 +3,16 @@ import JSON
 import Kafka
 import Telemetry
 
-/// What the operator's page has to know of the past to tell rates. On the operator's loop.
+/// Keeps the past values that the operator's page needs for rates. On the operator's loop.
 ///
-/// Counters of what flows are noted each two seconds, all of what the page shows each ten, and anew for a page whose last look
-/// is older than two: however many look, the numbers are put together at most so often.
+/// It records flow counters every two seconds and everything on the page every ten seconds, and again for a request if
+/// the last look is older than two seconds. So the work does not depend on the number of viewers.
 final class OperatorWatch {
     private let registry: MetricsRegistry
     private var flow = FlowRing()
-    /// The last look at all, and the picture of it with rates since the one before.
+    /// The last look, and its view with rates since the previous one.
     private var last: (look: WorkerLook, view: FleetView)?
-    /// Of the outcomes alone, one each ten seconds, oldest first.
+    /// Looks with outcomes only, one every ten seconds, oldest first.
     private var outcomes: [WorkerLook] = []
 
     private static let idleNanos: UInt64 = 10_000_000_000
@@ -23,7 +23,7 @@ final class OperatorWatch {
 
     init(_ registry: MetricsRegistry) { self.registry = registry }
 
-    /// To be called a few times a second.
+    /// Call a few times a second.
     func tick(_ snapshot: ProcessSnapshot, nowNanos: UInt64, wallMs: Int64) {
         if flow.isDue(nowNanos) { flow.take(FlowRing.Flow.allCases.map { $0.total(registry) }, atNanos: nowNanos) }
         if isOlder(Self.idleNanos, nowNanos) { look(snapshot, nowNanos, wallMs) }

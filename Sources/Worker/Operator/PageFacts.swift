@@ -1,14 +1,14 @@
 import Fleet
 import Telemetry
 
-/// What the operator's page shows of one moment. Plain values: the page is a function of them.
+/// The content of the operator's page at one moment. Plain values; the page is a function of them.
 struct PageFacts: Sendable {
     var snapshot = ProcessSnapshot()
-    /// Rates and sums, as `carillon top` counts them; rates are of some seconds.
+    /// Rates and sums, as in `carillon top`. Rates cover some seconds.
     var view = FleetView([], after: [], wallSeconds: 0)
-    /// What did not end as an ordinary push in the last minutes.
+    /// Outcomes of the last minutes other than ordinary pushes.
     var recent: [FleetView.Outcome] = []
-    /// Since when, for `recent`; nil: there is no look before.
+    /// Seconds covered by `recent`; nil without an earlier look.
     var recentSeconds: Double?
     var flow = FlowRing()
     var version = ""

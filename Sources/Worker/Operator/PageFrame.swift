@@ -1,9 +1,9 @@
-/// What all pages of the operator have around them. Its links are relative, so that it may stand below any path of a proxy.
+/// The common frame of all operator pages. Links are relative, so that it works below any path of a proxy.
 struct PageFrame {
     var title: Markup
-    /// Beside the title in the head.
+    /// Next to the title in the header.
     var state: Markup = ""
-    /// It is read again every two seconds by the script.
+    /// The script reloads it every two seconds.
     var isLive = false
     var links: [(place: Markup, words: Markup)] = []
     var body: Markup
@@ -48,7 +48,7 @@ struct PageFrame {
             """
     }
 
-    /// A part of a page; those that live are compared and renewed by their id.
+    /// A section of a page. Live sections are compared and updated by their id.
     static func section(
         _ id: Markup, _ title: Markup, isLive: Bool = true, isWide: Bool = false, _ body: Markup
     ) -> Markup {
@@ -63,7 +63,7 @@ struct PageFrame {
     }
 }
 
-/// How something stands: a sign and a word, and a colour besides.
+/// The state of something: a sign, a word and a colour.
 enum PageState {
     case good, warning, bad, quiet
 

@@ -1,5 +1,6 @@
-/// What keeps the operator's page up to date: it asks for the page again every two seconds and changes what differs in place,
-/// so that focus, selection and place stay. It asks nobody else, keeps nothing, and the page is whole without it.
+/// Keeps the operator's page up to date: it requests the page every two seconds and changes only the differences, so
+/// that focus, selection and scroll position remain. It makes no other request and stores nothing. The page is complete
+/// without it.
 enum PageScript {
     static let javaScript = #"""
         "use strict";
@@ -22,7 +23,7 @@ enum PageScript {
             }
           }
 
-          // The old node becomes like the fresh one; what is alike stays the same node.
+          // The old node becomes equal to the fresh one; equal parts remain the same nodes.
           function renew(old, fresh) {
             if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) {
               old.replaceWith(document.importNode(fresh, true));

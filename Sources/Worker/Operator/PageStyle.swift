@@ -1,4 +1,4 @@
-/// How the operator's pages look: light and dark, one column on a phone. Contrasts are WCAG 2.2's AA.
+/// The style of the operator's pages: light and dark, one column on a phone. Contrasts meet WCAG 2.2 AA.
 enum PageStyle {
     static let css = """
         :root {

@@ -1,5 +1,5 @@
-/// A table of a page: its first column names the row. On a narrow screen each row becomes a block of lines, its cells named
-/// by their columns; the roles are spelled out, since such a layout would take them away.
+/// A table of a page. Its first column names the row. On a narrow screen each row becomes a block of lines with the
+/// column names. The roles are explicit, because such a layout would remove them.
 struct PageTable {
     struct Column {
         var title: Markup
@@ -11,14 +11,14 @@ struct PageTable {
         }
     }
 
-    /// What it is about, for those who do not see where it stands.
+    /// The subject, for screen readers.
     var caption: Markup
     var columns: [Column]
-    /// As many cells as there are columns.
+    /// As many cells as columns.
     var rows: [[Markup]]
-    /// Rows that there are besides.
+    /// Number of rows that are not shown.
     var hidden = 0
-    /// Stands in place of a table without rows.
+    /// Shown in place of a table without rows.
     var nothing: Markup = "none"
 
     static let rowsMax = 40

@@ -1,12 +1,12 @@
 import Fleet
 import Redis
 
-/// What is behind, and what the worker is connected to.
+/// Lag, and the worker's connections.
 extension StatusPage {
     // MARK: - Kafka
 
     var lag: Markup {
-        // Without a partition nobody asks where they end: 0 would be a claim.
+        // Without a partition the end offsets are unknown, so 0 would be wrong.
         let isKnown = view.assigned != 0
         let topics =
             !isKnown
@@ -55,7 +55,7 @@ extension StatusPage {
     // MARK: - APNs
 
     var connections: Markup {
-        // Those in trouble first: the list may be cut.
+        // Entries with problems first, because the list may be cut.
         let clients = view.clients.filter(\.isTroubled) + view.clients.filter { !$0.isTroubled }
         let table = PageTable(
             caption: "Connections to APNs, by app, environment and credential",
@@ -79,7 +79,7 @@ extension StatusPage {
         ]
     }
 
-    /// Each credential once, however many environments it pushes to.
+    /// Each credential once, however many environments it serves.
     var credentials: Markup {
         var rows: [[Markup]] = []
         var known: Set<[String]> = []
@@ -126,7 +126,7 @@ extension StatusPage {
                 ? "<p>\(PageState.good.badge("no breaker is open, no brake holds"))</p>" : "<ul>\(shown)\(more)</ul>")
     }
 
-    /// What ended neither by a push that APNs took nor on a long connection.
+    /// Outcomes other than pushes accepted by APNs or deliveries by long connection.
     var failures: Markup {
         let failed = facts.recent.filter { $0.verdict != "accepted" && $0.verdict != "online" }
         let isRecent = facts.recentSeconds != nil && failed.contains { $0.rate != nil }
@@ -171,7 +171,7 @@ extension StatusPage {
             "<ul class=\"facts\">\(facts.map { "<li>\($0)</li>" as Markup }.joined())</ul>\(nodes.markup)")
     }
 
-    /// Each server once; away is what one shard sees, even if another still reaches it.
+    /// Each server once. It is down if one shard cannot reach it, even if another can.
     private var nodes: PageTable {
         var byPlace: [String: (ready: Int, all: Int, waiting: Int, why: String?)] = [:]
         for node in snapshot.shards.flatMap(\.redisPlaces) {
@@ -184,7 +184,7 @@ extension StatusPage {
             let (isAway, isOtherAway) = (one.value.ready < one.value.all, other.value.ready < other.value.all)
             return isAway != isOtherAway ? isAway : one.key < other.key
         }
-        // Of one server the facts above tell the errors, and it sends nobody on.
+        // For a single server the facts above show the errors, and it has no redirects.
         let rates = Dictionary(view.redisNodes.map { ($0.place, $0) }, uniquingKeysWith: { $1 })
         let isCluster = snapshot.shards.contains { $0.redisPlaces.contains { $0.node != nil } }
         let rateColumns: [PageTable.Column] = [

@@ -2,9 +2,9 @@ import APNs
 import Fleet
 import Telemetry
 
-/// The operator's page: what flows, what limits it, what is behind, and why a user got no push.
+/// The operator's page: flow, limits, lag, and why a user got no push.
 ///
-/// Its size is in proportion to apps, partitions and nodes, and no table is longer than `PageTable.rowsMax`.
+/// Its size is proportional to apps, partitions and nodes, and no table exceeds `PageTable.rowsMax`.
 struct StatusPage {
     let facts: PageFacts
     var snapshot: ProcessSnapshot { facts.snapshot }
@@ -34,7 +34,7 @@ struct StatusPage {
             ? "draining" : snapshot.parts.isEmpty ? "starting" : snapshot.isReady ? "ready" : "not ready"
     }
 
-    /// Told aloud when it changes, and nothing else of the page is.
+    /// A screen reader announces it when it changes, and nothing else on the page.
     private var state: Markup {
         let kind: PageState = snapshot.isReady ? .good : snapshot.isDraining ? .warning : .bad
         return "<p id=\"state\" role=\"status\" data-live>\(kind.badge(stateWord))</p>"
@@ -92,7 +92,7 @@ struct StatusPage {
             """
     }
 
-    /// Rates that are none where all is well.
+    /// Rates that are zero in normal operation.
     private var troubles: Markup {
         let others = view.attemptRates.filter { $0.result != "accepted" && $0.rate > 0 }
         var items = others.map { other -> Markup in "\(FigureText.number(other.rate)) a second \(other.result) by APNs"
@@ -111,7 +111,7 @@ struct StatusPage {
         guard view.intervalSeconds != nil else {
             return PageFrame.section("limits", "What limits it", "<p class=\"quiet\">measuring</p>")
         }
-        // Before work in hand is at a bound nothing counts the time that it waits for them.
+        // Before a bound is reached, the time of waiting for them is not counted.
         let down = snapshot.parts.filter { ($0.name == .kafka || $0.name == .redis) && $0.state == .down }
         var rows = down.map { part -> [Markup] in ["\(part.title)", "–", "it is down: see Health"] }
         rows += view.limits.map { limit -> [Markup] in
@@ -151,7 +151,7 @@ struct StatusPage {
 }
 
 extension Backpressure.Cause {
-    /// For people.
+    /// In words for people.
     var words: String {
         switch self {
         case .inflight: "work in hand is at its bound; reading rests"

@@ -1,11 +1,11 @@
 import EventLoop
 
-/// The box's one place: a question at a time, with a time for its answer. On the operator's loop.
+/// Allows one trace question at a time, with a time limit for its answer. On the operator's loop.
 ///
-/// Who asks meanwhile is told so. A question whose time is over is answered so; its place is free once Redis has answered or
-/// its own limits are reached.
+/// A second question in this time gets an error. After the time limit the question is answered as such. Its place is
+/// free once Redis has answered or has reached its own limits.
 final class TraceBox {
-    /// Who waits; nil: nobody, or he was told that it takes too long.
+    /// The waiting request; nil if there is none, or if it has been answered with the time limit.
     private var reply: ((TraceAnswer) -> Void)?
     private var isAsking = false
     private let limitNanos: UInt64
@@ -16,7 +16,7 @@ final class TraceBox {
         timer = LoopTimer(loop: loop) { [unowned self] in tell(.away("Redis did not answer in time")) }
     }
 
-    /// True: the caller is to ask, and to call `end` with what he found.
+    /// - Returns: true if the caller must ask and then call `end` with the result.
     func begin(_ reply: @escaping (TraceAnswer) -> Void) -> Bool {
         guard !isAsking else {
             reply(.away("another question is being answered: ask again in a moment"))

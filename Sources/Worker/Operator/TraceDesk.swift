@@ -4,14 +4,14 @@ import JSON
 import PushCore
 import Redis
 
-/// Answers the box of the operator's page. It asks Redis on a connection and a thread of its own, which it opens for a
-/// question and closes after it: shards know nothing of it, and a Redis that is slow costs nobody else.
+/// Answers the trace box of the operator's page. For each question it opens its own Redis connection and thread, and
+/// closes them after it. So shards are not involved, and a slow Redis affects nobody else.
 ///
-/// It reads only. Bounded: one message by its id and one user are looked up, never all keys.
+/// Read-only and bounded: it looks up one message by its id and one user, and never scans all keys.
 struct TraceDesk: Sendable {
     let configuration: Configuration
 
-    /// For one step of Redis; the whole answer has `OperatorPages.answerNanos`.
+    /// For one Redis command. The whole answer has `OperatorPages.answerNanos`.
     private static let stepNanos: UInt64 = 2_000_000_000
     static let shownMax = 20
 
@@ -52,10 +52,10 @@ struct TraceDesk: Sendable {
         }
     }
 
-    /// A message of one to one that nobody sent: of a sender and a conversation that there are not, with a new id.
+    /// A hypothetical 1:1 message from a non-existent sender and conversation, with a new id.
     static func plainMessage(_ question: TraceQuestion, nowMs: Int64) -> [UInt8] {
         let id = "operator-page-\(nowMs)"
-        // The sender gets no push himself.
+        // The sender of a message gets no push.
         let sender = question.uid.isSame(as: "operator-page") ? "operator-page-2" : "operator-page"
         var writer = JSONWriter(reservingCapacity: 512)
         writer.beginObject()

@@ -3,9 +3,9 @@ import Fleet
 import PushCore
 import Telemetry
 
-/// The box that asks why a user got no push. It works without script: a form that is sent to `/trace`.
+/// The form that asks why a user got no push. It works without a script: the form is sent to `/trace`.
 struct TraceForm {
-    /// Of the configuration.
+    /// From the configuration.
     var apps: [String]
     var question: TraceQuestion?
 
@@ -35,10 +35,10 @@ struct TraceForm {
     }
 }
 
-/// The answer of the box: ids and codes, as `carillon trace` and `carillon explain` tell them; no texts, no tokens.
+/// The answer: ids and codes, as in `carillon trace` and `carillon explain`; no texts, no tokens.
 struct TracePage {
     let form: TraceForm
-    /// Nil: nothing was asked.
+    /// Nil if nothing was asked.
     let answer: TraceAnswer?
 
     var markup: Markup {
@@ -159,7 +159,7 @@ struct TracePage {
     }
 
     private static func time(_ ms: Int64) -> Markup {
-        // What stands in Redis may be any number; a date has four digits of years.
+        // Redis may contain any number, but a date has four-digit years.
         guard (-62_135_596_800_000...253_402_300_799_999).contains(ms) else { return "\(ms) ms" }
         return "<time>\(Timestamp.text(seconds: ms / 1000, nanos: max(0, ms % 1000) * 1_000_000))</time>"
     }

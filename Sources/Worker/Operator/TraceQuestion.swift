@@ -1,21 +1,21 @@
 import EventLoop
 
-/// What somebody asks in the page's box: why did this user get no push for this message?
+/// A question in the page's form: why did this user get no push for this message?
 struct TraceQuestion: Sendable, Equatable {
     var app: String
     var uid: String
-    /// Nil: only what would happen now.
+    /// Nil asks only for the present decision.
     var message: String?
 
     enum Reading: Equatable {
         /// Nothing was asked yet.
         case empty
         case question(TraceQuestion)
-        /// What is wrong, in words.
+        /// The fault, in words.
         case wrong(String)
     }
 
-    /// - Parameter query: of the path, as it was sent.
+    /// - Parameter query: the query of the path, as sent.
     static func read(_ query: String?) -> Reading {
         guard let fields = HTTPQuery(query) else { return .wrong("the address cannot be read") }
         guard fields["app"] != nil || fields["user"] != nil || fields["msg"] != nil else { return .empty }
@@ -33,16 +33,16 @@ struct TraceQuestion: Sendable, Equatable {
     }
 }
 
-/// What is answered.
+/// The answer.
 enum TraceAnswer: Sendable {
-    /// What did happen (nil: no message was asked about), and what would become of a plain message now.
+    /// The recorded decision (nil if no message was asked about), and the predicted result of a plain message now.
     case found(TraceReport?, now: [Explanation])
-    /// The question cannot be answered by anybody: why.
+    /// The question can never be answered; the text gives the reason.
     case wrong(String)
-    /// It cannot be answered now: why.
+    /// It cannot be answered now; the text gives the reason.
     case away(String)
 
-    /// Of HTTP.
+    /// The HTTP status.
     var status: Int {
         switch self {
         case .found: 200

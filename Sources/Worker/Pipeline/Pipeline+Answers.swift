@@ -4,7 +4,7 @@ import PushCore
 import Redis
 import Telemetry
 
-/// Answers of Redis and of the broker, each to the component that asked.
+/// Answers of Redis and of the broker, each for the component that asked.
 extension Pipeline: RedisClientDelegate {
     func redis(_ client: RedisClient, didReply bits: UInt64, reply: borrowing RedisReply) {
         guard let tag = Tag(bits) else { return }
@@ -97,8 +97,8 @@ extension Pipeline: RedisClientDelegate {
 
     func redis(_ client: RedisClient, didChange state: RedisClient.State) {
         guard state == .ready else { return }
-        // Told before a write meets it, and again with each look at whether it is one still. What a cluster's node is, the map
-        // tells.
+        // Reported before a write meets it, and again with each check whether it is still a replica. For a cluster node
+        // the map decides its role.
         if !shard.store.client.isCluster, client.server.isReplica ?? false {
             shard.writes.refused(RedisFault(.readOnly), nowNanos: shard.nowNanos)
         }
@@ -109,7 +109,7 @@ extension Pipeline: RedisClientDelegate {
         shard.requestTurn()
     }
 
-    /// Who acknowledged is known, so that later ones of its conversation may go on.
+    /// The acks are known, so that later recipients of its conversation may continue.
     private func passIfRouted(_ ref: WorkRef) {
         if let job = work.recipient(ref), job.candidate == nil { lookup.passed(job) }
     }
@@ -120,7 +120,7 @@ extension Pipeline: RedisClientDelegate {
 }
 
 extension Pipeline {
-    /// The broker has a record (or it was given up by name).
+    /// The broker has a record (or it was given up with a log line).
     func didSettleRecord(_ bits: UInt64) {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {
@@ -142,7 +142,7 @@ extension Pipeline {
         shard.requestTurn()
     }
 
-    /// The broker will never take a record. What was to be parked stays in memory; anything else is over with that.
+    /// The broker will never accept a record. A record to be parked stays in memory; any other is finished with that.
     func didGiveUpRecord(_ bits: UInt64) {
         guard let tag = Tag(bits) else { return }
         switch tag.stage {

@@ -1,6 +1,6 @@
 import PushCore
 
-/// Chunks of large groups: those that were read, and those that the broker would not take.
+/// Chunks of large groups: those that were read, and those that the broker refused.
 extension Pipeline {
     func begin(_ chunk: ChunkRecord, _ event: Event, _ origin: EventJob.Origin) {
         guard let app = app(event.app), case .message(let message) = event.body else {

@@ -4,9 +4,9 @@ import Kafka
 import PushCore
 import Telemetry
 
-/// What is parked as it comes, and what comes back.
+/// Events that are parked on arrival, and records that return.
 extension Pipeline {
-    /// Of an app that has its share of the work in hand, more is parked. False: the event begins.
+    /// Parks further events of an app that has its share. Returns false if the event begins.
     func parks(_ record: ReceivedRecord, _ event: Event, _ raw: [UInt8], _ app: AppContext) -> Bool {
         guard app.inHand.isFull(shard.limits, partition: record.origin.partition.partition),
             raw.count <= ParkedRecord.rawMax
@@ -44,7 +44,7 @@ extension Pipeline {
         return true
     }
 
-    /// Events that follow a parked one of their conversation, and those that the broker would not take.
+    /// Events after a parked one of their conversation, and those that the broker refused.
     func takeParked() {
         fanOut.behind.takeAll { event, leftMs in
             guard let origin = event.origin, let read = try? shard.read(event: event.raw, origin.source) else {
@@ -61,7 +61,7 @@ extension Pipeline {
         parking.due.takeAll(begin)
     }
 
-    /// A parked record's time has come.
+    /// A parked record is due.
     private func begin(_ work: ParkedWork) {
         let origin = EventJob.Origin(partition: work.partition, place: work.place, source: work.record.source)
         do throws(BadRecord) {
@@ -70,7 +70,7 @@ extension Pipeline {
                 throw BadRecord(.unknownKind, "no parked record of this version")
             }
         } catch {
-            // Its app is served no more, for example.
+            // For example, its app is no longer served.
             parking.drop(work)
             reject(
                 RejectedRecord(
@@ -79,7 +79,7 @@ extension Pipeline {
         }
     }
 
-    /// False: it is a change of a user's state, which is not fanned out.
+    /// - Returns: false for a user-state record, which is not fanned out.
     @discardableResult
     func begin(
         _ event: Event, _ raw: [UInt8], of app: AppContext, _ origin: EventJob.Origin, parked: ParkedWork? = nil
@@ -94,10 +94,10 @@ extension Pipeline {
         return true
     }
 
-    /// Once a second: what waits for longer than memory should hold it is parked.
+    /// Once a second: parks work that waits too long for memory.
     func parkWhatWaits() {
         let full = shard.limits.isShared ? events.fullPartitions : []
-        // Who has most of the work in hand; the others' goes on.
+        // The app with most of the work; the others' continues.
         let most = full.isEmpty ? nil : apps.values.max { $0.inHand.events < $1.inHand.events }
         sender.parkWhatWaits { event in event.app === most && isOf(full, event) }
         if let most { dispatcher.parkQueued { $0.app === most && isOf(full, $0) } }
@@ -107,7 +107,7 @@ extension Pipeline {
         event.isOf(partitions) && intake(of: event) === events
     }
 
-    /// Ten times a second: what is due begins, where there is room and its app's state lets it.
+    /// Ten times a second: begins due records, if there is room and their app's state allows it.
     func lookAtParked() {
         let now = shard.nowNanos
         let hasRoom = hasRoom

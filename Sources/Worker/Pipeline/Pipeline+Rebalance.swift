@@ -2,7 +2,7 @@ import EventLoop
 import Kafka
 import Telemetry
 
-/// Rebalances and the end: what the intakes tell, and what is given up.
+/// Rebalances and the end: the intakes' events, and hand-back.
 extension Pipeline: IntakeOwner {
     func intakeIsReadable(_ intake: Intake) {
         shard.enter(.read)
@@ -22,7 +22,7 @@ extension Pipeline: IntakeOwner {
         return work.events.contains { self.intake(of: $0) === intake && $0.isOf(partitions) }
     }
 
-    /// Binds and reads that stood there before are applied before events of the same backlog are read.
+    /// Binds and reads that were in the topic are applied before events of the same backlog are read.
     func intakeDidAssign(_ intake: Intake) {
         if intake === userState { stateWatch.restart() }
         if intake !== userState, !intake.consumer.assignment.isEmpty {
@@ -50,12 +50,13 @@ extension Pipeline: IntakeOwner {
 
     func intakeDidMeetFatalError(_ intake: Intake) { owner?.pipelineDidMeetFatalError() }
 
-    /// How much this process has of what makes anybody push: user state too, whose reads may send a number alone.
+    /// This process's share of everything that causes pushes: user state too, because its reads may send a number
+    /// alone.
     func noteShare(of intake: Intake) {
         intake.noteShare(of: intakes.flatMap(\.consumer.topics))
     }
 
-    /// Gives up all that is not in flight of these events; their offsets stay where they are.
+    /// Hands back everything of these events that is not in flight; their offsets remain.
     func handBack(_ isGoing: (EventJob) -> Bool, changes isGoingChange: (ChangeJob) -> Bool) {
         work.events.forEach { if isGoing($0) { $0.parked?.isHandedBack = true } }
         fanOut.handBack(isGoing)

@@ -4,16 +4,16 @@ import Kafka
 import Redis
 import Telemetry
 
-/// Whether there is room for more, and what is looked at with time.
+/// Whether there is room for more work, and the checks on a timer.
 extension Pipeline {
-    /// Room for more events: slots for recipients, few audiences waiting for them, and a Redis and an APNs that keep up.
+    /// Room for more events: slots for recipients, few audiences waiting for them, and Redis and APNs keep up.
     ///
-    /// What would only wait here is better left in Kafka: it costs memory and falls out of the processor's caches.
+    /// Work that would only wait is better left in Kafka: it costs memory and leaves the processor's caches.
     var hasRoom: Bool {
         hasSlots && parking.hasRoom && !isRedisFull && sender.pushesAhead < shard.limits.pushesAheadMax
     }
 
-    /// Without what members of large groups have there, who hold nobody back: they start after all others.
+    /// Without the commands of large groups' members, which hold nobody back: they start after all others.
     private var isRedisFull: Bool {
         let depth = shard.store.client.pipelineDepth
         let most = shard.limits.redisDepthMax
@@ -26,12 +26,12 @@ extension Pipeline {
             && fanOut.hasRoom && work.events.count < limits.recipientsMax - limits.pollBatch
     }
 
-    /// User state waits for Redis alone: pushes that pile up do not hold it back.
+    /// User state waits only for Redis: waiting pushes do not hold it back.
     var hasRoomForState: Bool {
         userStates.hasRoom && shard.store.client.pipelineDepth < shard.limits.redisDepthMax
     }
 
-    /// Large groups leave half of all to others, whose records are read meanwhile.
+    /// Large groups leave half of everything to other events, whose records are read at the same time.
     var hasRoomForChunks: Bool {
         let limits = shard.limits
         return hasRoom && fanOut.hasRoomForChunks && work.recipients.count < limits.recipientsMax / 2
@@ -44,10 +44,10 @@ extension Pipeline {
         return intake === events ? hasRoom : hasRoomForChunks
     }
 
-    /// Starts recipients as far as there is room: slots, and a Redis that keeps up.
+    /// Starts recipients as far as there is room: slots, and Redis keeps up.
     func expand() {
         if fanOut.hasOpen { startRecipients() }
-        // Those of events that were handed back are there too, though nothing is open any more.
+        // Events that were handed back are there too, with nothing open.
         fanOut.finished.takeAll { event in
             recorder.flushDeliveries(of: event)
             event.dropContentIfUnused()
@@ -120,7 +120,7 @@ extension Pipeline {
         for intake in intakes { intake.consumer.commitChanges() }
     }
 
-    /// Changes must wait for Redis to take writes; once many wait, their topic is read no further.
+    /// Changes must wait for Redis to accept writes; once many wait, their topic is paused.
     func holdStateIfRefused() {
         if work.recipients.count == 0, userStates.count == 0 { shard.writes.forgetIfOld(nowNanos: shard.nowNanos) }
         let isMuch = userStates.count >= shard.limits.changesMax / 2

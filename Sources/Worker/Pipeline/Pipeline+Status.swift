@@ -3,12 +3,12 @@ import Kafka
 import Redis
 import Telemetry
 
-/// What an operator sees of a pipeline: gauges, once a second.
+/// An operator's view of a pipeline: gauges, once a second.
 extension Pipeline {
     var assignedCount: Int { intakes.reduce(0) { $0 + $1.assignedCount } }
     var pausedCount: Int { intakes.reduce(0) { $0 + $1.pausedCount } }
 
-    /// The slowest partitions first, and no more than an operator looks at.
+    /// The slowest partitions first, limited to a useful number.
     var partitionStatuses: [ShardStatus.Partition] {
         ShardStatus.Partition.slowest(intakes.flatMap(\.partitionStatuses))
     }
@@ -18,20 +18,20 @@ extension Pipeline {
     var restartedTopics: [String] { intakes.flatMap(\.restartedTopicNames) }
     var awaitedTopics: [String] { intakes.flatMap(\.awaitedTopics) }
 
-    /// What the brokers answered the consumers last: `none` where they answer none of them.
+    /// The brokers' last answers to the consumers: `none` if no broker answered any of them.
     var kafkaReach: KafkaReach {
         intakes.dropFirst().reduce(intakes.first?.consumer.reach ?? .unknown) { $0.and($1.consumer.reach) }
     }
 
-    /// Of whom what comes more is parked, by id.
+    /// Apps over their share; further events are parked.
     var appsOverShare: [String] { apps.values.filter { $0.inHand.isOverShare(shard.limits) }.map(\.id).sorted() }
 
-    /// Commits what is settled, of both consumers.
+    /// Commits settled offsets of both consumers.
     func commitNow() {
         for intake in intakes { intake.consumer.commitNow() }
     }
 
-    /// A commit has no outcome yet.
+    /// A commit has no answer yet.
     var isCommitting: Bool { intakes.contains { $0.consumer.isCommitting } }
 
     func sample() {
@@ -56,7 +56,8 @@ extension Pipeline {
         let apns = sender.waitsForAPNs
         shard.metrics.backpressure.look(nowNanos: shard.nowNanos) { cause in
             switch cause {
-            // Where slots and windows are full of what waits for APNs, that is the cause, and these follow from it.
+            // If slots and windows are full of pushes that wait for APNs, APNs is the cause, and these are
+            // consequences.
             case .inflight: isHeld && !hasSlots && !apns.isAll
             case .limiter: isHeld && sender.pushesAhead >= limits.pushesAheadMax
             case .redis: isHeld && shard.store.client.pipelineDepth >= limits.redisDepthMax
@@ -66,7 +67,7 @@ extension Pipeline {
         }
     }
 
-    /// What the drain's time was too short for: it comes again to the next owner.
+    /// Work that the drain's time was too short for: it comes again to the next owner.
     func logLeft() {
         var phases: [String: Int] = [:]
         work.recipients.forEach { job in
@@ -90,7 +91,7 @@ extension Pipeline {
             ])
     }
 
-    /// Records that retention took before they were read are lost for good: somebody must know.
+    /// Records deleted by retention before they were read are lost: an operator must know.
     private func reportGaps() {
         let skipped = intakes.reduce(0) { $0 &+ $1.skippedOffsets }
         guard skipped > shard.metrics.gaps.value else { return }

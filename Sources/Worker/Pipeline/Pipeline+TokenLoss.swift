@@ -3,17 +3,18 @@ import PushCore
 import Redis
 import Telemetry
 
-/// Redis that lost its tokens: who has none waits, and nothing is read until that is explained or accepted.
+/// Redis lost its tokens: recipients without a token wait, and nothing is read until that is explained or accepted.
 extension Pipeline {
     var isStoppedByLoss: Bool { tokenLoss.isStopped && stopsAtTokenLoss }
 
-    /// Whether nobody may be decided to be without a token now. In later rounds, and where no alert is due, nothing is judged.
+    /// Defers recipients without tokens while data loss is suspected. Later rounds, and decisions without an alert, are
+    /// not affected.
     func waitsForTokens(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         guard let decision = candidate.decision, case .allow = decision.alert, !job.flags.contains(.decided),
             !job.uid.isEmpty, job.event.digest == nil
         else { return false }
         if decision.reachesNobody, keysCountedNanos < job.readNanos {
-            // His tokens may have gone just before they were read: the keys are counted first.
+            // The tokens may have been lost just before they were read: the keys are counted first.
             lookup.stepOut(job)
             unconfirmed.append(job)
             askKeys()
@@ -28,7 +29,7 @@ extension Pipeline {
         return true
     }
 
-    /// Asks how many keys there are; while it is stopped, also for an operator's word.
+    /// Asks for the number of keys; while stopped, also for an operator's acceptance.
     func askKeys() {
         guard shard.store.client.isReady, keysAskedNanos == nil else { return }
         keysAskedNanos = shard.nowNanos
@@ -44,7 +45,7 @@ extension Pipeline {
     /// Asks when an operator accepted a loss last.
     func askAcceptance() { try? shard.store.lossAccepted(tag: Tag(.none, .lossAccepted).bits) }
 
-    /// A link is ready, perhaps to another server.
+    /// A link is ready, possibly to another server.
     func checkServer() {
         let generation = shard.store.client.serverGeneration
         if seenServer != 0, generation != seenServer { tokenLoss.serverChanged() }
@@ -54,7 +55,7 @@ extension Pipeline {
         askKeys()
     }
 
-    /// A server that will never tell has no say; where it cannot just now, who waits for it is read anew.
+    /// Ignores a server that cannot report its key count. After a temporary fault, waiting recipients are read again.
     func didFailToCount(_ fault: RedisFault) {
         switch fault.code {
         case .noPermission, .refused, .unsupported, .wrongType, .scriptFailed: return didCountKeys(nil)
@@ -66,7 +67,7 @@ extension Pipeline {
         for job in jobs where work.recipient(job.ref) === job { lookup.postpone(job) }
     }
 
-    /// Those who were read before the keys were counted are decided about; for the others they are counted again.
+    /// Decides recipients that were read before the keys were counted; for the others they are counted again.
     private func decideConfirmed() {
         let jobs = unconfirmed
         unconfirmed = []
@@ -77,7 +78,7 @@ extension Pipeline {
         shard.requestTurn()
     }
 
-    /// - Parameter counts: keys of each server, nil of one that is away; nil: Redis does not tell.
+    /// - Parameter counts: keys of each server, nil for one that is down; nil if Redis does not report them.
     func didCountKeys(_ counts: [Int64: Int64?]?) {
         keysCountedNanos = keysAskedNanos ?? shard.nowNanos
         keysAskedNanos = nil
@@ -109,7 +110,7 @@ extension Pipeline {
         }
     }
 
-    /// Stops or goes on where `tokenLoss` has changed, and logs it.
+    /// Stops or continues after a change of `tokenLoss`, and logs it.
     private func applyLoss() {
         let isStopped = tokenLoss.isStopped
         guard isStopped != isLossTold else { return }

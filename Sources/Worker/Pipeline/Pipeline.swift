@@ -6,15 +6,15 @@ import Telemetry
 
 /// The path of every record within one shard: read, fanned out, looked up, decided, claimed, sent, recorded, settled.
 ///
-/// Each stage is a component with its own state; it puts what is ready into its trays, and `turn` carries the trays in the
-/// order of the path. The pipeline itself wires the components, gives each answer to the one that asked, and knows whether
-/// there is room. Loop-bound: all of it runs on the shard's thread, without locks and without suspension.
+/// Each stage is a component with its own state. It puts ready work into its trays, and `turn` carries the trays in the
+/// order of the path. The pipeline wires the components, routes each answer to the component that asked, and checks
+/// capacity. Loop-bound: all of it runs on the shard's thread, without locks and without suspension.
 final class Pipeline {
     let shard: ShardContext
     let work: WorkTable
     let events: Intake
     let userState: Intake
-    /// Of large groups. A consumer of its own, so that what many members wait for holds back nobody else's events.
+    /// For large groups. A separate consumer, so that waiting members hold back no other events.
     let chunks: Intake
     let planner: Planner
     let fanOut: FanOut
@@ -30,7 +30,7 @@ final class Pipeline {
     let userStates: UserStates
     let badgeUpdates: BadgeUpdates
     let stateWatch: StateWatch
-    /// Events wait for the user state that stood there at assignment: since when (monotonic); nil: they do not.
+    /// Events wait for the user state present at the assignment: since this time (monotonic); nil if they do not.
     var stateFirstNanos: UInt64?
     let newestBadges: NewestBadges
     var tokenLoss = TokenLoss()
@@ -45,11 +45,11 @@ final class Pipeline {
     var beatPlaces: [Int32: Int64] = [:]
     var replayLines = LogLimiter<ReplayLine>()
     let stopsAtTokenLoss: Bool
-    /// Recipients without a token who wait until the keys are counted.
+    /// Recipients without a token that wait until the keys are counted.
     var unconfirmed: [RecipientJob] = []
-    /// When the keys were asked for, monotonic; nil: no answer is due.
+    /// When the keys were asked for, monotonic; nil if no answer is due.
     var keysAskedNanos: UInt64?
-    /// When those were asked for that were counted last.
+    /// When the query of the last count was sent.
     var keysCountedNanos: UInt64 = 0
     /// The server processes of the last links (`RedisServers.serverGeneration`).
     var seenServer: UInt32 = 0
@@ -65,9 +65,9 @@ final class Pipeline {
     /// By how much the server's clock is ahead of this worker's.
     var serverAheadMs: Int64 = 0
     private(set) var apps: [String: AppContext]
-    /// Members who get nothing: routed once all of this turn are decided about, and their marks put together after that.
+    /// Denied members: routed after all decisions of this turn, and their marks are built after that.
     private let denied = Tray<RecipientJob>()
-    /// The app of the last record: the next one's is mostly the same.
+    /// The app of the last record, because the next one usually has the same.
     private var lastApp: AppContext?
     private var rejectionLines = LogLimiter<BadRecord.Rule>()
     var tickTimer: LoopTimer?
@@ -110,7 +110,7 @@ final class Pipeline {
         shard.runTurn = { [unowned self] in turn() }
     }
 
-    /// Begins to read; everything after this comes by delegate calls on the loop.
+    /// Begins to read. Everything after this comes by delegate calls on the loop.
     func start() throws(LoopFault) {
         shard.loop.assertOnLoop()
         sender.start()
@@ -135,7 +135,7 @@ final class Pipeline {
         intakeIsReadable(events)
     }
 
-    /// One more app, from the next record on.
+    /// Adds an app, from the next record on.
     func add(_ app: AppContext) {
         apps[app.id] = app
         lastApp = nil
@@ -145,7 +145,7 @@ final class Pipeline {
         sender.add(app)
     }
 
-    /// Reads no more, and leaves to the next owner all that is not in flight; what is goes on to its end.
+    /// Stops reading, and hands back everything that is not in flight. Pushes in flight continue to their end.
     func stopIntake() {
         for intake in intakes { intake.close() }
         replay?.cancel()
@@ -155,12 +155,12 @@ final class Pipeline {
         badgeUpdates.close()
     }
 
-    /// Leaves the group with what is settled by now; `pipelineDidClose` tells when it is done.
+    /// Leaves the group with the settled offsets. `pipelineDidClose` reports the end.
     func close() {
         for intake in intakes { intake.leaveGroup() }
     }
 
-    /// Lets go of Redis and APNs; no outcome comes any more.
+    /// Closes Redis and APNs; no outcome comes any more.
     func shut() {
         replay?.cancel()
         replay = nil
@@ -174,14 +174,14 @@ final class Pipeline {
         sender.close()
     }
 
-    /// Work in hand: records read whose offsets are not settled, and what they wait for.
+    /// Unsettled work: records read and not settled, and their dependencies.
     var pendingCount: Int {
         work.events.count + userStates.count + work.badgeUpdates.count + newestBadges.count + parking.count
     }
 
     // MARK: A turn
 
-    /// Carries what the turn's answers have left in the trays, stage by stage along the path.
+    /// Carries the results of the turn's answers stage by stage along the path.
     func turn() {
         shard.enter(.read)
         takeRefusedChunks()
@@ -212,7 +212,7 @@ final class Pipeline {
         for intake in intakes { intake.endRevocation() }
         shard.enter(.lookup)
         lookup.sendGathered()
-        // What is left to do are the APNs clients' submissions, and what links have gathered.
+        // The rest of the turn: the APNs clients' submissions, and the links' collected output.
         shard.enter(.send)
     }
 
@@ -232,7 +232,7 @@ final class Pipeline {
         shard.timers.due.takeAll(run)
     }
 
-    /// A started recipient is read; a record for nobody goes straight to its claim.
+    /// Reads a started recipient. A record without a user goes straight to its claim.
     func begin(_ job: RecipientJob) {
         if !job.uid.isEmpty { return lookup.read(job) }
         decide(job)
@@ -250,19 +250,19 @@ final class Pipeline {
         lookup.voidPresence(of: job, candidate)
         guard decider.decide(job, candidate) else { return dispatcher.leaveUndone(job) }
         if waitsForTokens(job, candidate) { return }
-        // Before the claim is sent: its answer and that of a token's owner come from two nodes of a cluster, and a twin that
-        // ends between them would not be seen in either.
+        // Before the claim is sent: its answer and that of a token's owner come from two nodes of a cluster, and a twin
+        // that ends between them would be visible in neither.
         guard claims.takesKey(job) else {
             dispatcher.waitForTwin(job)
             return lookup.passed(job)
         }
         shard.enter(.claim)
         claims.claim(job)
-        // Of a Cluster other nodes tell the owners of his tokens.
+        // On a cluster other nodes have the owners of the user's tokens.
         if candidate.asksOwners, shard.store.client.isCluster { lookup.keepPlace(job, at: .claiming) }
     }
 
-    /// A likely denial, which holds unless something that was read turns it, or an earlier try did not deny and may have pushed.
+    /// A likely denial, which holds unless a read changes it, or an earlier try did not deny and may have pushed.
     private func deny(_ job: RecipientJob, _ candidate: Candidate) {
         guard candidate.earlierTry != .resume, let denial = decider.denial(of: candidate, job.event) else {
             return lookup.readAgain(job)
@@ -287,7 +287,7 @@ final class Pipeline {
         dispatcher.recorded.takeAll(recorder.sealIfEnded)
     }
 
-    /// What plain commands could not claim: the script's answer comes behind those to later claims.
+    /// The script settles a claim that plain commands could not: its answer comes after those to later claims.
     private func settle(_ job: RecipientJob) {
         guard claims.isClaiming(job.ref) else { return }
         lookup.keepPlace(job, at: .claiming)
@@ -316,7 +316,7 @@ final class Pipeline {
         for tray in [dispatcher.acceptedBadges, badgeUpdates.accepted] { tray.takeAll(newestBadges.look) }
     }
 
-    /// Pushes of devices whose turn has come: made, then handed to the APNs clients together.
+    /// Makes the pushes whose devices are free, then gives them to the APNs clients together.
     private func send() {
         sender.updateChecks.takeAll { badgeUpdates.check($0.device, ticket: $0.ticket) }
         sender.ready.takeAll { device in
@@ -341,7 +341,7 @@ final class Pipeline {
 
     /// The recipient has ended: its place is free for another.
     private func end(_ job: RecipientJob) {
-        // What is left to the partition's next owner may come back here.
+        // Work left to the partition's next owner may come back here.
         if job.flags.contains(.owesClaim), job.machine.isMarked { claims.rememberUnmarked(job) }
         for twin in claims.releaseKey(job) { dispatcher.twinEnded(twin) }
         lookup.passed(job)
@@ -351,7 +351,7 @@ final class Pipeline {
         release(job.event)
     }
 
-    /// One part less of the event is open; with the last one its offset is settled, unless it was handed back.
+    /// The event has one open part less. The last one settles its offset, unless it was handed back.
     func release(_ event: EventJob) {
         guard work.release(event) else { return }
         if let parked = event.parked {
@@ -366,7 +366,7 @@ final class Pipeline {
 
     var intakes: [Intake] { [events, userState, chunks] }
 
-    /// Which one its record came through.
+    /// The intake of its record.
     func intake(of event: EventJob) -> Intake {
         if event.parked != nil { return userState }
         return event.chunkPart == nil ? events : chunks
@@ -400,21 +400,21 @@ final class Pipeline {
         }
     }
 
-    /// The app of that id; the last one is compared first, which is cheaper than a hash.
+    /// The app of that id. The last one is compared first, which is cheaper than a hash.
     func app(_ id: String) -> AppContext? {
         if let lastApp, lastApp.id == id { return lastApp }
         lastApp = apps[id]
         return lastApp
     }
 
-    /// Bad records go to the dead-letter topic with reason and place; the next record goes on (contract section 0).
+    /// Bad records go to the dead-letter topic with reason and place, and reading continues (contract section 0).
     func reject(_ record: RejectedRecord, _ intake: Intake) {
         writeDeadLetter(record, tag: userStates.begin(rejected: record.origin, intake))
     }
 
     private func writeDeadLetter(_ record: RejectedRecord, tag: UInt64) {
         shard.metrics.deadLetter(record.why.rule)
-        // A producer with a wrong schema makes as many as it writes.
+        // A producer with a wrong schema causes one per record.
         if let suppressed = rejectionLines.admit(record.why.rule, nowNanos: shard.nowNanos) {
             shard.log.warning(
                 "a record went to the dead-letter topic",

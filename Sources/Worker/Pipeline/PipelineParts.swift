@@ -2,12 +2,12 @@ import EventLoop
 import Kafka
 import Telemetry
 
-/// What a pipeline is made of.
+/// The parts of a pipeline.
 struct PipelineParts {
     var loop: Loop
     var limits: PipelineLimits
     var apps: [AppContext]
-    /// Consumers of one group: of the events topic, and of the user-state topic.
+    /// Three consumers of one group: events, user state, and chunks.
     var events: KafkaConsumer
     var userState: KafkaConsumer
     var chunks: KafkaConsumer
@@ -17,29 +17,29 @@ struct PipelineParts {
     var log: Log
     var metrics: PipelineMetrics
     var results: Configuration.Results
-    /// Whether records of user state are told of in `push.state-results`.
+    /// Whether results of user-state records go to `push.state-results`.
     var stateResults: Bool
     /// `token_loss: stop`.
     var stopsAtTokenLoss = true
     /// Where user state is read again.
     var replaySource: StateReplay.Source
     var traces: TracePlan
-    /// Nil: nobody asks what messages wait for.
+    /// Nil if waits are not measured.
     var waits: StageWaits?
-    /// What the shards of the process share.
+    /// Data shared by the process's shards.
     var shared: ProcessShared
-    /// Which of its shards this is.
+    /// The number of this shard.
     var shardIndex: Int
 }
 
-/// What the shard hears of its pipeline.
+/// Receives the pipeline's events for the shard.
 protocol PipelineOwner: AnyObject {
     /// Once a second.
     func pipelineDidTick()
-    /// A commit was answered, well or not.
+    /// A commit was answered, with success or failure.
     func pipelineDidCommit()
-    /// After `close()`: both consumers have left their group.
+    /// After `close()`: all consumers have left their group.
     func pipelineDidClose()
-    /// A Kafka client is dead for good.
+    /// A Kafka client has failed permanently.
     func pipelineDidMeetFatalError()
 }

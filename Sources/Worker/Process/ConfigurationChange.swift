@@ -1,8 +1,8 @@
-/// What differs between the configuration in effect and one that was read anew, by when it takes effect.
+/// The differences between the effective configuration and a newly read one, by the time when they take effect.
 public struct ConfigurationChange: Sendable, Equatable {
-    /// Taken over while the worker runs.
+    /// Applied while the worker runs.
     public var applied: [EffectiveConfiguration.Key] = []
-    /// They take effect at the next start.
+    /// Applied at the next start.
     public var pending: [EffectiveConfiguration.Key] = []
 
     init(from before: EffectiveConfiguration.Values, to after: EffectiveConfiguration.Values) {
@@ -11,7 +11,7 @@ public struct ConfigurationChange: Sendable, Equatable {
         let changedSets = newApps.intersection(oldApps).filter { Self.sets(of: $0, before) != Self.sets(of: $0, after) }
         for key in keys {
             if let app = key.app, !oldApps.contains(app) || !newApps.contains(app) {
-                // One that came or went is told as such; one that went is served until the next start.
+                // An added or removed app is reported as such. A removed app is served until the next start.
                 guard key.path == "id" else { continue }
                 if newApps.contains(app) { applied.append(key) } else { pending.append(key) }
             } else if Self.isHot(key), !(key.path.hasPrefix("credentials.") && changedSets.contains(key.app ?? "")) {
@@ -26,7 +26,7 @@ public struct ConfigurationChange: Sendable, Equatable {
         Set(values.keys.compactMap(\.app))
     }
 
-    /// The names of an app's credential sets; of an unnamed one the keys.
+    /// The names of an app's credential sets; for an unnamed set its keys.
     private static func sets(of app: String, _ values: EffectiveConfiguration.Values) -> Set<String> {
         Set(
             values.keys.lazy.filter { $0.app == app && $0.path.hasPrefix("credentials.") }.map { key in
@@ -35,7 +35,7 @@ public struct ConfigurationChange: Sendable, Equatable {
             })
     }
 
-    /// What `Shard.apply` and `WorkerProcess.reload` take over.
+    /// The changes that `Shard.apply` and `WorkerProcess.reload` apply.
     static func isHot(_ key: EffectiveConfiguration.Key) -> Bool {
         let hot = key.app == nil ? hotKeys : hotAppKeys
         return hot.contains { key.path == $0 || key.path.hasPrefix($0 + ".") }

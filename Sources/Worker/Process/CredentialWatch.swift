@@ -2,7 +2,7 @@ import APNs
 import EventLoop
 import Telemetry
 
-/// Looks at the files of credentials now and then, and has a renewed one take over in the running clients.
+/// Checks the credential files at intervals, and gives changed credentials to the running clients.
 ///
 /// Loop-bound; the files are read on a thread of their own (`CredentialReading`). A file that cannot be read or used leaves
 /// the old credential in use: half a file, or a key before its certificate, is seen whole at the next look. Costs a `stat`
@@ -21,9 +21,9 @@ final class CredentialWatch {
         var seen: [FileMark]?
         /// A reload named other files.
         var isMoved = false
-        /// Why the newest files are not in use; nil: they are.
+        /// The reason why the newest files are not in use; nil if they are.
         var fault: String?
-        /// 1 while they are not.
+        /// 1 while the newest files are not in use.
         let gauge: Gauge
     }
 
@@ -39,7 +39,7 @@ final class CredentialWatch {
     private var isLate = false
     private var timer: LoopTimer?
 
-    /// - Parameter reportExpiry: credential, app and name of one that took over.
+    /// - Parameter reportExpiry: receives the credential, app and name after a change.
     init(
         loop: Loop, apps: [(context: AppContext, credentials: [Configuration.Credential])], registry: MetricsRegistry,
         log: Log, reportExpiry: @escaping (APNsCredential, String, String) -> Void
@@ -62,7 +62,7 @@ final class CredentialWatch {
         look()
     }
 
-    /// Watches the files of one more app.
+    /// Watches the files of another app.
     func add(_ app: AppContext, _ credentials: [Configuration.Credential]) {
         for credential in credentials {
             let gauge = registry.gauge(
@@ -116,7 +116,7 @@ final class CredentialWatch {
         log.warning("the files of credentials cannot be read: their disk does not answer; the credentials in use stay")
     }
 
-    /// A credential set of the same name may lie in other files from now on, or have another key id.
+    /// A credential set of the same name may have other files from now on, or another key id.
     func apply(_ credentials: [Configuration.Credential], of app: AppContext) {
         for credential in credentials {
             guard
@@ -125,19 +125,19 @@ final class CredentialWatch {
                 })
             else { continue }
             watched[index].credential = credential
-            // Taken at the look that follows.
+            // Applied at the next check.
             watched[index].isMoved = true
         }
     }
 
-    /// Why the newest files of a credential are not in use; nil: they are.
+    /// The reason why a credential's newest files are not in use; nil if they are.
     func refusal(of app: AppContext, credential name: String) -> String? {
         if let fault = watched.first(where: { $0.app === app && $0.credential.name == name })?.fault { return fault }
         let refused = app.clients.lazy.filter { $0.credential == name }.compactMap(\.apns.refusedReplacement).first
         return refused.map { "APNs refuses it: \($0.label)" }
     }
 
-    /// Nil: it is used.
+    /// Nil if it is used.
     private func take(_ loaded: Result<APNsCredential, Problem>, _ watched: Watched) -> String? {
         let (app, credential) = (watched.app, watched.credential)
         let fields: KeyValuePairs<StaticString, LogValue> = [

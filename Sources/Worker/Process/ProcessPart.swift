@@ -1,9 +1,9 @@
-/// A part of the process that an operator is told of by itself: Kafka, Redis, an app in one environment.
+/// A part of the process with its own state for the operator: Kafka, Redis, an app in one environment.
 public struct ProcessPart: Sendable, Equatable {
     public enum Name: Sendable, Hashable {
         case kafka, redis
         case app(String, environment: String)
-        /// Only while there is something to say of it.
+        /// Only while it has a problem.
         case configuration
         /// The same.
         case clock
@@ -12,12 +12,12 @@ public struct ProcessPart: Sendable, Equatable {
     /// Contract section 9.
     public enum State: String, Sendable {
         case ok
-        /// Somebody should look at it, but the process does its work.
+        /// It needs attention, but the process works.
         case degraded
-        /// The process cannot do its work.
+        /// The process cannot work.
         case down
 
-        /// Of the metric `carillon_ready`.
+        /// The value of the metric `carillon_ready`.
         var number: Double {
             switch self {
             case .ok: 1
@@ -29,7 +29,7 @@ public struct ProcessPart: Sendable, Equatable {
 
     public var name: Name
     public var state = State.ok
-    /// In words, what is wrong; empty where it is `ok`.
+    /// The problems in words; empty if `ok`.
     public var reasons: [String] = []
 
     init(_ name: Name) { self.name = name }

@@ -1,6 +1,6 @@
 import Kafka
 
-/// What state each part is in.
+/// The state of each part.
 extension ProcessSnapshot {
     static func parts(of shards: [ShardStatus]) -> [ProcessPart] {
         shards.isEmpty ? [] : [kafka(shards), redis(shards)] + apps(shards) + clock(shards)
@@ -31,8 +31,8 @@ extension ProcessSnapshot {
         return part.reasons.isEmpty ? [] : [part]
     }
 
-    /// Down is: no partition of any topic is assigned, the group has not shared out some topic yet since the start, or no
-    /// broker answers anybody. A rollout that went on before all is shared out would have the group do that anew.
+    /// Down means: no partition of any topic is assigned, the group has not assigned some topic since the start, or no
+    /// broker answers. If a rollout continued before everything is assigned, the group would have to rebalance again.
     private static func kafka(_ shards: [ShardStatus]) -> ProcessPart {
         var part = ProcessPart(.kafka)
         var awaited: [String] = []
@@ -85,13 +85,14 @@ extension ProcessSnapshot {
         return part
     }
 
-    /// An app in trouble is `degraded`, since the others go on. Where no app can push anywhere, APNs itself is away: then
-    /// each is `down`, but for those whose credential APNs refuses, which is the app's own trouble and stays `degraded`.
+    /// An app with a problem is `degraded`, because the others work. If no app can push anywhere, APNs itself is
+    /// unreachable: then each is `down`, except apps with a refused credential, which is their own problem and remains
+    /// `degraded`.
     private static func apps(_ shards: [ShardStatus]) -> [ProcessPart] {
         let clients = Dictionary(grouping: shards.flatMap(\.clients)) {
             ProcessPart.Name.app($0.app, environment: $0.environment)
         }
-        // Paused credentials are an app's own affair.
+        // A paused credential concerns only its app.
         let isAPNsAway = !clients.values.contains { $0.contains(where: \.canPush) }
         var parts: [ProcessPart] = []
         for (name, clients) in clients {
@@ -120,7 +121,7 @@ extension ProcessSnapshot {
         return parts.sorted { $0.title < $1.title }
     }
 
-    /// What concerns an app as a whole; told in its own environment.
+    /// Problems of an app as a whole; reported for its own environment.
     private static func addNotes(_ part: inout ProcessPart, _ app: String, _ shards: [ShardStatus]) {
         if shards.contains(where: { $0.overShare.contains(app) }) {
             part.add(.degraded, "over its share of the work in hand, what comes more is parked")

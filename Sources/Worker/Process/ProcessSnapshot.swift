@@ -3,10 +3,10 @@ import JSON
 import Kafka
 import Telemetry
 
-/// What a process has and lacks at one moment.
+/// The state of a process at one moment.
 public struct ProcessSnapshot: Sendable {
     public let shards: [ShardStatus]
-    /// The process ends: it reads no more.
+    /// The process is ending: it reads no more.
     public let isDraining: Bool
     /// Kafka, Redis, and each app and environment; empty before the first shard has started.
     public let parts: [ProcessPart]
@@ -22,7 +22,7 @@ public struct ProcessSnapshot: Sendable {
         parts = Self.parts(of: shards) + (shards.isEmpty ? [] : Self.configuration(isReloadRefused, lacksZones))
     }
 
-    /// Each app's numbers over all shards, by id.
+    /// Each app's figures over all shards, by id.
     public var apps: [ShardStatus.App] {
         var sums: [String: ShardStatus.App] = [:]
         for app in shards.flatMap(\.apps) {
@@ -34,17 +34,17 @@ public struct ProcessSnapshot: Sendable {
         return sums.values.sorted { $0.id < $1.id }
     }
 
-    /// The process does its work: it is neither starting nor draining, and no part is `down`.
+    /// The process works: it is neither starting nor draining, and no part is `down`.
     public var isReady: Bool { missing.isEmpty }
 
-    /// In words, what keeps the process from doing its work; empty: it is ready.
+    /// Reasons why the process does not work, in words; empty if it is ready.
     public var missing: [String] {
         if isDraining { return ["draining"] }
         if parts.isEmpty { return ["starting"] }
         return parts.filter { $0.state == .down }.map(\.line)
     }
 
-    /// What somebody should look at although the process does its work.
+    /// Problems that need attention although the process works.
     public var notes: [String] { parts.filter { $0.state == .degraded }.map(\.line) }
 
     /// `/readyz`, contract section 9: one line per part.

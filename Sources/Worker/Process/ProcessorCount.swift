@@ -1,6 +1,6 @@
 import Glibc
 
-/// Cores that this process may use.
+/// Processors that this process may use.
 enum ProcessorCount {
     static var available: Int { Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 }

@@ -4,10 +4,10 @@ import Redis
 import Synchronization
 import Telemetry
 
-/// One thread with one loop, and everything of its own on it: Kafka membership, Redis link, APNs connections.
+/// One thread with one loop and its own resources: Kafka membership, Redis link, APNs connections.
 ///
-/// The actor's executor is the loop, so what the compiler checks is also where the code runs. Shards share nothing but
-/// the metrics registry, the log, and `ProcessShared`.
+/// The actor's executor is the loop, so the compiler's checks match the threads. Shards share only the metrics
+/// registry, the log, and `ProcessShared`.
 public actor Shard {
     public nonisolated let index: Int
     private nonisolated let loop: Loop
@@ -20,9 +20,9 @@ public actor Shard {
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// Makes the thread; nothing is connected before `start`.
+    /// Creates the thread. Nothing is connected before `start`.
     ///
-    /// - Parameter shared: what it has in common with the process's other shards.
+    /// - Parameter shared: data shared with the process's other shards.
     init(
         index: Int, configuration: Configuration, registry: MetricsRegistry, log: Log, shared: ProcessShared
     ) throws(LoopFault) {
@@ -36,9 +36,9 @@ public actor Shard {
         loop.start()
     }
 
-    /// Connects to everything and begins to read.
+    /// Connects and begins to read.
     ///
-    /// Throws what no waiting can mend: a credential that cannot be used, an option that librdkafka does not know.
+    /// Throws for permanent faults: an unusable credential, an option that librdkafka does not know.
     public func start(onFatal: @escaping @Sendable () -> Void) throws(StartFault) {
         runtime = try ShardRuntime(
             index: index, loop: loop, configuration: configuration, registry: registry, log: log, beat: beat,
@@ -48,14 +48,14 @@ public actor Shard {
         }
     }
 
-    /// Takes over what a reload may change.
+    /// Applies a reload's changes.
     func apply(_ configuration: Configuration) throws(StartFault) { try runtime?.apply(configuration) }
 
-    /// What the shard has and lacks just now.
+    /// The present state of the shard.
     public func status() -> ShardStatus? { runtime?.status() }
 
-    /// Reads no more, finishes what is in hand and commits it. False: `seconds` passed first, and what was not settled
-    /// comes again to the next owner.
+    /// Stops reading, finishes open work and commits it. Returns false if `seconds` passed first; the next owner then
+    /// reads unsettled records again.
     public func settle(seconds: Double) async -> Bool {
         guard let runtime else { return true }
         return await withCheckedContinuation { continuation in
@@ -63,7 +63,8 @@ public actor Shard {
         }
     }
 
-    /// Leaves the group and lets go of every connection; after `settle`. False: the broker did not answer in time.
+    /// Leaves the group and closes every connection, after `settle`. Returns false if the broker did not answer in
+    /// time.
     ///
     /// - Parameter endNanos: when it must be over, monotonic; nil: within seconds.
     public func leave(untilNanos endNanos: UInt64? = nil) async -> Bool {
@@ -78,7 +79,7 @@ public actor Shard {
     }
 }
 
-/// When a loop last turned, readable from any thread.
+/// The time of a loop's last turn, readable from any thread.
 final class Heartbeat: Sendable {
     private let nanos = Atomic<UInt64>(Loop.monotonicNanos())
 
@@ -91,12 +92,12 @@ final class Heartbeat: Sendable {
     }
 }
 
-/// What keeps a process from starting.
+/// The reason why a process cannot start.
 public struct StartFault: Error, Sendable, CustomStringConvertible {
     public enum Kind: Sendable {
-        /// No waiting can mend it: a credential that cannot be used, an option that librdkafka does not know.
+        /// Permanent: an unusable credential, an option that librdkafka does not know.
         case lasting
-        /// Another try may find it gone: a port that is taken, no descriptor left.
+        /// Temporary: a port is taken, no descriptor is free.
         case passing
     }
 

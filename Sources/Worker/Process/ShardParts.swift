@@ -5,7 +5,7 @@ import PushCore
 import Redis
 import Telemetry
 
-/// Makes what a shard's pipeline consists of, from the configuration. On the shard's loop.
+/// Creates the parts of a shard's pipeline from the configuration. On the shard's loop.
 struct ShardParts {
     var index: Int
     var loop: Loop
@@ -23,10 +23,10 @@ struct ShardParts {
         let producers: OutProducers
         do throws(KafkaFault) {
             events = try KafkaConsumer(client.member("\(index)"), topics: [topics.events], reportsEnds: false)
-            // A member of its own, so that pushes that pile up never hold back user state.
+            // A separate member, so that waiting pushes never hold back user state.
             userState = try KafkaConsumer(
                 client.member("\(index)-state"), topics: [topics.userState, topics.parked])
-            // Another one, so that a giant group holds back no other message.
+            // A separate member, so that a giant group holds back no other message.
             chunks = try KafkaConsumer(
                 client.member("\(index)-chunks"), topics: [topics.chunks], reportsEnds: false)
             producers = try OutProducers(client)
@@ -63,13 +63,14 @@ struct ShardParts {
         return limits
     }
 
-    /// librdkafka's own lines at our levels (syslog's numbers: 3 is an error, 4 a warning); of each kind one in ten seconds.
+    /// librdkafka's lines at our levels (syslog's numbers: 3 is an error, 4 a warning); one of each kind per ten
+    /// seconds.
     private var kafkaLog: KafkaLogSink {
         let log = log
         let lines = Guarded(LogLimiter<String>())
         return { line in
             if line.level <= 4, line.facility == "FAIL" {
-                // The consumers tell it as an error of theirs, and so it stands in the log once.
+                // The consumers report it as their own error, so it appears in the log once.
                 return log.debug("librdkafka", ["facility": "FAIL", "text": .string(line.text)])
             }
             let admitted =
@@ -80,7 +81,7 @@ struct ShardParts {
                 "suppressed": .int(Int(clamping: suppressed)),
             ]
             switch line.level {
-            // An old broker only means that the producer's own topics might be created by it.
+            // An old broker: the only effect is that it might create the producer's topics.
             case _ where line.facility == "AUTOCREATE": log.debug("librdkafka", fields)
             case ...3: log.error("librdkafka", fields)
             case 4: log.warning("librdkafka", fields)
@@ -91,7 +92,7 @@ struct ShardParts {
 
     private func store() throws(StartFault) -> StateStore {
         var limits = configuration.redis.limits
-        // Every recipient in work may have its reads, its claim and its owner checks under way.
+        // Every recipient in progress may have open reads, a claim and owner lookups.
         limits.pipelineMax = max(limits.pipelineMax, 8 * self.limits.recipientsMax)
         do throws(TLSFault) {
             return StateStore(
@@ -118,7 +119,7 @@ struct ShardParts {
             share: app.limits.share, clients: clients)
     }
 
-    /// One client per environment: a token's own environment decides which is used.
+    /// One client per environment. A token's own environment selects it.
     private func clients(
         of app: Configuration.App, _ credential: Configuration.Credential
     ) throws(StartFault) -> [AppContext.Client] {
@@ -150,7 +151,7 @@ struct ShardParts {
         return clients
     }
 
-    /// A provider key has no end, so it has no series.
+    /// A provider key does not expire, so it has no series.
     func reportExpiry(of credential: APNsCredential, app: String, name: String) {
         guard let end = try? credential.validUntilSeconds() else { return }
         registry.gauge(

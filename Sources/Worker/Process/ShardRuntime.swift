@@ -5,7 +5,7 @@ import PushCore
 import Redis
 import Telemetry
 
-/// A running shard: the pipeline with the parts it is made of. Loop-bound.
+/// A running shard: the pipeline and its parts. Loop-bound.
 final class ShardRuntime: PipelineOwner {
     private let index: Int
     private let loop: Loop
@@ -99,9 +99,9 @@ final class ShardRuntime: PipelineOwner {
             redisPlaces: pipeline.shard.store.client.places)
     }
 
-    /// Takes over what a reload may change (`ConfigurationChange`), and apps that are new. Those that are gone stay.
+    /// Applies a reload's changes (`ConfigurationChange`) and new apps. Removed apps remain.
     ///
-    /// Throws where a new app cannot be made: its credentials were readable before, so that it is rare.
+    /// Throws if a new app cannot be created, which is rare because its credentials were readable before.
     func apply(_ configuration: Configuration) throws(StartFault) {
         for app in configuration.apps {
             if let context = pipeline.apps[app.policy.id] {
@@ -116,14 +116,15 @@ final class ShardRuntime: PipelineOwner {
         credentialWatch?.look()
     }
 
-    /// Devices were left that some shard awaits.
+    /// Devices that a shard waits for are free now.
     func didVacate(_ cells: [DeviceOccupancy.Cell]) { pipeline.sender.didVacate(cells) }
 
     // MARK: - The end
 
-    /// Reads no more, finishes what is in hand, and commits it; `done(false)` when `seconds` passed first.
+    /// Stops reading, finishes open work, and commits it. Calls `done(false)` if `seconds` passed first.
     ///
-    /// All shards of a process settle before the first leaves: a commit that meets another member's leaving is refused.
+    /// All shards of a process settle before the first leaves, because a commit during another member's leaving is
+    /// refused.
     func settle(seconds: Double, _ done: @escaping (Bool) -> Void) {
         begin(.settling, nanos: UInt64(max(0, seconds) * 1_000_000_000), done)
         pipeline.stopIntake()
@@ -151,7 +152,7 @@ final class ShardRuntime: PipelineOwner {
         endingDeadline = loop.nowNanos &+ nanos
     }
 
-    /// A few times a second until the present step is over.
+    /// Checks a few times a second until the present step is over.
     private func look() {
         let isOver = loop.nowNanos >= endingDeadline
         switch ending {
@@ -162,7 +163,7 @@ final class ShardRuntime: PipelineOwner {
             pipeline.commitNow()
         case .committing where isOver || !pipeline.isCommitting: return finish(pipeline.pendingCount == 0)
         case .leaving where isOver:
-            // All is settled and committed: the broker only did not say in time that it knows.
+            // Everything is settled and committed. Only the broker's confirmation is late.
             pipeline.shard.log.warning("the group did not answer the leaving in time")
             return pipelineDidClose()
         case .settling, .committing, .leaving: break
@@ -179,7 +180,7 @@ final class ShardRuntime: PipelineOwner {
         done(isWell)
     }
 
-    /// Lets go of every connection.
+    /// Closes every connection.
     func shut() {
         credentialWatch = nil
         pipeline.shut()

@@ -3,45 +3,46 @@ public import Kafka
 public import Redis
 public import Telemetry
 
-/// A shard as an operator sees it.
+/// A shard for an operator's view.
 public struct ShardStatus: Sendable {
     public var index: Int
     public var assignedPartitions: Int
     public var pausedPartitions: Int
-    /// What the brokers answered the shard's two consumers last.
+    /// The brokers' last answers to the shard's consumers.
     public var kafkaReach: KafkaReach
     public var isRedisReady: Bool
-    /// Why there is no connection to Redis, or to which nodes of a cluster and why; nil: there is one, or none was tried yet.
+    /// The reason why there is no connection to Redis, or to some nodes of a cluster; nil if connected, or before the
+    /// first attempt.
     public var redisFault: String?
-    /// How Redis refuses writes; nil: it takes them.
+    /// How Redis refuses writes; nil if it accepts them.
     public var redisRefusal: String?
-    /// Recipients that wait for it to take them.
+    /// Recipients with an owed claim.
     public var owedClaims: Int
-    /// It has stopped reading, since Redis seems to have lost its tokens.
+    /// It has stopped reading because Redis seems to have lost its tokens.
     public var hasLostTokens: Bool
     /// Redis has older data than before: from when it is, as text; nil: it has not.
     public var olderData: String?
     public var pendingRecords: Int
     public var pendingRecipients: Int
-    /// Records of `carillon.parked` in hand that wait for their time.
+    /// Records of `carillon.parked` in memory that wait for their due time.
     public var parkedRecords: Int
-    /// Apps that are over their share of the work in hand.
+    /// Apps over their share.
     public var overShare: [String]
-    /// Records whose every outcome is recorded, since the start.
+    /// Records with all outcomes recorded, since the start.
     public var settledRecords: UInt64
     public var clients: [Client]
     public var apps: [App]
-    /// Apps and causes whose dead tokens are kept, since there are so many.
+    /// Apps and causes with withheld token removals.
     public var brakes: [Brake]
-    /// From Kafka's timestamp to APNs' acceptance, in ms, in the order of `PushLane`.
+    /// From Kafka's timestamp to APNs' acceptance in ms, in the order of `PushLane`.
     public var endToEnd: [Histogram]
-    /// The slowest of its partitions.
+    /// Its slowest partitions.
     public var partitions: [Partition] = []
-    /// How many there are of them.
+    /// The number of its partitions.
     public var readPartitions = 0
-    /// Partitions of any topic that the group has given it, its own topics' among them.
+    /// Partitions of any topic assigned by the group, including the worker's own topics.
     public var heldPartitions = 0
-    /// Topics of which the group has never said yet what part of them it reads.
+    /// Topics that the group has never assigned since the start.
     public var awaitedTopics: [String] = []
     /// Topics of which a partition began again at a lower offset lately.
     public var restartedTopics: [String] = []
@@ -49,7 +50,7 @@ public struct ShardStatus: Sendable {
     public var refusedTopics: [RefusedTopic] = []
     /// How far the machine's clock is off; nil: it is right.
     public var clock: ClockNote?
-    /// The servers of Redis, as this shard's connections to them stand.
+    /// Redis' servers, as this shard's connections see them.
     public var redisPlaces: [RedisPlace] = []
 
     /// A topic that cannot be written.
@@ -80,20 +81,19 @@ public struct ShardStatus: Sendable {
         }
     }
 
-    /// A partition that it reads, of any topic but `carillon.parked`.
+    /// A partition that it reads, of any topic except `carillon.parked`.
     public struct Partition: Sendable, Equatable {
         public var topic: String
         public var partition: Int32
         /// Records read and not settled.
         public var unsettled: Int
-        /// Age of the oldest of them; nil: there is none.
+        /// Age of the oldest of them; nil if there is none.
         public var oldestSeconds: Double?
-        /// Offset below which all is settled; nil: the group's offset is not known yet.
+        /// Offset below which everything is settled; nil while the group's offset is unknown.
         public var settledTo: Int64?
-        /// Offset of the next record that it reads; nil as above.
+        /// Offset of the next record to read; nil as above.
         public var readTo: Int64?
-        /// Records between the first that is not settled and the end, as the last fetch told it; nil: one of the two is not
-        /// known yet.
+        /// Records between the first unsettled one and the end of the last fetch; nil if one of them is unknown.
         public var lag: Int64?
         public var isPaused: Bool
 
@@ -113,7 +113,7 @@ public struct ShardStatus: Sendable {
             self.isPaused = isPaused
         }
 
-        /// By the age of what waits longest, then by lag.
+        /// By the age of the oldest unsettled record, then by lag.
         static func slowest(_ partitions: [Partition]) -> [Partition] {
             Array(
                 partitions.sorted { one, other in
@@ -167,25 +167,25 @@ public struct ShardStatus: Sendable {
     public struct Client: Sendable {
         public var app: String
         public var environment: String
-        /// Of the app's own environment.
+        /// For the app's own environment.
         public var isDefault: Bool
         public var host: String
         public var isUsable: Bool
-        /// Why there is no connection; nil: there is one, or none was tried.
+        /// The reason why there is no connection; nil if there is one, or before the first attempt.
         public var unusableBecause: String?
         /// Connections can be made and carry no push.
         public var isStalled = false
-        /// APNs says that it is unavailable: only now and then a push asks whether that is over.
+        /// APNs reports that it is unavailable: only probes are sent.
         public var isBreakerOpen: Bool
-        /// Why the credential is paused; nil: it is not.
+        /// The reason why the credential is paused; nil if it is not.
         public var pausedBecause: String?
-        /// Why a changed credential is not in use, but the one before; nil: the newest is.
+        /// The reason why a changed credential was refused and the previous one is in use; nil if the newest is.
         public var refusedCredential: String?
         public var connections: Int
         public var inFlight: Int
         public var queued: Int
 
-        /// It is to have a connection: nobody misses that of the other environment while nothing is to be sent there.
+        /// It should have a connection. The other environment needs none while it has no pushes.
         public var isWanted: Bool { isDefault || queued > 0 || inFlight > 0 }
         public var canPush: Bool { isUsable && !isBreakerOpen && pausedBecause == nil }
     }

@@ -2,10 +2,11 @@ import PushCore
 import Telemetry
 
 extension WorkerProcess {
-    /// Reads the configuration again and takes over what can change while the worker runs (`ConfigurationChange`); the
-    /// log names what did, by key, and what takes effect at the next start. What cannot be used changes nothing.
+    /// Reads the configuration again and applies the changes that are possible while the worker runs
+    /// (`ConfigurationChange`). The log names the applied keys, and those that take effect at the next start. An
+    /// invalid configuration changes nothing.
     ///
-    /// Files of credentials are looked at too, changed or not.
+    /// Credential files are also checked, changed or not.
     public func reload(path: String, environment: [String: String]) async {
         let known = Set(snapshot.apps.map(\.id))
         // Not on this loop: the operator's pages go on while a disk does not answer.
@@ -58,7 +59,7 @@ extension WorkerProcess {
         _ configuration: Configuration, _ fresh: EffectiveConfiguration, _ freshSecrets: KafkaSecrets
     ) async {
         let change = ConfigurationChange(from: running, to: fresh.values)
-        // What a reload comes to is told at the level before too.
+        // The result of a reload is logged at the earlier level too.
         log.level = min(log.level, configuration.logLevel)
         drainTime.set(seconds: configuration.drainSeconds)
         for shard in shards {
@@ -69,7 +70,7 @@ extension WorkerProcess {
             }
         }
         for key in change.applied { running[key] = fresh.values[key] }
-        // What the page's box asks with: apps that are new, and the rules of each.
+        // The trace box's data: new apps, and each app's rules.
         self.configuration.apps = configuration.apps
         reloads.applied.add()
         isReloadRefused = false
@@ -94,7 +95,7 @@ extension WorkerProcess {
     }
 }
 
-/// What reloads came to.
+/// Metrics of reloads.
 final class ReloadMetrics {
     let applied: Counter
     let refused: Counter
@@ -118,7 +119,7 @@ final class ReloadMetrics {
             help: "Keys that differ from what runs since the last reload: they take effect at the next start.")
     }
 
-    /// - Parameter hash: of the values that are in effect. There are few; those beyond a bound have no series.
+    /// - Parameter hash: of the effective values. There are few; those beyond a bound have no series.
     func running(_ hash: String) {
         for gauge in infos.values { gauge.set(0) }
         guard infos[hash] != nil || infos.count < Self.infosMax else { return }

@@ -1,4 +1,4 @@
 extension WorkerProcess {
-    /// Of this program: the topmost of CHANGELOG.md.
+    /// This program's version: the topmost in CHANGELOG.md.
     public static let version = "1.0.0"
 }

@@ -5,34 +5,33 @@ public import Telemetry
 
 /// The whole worker: its shards, the operator's pages, and an orderly end.
 ///
-/// Lives on a loop of its own, so that a busy shard never keeps an operator waiting: pages answer from a snapshot that
-/// is taken a few times a second.
+/// It has its own loop, so that a busy shard never delays an operator: pages use a snapshot taken a few times a second.
 public actor WorkerProcess {
     private nonisolated let loop: Loop
-    /// As it was started, but for what a reload took over.
+    /// As started, plus the changes applied by reloads.
     var configuration: Configuration
     private let timesStages: Bool
     private let wallClock: WallClock
     /// `drain_s`, which a reload may change; any thread reads it.
     public nonisolated let drainTime: DrainTime
-    /// What it runs with, for what a reload finds changed.
+    /// The effective values, with which a reload compares.
     var running: EffectiveConfiguration.Values
     let reloads: ReloadMetrics
     /// As the Kafka clients have them.
     let kafkaSecrets: KafkaSecrets
     let log: Log
     private let registry: MetricsRegistry
-    /// By app: a ratio of sums, so it is no shard's to tell.
+    /// By app. A ratio of sums, so no shard can compute it.
     private(set) var shards: [Shard] = []
     private var pages: OperatorPages?
     private let watch: OperatorWatch
     private(set) var snapshot = ProcessSnapshot()
-    /// What the last reload read could not be used.
+    /// The last reload refused the configuration.
     var isReloadRefused = false
     /// As of the start; shards read zones when they need them.
     private let lacksZones = !SystemZones().isPresent
     private var isDraining = false
-    /// Of `carillon_ready`, by part; nil is the process as a whole.
+    /// The gauges of `carillon_ready` by part; nil is the process as a whole.
     private var readiness: [ProcessPart.Name?: Gauge] = [:]
     private var sampler: Task<Void, Never>?
 
@@ -41,9 +40,9 @@ public actor WorkerProcess {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// - Parameters:
-    ///   - effective: the configuration's values, where `reload` may come.
+    /// - effective: the configuration's values, if `reload` may be called.
     ///   - wallClock: a test moves it.
-    ///   - timesStages: shards tell how long each stage takes, and the allocator how often it was asked.
+    /// - timesStages: shards measure the time of each stage, and the allocator counts its calls.
     public init(
         configuration: Configuration, effective: EffectiveConfiguration? = nil, log: Log,
         registry: MetricsRegistry = MetricsRegistry(), timesStages: Bool = false, wallClock: WallClock = WallClock()
@@ -83,17 +82,17 @@ public actor WorkerProcess {
         loop.start()
     }
 
-    /// Starts everything. What is away (Redis, Kafka, APNs) is waited for and told by `/readyz`; what keeps the process
-    /// from starting is thrown, and nothing of it is left then.
+    /// Starts everything. Absent servers (Redis, Kafka, APNs) are waited for and reported in `/readyz`. A fault that
+    /// prevents the start is thrown, after everything was closed.
     ///
-    /// - Parameter onFatal: the Kafka client died for good; the process is expected to exit with 70.
+    /// - Parameter onFatal: the Kafka client has failed permanently; the process should exit with 70.
     public func start(onFatal: @escaping @Sendable () -> Void = {}) async throws(StartFault) {
-        // First, since a port that is taken is told before anything connects.
+        // First, so that a taken port is reported before anything connects.
         try openPages()
         do throws(StartFault) {
             try await startShards(onFatal: onFatal)
         } catch {
-            // What lives on a loop is let go there, before the process goes on to its end.
+            // Objects of a loop are released on it, before the process ends.
             _ = await ofEach { await $0.leave() }
             pages = nil
             throw error
@@ -126,7 +125,7 @@ public actor WorkerProcess {
         }
     }
 
-    /// On a thread of its own, beside the shards.
+    /// On a separate thread, next to the shards.
     private func ask(_ question: TraceQuestion) {
         let desk = TraceDesk(configuration: configuration)
         Task {
@@ -151,16 +150,16 @@ public actor WorkerProcess {
         }
     }
 
-    /// Whether every shard's loop turned lately; what is away has no say in it.
+    /// Whether every shard's loop has turned recently. Absent servers do not matter.
     public var isAlive: Bool { oldestTurn < OperatorPages.deadSeconds }
 
-    /// Seconds since the loop of some shard last turned.
+    /// Seconds since the last turn of the slowest shard's loop.
     var oldestTurn: Double { shards.map(\.beat.age).max() ?? 0 }
 
-    /// The operator's port, as bound; 0 before `start`.
+    /// The operator's port as bound; 0 before `start`.
     public var operatorPort: UInt16 { pages?.port ?? 0 }
 
-    /// What the process has and lacks, from every shard, as of now.
+    /// The present state of the process, from every shard.
     public func status() async -> ProcessSnapshot {
         await sample()
         return snapshot
@@ -177,7 +176,7 @@ public actor WorkerProcess {
         watch.tick(snapshot, nowNanos: Loop.monotonicNanos(), wallMs: Loop.wallMs())
     }
 
-    /// What the page shows now.
+    /// The page's present content.
     private func facts() -> PageFacts {
         watch.facts(snapshot, nowNanos: Loop.monotonicNanos(), wallMs: Loop.wallMs())
     }
@@ -202,10 +201,11 @@ public actor WorkerProcess {
         gauge.set(value)
     }
 
-    /// Reads no more, finishes what is in hand within `drain_s`, commits, leaves the group. True: nothing was left.
+    /// Stops reading, finishes open work within `drain_s`, commits and leaves the group. Returns true if nothing was
+    /// left.
     public func stop() async -> Bool {
         log.info("draining")
-        // From now on, not from the next sample on; and the pages go on telling what is left in hand.
+        // Effective at once, not from the next sample on. The pages continue to report open work.
         isDraining = true
         show(
             ProcessSnapshot(
@@ -233,6 +233,6 @@ public actor WorkerProcess {
 }
 
 extension Configuration {
-    /// `shards: 0` is one per core.
+    /// `shards: 0` means one per processor.
     public var shardCount: Int { shards > 0 ? shards : max(1, ProcessorCount.available) }
 }

@@ -1,41 +1,41 @@
 public import PushCore
 public import Redis
 
-/// What may happen once per (user, message): the kinds that a mark tells apart.
+/// The kinds of events that can happen once per (user, message); marks distinguish them.
 public enum PairKind: String, Sendable {
     case message = "m"
     case revoke = "r"
-    /// Its id is the event's, since a Live Activity's `msg_id` is optional.
+    /// Its id is the event's, because a Live Activity's `msg_id` is optional.
     case liveActivity = "l"
 
-    /// The raw value as the byte that it is.
+    /// The raw value as a byte.
     var letter: UInt8 { rawValue.utf8[rawValue.startIndex] }
 }
 
 extension PushIDPrefix {
-    /// What the ids of all pushes of one pair have in common.
+    /// The common part of the ids of all pushes of one pair.
     ///
-    /// - Parameter id: the message's id; of a Live Activity the event's.
+    /// - Parameter id: the message's id; for a Live Activity the event's.
     public init(app: String, uid: String, kind: PairKind, id: String) {
         self.init(app: app, uid: uid, msgID: id, kind: kind.rawValue)
     }
 }
 
-/// What claims say of a message (or another kind): the same for all its recipients, made once.
+/// A claim's data about a message (or another kind): equal for all recipients, created once.
 public final class ClaimSubject: Sendable {
     public let kind: PairKind
-    /// The message's id; of a Live Activity the event's.
+    /// The message's id; for a Live Activity the event's.
     public let id: String
     public let conversation: String
     /// The record's `sent_ms`.
     public let sentMs: Int64
-    /// Per conversation, rising; nil: there is none to compare.
+    /// Per conversation, rising; nil if it cannot be compared.
     public let seq: Int64?
-    /// Of a revoke: what it takes back. The decrease happens here, whatever becomes of the alert.
+    /// For a revoke: its target. The claim lowers the badge, whatever happens to the alert.
     public let revoke: Message.Revoke?
-    /// Unix ms; the mark lives at least until then.
+    /// Unix ms. The mark lives at least until then.
     public let expireAtMs: Int64
-    /// The app's `clear_on_read`: a recall that lowers the badge leaves a note that devices are to be told.
+    /// The app's `clear_on_read`: a recall that lowers the badge leaves a note to update the devices.
     public let clearsOnRead: Bool
     /// The app's `badge: none`: its alerts depend on whether an earlier try counted the message.
     public let clientCounts: Bool
@@ -55,21 +55,21 @@ public final class ClaimSubject: Sendable {
         self.clientCounts = clientCounts
     }
 
-    /// Keys of each user in a claim.
+    /// Number of keys of each user in a claim.
     var claimKeyCount: Int { revoke == nil ? 4 : 5 }
 
-    /// A negative sequence cannot be compared, so it is none.
+    /// A negative sequence cannot be compared, so it counts as none.
     var comparableSeq: Int64? { seq.flatMap { $0 < 0 ? nil : $0 } }
 }
 
-/// One (user, message, kind) that is about to be acted on (contract section 5, steps 5, 10 and 15).
+/// One (user, message, kind) to be claimed (contract section 5, steps 5, 10 and 15).
 public struct ClaimRequest: Sendable {
     public var app: String
     public var uid: String
     public var subject: ClaimSubject
-    /// `Decision.counted`; the badge rises once however often the same pair is claimed.
+    /// `Decision.counted`. The badge rises once, however often the same pair is claimed.
     public var counted: Bool
-    /// A `PlainClaim` has added it to the ledger, and the script is to settle that.
+    /// A `PlainClaim` has added it to the ledger, and the script must settle that.
     var wasAdded = false
     public var nowMs: Int64
 
@@ -82,32 +82,33 @@ public struct ClaimRequest: Sendable {
     }
 }
 
-/// What a claim found and did.
+/// The result of a claim.
 public struct ClaimReply: Sendable, Equatable {
     public enum State: Int64, Sendable {
-        /// Nobody has acted on this pair.
+        /// The pair was never claimed.
         case fresh
-        /// Somebody has, and did not finish: devices that accepted are in `acceptedDevices`.
+        /// The pair was claimed and not finished. Devices with an accepted push are in `acceptedDevices`.
         case resume
-        /// All was done before: nothing more.
+        /// Finished before: nothing to do.
         case finished
     }
 
     public var state: State
-    /// The user's number after this claim, uncapped; nil for a finished pair.
+    /// The user's badge after this claim, uncapped; nil for a finished pair.
     public var badge: Int64?
-    /// A read receipt covers the message by now.
+    /// A read mark now covers the message.
     public var isRead: Bool
-    /// A revoke of it has come, perhaps before it.
+    /// It was revoked, possibly before it arrived.
     public var isRevoked: Bool
-    /// Rises with each change of the user's tokens: other than at the read means that tokens must be read again.
+    /// Rises with each change of the user's tokens. If it differs from the value read earlier, tokens must be read
+    /// again.
     public var tokenVersion: Int64
     public var acceptedDevices: [String]
     /// Devices that an earlier try delivered to, or recorded another end of.
     public var addressedDevices: [String] = []
-    /// Of a recall: it took one off this user's badge, now or in an earlier claim of the same pair.
+    /// For a recall: it lowered this user's badge by one, now or in an earlier claim of the same pair.
     public var lowered = false
-    /// With `clear_on_read`: the badge is lower than what devices show, and they have not been told
+    /// With `clear_on_read`: the badge is lower than on the devices, and they have not been updated
     /// (`StateStore.loweredBadgeSent`).
     public var owesClear = false
     /// The message adds 1 to the badge, by this claim or by an earlier one of the same pair.
@@ -130,7 +131,7 @@ public struct ClaimReply: Sendable, Equatable {
         self.adds = adds
     }
 
-    /// Reads the reply of `StateStore.claim`; nil where it is none.
+    /// Reads the reply of `StateStore.claim`; nil for any other reply.
     public init?(_ reply: borrowing RedisReply) {
         guard reply.count >= 3, let bits = reply[0].int64, let state = State(rawValue: bits & 3) else { return nil }
         self.state = state
@@ -147,17 +148,17 @@ public struct ClaimReply: Sendable, Equatable {
     }
 }
 
-/// The mark of one (user, message, kind), as it stands in Redis; for those who claim nothing.
+/// The mark of one (user, message, kind) as stored, for readers that claim nothing.
 public struct PairMark: Sendable, Equatable {
-    /// Nil: known only as revoked, not claimed.
+    /// Nil if it is only known as revoked, not claimed.
     public var state: ClaimReply.State?
     public var isRevoked = false
     public var acceptedDevices: [String] = []
     public var addressedDevices: [String] = []
-    /// What happened, as `TraceRecord` reads it; empty: nothing was kept.
+    /// The trace for `TraceRecord`; empty if none was kept.
     var trace: [UInt8] = []
 
-    /// Reads the reply of `StateStore.readMark`; nil where there is no mark.
+    /// Reads the reply of `StateStore.readMark`; nil without a mark.
     public init?(_ reply: borrowing RedisReply) {
         let bytes = reply.bytes
         guard !reply.isNull, !bytes.isEmpty else { return nil }
@@ -174,7 +175,7 @@ public struct PairMark: Sendable, Equatable {
         }
     }
 
-    /// What the reply of `StateStore.readMark` says of an earlier try; nil: there was none.
+    /// The state of an earlier try from the reply of `StateStore.readMark`; nil if there was none.
     static func state(_ reply: borrowing RedisReply) -> ClaimReply.State? {
         switch reply.bytes.first {
         case UInt8(ascii: "f"): .finished

@@ -1,10 +1,10 @@
 import Digits
 import Glibc
 
-/// Reads the compact records that hashes hold: numbers, words, and texts with their length before them.
+/// Reads the compact records in hashes: numbers, words, and texts with a length prefix.
 ///
-/// Every read is checked: what stands in Redis may be of another version or broken, and then reads as nil. Looks into the
-/// bytes it was made of, which must outlive it.
+/// Every read is checked, because Redis may contain another version or damaged data, which then reads as nil. It refers
+/// to the given bytes, which must outlive it.
 struct CompactText {
     private let bytes: UnsafeRawBufferPointer
     private var next = 0
@@ -13,14 +13,14 @@ struct CompactText {
 
     var isEmpty: Bool { next >= bytes.count }
 
-    /// Takes one byte if it is this one.
+    /// Skips one byte if it matches.
     mutating func skip(_ byte: UInt8) -> Bool {
         guard next < bytes.count, bytes[next] == byte else { return false }
         next += 1
         return true
     }
 
-    /// Takes these bytes if they are what comes next.
+    /// Skips these bytes if they match.
     mutating func skip(_ text: StaticString) -> Bool {
         let count = text.utf8CodeUnitCount
         guard count <= bytes.count - next else { return false }
@@ -29,7 +29,7 @@ struct CompactText {
         return true
     }
 
-    /// Takes so many bytes if they are this text's.
+    /// Skips `count` bytes if they equal this text.
     mutating func skip(_ count: Int64, ifTheyAre text: String) -> Bool {
         let isThere = text.utf8.span.withUnsafeBytes { text in
             guard count == text.count, count <= bytes.count - next else { return false }
@@ -46,7 +46,7 @@ struct CompactText {
         return bytes[next]
     }
 
-    /// The bytes up to a separator, which is taken too; all that is left where there is none.
+    /// The bytes up to a separator, which is skipped too; all remaining bytes without one.
     mutating func word(until separator: UInt8 = UInt8(ascii: " ")) -> UnsafeRawBufferPointer {
         let rest = UnsafeRawBufferPointer(rebasing: bytes[next...])
         guard let start = rest.baseAddress, let end = memchr(start, Int32(separator), rest.count) else {
@@ -58,33 +58,34 @@ struct CompactText {
         return UnsafeRawBufferPointer(rebasing: rest[..<length])
     }
 
-    /// A word of at most `bytes` bytes as text, broken UTF-8 repaired; nil for a longer one, which is taken too.
+    /// A word of at most `bytes` bytes as text, with invalid UTF-8 repaired; nil for a longer one, which is skipped
+    /// too.
     mutating func text(until separator: UInt8 = UInt8(ascii: " "), atMost bytes: Int = EventReader.Limit.name)
         -> String?
     {
         Self.text(word(until: separator), atMost: bytes)
     }
 
-    /// Nil for more than `bytes` bytes: nobody compares or hashes what is over its bound.
+    /// Nil for more than `bytes` bytes, so that no oversized text is compared or hashed.
     static func text(_ utf8: UnsafeRawBufferPointer, atMost bytes: Int) -> String? {
         guard utf8.count <= bytes else { return nil }
         let text = String(decoding: utf8, as: UTF8.self)
-        // Repaired, a broken byte takes three.
+        // After the repair an invalid byte takes three.
         return text.utf8.count <= bytes ? text : nil
     }
 
-    /// A word that is a decimal number; the word is taken whether it is one or not.
+    /// A decimal number. The word is skipped even if it is not a number.
     mutating func number(until separator: UInt8 = UInt8(ascii: " ")) -> Int64? {
         Decimal.signed(word(until: separator))
     }
 
-    /// `<length>:<bytes>` of at most so many bytes; longer ones are taken and read as nil.
+    /// `<length>:<bytes>` within the limit; longer ones are skipped and read as nil.
     mutating func string(atMost most: Int = EventReader.Limit.name) -> String? {
         guard let count = number(until: UInt8(ascii: ":")) else { return nil }
         return string(count, atMost: most)
     }
 
-    /// So many bytes, if they are there.
+    /// A text of `count` bytes, if they are present.
     mutating func string(_ count: Int64, atMost most: Int = EventReader.Limit.name) -> String? {
         guard count >= 0, count <= bytes.count - next else { return nil }
         let start = next
@@ -92,12 +93,12 @@ struct CompactText {
         return Self.text(UnsafeRawBufferPointer(rebasing: bytes[start..<next]), atMost: most)
     }
 
-    /// As `string`, or `-` for none.
+    /// Like `string`, or `-` for none.
     mutating func optional(atMost most: Int = EventReader.Limit.name) -> String? {
         skip(UInt8(ascii: "-")) ? nil : string(atMost: most)
     }
 
-    /// Writes what `optional` reads.
+    /// Writes the form that `optional` reads.
     static func append(_ text: String?, to record: inout String) {
         guard let text else {
             record += "-"

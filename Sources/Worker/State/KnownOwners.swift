@@ -1,16 +1,17 @@
 import Redis
 
-/// What is known of whose a user's tokens are: field `o` of his state, `<version of his tokens> <reign of his Redis master>`.
+/// The known owners of a user's tokens: field `o` of the user's state, `<version of the tokens> <reign of the Redis
+/// master>`.
 ///
-/// A token stands in its user's hash and, with its owner, in a slot of its own; a change of owner writes both, one after the
-/// other, and may be cut in between. So a push to a token trusts the user's hash alone only where all owners of that version
-/// of his tokens were asked for and were he, at the same Redis master: whatever is bound, taken, unbound or brought back
-/// raises the version, and a master that lacks what another one took has another reign (`RedisServerFacts.reign`).
+/// A token is in its user's hash and, with its owner, in a slot of its own. A change of owner writes both in sequence
+/// and may be interrupted in between. So a push trusts the user's hash alone only if all owners of this token version
+/// were read and were this user, on the same Redis master. Every bind, takeover, unbind and restore raises the version,
+/// and a master that lacks another's writes has another reign (`RedisServerFacts.reign`).
 enum KnownOwners {
-    /// A user with more tokens is asked about with each push: of those it goes to.
+    /// For a user with more tokens, the owners are read for each push.
     static let tokensMax = 8
 
-    /// Whether the field says so of these; of no version nothing is known.
+    /// Returns whether the field confirms this version.
     static func holds(_ field: borrowing RedisReply, version: Int64, reign: Int64?) -> Bool {
         guard let reign, version != 0, !field.isNull else { return false }
         var text = CompactText(field.bytes)
@@ -19,9 +20,9 @@ enum KnownOwners {
 }
 
 extension StateStore {
-    /// Notes that the owners of that version of the user's tokens were asked for, and were he.
+    /// Notes that the owners of this version of the user's tokens were read and were this user.
     ///
-    /// Lost, or noted after the version rose, it says nothing: they are asked for again.
+    /// If it is lost, or written after the version rose, it has no effect: the owners are read again.
     func noteOwners(app: String, uid: String, version: Int64, reign: Int64, tag: UInt64) throws(RedisFault) {
         try client.command(tag, claims) { command in
             command.arg(word: "HSET")

@@ -1,12 +1,12 @@
 import Digits
 public import PushCore
 
-/// The gateways' leases as read within the last second; without a lease of the same epoch a presence entry is void.
+/// The gateways' leases as read within the last second. Without a lease of the same epoch a presence entry is void.
 ///
-/// Pure and bounded: `now` comes from outside. When full it forgets everything, which costs one read per gateway.
+/// Pure and bounded: `now` comes from outside. When full it drops everything, which costs one read per gateway.
 public struct LeaseCache: Sendable {
     private struct Lease {
-        /// Nil: the gateway holds none.
+        /// Nil if the gateway has no lease.
         var epoch: Int64?
         var readNanos: UInt64
     }
@@ -23,7 +23,7 @@ public struct LeaseCache: Sendable {
     public enum Answer: Sendable, Equatable {
         case held(epoch: Int64)
         case notHeld
-        /// To be read (`StateStore.lease`) and stored.
+        /// Must be read (`StateStore.lease`) and stored.
         case unknown
     }
 
@@ -32,14 +32,14 @@ public struct LeaseCache: Sendable {
         return lease.epoch.map(Answer.held) ?? .notHeld
     }
 
-    /// Keeps what `gw:{id}` said; nil or a broken value: no lease.
+    /// Stores the content of `gw:{id}`; nil or an invalid value means no lease.
     public mutating func store(_ gateway: String, epoch: Int64?, nowNanos: UInt64) {
         let key = UTF8Key(gateway)
         if leases.count >= capacity, leases[key] == nil { leases.removeAll(keepingCapacity: true) }
         leases[key] = Lease(epoch: epoch, readNanos: nowNanos)
     }
 
-    /// The first gateway of the recipient that must be read before the presence can be judged.
+    /// The first gateway of the recipient that must be read before its presence can be evaluated.
     public func unknownGateway(of recipient: borrowing Recipient, nowNanos: UInt64) -> String? {
         for entry in recipient.presence where entry.state != .off {
             if answer(for: entry.gateway, nowNanos: nowNanos) == .unknown { return entry.gateway }
@@ -47,8 +47,8 @@ public struct LeaseCache: Sendable {
         return nil
     }
 
-    /// Turns entries off whose gateway holds no lease of their epoch; an unknown lease counts as none, so that a lost
-    /// gateway can cost a push too many but never a message.
+    /// Switches off entries without a lease of their epoch. An unknown lease counts as none, so that a lost gateway can
+    /// cause an extra push but never lose a message.
     public func apply(to recipient: inout Recipient, nowNanos: UInt64) {
         for index in recipient.presence.indices {
             let entry = recipient.presence[index]

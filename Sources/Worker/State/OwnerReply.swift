@@ -1,7 +1,7 @@
 public import PushCore
 public import Redis
 
-/// Whose a token is, as read just before a push.
+/// The owner of a token, read just before a push.
 public struct OwnerReply: Sendable, Equatable {
     public var uid: String
     public var version: Int64
@@ -9,7 +9,7 @@ public struct OwnerReply: Sendable, Equatable {
     /// It was removed because of APNs' answer.
     public var isDead = false
 
-    /// Reads the reply of `StateStore.owner`; nil where nobody owns the token or the record cannot be read.
+    /// Reads the reply of `StateStore.owner`; nil if nobody owns the token or the record is unreadable.
     public init?(_ reply: borrowing RedisReply) {
         guard !reply.isNull else { return nil }
         var text = CompactText(reply.bytes)
@@ -22,11 +22,11 @@ public struct OwnerReply: Sendable, Equatable {
         self.version = version
     }
 
-    /// How a token stands to the user it was read of.
+    /// The relation of a token to the user in whose hash it was read.
     enum Standing: Equatable {
-        /// As it was read: a push may go.
+        /// Unchanged: a push may be sent.
         case owned
-        /// The user bound it anew since it was read, or his device has another one now: the decision is to be taken again
+        /// The user bound it again since it was read, or the device has another one now: the decision is made again
         /// (contract section 5, step 15).
         case rebound
         /// Another user's, or nobody's: `token_moved`.
@@ -44,7 +44,7 @@ public struct OwnerReply: Sendable, Equatable {
         return isBound && version == token.version ? .owned : .rebound
     }
 
-    /// Whether a push may go to this token of this user.
+    /// Returns whether a push may go to this token of this user.
     public static func allows(_ reply: borrowing RedisReply, uid: String, token: borrowing BoundToken) -> Bool {
         standing(reply, uid: uid, token: token) == .owned
     }
@@ -52,16 +52,16 @@ public struct OwnerReply: Sendable, Equatable {
 
 /// The badge as `StateStore.readBadge` reads it, in two replies.
 public struct BadgeReading: Sendable, Equatable {
-    /// As of when the client reported; nil: it never has.
+    /// The time of the client's report; nil if there was none.
     private(set) var atMs: Int64?
     private var value: Int64 = 0
     private var taken: Int64 = 0
     private var past: Int64 = 0
 
-    /// Of a user who has none.
+    /// For a user without a report.
     init() {}
 
-    /// The first reply: the client's last report and what has been taken off it since; none is all zero.
+    /// The first reply: the client's last report and the number subtracted since; without a report all zero.
     public init(base: borrowing RedisReply) {
         var text = CompactText(base.bytes)
         guard let atMs = text.number(), let value = text.number(), let taken = text.number(), let past = text.number()
@@ -69,7 +69,7 @@ public struct BadgeReading: Sendable, Equatable {
             return
         }
         self.atMs = atMs
-        // Whatever stands there, the sums stay numbers.
+        // The sums remain valid numbers, whatever is stored.
         (self.value, self.taken, self.past) = (StateKeys.time(value), StateKeys.time(taken), StateKeys.time(past))
     }
 
@@ -82,7 +82,7 @@ public struct BadgeReading: Sendable, Equatable {
         return size - min(past, size)
     }
 
-    /// The number that the next push would carry; `size` is the second reply's integer.
+    /// The number for the next push. `size` is the second reply's integer.
     public func badge(size: Int64) -> Int64 {
         let size = StateKeys.time(size)
         return size - min(past, size) + max(0, value - taken)

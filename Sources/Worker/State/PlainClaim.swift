@@ -1,33 +1,31 @@
 import PushCore
 import Redis
 
-/// A claim by plain commands, and what they have answered so far: the usual message at a third of what the script costs
-/// Redis.
+/// A claim by plain commands, and its answers so far: the usual message at a third of the script's cost in Redis.
 ///
-/// The ledger's entry is the claim: adding it is atomic, says whether it was there, and may be repeated. So no mark is written
-/// before the one that says finished. Who is read with no mark, and neither with a client's total that holds the message nor
-/// with a read mark that covers it, adds it (`StateStore.addToLedger`); then the same is looked at once more, behind it on
-/// the same connection. Where all is as it
-/// was, the claim stands, as if it had been one step: bases, read marks and versions never go back. Where anything came
-/// between, or the entry was there, or the ledger is full, nothing is decided by these answers: the script settles it
-/// (`StateScripts.claim`), and puts right what was added too much.
+/// The ledger's entry is the claim: adding it is atomic, shows whether it existed, and may be repeated. So no mark is
+/// written before the finished mark. A recipient without a mark, without a client's total that includes the message and
+/// without a read mark that covers it adds the entry (`StateStore.addToLedger`). Then the same facts are read again
+/// after it on the same connection. If all are unchanged, the claim is valid as if it were one step, because bases,
+/// read marks and versions never decrease. If a fact changed, or the entry existed, or the ledger is full, these
+/// answers decide nothing: the script settles it (`StateScripts.claim`) and corrects a wrong addition.
 struct PlainClaim {
-    /// Entries of a ledger above which it is cut, which is the script's to do.
+    /// Size above which a ledger is cut, which the script does.
     static let sizeMax: Int64 = 1000
 
-    /// What is counted is added to the ledger.
+    /// A counted message is added to the ledger.
     let isCounted: Bool
-    /// The entry is of this claim's making.
+    /// This claim added the entry.
     private(set) var isAdded = false
     private var size: Int64 = 0
-    /// As the tokens were read.
+    /// The version at the time of the read.
     private let tokenVersion: Int64
     private var base = BadgeReading()
-    /// The ledger's age as its user's state has it; nil: none.
+    /// The ledger's age from the user's state; nil for none.
     private var epoch: Int64?
-    /// Something stands against it.
+    /// A fact prevents the plain claim.
     private var isSpecial = false
-    /// What does not count was finished by another worker since its mark was read.
+    /// Another worker finished an uncounted message since its mark was read.
     private var isFinished = false
 
     init(isCounted: Bool, tokenVersion: Int64) {
@@ -35,14 +33,14 @@ struct PlainClaim {
         self.tokenVersion = tokenVersion
     }
 
-    /// Answers that are waited for.
+    /// Number of answers.
     static let commandCount = 3
 
     // MARK: Answers
 
     mutating func didAdd(_ reply: borrowing RedisReply) { isAdded = reply.int64 == 1 }
 
-    /// Of what does not count no entry says that another worker was at it; its mark does.
+    /// An uncounted message has no entry that shows another worker's claim; its mark does.
     mutating func didReadMark(_ reply: borrowing RedisReply) {
         guard !reply.isNull else { return }
         if PairMark.state(reply) == .finished { isFinished = true } else { isSpecial = true }
@@ -53,7 +51,7 @@ struct PlainClaim {
         size = count
     }
 
-    /// Version, base, read mark, age, and what was recalled last, as they stand behind the entry.
+    /// Version, base, read mark, age, and the last recalls, read after the entry.
     mutating func didLook(_ reply: borrowing RedisReply, at subject: ClaimSubject) {
         guard reply.count == 5 else { return isSpecial = true }
         if reply[0].int64 ?? 0 != tokenVersion { isSpecial = true }
@@ -66,19 +64,19 @@ struct PlainClaim {
         if !reply[4].isNull, Self.holds(reply[4].bytes, StateKeys.digest(subject.id)) { isSpecial = true }
     }
 
-    /// Whether a digest is among these, eight bytes each.
+    /// Returns whether a digest is among these, eight bytes each.
     private static func holds(_ digests: UnsafeRawBufferPointer, _ digest: UInt64) -> Bool {
         stride(from: 0, through: digests.count - 8, by: 8).contains { place in
             digests.loadUnaligned(fromByteOffset: place, as: UInt64.self) == digest
         }
     }
 
-    /// One of them was refused: the script says how that is to be taken.
+    /// One command was refused. The script decides.
     mutating func didFail() { isSpecial = true }
 
     // MARK: What they mean
 
-    /// The claim; nil: the script settles it.
+    /// The claim's result; nil if the script must settle it.
     var reply: ClaimReply? {
         if isFinished { return ClaimReply(state: .finished, badge: nil, tokenVersion: tokenVersion) }
         guard !isSpecial, isAdded == isCounted, size >= (isCounted ? 1 : 0), size <= Self.sizeMax else { return nil }
@@ -86,7 +84,7 @@ struct PlainClaim {
             state: .fresh, badge: base.badge(size: size), tokenVersion: tokenVersion, adds: isCounted)
     }
 
-    /// What is to be renewed of a ledger that was added to: its life, and the age that says when.
+    /// What to renew for a ledger with a new entry: its lifetime, and the age for the next renewal.
     func renewal(nowMs: Int64) -> (life: Bool, epoch: Int64?) {
         guard isCounted else { return (false, nil) }
         let now = StateKeys.ledgerEpoch(nowMs: nowMs)
@@ -95,12 +93,12 @@ struct PlainClaim {
 }
 
 extension BadgeReading {
-    /// The total was reported as of when the message was sent, or later.
+    /// The total was reported at the message's time or later.
     func holds(_ subject: ClaimSubject) -> Bool { atMs.map { $0 >= StateKeys.time(subject.sentMs) } ?? false }
 }
 
 extension UserState.ReadMark {
-    /// As the script compares them.
+    /// Compares like the script.
     func covers(_ subject: ClaimSubject) -> Bool {
         covers(seq: subject.comparableSeq, sentMs: StateKeys.time(subject.sentMs))
     }

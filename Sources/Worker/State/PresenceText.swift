@@ -3,9 +3,10 @@ import PushCore
 
 /// `state,platform,gateway,gw_epoch,conn_epoch,last_ms,bg_since_ms,active_conv,flags` (contract section 4).
 enum PresenceText {
-    /// Nil for a malformed value, or one over its bounds: its device is then suspended, as if it were not there.
+    /// - Returns: nil for a malformed value, or one over its limits. Its device is then suspended, as if it were
+    ///   absent.
     ///
-    /// `active_conv` may hold commas itself: it is what lies between the seventh comma and the last.
+    /// `active_conv` may contain commas: it is the part between the seventh comma and the last.
     static func entry(device: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> DevicePresence? {
         let comma = UInt8(ascii: ",")
         var text = CompactText(value)

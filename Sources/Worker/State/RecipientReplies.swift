@@ -1,26 +1,29 @@
 public import PushCore
 public import Redis
 
-/// Fills a `Recipient` from the replies of `StateStore`'s reads, part by part.
+/// Fills a `Recipient` from the replies of `StateStore`'s reads.
 ///
-/// Pure. What is malformed counts as absent: a broken presence entry is a suspended device, a broken token none at all.
+/// Pure. Malformed data counts as absent: an invalid presence entry is a suspended device, an invalid token no token.
 public enum RecipientReplies {
-    /// Devices, and tokens, of a user that are read: each is looked for among the others. A bind keeps at most 64 tokens.
+    /// Maximum devices and tokens that are read per user, because each is searched among the others. A bind keeps at
+    /// most 64 tokens.
     static let devicesMax = 256
 
-    /// Mute and read mark of the conversation. Returns the token version to compare `ClaimReply.tokenVersion` with.
+    /// Mute and read mark of the conversation. Returns the token version for the comparison with
+    /// `ClaimReply.tokenVersion`.
     public static func conversation(_ reply: borrowing RedisReply, into recipient: inout Recipient) -> Int64 {
         if !reply[1].isNull { recipient.mute = mute(reply[1].bytes) }
         if !reply[2].isNull { recipient.read = readMark(reply[2].bytes) }
         return reply[0].int64 ?? 0
     }
 
-    /// Whether the same reply says that a client's total holds this message: it was reported as of then or later.
+    /// Returns whether the same reply has a client's total that includes this message: it was reported at that time or
+    /// later.
     static func baseHolds(_ subject: ClaimSubject, _ reply: borrowing RedisReply) -> Bool {
         !reply[3].isNull && BadgeReading(base: reply[3]).holds(subject)
     }
 
-    /// Mute and read mark alone.
+    /// Only mute and read mark.
     static func denied(_ reply: borrowing RedisReply, into recipient: inout Recipient) {
         if !reply[0].isNull { recipient.mute = mute(reply[0].bytes) }
         if !reply[1].isNull { recipient.read = readMark(reply[1].bytes) }
@@ -50,7 +53,7 @@ public enum RecipientReplies {
         recipient.tokens = tokens
     }
 
-    /// Presence as gateways wrote it (contract section 4); leases are applied by `LeaseCache`.
+    /// Presence as gateways wrote it (contract section 4). `LeaseCache` applies the leases.
     ///
     /// - Returns: How many devices have no name; they are skipped.
     @discardableResult
@@ -72,12 +75,12 @@ public enum RecipientReplies {
         return emptyCount
     }
 
-    /// The level that the group gives this member.
+    /// This member's level in the group.
     public static func member(_ reply: borrowing RedisReply, into recipient: inout Recipient) {
         recipient.groupLevel = level(reply)
     }
 
-    /// A level as the IM backend wrote it; nil for what is none.
+    /// A level as the IM backend wrote it; nil for an invalid one.
     static func level(_ reply: borrowing RedisReply) -> MuteLevel? {
         reply.int64.flatMap { Int(exactly: $0) }.flatMap(MuteLevel.init(rawValue:))
     }
@@ -91,7 +94,7 @@ public enum RecipientReplies {
         return Recipient.Mute(level: level, untilMs: text.number())
     }
 
-    /// `<seq> <ms>|…`, either of them empty.
+    /// `<seq> <ms>|…`; either may be empty.
     static func readMark(_ bytes: UnsafeRawBufferPointer) -> UserState.ReadMark? {
         var text = CompactText(bytes)
         let mark = UserState.ReadMark(seq: text.number(), ms: text.number(until: UInt8(ascii: "|")))
@@ -101,7 +104,7 @@ public enum RecipientReplies {
 
 /// One page of a group's members.
 public struct MemberPage: Sendable, Equatable {
-    /// Where the next page begins; 0: this was the last one.
+    /// The start of the next page; 0 after the last.
     public var cursor: UInt64
     public var members: [Member]
     /// Fields without a name; they are skipped.
@@ -117,9 +120,9 @@ public struct MemberPage: Sendable, Equatable {
         }
     }
 
-    /// Reads the reply of `StateStore.members`; nil where it is none.
+    /// Reads the reply of `StateStore.members`; nil for any other reply.
     ///
-    /// HSCAN may name a member twice when the hash grows meanwhile: the claim lets only one of them through.
+    /// HSCAN may return a member twice if the hash grows. The claim accepts only one of them.
     public init?(_ reply: borrowing RedisReply) {
         guard reply.count == 2, let cursor = reply[0].string.flatMap(UInt64.init) else { return nil }
         self.cursor = cursor
@@ -127,7 +130,7 @@ public struct MemberPage: Sendable, Equatable {
         var emptyCount = 0
         members.reserveCapacity(reply[1].count / 2)
         reply[1].forEachPair { uid, level in
-            // Nobody can have such a name: no record may bind, mute or read for it.
+            // No user can have this name, because no record accepts it.
             guard let uid = CompactText.text(uid.bytes, atMost: EventReader.Limit.user) else { return }
             if uid.isEmpty { return emptyCount += 1 }
             members.append(Member(uid: uid, level: RecipientReplies.level(level) ?? .unset))

@@ -2,9 +2,9 @@ import PushCore
 import Redis
 
 extension RedisCommand {
-    /// What follows the keys in a claim, as `StateScripts.claim` names it.
+    /// The arguments of a claim after the keys, in the order of `StateScripts.claim`.
     ///
-    /// - Parameter wasAdded: plain commands have added it to the ledger just now.
+    /// - Parameter wasAdded: plain commands have just added it to the ledger.
     mutating func claimArguments(_ subject: ClaimSubject, counted: Bool, wasAdded: Bool = false, nowMs: Int64) {
         let digest = StateKeys.digest(subject.conversation)
         arg(wasAdded ? "a" : counted ? "c" : subject.clientCounts ? "q" : "o")
@@ -27,7 +27,7 @@ extension RedisCommand {
         if subject.clearsOnRead { arg(word: "1") }
     }
 
-    /// The keys of one user in a claim, as `StateScripts.claim` names them.
+    /// The keys of one user in a claim, in the order of `StateScripts.claim`.
     mutating func claimKeys(_ subject: ClaimSubject, app: String, uid: String) {
         key("c:d", app, uid, subject.kind, suffix: subject.id)
         key("c:s", app, uid)
@@ -36,7 +36,7 @@ extension RedisCommand {
         if let revoke = subject.revoke { key("c:d", app, uid, .message, suffix: revoke.targetMsgID) }
     }
 
-    /// What stands for a message in the ledger, as one argument: `<digest><sent> <seq or empty> <kind><id>`.
+    /// A message's entry in the ledger as one argument: `<digest><sent> <seq or empty> <kind><id>`.
     mutating func ledgerMember(_ subject: ClaimSubject, digest: UInt64) {
         digestPart(digest)
         part(StateKeys.time(subject.sentMs))

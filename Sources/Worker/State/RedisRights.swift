@@ -1,8 +1,8 @@
 public import Redis
 
-/// What a worker's user must be allowed to do in Redis, and no more.
+/// The minimum Redis rights of a worker's user.
 public enum RedisRights {
-    /// Sent by `StateStore`, or called by its scripts; the last ones tell what a server is and has.
+    /// Sent by `StateStore`, or called by its scripts. The last ones report a server's properties.
     private static let commands = [
         "append", "del", "eval", "evalsha", "exists", "expire", "get", "hdel", "hexists", "hget", "hgetall", "hincrby",
         "hlen", "hmget", "hrandfield", "hscan", "hset", "hsetnx", "mget", "sadd", "scan", "scard", "set", "setrange",
@@ -10,7 +10,7 @@ public enum RedisRights {
         "zrem", "zremrangebyrank", "zremrangebyscore", "zscore", "dbsize", "info", "time", "cluster|info",
     ]
 
-    /// A word and arguments of each that `redis.acl_check_cmd` can judge, the key beside those that take one.
+    /// A word and arguments that `redis.acl_check_cmd` can check, with a key for commands that take one.
     private static func sample(_ command: String) -> String {
         switch command {
         case "eval", "evalsha": "\(command) return 0"
@@ -27,13 +27,13 @@ public enum RedisRights {
 
     private static let ownKey = "c:{check}"
 
-    /// What others write is only read; what begins with `c:` is Carillon's own.
+    /// Keys of others are only read. Keys with the prefix `c:` are Carillon's own.
     private static let keys = ["%R~p:*", "%R~gw:*", "%R~g:*", "~c:*"]
 
-    /// As rule and sample of what it allows.
+    /// Each rule with a command that it allows.
     private static let samplesOfKeys = ["%R~p:* hgetall p:{check}", "%R~gw:* get gw:check", "%R~g:* hmget g:{check} x"]
 
-    /// Runs by the right to run scripts, and neither reads nor writes a key.
+    /// Needs only the right to run scripts, and neither reads nor writes a key.
     private static let script = """
         #!lua flags=no-writes
         local missing = {}
@@ -47,12 +47,12 @@ public enum RedisRights {
         return missing
         """
 
-    /// A command whose answer `missing` reads. It asks nothing of keys, and needs no right beyond those of the worker.
+    /// A command with an answer for `missing`. It uses no keys and needs no additional right.
     public static func question(_ topology: RedisTopology) -> [String] {
         ["EVAL", script, "0"] + words(topology).map { "+\($0) \(sample($0))" } + samplesOfKeys
     }
 
-    /// The rules that the user lacks. Where no command may touch Carillon's own keys, that is the one that is missing.
+    /// The rules that the user lacks. If no command may use Carillon's own keys, that rule is the missing one.
     public static func missing(_ answer: RedisAnswer) -> [String] {
         let rules = (answer.list ?? []).compactMap(\.text)
         let keyed = commands.filter { sample($0).contains(ownKey) }.map { "+\($0)" }
@@ -68,18 +68,18 @@ public enum RedisRights {
         }
     }
 
-    /// The rules of the user as ACL SETUSER takes them, but for his password.
+    /// The rules of the user for ACL SETUSER, without the password.
     public static func rules(_ topology: RedisTopology) -> [String] {
         return ["resetkeys"] + keys + ["resetchannels", "-@all"] + words(topology).map { "+\($0)" }
     }
 
-    /// As an operator gives it to each server.
+    /// The command for each server.
     public static func line(_ topology: RedisTopology) -> String {
         let user = topology.server?.user ?? "carillon"
         return (["ACL", "SETUSER", user, "on", ">PASSWORD"] + rules(topology)).joined(separator: " ")
     }
 
-    /// The same for each Sentinel; nil: there are none.
+    /// The same for each Sentinel; nil without Sentinels.
     public static func sentinelLine(_ topology: RedisTopology) -> String? {
         guard case .sentinel(let sentinels) = topology else { return nil }
         let user = sentinels.nodes.first?.user ?? "carillon"

@@ -1,16 +1,16 @@
 public import JSON
 public import Payload
 
-/// A record of `push.sms`: an SMS is wanted in place of a push (contract section 3).
+/// A record of `push.sms`: a request for an SMS in place of a push (contract section 3).
 public struct SMSRecord: Sendable, Equatable {
     public var app: String
     public var eventID: String
     public var msgID: String
     public var uid: String
     public var reason: Reason
-    /// As the user's settings name it; nil: whoever sends the SMS knows it.
+    /// From the user's settings; nil if the SMS sender knows it.
     public var phone: String?
-    /// What the alert would have shown.
+    /// The text of the alert.
     public var text: ShownText
     public var atMs: Int64
 

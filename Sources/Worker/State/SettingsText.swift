@@ -11,7 +11,7 @@ struct SettingsText {
     private var zone: String?
     private var level = 5
 
-    /// What was never set stands at its default; quiet hours exist once they have a start and an end.
+    /// Unset values have their defaults. Quiet hours exist once they have a start and an end.
     var settings: UserSettings {
         var windows = windows
         if windows.isEmpty {

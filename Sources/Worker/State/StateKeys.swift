@@ -2,7 +2,7 @@ import Digits
 import PushCore
 import Redis
 
-/// The keys and the small texts that Carillon's own state is made of.
+/// The keys and small texts of Carillon's own state.
 ///
 /// | key | type | content | life |
 /// |---|---|---|---|
@@ -29,12 +29,11 @@ import Redis
 /// | `c:g:{app:uid}`, `c:h:…` | set | ledger members that quiet hours held back, and those of a digest in hand | 48 h, ≤ 1000 |
 /// | `c:q:{q<n>}` | zset | users whose digest is due, by when; under a lease, by its end | until done |
 ///
-/// The hash tag is what stands between the first `{` and the next `}`. It begins in our own text, so a brace inside an
-/// identifier shortens the tag in the same way for every key of that user: it can put two users into one slot, never
-/// one user into two. `<n>` is the length of the uid in bytes: without it a uid with a brace in it could spell another
-/// user's key.
+/// The hash tag is the text between the first `{` and the next `}`. It begins in our own text, so a brace inside an
+/// identifier shortens the tag equally for every key of that user: it can put two users into one slot, never one user
+/// into two. `<n>` is the length of the uid in bytes: without it a uid with a brace could form another user's key.
 enum StateKeys {
-    /// Lua counts in doubles: a larger time or number would lose its last digits.
+    /// Lua counts in doubles. A larger time or number would lose its last digits.
     static let numberMax: Int64 = 9_007_199_254_740_991
     static let markSecondsMin: Int64 = 86_400
     static let markSecondsMax: Int64 = 30 * 86_400
@@ -46,22 +45,22 @@ enum StateKeys {
     static let acknowledgementBytesMax: Int64 = 2_048
     static let reportsMax: Int64 = 1_024
 
-    /// A ledger's life, and how long one of its ages is: no entry goes before it is thirty days old.
+    /// A ledger's lifetime, and the length of an age: no entry is removed before it is thirty days old.
     static let ledgerSeconds: Int64 = 3_456_000
     static let ledgerEpochMs: Int64 = 691_200_000
 
-    /// In which the life of a ledger is renewed once.
+    /// The period in which the ledger's lifetime is renewed once.
     static func ledgerEpoch(nowMs: Int64) -> Int64 { time(nowMs) / ledgerEpochMs }
 
     static func time(_ ms: Int64) -> Int64 { min(max(0, ms), numberMax) }
 
-    /// Twenty digits that sort as the numbers do, negative ones too: Lua compares them exactly as text.
+    /// Twenty digits that sort like the numbers, negative ones too. Lua compares them exactly as text.
     static func version(_ version: Int64) -> String {
         let digits = String(UInt64(bitPattern: version) ^ (1 << 63))
         return String(repeating: "0", count: 20 - digits.count) + digits
     }
 
-    /// The number that `version(_:)` wrote; nil for any other text.
+    /// The number written by `version(_:)`; nil for any other text.
     static func version(of text: UnsafeRawBufferPointer) -> Int64? {
         guard text.count == 20, let bits = Decimal.unsigned(text) else { return nil }
         return Int64(bitPattern: bits ^ (1 << 63))
@@ -72,15 +71,15 @@ enum StateKeys {
         return text.withUTF8 { version(of: UnsafeRawBufferPointer($0)) }
     }
 
-    /// How long a mark lives: at least a day, and as long as its message may still be sent.
+    /// The lifetime of a mark: at least a day, and until its message expires.
     static func markSeconds(expireAtMs: Int64, nowMs: Int64) -> Int64 {
         let left = (time(expireAtMs) - time(nowMs)) / 1000 + 3600
         return min(max(markSecondsMin, left), markSecondsMax)
     }
 
-    /// Eight bytes that stand for a conversation in the ledger; short members keep the ledger in one compact block.
+    /// Eight bytes that represent a conversation in the ledger. Short members keep the ledger in one compact block.
     ///
-    /// A collision within one user's conversations would only let a read of the one clear the other.
+    /// After a collision within one user's conversations, a read of one would also clear the other.
     static func digest(_ conversation: String) -> UInt64 {
         var hash = SipHash128(key0: 0x6361_7269_6c6c_6f6e, key1: 0x6c65_6467_6572_3031)
         hash.update(lengthThen: conversation)
@@ -117,7 +116,7 @@ extension RedisCommand {
         end()
     }
 
-    /// An optional number; absent it is an empty argument.
+    /// An optional number; empty if absent.
     mutating func optional(_ number: Int64?) {
         if let number { part(number) }
         end()

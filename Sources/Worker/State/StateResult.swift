@@ -1,6 +1,6 @@
 public import JSON
 
-/// A record of `push.state-results`: what became of one record of user state (contract section 1, `state_results`).
+/// A record of `push.state-results`: the result of one user-state record (contract section 1, `state_results`).
 public struct StateResult: Sendable, Equatable {
     public var app: String
     public var eventID: String
@@ -31,7 +31,7 @@ public struct StateResult: Sendable, Equatable {
 }
 
 extension StateOutcome {
-    /// As the contract calls it.
+    /// The contract's word.
     fileprivate var word: String {
         switch self {
         case .applied: "applied"

@@ -1,7 +1,7 @@
 import PushCore
 import Redis
 
-/// The commands behind `UserStateTask`.
+/// The commands of `UserStateTask`.
 extension StateStore {
     func bindOwner(
         _ app: String, _ uid: String, _ token: String, _ version: Int64, _ tag: UInt64
@@ -21,7 +21,7 @@ extension StateStore {
         try changeOwner(StateScripts.unbindOwner, looksAtUnbinds: true, app, uid, token, version, tag)
     }
 
-    /// - Parameter looksAtUnbinds: the script's second key is that of unbinds that came before their bind.
+    /// - Parameter looksAtUnbinds: the script's second key is that of early unbinds.
     private func changeOwner(
         _ script: RedisScript, looksAtUnbinds: Bool, _ app: String, _ uid: String, _ token: String, _ version: Int64,
         _ tag: UInt64
@@ -52,7 +52,7 @@ extension StateStore {
         }
     }
 
-    /// The user among those who bound an activity. The reply is 1, or 0 where there are too many.
+    /// Adds the user to those who bound an activity. The reply is 1, or 0 if there are too many.
     func listActivityUser(
         _ app: String, _ uid: String, activityID: String, _ tag: UInt64
     ) throws(RedisFault) {

@@ -1,16 +1,16 @@
 import PushCore
 import Redis
 
-/// A user in the queues of those whose digest is due.
+/// A user in the queues of due digests.
 public struct DueUser: Sendable, Equatable {
     public let app: String
     public let uid: String
-    /// Which queue; a user is always in the same one.
+    /// The queue; a user is always in the same one.
     public let bucket: Int
-    /// How he stands in it.
+    /// The member in the queue.
     public let member: [UInt8]
 
-    /// Queues, so that no slot of a cluster holds them all.
+    /// Number of queues, so that no slot of a cluster has them all.
     static let buckets = 16
 
     public init(app: String, uid: String) {
@@ -33,9 +33,9 @@ public struct DueUser: Sendable, Equatable {
     }
 }
 
-/// The digest after quiet hours (`dnd_digest`): what was held back of each user, and when it is due.
+/// The digest after quiet hours (`dnd_digest`): each user's held messages, and their due time.
 extension StateStore {
-    /// Two nights: a digest that could not be sent in time is one no more.
+    /// Two nights. A digest that could not be sent by then is dropped.
     private static let digestSeconds: Int64 = 172_800
 
     func holdForDigest(app: String, uid: String, _ subject: ClaimSubject, tag: UInt64) throws(RedisFault) {
@@ -47,7 +47,7 @@ extension StateStore {
         }
     }
 
-    /// When a user's digest is to be looked at; the last word stands.
+    /// Schedules a user's digest. The last call wins.
     func planDue(_ user: DueUser, atMs: Int64, tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "ZADD")
@@ -57,7 +57,7 @@ extension StateStore {
         }
     }
 
-    /// Up to `count` members of a queue whose time has come, under a lease: an array.
+    /// Up to `count` due members of a queue, under a lease: an array.
     func claimDue(bucket: Int, nowMs: Int64, leaseMs: Int64, count: Int, tag: UInt64) throws(RedisFault) {
         try change(tag, StateScripts.claimDue, keyCount: 1) { command in
             command.queue(bucket)
@@ -67,7 +67,7 @@ extension StateStore {
         }
     }
 
-    /// What a user's digest is to tell: `{count, sent_ms of the oldest}`.
+    /// The content of a user's digest: `{count, sent_ms of the oldest}`.
     func takeDigest(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try change(tag, StateScripts.takeDigest, keyCount: 4) { command in
             command.key("c:g", app, uid)
@@ -78,7 +78,7 @@ extension StateStore {
         }
     }
 
-    /// The digest is out, or there was nothing to tell. Two commands to the same tag.
+    /// The digest was sent, or was empty. Two commands with the same tag.
     func endDigest(of user: DueUser, leaseMs: Int64, tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "DEL")

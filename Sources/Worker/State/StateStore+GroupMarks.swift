@@ -1,11 +1,11 @@
 import PushCore
 import Redis
 
-/// The marks of a group message's finished members in one key (`redis.group_marks: together`): a hash from each one's uid to
-/// what his own mark would hold. Under the empty name, which no member has, stands which try of the event came first: that
-/// one need not look for marks of the members' own.
+/// The marks of a group message's finished members in one key (`redis.group_marks: together`): a hash from each uid to
+/// the content of the member's own mark. The empty name, which no member has, contains which try of the event came
+/// first: that try need not read members' own marks.
 extension StateStore {
-    /// Notes that a try of the event has begun; the first note stands. Two replies to the same tag.
+    /// Notes that a try of the event has begun. The first note wins. Two replies with the same tag.
     func beginTogether(app: String, _ subject: ClaimSubject, note: Int64, seconds: Int64, tag: UInt64)
         throws(RedisFault)
     {
@@ -18,7 +18,7 @@ extension StateStore {
         try keepTogether(app: app, id: subject.id, seconds: seconds, tag: tag)
     }
 
-    /// A recall came: whoever begins with its target looks for marks of the members' own. Two replies to the same tag.
+    /// A recall came: a later try of its target must read members' own marks. Two replies with the same tag.
     func noteRecalled(app: String, target: String, seconds: Int64, tag: UInt64) throws(RedisFault) {
         try change(tag, order: .fixed) { command in
             command.arg(word: "HSET")
@@ -49,7 +49,7 @@ extension StateStore {
         }
     }
 
-    /// One member's mark among them (`PairMark`).
+    /// One member's mark in the common key (`PairMark`).
     func readTogether(app: String, uid: String, id: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "HGET")
@@ -68,7 +68,7 @@ extension StateStore {
         }
     }
 
-    /// Marks these members finished: an integer, and to the same tag another for the life of all of them.
+    /// Marks these members finished: an integer, and with the same tag another for the lifetime of the key.
     func finishTogether(
         app: String, _ subject: ClaimSubject, _ marks: [PreparedCommand], seconds: Int64, tag: UInt64
     ) throws(RedisFault) {
@@ -84,7 +84,7 @@ extension StateStore {
         }
     }
 
-    /// A page of the keys of an app's marks that lie together: `{cursor, keys}`.
+    /// A page of the common mark keys of an app: `{cursor, keys}`.
     func scanTogether(app: String, uid: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
         try client.command(tag, toNodeOf: "{\(app):\(uid)}") { command in
             command.arg(word: "SCAN")
@@ -99,7 +99,7 @@ extension StateStore {
         }
     }
 
-    /// The id of the message whose members' marks lie in that key.
+    /// The message id of a common mark key.
     static func messageID(ofKey key: UnsafeRawBufferPointer, app: String) -> String? {
         let head = Array("c:e:{\(app):".utf8)
         guard key.count > head.count, key.prefix(head.count).elementsEqual(head), key.last == UInt8(ascii: "}") else {

@@ -1,14 +1,14 @@
 import PushCore
 import Redis
 
-/// Whether Redis still has what it had (`TokenLoss`).
+/// Whether Redis still has its data (`TokenLoss`).
 extension StateStore {
-    /// Keys of the database, of a cluster those of each node (`keyCounts`).
+    /// Number of keys in the database; in a cluster those of each node (`keyCounts`).
     func keyCount(tag: UInt64) throws(RedisFault) {
         try countKeys(tag: tag)
     }
 
-    /// The reply of `keyCount`, by server; nil of one that is away. Nil where it is none.
+    /// The reply of `keyCount` by server; nil for a server that is down. Nil for any other reply.
     static func keyCounts(_ reply: borrowing RedisReply) -> [Int64: Int64?]? {
         if let count = reply.int64 { return [0: bounded(count)] }
         guard reply.kind == .array, reply.count > 0 else { return nil }
@@ -19,7 +19,7 @@ extension StateStore {
         return counts
     }
 
-    /// So that sums over nodes stay numbers, whatever a server says.
+    /// Keeps sums over nodes valid, whatever a server reports.
     private static func bounded(_ count: Int64) -> Int64 { min(max(0, count), 1 << 40) }
 
     /// When an operator accepted a loss, by the server's clock, Unix ms: a text, or null.

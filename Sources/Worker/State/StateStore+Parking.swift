@@ -9,7 +9,7 @@ import Redis
 extension StateStore {
     private static let conversationSeconds: Int64 = 2 * 86_400
 
-    /// - Parameter isAgain: it was parked before, so that others may be parked behind it already.
+    /// - Parameter isAgain: it was parked before, so that others may already be parked behind it.
     func noteParked(
         app: String, uid: String, device: String, _ note: ParkedNote, id: String, isAgain: Bool, tag: UInt64
     ) throws(RedisFault) {
@@ -23,7 +23,7 @@ extension StateStore {
         }
     }
 
-    /// It has ended: the note goes, unless another was parked behind it.
+    /// It has ended: removes the note, unless another was parked behind it.
     func forgetParked(
         app: String, uid: String, device: String, id: String, tag: UInt64
     ) throws(RedisFault) {

@@ -1,11 +1,11 @@
 import PushCore
 import Redis
 
-/// The commands of a `PlainClaim`, and what follows it.
+/// The commands of a `PlainClaim`, and of its completion.
 extension StateStore {
-    /// Adds the message of one who is read with nothing special about him: 1, or 0 where it was there.
+    /// Adds the message of an ordinary recipient: 1, or 0 if it existed.
     func addToLedger(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
-        // What is looked at behind it must not have been looked at before it.
+        // The second read must not run before it.
         try client.command(tag, claims, order: .fixed) { command in
             command.arg(word: "ZADD")
             command.key("c:l", request.app, request.uid)
@@ -14,16 +14,16 @@ extension StateStore {
         }
     }
 
-    /// The mark of what does not count, once more: as `readMark` answers.
+    /// Reads the mark of an uncounted message again; the reply is that of `readMark`.
     ///
-    /// - Parameter together: it lies with those of the other members (`redis.group_marks`).
+    /// - Parameter together: it is in the members' common key (`redis.group_marks`).
     func readMarkAgain(_ request: ClaimRequest, together: Bool, tag: UInt64) throws(RedisFault) {
         let subject = request.subject
         if together { return try readTogether(app: request.app, uid: request.uid, id: subject.id, tag: tag) }
         try readMark(app: request.app, uid: request.uid, kind: subject.kind, id: subject.id, tag: tag)
     }
 
-    /// How many the ledger holds: an integer.
+    /// The size of the ledger: an integer.
     func ledgerSize(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         try client.command(tag, claims) { command in
             command.arg(word: "ZCARD")
@@ -31,7 +31,8 @@ extension StateStore {
         }
     }
 
-    /// What a `PlainClaim` looks at behind its entry: version, base, read mark of the conversation, the ledger's age, recalls.
+    /// The second read of a `PlainClaim` after its entry: version, base, read mark of the conversation, the ledger's
+    /// age, recalls.
     func lookBehindClaim(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         try client.command(tag, claims) { command in
             command.arg(word: "HMGET")
@@ -44,7 +45,7 @@ extension StateStore {
         }
     }
 
-    /// The ledger lives on from now.
+    /// Renews the ledger's lifetime.
     func renewLedger(_ request: ClaimRequest, epoch: Int64?, tag: UInt64) throws(RedisFault) {
         try client.command(tag, claims) { command in
             command.arg(word: "EXPIRE")
@@ -60,8 +61,8 @@ extension StateStore {
         }
     }
 
-    /// Gives a plainly claimed pair the mark that the script would have given it: for what takes longer than a push. One
-    /// that has a mark keeps it.
+    /// Gives a plainly claimed pair the mark that the script would have given it, for work that takes longer than a
+    /// push. An existing mark remains.
     func markClaimed(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         try client.command(tag, finishes) { command in
             command.arg(word: "SET")
@@ -73,7 +74,7 @@ extension StateStore {
         }
     }
 
-    /// All that the ledger holds, for `holds`: for commands.
+    /// The whole ledger, for `holds`: for commands.
     func readLedger(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "ZRANGE")
@@ -83,11 +84,11 @@ extension StateStore {
         }
     }
 
-    /// Whether the reply of `readLedger` has a message that was sent since then.
+    /// Returns whether the reply of `readLedger` has this message, sent at this time or later.
     static func holds(_ reply: borrowing RedisReply, message: String, sentSince: Int64) -> Bool {
         var isThere = false
         reply.forEach { member in
-            // Behind the conversation's digest: time, sequence or nothing, kind and id.
+            // After the conversation's digest: time, sequence or nothing, kind and id.
             guard member.bytes.count > 8 else { return }
             var text = CompactText(UnsafeRawBufferPointer(rebasing: member.bytes.dropFirst(8)))
             guard let sentMs = text.number(), sentMs >= sentSince else { return }

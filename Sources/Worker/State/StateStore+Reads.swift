@@ -1,12 +1,12 @@
 public import Redis
 
-/// What is read and not changed: of recipients, groups, tokens and marks.
+/// Reads of recipients, groups, tokens and marks.
 extension StateStore {
-    /// Token version, mute and read mark of a conversation, the badge's base, and which owners are known
+    /// Token version, mute and read mark of a conversation, the badge's base, and the known owners
     /// (`RecipientReplies.conversation`, `KnownOwners`).
     ///
-    /// To be sent before `readUser`: a bind that falls between the reads then shows as a newer version in the claim, not
-    /// the other way round. So a cluster's client must not send it again behind that one.
+    /// Send it before `readUser`: a bind between the two reads then appears as a newer version in the claim, not the
+    /// other way round. So a cluster client must not resend it after that read.
     public func readConversation(app: String, uid: String, conversation: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads, order: .fixed) { command in
             command.arg(word: "HMGET")
@@ -19,7 +19,7 @@ extension StateStore {
         }
     }
 
-    /// Mute and read mark alone, of one who is likely to get nothing (`RecipientReplies.denied`).
+    /// Only mute and read mark, for a recipient that will probably be denied (`RecipientReplies.denied`).
     func readDenied(app: String, uid: String, conversation: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "HMGET")
@@ -29,7 +29,7 @@ extension StateStore {
         }
     }
 
-    /// A member's level in a group (`RecipientReplies.member`), where the member scan has not given it.
+    /// A member's level in a group (`RecipientReplies.member`), if the member scan has not given it.
     public func readMember(app: String, group: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "HGET")
@@ -67,7 +67,7 @@ extension StateStore {
 
     /// A page of a group's members (`MemberPage`); `count` is a hint.
     ///
-    /// A cursor is good on the server that gave it (`memberServer`): a cluster's client never sends it on to another one.
+    /// A cursor is valid only on the server that returned it (`memberServer`), so a cluster client never redirects it.
     public func members(app: String, group: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads, order: .fixed) { command in
             command.arg(word: "HSCAN")
@@ -78,7 +78,7 @@ extension StateStore {
         }
     }
 
-    /// How many members a group has: an integer.
+    /// Number of members of a group: an integer.
     func memberCount(app: String, group: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "HLEN")
@@ -86,13 +86,13 @@ extension StateStore {
         }
     }
 
-    /// Which server answers about a group's members, as a number that no other one has.
+    /// The server for a group's members, as a unique number.
     public func memberServer(app: String, group: String) -> UInt32 {
         client.generation(ofKey: "g:{\(app):\(group)}")
     }
 
-    /// Whose a token is (`OwnerReply`); sent beside a claim by the script or while it is not known (`KnownOwners`), and for each
-    /// push that waited.
+    /// The owner of a token (`OwnerReply`); sent together with a claim by the script or while it is unknown
+    /// (`KnownOwners`), and for each push that waited.
     public func owner(app: String, token: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, ownerReads) { command in
             command.arg(word: "GET")
@@ -100,8 +100,8 @@ extension StateStore {
         }
     }
 
-    /// Whose several tokens are: an array of what `owner` answers, null also for a record of the wrong kind. Not for a
-    /// cluster, where each token has a slot of its own.
+    /// The owners of several tokens: an array of `owner` replies, also null for a record of the wrong type. Not for a
+    /// cluster, where each token has its own slot.
     func owners(app: String, tokens: some Collection<String>, tag: UInt64) throws(RedisFault) {
         try client.command(tag, ownerReads) { command in
             command.arg(word: "MGET")
@@ -109,7 +109,7 @@ extension StateStore {
         }
     }
 
-    /// Which devices acknowledged a delivery of this message (`StateStore.devices`).
+    /// The devices that acknowledged a delivery of this message (`StateStore.devices`).
     public func acks(app: String, uid: String, msgID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "HGET")
@@ -135,7 +135,7 @@ extension StateStore {
         return devices
     }
 
-    /// The mark of a pair, claiming nothing (`PairMark`).
+    /// The mark of a pair, without a claim (`PairMark`).
     public func readMark(app: String, uid: String, kind: PairKind, id: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "GET")
@@ -143,8 +143,8 @@ extension StateStore {
         }
     }
 
-    /// Marks of several pairs, which `name` is called with: an array of what `readMark` answers, null also for a key of the
-    /// wrong kind. Not for a cluster, where each user has a slot of his own.
+    /// Marks of several pairs, which `name` adds: an array of `readMark` replies, also null for a key of the wrong
+    /// type. Not for a cluster, where each user has their own slot.
     func readMarks(
         tag: UInt64, _ pairs: (_ name: (_ app: String, _ uid: String, _ subject: ClaimSubject) -> Void) -> Void
     ) throws(RedisFault) {
@@ -154,7 +154,7 @@ extension StateStore {
         }
     }
 
-    /// The badge, changing nothing: two commands, for `BadgeReading`.
+    /// The badge, without changes: two commands, for `BadgeReading`.
     public func readBadge(app: String, uid: String, baseTag: UInt64, sizeTag: UInt64) throws(RedisFault) {
         try client.command(baseTag, reads) { command in
             command.arg(word: "HGET")
@@ -167,7 +167,7 @@ extension StateStore {
         }
     }
 
-    /// The devices that `notePushed` named (`StateStore.devices`).
+    /// The devices of `notePushed` (`StateStore.devices`).
     public func pushedDevices(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "SMEMBERS")
@@ -184,10 +184,10 @@ extension StateStore {
         }
     }
 
-    /// A page of those who bound a Live Activity (`StateStore.activityUsers`), in the order of their bytes: none is named
-    /// twice or left out because others come or go meanwhile, nor because the server began anew.
+    /// A page of the users who bound a Live Activity (`StateStore.activityUsers`), in byte order: concurrent changes or
+    /// a server restart neither repeat nor skip a user.
     ///
-    /// - Parameter last: the last uid of the page before; nil: the first page.
+    /// - Parameter last: the last uid of the previous page; nil for the first page.
     public func activityUsers(
         app: String, activityID: String, after last: String?, count: Int, tag: UInt64
     ) throws(RedisFault) {
@@ -202,6 +202,6 @@ extension StateStore {
         }
     }
 
-    /// The reply of `activityUsers`; fewer than were asked for: it is the last page.
+    /// The reply of `activityUsers`. Fewer than requested means the last page.
     public static func activityUsers(_ reply: borrowing RedisReply) -> [String] { devices(reply) }
 }

@@ -1,9 +1,9 @@
 import PushCore
 import Redis
 
-/// Finding what happened: marks by their key, and the keys of a user's marks.
+/// Finds traces: marks by key, and the keys of a user's marks.
 extension StateStore {
-    /// A page of the keys of a user's marks, of all keys that the server which has them holds: `{cursor, keys}`.
+    /// A page of the keys of a user's marks, from a scan of all keys on that user's server: `{cursor, keys}`.
     func scanMarks(app: String, uid: String, cursor: UInt64, count: Int, tag: UInt64) throws(RedisFault) {
         try client.command(tag, toNodeOf: "{\(app):\(uid)}") { command in
             command.arg(word: "SCAN")
@@ -22,7 +22,7 @@ extension StateStore {
         }
     }
 
-    /// The kind and the id of the mark that a key is of; nil: it is none of this user's.
+    /// Kind and id of a mark's key; nil if it is not a mark of this user.
     static func mark(ofKey key: UnsafeRawBufferPointer, app: String, uid: String) -> (kind: PairKind, id: String)? {
         let head = Array("c:d\(uid.utf8.count):{\(app):\(uid)}".utf8)
         guard key.count > head.count, key.prefix(head.count).elementsEqual(head),
@@ -32,7 +32,7 @@ extension StateStore {
         return CompactText.text(id, atMost: EventReader.Limit.id).map { (kind, $0) }
     }
 
-    /// A glob that matches this text alone.
+    /// A glob that matches only this text.
     static func literal(_ text: String) -> String {
         var glob = ""
         for scalar in text.unicodeScalars {

@@ -1,11 +1,11 @@
 public import PushCore
 public import Redis
 
-/// Carillon's state of users in Redis, and the keys of others that it reads (contract section 4).
+/// Carillon's user state in Redis, and the keys of others that it reads (contract section 4).
 ///
-/// Bound to the loop of its client. Each function writes commands and returns; the replies come to the client's delegate
-/// under the caller's tags, to be read by the type that the function names. Nothing is kept per recipient. A function that
-/// sends several commands may throw after some of them: replies to the tags already used must then be ignored.
+/// Bound to the loop of its client. Each function writes commands and returns. The replies come to the client's
+/// delegate under the caller's tags, for the type that the function names. Nothing is kept per recipient. A function
+/// that sends several commands may throw after some of them: replies to the tags already used must then be ignored.
 public final class StateStore {
     public let client: RedisServers
     let reads: RedisOperation
@@ -25,7 +25,7 @@ public final class StateStore {
 
     // MARK: Collapse ids
 
-    /// Remembers the collapse id that a message's sender chose, for its recall.
+    /// Stores the collapse id that a message's sender chose, for its recall.
     public func keepCollapseID(
         app: String, msgID: String, _ collapseID: String, expireAtMs: Int64, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
@@ -39,7 +39,7 @@ public final class StateStore {
         }
     }
 
-    /// What `keepCollapseID` kept: a text for `keptCollapseID`, or null.
+    /// The stored value: a text for `keptCollapseID`, or null.
     public func collapseID(app: String, msgID: String, tag: UInt64) throws(RedisFault) {
         try client.command(tag, reads) { command in
             command.arg(word: "GET")
@@ -47,17 +47,17 @@ public final class StateStore {
         }
     }
 
-    /// The reply of `collapseID`; nil for what no header could hold, which nobody kept.
+    /// The reply of `collapseID`; nil for a text that is invalid in a header.
     static func keptCollapseID(_ reply: borrowing RedisReply) -> String? {
         reply.isNull ? nil : CompactText.text(reply.bytes, atMost: EventReader.Limit.id)
     }
 
     // MARK: Acting on a pair
 
-    /// Claims a (user, message, kind) and takes the badge's step with it (`ClaimReply`): one script.
+    /// Claims a (user, message, kind) together with the badge's step (`ClaimReply`): one script.
     ///
-    /// To be sent just before each push, retries included: it is also the last look of contract step 15, and its badge is
-    /// the number of that moment. Claiming again never counts again.
+    /// Send it just before each push, retries included: it is also the last check of contract step 15, and gives the
+    /// badge at that moment. A repeated claim never counts again.
     public func claim(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         let subject = request.subject
         try client.evaluate(tag, claims, StateScripts.claim, keyCount: subject.claimKeyCount) { command in
@@ -67,11 +67,11 @@ public final class StateStore {
         }
     }
 
-    /// Claims one message for several users in one call: an array of what `claim` answers, in their order.
+    /// Claims one message for several users in one call: an array of `claim` replies, in order.
     ///
-    /// Not all or nothing: a key of the wrong kind fails the call when some have been claimed. Each is to be claimed alone
-    /// then, which counts nothing twice. So too where the server wants all keys of a call in one slot (CROSSSLOT). Not for a
-    /// cluster.
+    /// Not all or nothing: a key of the wrong type fails the call after some were claimed. Then claim each one alone,
+    /// which counts nothing twice. The same if the server requires all keys of a call in one slot (CROSSSLOT). Not for
+    /// a cluster.
     func claim(
         _ subject: ClaimSubject, app: String, uids: some Collection<String>, counted: Bool, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
@@ -83,7 +83,7 @@ public final class StateStore {
         }
     }
 
-    /// What a claim would see (`ClaimReply`), changing nothing and without a badge: for a server that takes no writes.
+    /// The result of a claim (`ClaimReply`) without changes and without a badge, for a server that accepts no writes.
     public func peek(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         let subject = request.subject
         try client.evaluate(tag, reads, StateScripts.peek, keyCount: 2) { command in
@@ -95,7 +95,7 @@ public final class StateStore {
         }
     }
 
-    /// What a claim would answer (`ClaimReply`), badge included, changing nothing: for commands.
+    /// The result of a claim (`ClaimReply`) with the badge and without changes, for commands.
     func claimDryRun(_ request: ClaimRequest, tag: UInt64) throws(RedisFault) {
         let subject = request.subject
         try client.evaluate(tag, reads, StateScripts.claimDryRun, keyCount: subject.claimKeyCount) { command in
@@ -104,9 +104,9 @@ public final class StateStore {
         }
     }
 
-    /// What marks the pair finished: a redelivery then writes nothing.
+    /// The command that marks the pair finished. A redelivery then writes nothing.
     ///
-    /// - Parameter trace: what happened, which the mark carries and lives for (`PairMark.trace`).
+    /// - Parameter trace: the trace that the mark contains; its lifetime extends the mark's (`PairMark.trace`).
     func finishMark(
         app: String, uid: String, _ subject: ClaimSubject, nowMs: Int64, trace: FinishTrace? = nil
     ) -> PreparedCommand {
@@ -123,13 +123,13 @@ public final class StateStore {
         }
     }
 
-    /// Writes a `finishMark`. One command; the reply is `OK`.
+    /// Sends a `finishMark`. One command; the reply is `OK`.
     func finish(_ mark: PreparedCommand, tag: UInt64) throws(RedisFault) { try client.command(tag, finishes, mark) }
 
     /// Notes one device in the mark while others of the pair are open: a redelivery resumes with the rest. The reply is an integer.
     ///
-    /// A second command, whose reply goes to the same tag, keeps the mark's life: **two replies**. For the last or only
-    /// device `finish` alone is enough.
+    /// A second command with the same tag renews the mark's lifetime: **two replies**. For the last or only device
+    /// `finish` is enough.
     public func note(
         _ note: PairMark.Note, app: String, uid: String, _ subject: ClaimSubject, device: String, nowMs: Int64,
         tag: UInt64
@@ -151,9 +151,9 @@ public final class StateStore {
         }
     }
 
-    /// Removes a token that APNs refused, if the same token with the same `bound_ms` still stands there.
+    /// Removes a token that APNs refused, if the same token with the same `bound_ms` is still stored.
     ///
-    /// Two commands: `tag` gets how many were removed (0: it was bound anew meanwhile), `ownerTag` 1 or 0.
+    /// Two commands: `tag` gets the number removed (0: it was bound again), `ownerTag` 1 or 0.
     public func removeToken(
         app: String, uid: String, token: BoundToken, tag: UInt64, ownerTag: UInt64
     ) throws(RedisFault) {
@@ -165,7 +165,7 @@ public final class StateStore {
 
     // MARK: Lowered badges (`clear_on_read`)
 
-    /// Remembers whom a lower badge is to be told to. The reply is an integer.
+    /// Stores the devices that must get a lower badge. The reply is an integer.
     public func notePushed(app: String, uid: String, devices: [String], tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "SADD")
@@ -174,7 +174,7 @@ public final class StateStore {
         }
     }
 
-    /// Devices that left the user. The reply is an integer.
+    /// Removes devices that left the user. The reply is an integer.
     public func forgetPushed(app: String, uid: String, devices: [String], tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "SREM")
@@ -183,7 +183,7 @@ public final class StateStore {
         }
     }
 
-    /// The lowered badge was sent: a repeated read sends it no more. The reply is an integer.
+    /// The lower badge was sent: a repeated read does not send it again. The reply is an integer.
     public func loweredBadgeSent(app: String, uid: String, tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "HDEL")
@@ -200,7 +200,7 @@ public final class StateStore {
         try client.command(tag, changes, order: order, build)
     }
 
-    /// Keys of each server.
+    /// Number of keys of each server.
     func countKeys(tag: UInt64) throws(RedisFault) { try client.keyCount(tag, changes) }
 
     func change(
@@ -233,9 +233,9 @@ public final class StateStore {
     }
 }
 
-/// What a finished mark carries for `carillon trace`.
+/// The trace in a finished mark.
 struct FinishTrace {
     var bytes: [UInt8]
-    /// The mark lives as long, at least.
+    /// Minimum lifetime of the mark.
     var seconds: Int64
 }

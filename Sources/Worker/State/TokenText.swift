@@ -2,11 +2,11 @@ import APNs
 import Digits
 import PushCore
 
-/// A bound token as it stands in the user's hash.
+/// A bound token as stored in the user's hash.
 ///
-/// Field: `t` + kind + device with its length + activity id, or of a start token its attributes type. Record, version 1:
-/// `1 <version> <bound_ms> <token> <p|s> ` and then topic, credential, content key, language, zone. Scripts read its first
-/// four words, and what comes behind the topic; a newer worker may add more at the end.
+/// Field: `t` + kind + device with its length + activity id, or for a start token its attributes type. Record, version
+/// 1: `1 <version> <bound_ms> <token> <p|s> ` followed by topic, credential, content key, language, zone. Scripts read
+/// its first four words, and the part after the topic. A newer worker may add more at the end.
 enum TokenText {
     static func letter(_ kind: TokenRecord.Kind) -> String {
         switch kind {
@@ -36,7 +36,7 @@ enum TokenText {
         return text
     }
 
-    /// The whole record as it stands in the hash.
+    /// The whole record as stored.
     static func record(_ token: BoundToken) -> String {
         var text = head(token.record, version: token.version)
         for word in [token.record.credential, token.record.contentKey, token.record.language, token.record.zone] {
@@ -45,7 +45,7 @@ enum TokenText {
         return text
     }
 
-    /// Credential, content key, language and zone as a bind says them; `=` for what stays as the token had it.
+    /// Credential, content key, language and zone of a bind; `=` keeps the token's value.
     static func words(_ record: TokenRecord) -> [String] {
         [record.credential, record.contentKey, record.language, record.zone].map { word in
             guard let word else { return "=" }
@@ -55,8 +55,8 @@ enum TokenText {
         }
     }
 
-    /// Nil for what is no token of a version that this worker reads, and for one that no bind would be taken of: such a token
-    /// is not pushed to. A word over its bound is not there.
+    /// - Returns: nil for an unknown version, and for a token that no bind would accept: nothing is pushed to it. A
+    ///   word over its limit counts as absent.
     static func token(field: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer) -> BoundToken? {
         var name = CompactText(field)
         guard name.skip(UInt8(ascii: "t")), let letter = name.byte(), let kind = kind(letter),

@@ -1,10 +1,10 @@
 import PushCore
 import Redis
 
-/// A token that was removed because of APNs' answer, kept for seven days so that an operator can bring it back.
+/// A token that was removed because of APNs' answer, kept for seven days so that an operator can restore it.
 ///
-/// It stands in one of `c:z:{app:z<n>}`, by the time of its removal: `<cause><uid><field><record>`, the first three with
-/// their lengths; field and record are those of the user's hash (`TokenText`).
+/// It is in one of `c:z:{app:z<n>}`, by the time of its removal: `<cause><uid><field><record>`, the first three with
+/// their lengths. Field and record are those of the user's hash (`TokenText`).
 struct Tombstone: Sendable, Equatable {
     /// `RemovalBrake.Cause.label`.
     var cause: String
@@ -12,11 +12,11 @@ struct Tombstone: Sendable, Equatable {
     var field: String
     var record: String
 
-    /// Longer than any that a bind can make.
+    /// Longer than any field of a bind.
     private static let fieldMax = 1024
     private static let recordMax = 4096
     static let keptMs: Int64 = 7 * 86_400_000
-    /// Sets of an app, so that no slot of a cluster holds them all.
+    /// Number of sets per app, so that no slot of a cluster has them all.
     static let buckets = 16
 
     init(_ cause: RemovalBrake.Cause, uid: String, token: BoundToken) {
@@ -26,7 +26,7 @@ struct Tombstone: Sendable, Equatable {
         record = TokenText.record(token)
     }
 
-    /// Nil: none of this version.
+    /// Nil for another version.
     init?(member: UnsafeRawBufferPointer) {
         var text = CompactText(member)
         guard let cause = text.string(), let uid = text.string(atMost: EventReader.Limit.user),
@@ -44,7 +44,7 @@ struct Tombstone: Sendable, Equatable {
         return text + record
     }
 
-    /// The token that it is about; nil: a record that this worker cannot read.
+    /// Its token; nil for an unreadable record.
     var token: BoundToken? {
         var field = field
         var record = record
@@ -63,9 +63,9 @@ struct Tombstone: Sendable, Equatable {
     }
 }
 
-/// Removed tokens, and their way back.
+/// Removed tokens, and their restoration.
 extension StateStore {
-    /// To be sent before `removeToken`; what was bound anew meanwhile is not brought back.
+    /// Send it before `removeToken`. A token that was bound again is not restored.
     func buryToken(
         app: String, uid: String, token: BoundToken, cause: RemovalBrake.Cause, nowMs: Int64, tag: UInt64
     ) throws(RedisFault) {
@@ -93,7 +93,7 @@ extension StateStore {
         }
     }
 
-    /// What stands where the token stood: a text, or null.
+    /// The present content of the token's field: a text, or null.
     func tokenField(app: String, _ tombstone: Tombstone, tag: UInt64) throws(RedisFault) {
         try change(tag) { command in
             command.arg(word: "HGET")
@@ -102,7 +102,7 @@ extension StateStore {
         }
     }
 
-    /// Puts the token where it stood. Answer: 1 it stands there, 0 the device has another one.
+    /// Restores the token in its field. Answer: 1 restored, 0 the device has another one.
     func reviveToken(app: String, _ tombstone: Tombstone, tag: UInt64) throws(RedisFault) {
         try change(tag, StateScripts.reviveToken, keyCount: 2) { command in
             command.key("c:u", app, tombstone.uid)
@@ -112,7 +112,7 @@ extension StateStore {
         }
     }
 
-    /// Makes the user its owner again. Answer: 1 he is, 0 another bound it, 2 he unbound it himself.
+    /// Makes the user its owner again. Answer: 1 done, 0 another user bound it, 2 the user unbound it.
     func reviveOwner(app: String, _ tombstone: Tombstone, _ token: BoundToken, tag: UInt64) throws(RedisFault) {
         try change(tag, StateScripts.reviveOwner, keyCount: 1) { command in
             command.key("c:o", app, token.record.hex)
@@ -121,7 +121,7 @@ extension StateStore {
         }
     }
 
-    /// The token is back: its tombstone goes. The reply is an integer.
+    /// The token is restored: removes its tombstone. The reply is an integer.
     func forgetTombstone(app: String, _ tombstone: Tombstone, _ token: BoundToken, tag: UInt64) throws(RedisFault) {
         let bucket = Tombstone.bucket(app: app, token: token.record.hex)
         try change(tag) { command in

@@ -27,10 +27,10 @@ extension UserStateTask {
 }
 
 extension UserState.PushReport {
-    /// Whether the pid is that of a push about the message to a token that the device has (contract section 3, `pid`).
+    /// Returns whether the pid is that of a push of the message to a token of the device (contract section 3, `pid`).
     ///
-    /// A push to a token that the device had before does not match: its pid cannot be derived any more. A Live Activity's
-    /// payload has no pid.
+    /// A push to an earlier token of the device does not match, because its pid cannot be derived any more. A Live
+    /// Activity's payload has no pid.
     func isGenuine(app: String, uid: String, tokens: [BoundToken]) -> Bool {
         guard let msgID else { return false }
         for kind in [PairKind.message, .revoke] {

@@ -9,7 +9,7 @@ extension UserStateTask {
         case .start:
             try store.bindOwner(app, state.uid, token, binding.version, tag)
         case .dropFormer(let former, _):
-            // What a former owner bound anew at a higher version stays.
+            // A former owner's later bind with a higher version remains.
             try store.dropToken(
                 app: app, uid: former.first ?? state.uid, token: token, upTo: binding.version, boundMs: nil, tag: tag)
         case .add:
@@ -39,7 +39,7 @@ extension UserStateTask {
         if case .dropOwn(let outcome) = step { return .done(outcome) }
         switch answer.code {
         case 1: return .step(.dropOwn(.applied(.none)))
-        // Another owner or a newer version stands there; an unbind cut short by that may have left this user's copy.
+        // Another owner or a newer version is stored. An unbind that this interrupted may have left this user's copy.
         case 0: return .step(.dropOwn(.ignored(.notOwner)))
         case 2: return .done(.ignored(.early))
         default: return .done(.ignored(.unusable))
@@ -48,7 +48,7 @@ extension UserStateTask {
 }
 
 extension UserState.Binding {
-    /// Owner first, then the former owners, then the new one, then a look whether the token is still his.
+    /// Owner first, then the former owners, then the new one, then a check that the token still belongs to the user.
     func next(after step: UserStateTask.Step, _ answer: StepAnswer) -> UserStateTask.Next {
         switch step {
         case .start:
@@ -71,7 +71,7 @@ extension UserState.Binding {
             }
         case .retireReplaced(_, _, let repeated): return .step(.settle(repeated: repeated))
         case .settle(let repeated):
-            // Another bind took the token meanwhile: this user's copy goes again.
+            // Another bind took the token: removes this user's copy again.
             guard answer.code == 1 else { return .step(.dropOwn(.ignored(.stale))) }
             let outcome: StateOutcome = repeated ? .repeated : .applied(.none)
             return boundActivity == nil ? .done(outcome) : .step(.list(outcome))
@@ -80,7 +80,7 @@ extension UserState.Binding {
         }
     }
 
-    /// The Live Activity whose updates the token takes; nil: it is of another type, or names none.
+    /// The Live Activity of an update token; nil for another type, or if it names none.
     var boundActivity: String? {
         guard token.type == .activity, let id = token.activityID, !id.isEmpty else { return nil }
         return id

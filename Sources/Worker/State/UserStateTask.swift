@@ -2,7 +2,7 @@ import APNs
 public import PushCore
 public import Redis
 
-/// What became of a record of `im.user-state`.
+/// The result of a record of `im.user-state`.
 public enum StateOutcome: Sendable, Equatable {
     case applied(Effect)
     /// The record changed nothing, for this reason.
@@ -23,28 +23,28 @@ public enum StateOutcome: Sendable, Equatable {
         case badge(Int64, before: Int64)
     }
 
-    /// Labels of a metric.
+    /// Label values of a metric.
     public enum Ignored: String, Sendable, CaseIterable {
-        /// A newer one was there.
+        /// A newer one is stored.
         case stale
         /// An unbind of another owner's token or of another version.
         case notOwner = "not_owner"
-        /// A bind to a bundle id that is none of the app's.
+        /// A bind to a bundle id that the app does not have.
         case otherTopic = "other_topic"
         /// The bind's own unbind came before it.
         case unbound
-        /// An unbind that came before its bind and is kept for it.
+        /// An unbind before its bind; it is kept for it.
         case early
-        /// A report about a push whose pid is not that of its message to a token of the device: it counts in no rate.
+        /// A report with a pid that does not belong to its message and a token of the device. It enters no rate.
         case unknownPush = "unknown_push"
-        /// It says nothing that can be acted on, or Redis answered something that this worker cannot read.
+        /// Nothing in it can be applied, or Redis gave an unreadable answer.
         case unusable
     }
 }
 
-/// One record of `im.user-state` on its way through Redis: which command is next, and what its reply means.
+/// One user-state record on its way through Redis: the next command, and the meaning of its reply.
 ///
-/// A machine without sockets: `send` writes the commands of the present step under one tag, `take` is given each reply
+/// A machine without sockets: `send` writes the commands of the present step under one tag; `take` receives each reply
 /// and moves on. Every step may be sent again after a lost connection, and the whole record after a crash.
 public struct UserStateTask: Sendable {
     public enum Progress: Sendable, Equatable {
@@ -55,19 +55,19 @@ public struct UserStateTask: Sendable {
         case done(StateOutcome)
     }
 
-    /// Where the record stands; the order of a bind's steps is the order that leaks nothing.
+    /// The present step. The order of a bind's steps guarantees that no former owner gets a push.
     enum Step: Sendable, Equatable {
         case start
-        /// Former owners still to be cleaned, then the token is added (or not: its unbind was first).
+        /// Former owners whose copies remain to be deleted; then the token is added (or not: its unbind was first).
         case dropFormer([String], adds: Bool)
         case add
         case retireReplaced(token: String, version: Int64, repeated: Bool)
         case settle(repeated: Bool)
-        /// The user is noted among those who bound the activity; then the outcome stands.
+        /// Adds the user to those who bound the activity; then the outcome is final.
         case list(StateOutcome)
-        /// The user's own copy of a token that is not his goes; then the outcome stands.
+        /// Deletes the user's own copy of a token that belongs to another user; then the outcome is final.
         case dropOwn(StateOutcome)
-        /// A report whose pid was checked is counted.
+        /// Counts a report with a checked pid.
         case record
     }
 
@@ -76,17 +76,17 @@ public struct UserStateTask: Sendable {
     let nowMs: Int64
     let state: UserState
     private(set) var step = Step.start
-    /// Replies of this step that are still to come.
+    /// Replies of this step still due.
     var due = 0
     private let clearsOnRead: Bool
     /// The pid of the present report is not that of its message.
     var isUnknownPush = false
-    /// Ids of an `ack` that are written; a step writes a slice of the rest.
+    /// Number of written ids of an `ack`. A step writes a slice of the rest.
     private var acknowledged = 0
     /// One call takes no longer than some reads of a large hash.
     static let acknowledgedAtOnce = 100
 
-    /// A read lowered the badge, this one or an earlier one, and its devices have not been told.
+    /// A read lowered the badge, now or earlier, and its devices have not been updated.
     public private(set) var owesClear = false
 
     /// - Parameter clearsOnRead: the app's `clear_on_read`.
@@ -103,7 +103,7 @@ public struct UserStateTask: Sendable {
         UserStateTask(app: app, sentMs: sentMs, nowMs: nowMs, state: state, clearsOnRead: clearsOnRead)
     }
 
-    /// Whether the record asks nothing of Redis; it is then done as `ignored(.unusable)`.
+    /// Whether the record needs nothing from Redis. It is then done as `ignored(.unusable)`.
     public var isEmpty: Bool {
         switch state.change {
         case .settings(let change): SettingsText.pairs(change).isEmpty
@@ -137,7 +137,7 @@ public struct UserStateTask: Sendable {
         }
     }
 
-    /// The meaning of one reply to the present step.
+    /// Handles one reply to the present step.
     public mutating func take(_ reply: borrowing RedisReply) -> Progress {
         due -= 1
         switch state.change {
@@ -193,7 +193,7 @@ public struct UserStateTask: Sendable {
         }
     }
 
-    /// Tokens are lower-case hex; anything else could not be pushed to, and would break the records.
+    /// Tokens are lower-case hex. Anything else could not be pushed to, and would corrupt the records.
     private static func isToken(_ hex: String) -> Bool {
         let utf8 = hex.utf8
         return !utf8.isEmpty && utf8.count <= DeviceToken.digitsMax
@@ -201,7 +201,7 @@ public struct UserStateTask: Sendable {
     }
 }
 
-/// A script's answer to one step: a code and what follows it.
+/// A script's answer to one step: a code and its additional values.
 struct StepAnswer: Equatable {
     var code: Int64
     var texts: [String]

@@ -1,10 +1,10 @@
 import PushCore
 
-/// A `TraceRecord` in some hundred bytes: written once per (event, user), on the way of each push.
+/// A `TraceRecord` in about a hundred bytes: written once per (event, user) for each push.
 ///
-/// It lies in the mark that says finished, whose key has kind and id. Version, flags, time, age, facts, `msg_id` and
-/// `event_id` (empty where they are the key's id); then the devices one after the other to the end. Numbers are LEB128,
-/// texts have their length before them. Reading checks every step: what stands in Redis may be of another version.
+/// It is part of the finished mark, and the mark's key has kind and id. Version, flags, time, age, facts, `msg_id` and
+/// `event_id` (empty if equal to the key's id), then the devices up to the end. Numbers are LEB128, texts follow their
+/// length. Reading checks every step, because Redis may contain another version.
 struct TraceBytes {
     private(set) var bytes: [UInt8] = []
     private let atMs: Int64
@@ -26,7 +26,7 @@ struct TraceBytes {
         self.atMs = atMs
         let msgID = msgID == id ? "" : msgID
         let eventID = eventID == id ? "" : eventID
-        // One outcome fits in as well.
+        // Has room for one outcome too.
         bytes.reserveCapacity(128)
         write(atMost: 2 + 5 * Piece.numberBytes + msgID.utf8.count + eventID.utf8.count) { piece in
             piece.byte(Self.version)
@@ -40,7 +40,7 @@ struct TraceBytes {
         }
     }
 
-    /// What an earlier try wrote; nil: nothing that can be read.
+    /// The trace of an earlier try; nil if unreadable.
     init?(resuming bytes: [UInt8]) {
         let atMs = bytes.withUnsafeBytes { bytes -> Int64? in
             var reader = TraceReader(rest: bytes[...])
@@ -77,7 +77,7 @@ struct TraceBytes {
         }
     }
 
-    /// Appends what `body` writes: put together beside the array, which would ask at each byte whether it is shared.
+    /// Appends the output of `body`, built outside the array, which would check for sharing at each byte.
     private mutating func write(atMost count: Int, _ body: (inout Piece) -> Void) {
         withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { room in
             guard let start = room.baseAddress else { return }
@@ -88,9 +88,9 @@ struct TraceBytes {
     }
 }
 
-/// Writes behind one another; its maker knows how much room there is.
+/// Writes values in sequence. Its creator provides enough room.
 private struct Piece {
-    /// A number takes no more.
+    /// Maximum bytes of a number.
     static let numberBytes = 10
 
     var end: UnsafeMutableRawPointer
@@ -100,7 +100,7 @@ private struct Piece {
         end += 1
     }
 
-    /// Sign beside the value (zigzag), seven bits a byte.
+    /// Zigzag encoding, seven bits per byte.
     mutating func number(_ value: Int64) {
         var rest = UInt64(bitPattern: value << 1 ^ value >> 63)
         while rest >= 0x80 {
@@ -126,7 +126,7 @@ private struct Piece {
 // MARK: - Reading
 
 extension TraceRecord {
-    /// Reads what the mark of that kind and id carries. Nil: of another version, or broken.
+    /// Reads the trace of a mark of that kind and id. Nil for another version or damaged bytes.
     init?(_ bytes: UnsafeRawBufferPointer, kind: PairKind, id: String) {
         var reader = TraceReader(rest: bytes[...])
         guard reader.byte() == TraceBytes.version, let flags = reader.byte(), let atMs = reader.number(),

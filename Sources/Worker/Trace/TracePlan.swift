@@ -1,12 +1,12 @@
 import PushCore
 
-/// Of whom a trace is kept and how long (configuration `trace`).
+/// Which users are traced, and for how long (configuration `trace`).
 ///
-/// Users are chosen by a hash of (app, user), the same in every worker: whoever is traced is traced whole. Of the others
-/// only what APNs refused or what came too late is kept: it is rare, and asked about most.
+/// A hash of (app, user) selects users, equal in every worker, so a traced user is traced completely. For other users
+/// only refusals by APNs and expired pushes are kept, which are rare and asked about most.
 public struct TracePlan: Sendable, Equatable {
     public let lifeMs: Int64
-    /// A user is traced whose hash is below it; nil: everybody is.
+    /// Users with a hash below it are traced; nil traces all users.
     private let threshold: UInt64?
 
     public init(_ settings: Configuration.Trace) {
@@ -27,6 +27,6 @@ public struct TracePlan: Sendable, Equatable {
         return hash.finish().0 < threshold
     }
 
-    /// What is kept of everybody, where anything is.
+    /// Kept for all users, if traces are kept at all.
     static func isFailure(_ verdict: Verdict) -> Bool { verdict == .rejected || verdict == .expired }
 }

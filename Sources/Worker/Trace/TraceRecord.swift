@@ -1,32 +1,32 @@
 public import PushCore
 
-/// What happened to one event for one user, as `carillon trace` tells it: ids and codes, never a text or a token.
+/// The decision and outcomes of one event for one user, for `carillon trace`: ids and codes, never a text or a token.
 public struct TraceRecord: Sendable, Equatable {
-    /// Unix ms: when the first of its outcomes was known.
+    /// Unix ms: time of its first outcome.
     public var atMs: Int64
     /// The record's own `sent_ms`.
     public var sentMs: Int64
     public var kind: PairKind
     public var msgID: String
     public var eventID: String
-    /// What the steps of the decision said, the last time that it was taken.
+    /// The results of the decision's steps in its last round.
     public var facts: DecisionFacts
-    /// An earlier try (of this worker or another) had begun and not finished it.
+    /// An earlier try (by this worker or another) had begun and not finished it.
     public var isResumed: Bool
     public var devices: [Device] = []
 
-    /// One outcome, as `push.results` has it.
+    /// One outcome, as in `push.results`.
     public struct Device: Sendable, Equatable {
-        /// Nil: about the user as a whole.
+        /// Nil for the user as a whole.
         public var device: String?
         public var verdict: Verdict
-        /// One of `Reason`, or APNs' own word.
+        /// A `Reason`, or APNs' own word.
         public var reason: String
-        /// `pid`, which is the `apns_id` too; set where a push was made.
+        /// `pid`, which is also the `apns_id`; set if a push was made.
         public var pushID: PushID?
         /// APNs' HTTP status.
         public var status: Int?
-        /// What the push carried; nil: no badge.
+        /// The badge in the push; nil for none.
         public var badge: Int64?
         public var attempts = 0
         /// From the original record's Kafka time to the outcome.

@@ -4,49 +4,51 @@ import Kafka
 import PushCore
 import Redis
 
-/// A badge without an alert on its way to devices of one user: lowered by a read (`clear_on_read`), or the newest number once
-/// more after two workers pushed the same device at once.
+/// A badge without an alert on its way to one user's devices: lowered by a read (`clear_on_read`), or the newest number
+/// again after two workers pushed the same device at the same time.
 ///
-/// Reads come in bursts: those of one user within `waitNanos` share one update. It holds the offsets of its reads until the
-/// pushes have ended.
+/// Reads come in bursts: those of one user within `waitNanos` share one update. It holds the offsets of its reads until
+/// the pushes have ended.
 final class BadgeUpdate {
-    /// Longer than a claimed push may wait without another check: an alert that was decided before the read leaves first.
+    /// Longer than a claimed push may wait without another check, so an alert that was decided before the read is sent
+    /// first.
     static let waitNanos: UInt64 = 250_000_000
-    /// A number that APNs does not take within this time is left to the next push.
+    /// A number that APNs does not accept within this time is left to the next push.
     static let patienceMs: Int64 = 60_000
-    /// What APNs keeps for a device that is off: the newest number only.
+    /// APNs keeps only the newest number for a device that is off.
     static let collapseID = Array("carillon-badge".utf8)
     static let storedSeconds: Int64 = 86_400
 
     let app: AppContext
     let uid: String
-    /// The newest event that it is about.
+    /// Its newest event.
     var eventID: String
-    /// Records whose offsets wait for it.
+    /// Records with offsets that wait for it.
     var changes: [ChangeJob]
-    /// Events, recalls, that are kept until it has ended.
+    /// Events (recalls) that are kept until it has ended.
     var events: [EventJob] = []
     /// Devices that got the number of the newest revoke with its alert.
     var told: [String] = []
-    /// Why one device is told a number once more; nil: reads lowered it, and all devices that were pushed are told.
+    /// The reason for sending one device a number again; nil for a read that lowered the badge, which goes to all
+    /// pushed devices.
     let newest: Newest?
     var ref = WorkRef.none
-    /// Answers that the present step waits for.
+    /// Outstanding answers of the present step.
     var awaiting = 0
     var hasFailed = false
-    /// Failed steps in a row; spaces the retries.
+    /// Consecutive failed steps, for the pause between retries.
     var failures = 0
     var tokens: [BoundToken] = []
-    /// Devices that some push was made for.
+    /// Devices with at least one push.
     var pushed: [String] = []
     var targets: [Target] = []
-    /// Targets without an end.
+    /// Targets that have not ended.
     var open = 0
-    /// Records that the broker has not acknowledged.
+    /// Records without the broker's acknowledgement.
     var unackedRecords = 0
-    /// Of its records, those that go to other owners; nil: none does.
+    /// Its records that go to other owners; nil for none.
     var going: (changes: [ChangeJob], events: [EventJob])?
-    /// They went before all devices were told.
+    /// They were handed back before all devices were updated.
     var isLeft = false
 
     /// Kafka's time of the newest record that it is about; 0: none.
@@ -54,32 +56,32 @@ final class BadgeUpdate {
         changes.last?.origin?.record.source.kafkaMs ?? events.last?.origin?.source.kafkaMs ?? 0
     }
 
-    /// A push with a lower number was out while another worker claimed a higher one.
+    /// A push with a lower number was in flight while another worker claimed a higher one.
     struct Newest {
-        /// What the push carried.
+        /// The number in the push.
         var pushed: Int64
         /// `AcceptedBadge.asOfMs`.
         var asOfMs: Int64
-        /// When it is given up, monotonic: a process that ends does not wait for it.
+        /// Deadline, monotonic: a process that ends does not wait for it.
         var untilNanos: UInt64
 
-        /// Also how long APNs may take.
+        /// Also the time limit for APNs.
         static let patienceMs: Int64 = 5_000
     }
 
-    /// One device on its way.
+    /// One device of the update.
     struct Target {
         var token: BoundToken
         var pushID: PushID
-        /// Where the push waits in the APNs client while it is checked.
+        /// Its push in the APNs client while it is checked.
         var ticket: PushTicket?
-        /// Answers of the check before sending that are still to come.
+        /// Outstanding answers of the check before sending.
         var awaiting = 0
         var hasFailed = false
         var isOwned = false
-        /// What the number is made of cannot be read, and no waiting mends it.
+        /// The inputs of the number can never be read.
         var isNumberLost = false
-        /// The device is its own (`DeviceQueues`).
+        /// It has the device's turn (`DeviceQueues`).
         var hasTurn = false
         /// The APNs client has the push.
         var isWithClient = false
@@ -89,7 +91,7 @@ final class BadgeUpdate {
         var badge: Int64?
         var isEnded = false
 
-        /// Whom the push goes to; the same id for every attempt.
+        /// The target of the push, with one id for every attempt.
         init(_ token: BoundToken, pushID: PushID) {
             self.token = token
             self.pushID = pushID
@@ -104,7 +106,7 @@ final class BadgeUpdate {
         newest = nil
     }
 
-    /// The number once more, for no record's sake.
+    /// The number sent again, without a record.
     init(_ accepted: AcceptedBadge, nowNanos: UInt64) {
         app = accepted.app
         uid = accepted.uid
@@ -113,7 +115,7 @@ final class BadgeUpdate {
         newest = Newest(
             pushed: accepted.badge, asOfMs: accepted.asOfMs,
             untilNanos: nowNanos &+ UInt64(Newest.patienceMs) &* 1_000_000)
-        // The number once more may be overtaken in its turn: each has an id of its own.
+        // A repeated number may be overtaken again, so each has its own id.
         let id = PushID.make(
             app: accepted.app.id, uid: uid, msgID: eventID, kind: "newest \(accepted.badge)",
             tokenHex: accepted.token.record.hex)
@@ -121,7 +123,7 @@ final class BadgeUpdate {
         open = 1
     }
 
-    /// Whose badge it is about.
+    /// The owner of the badge.
     struct Owner: Hashable {
         private let app: UTF8Key
         private let uid: UTF8Key
@@ -135,12 +137,12 @@ final class BadgeUpdate {
     /// The device has the number: only revokes lowered it, and the alert of the newest one carried it.
     func isTold(_ device: String) -> Bool { changes.isEmpty && told.containsSame(device) }
 
-    /// Not told yet, and no push of it is with the APNs client.
+    /// Not updated yet, and no push of it is in the APNs client.
     func isUnsent(_ index: Int) -> Bool {
         index < targets.count && !targets[index].isEnded && !targets[index].isWithClient
     }
 
-    /// The other owners tell all devices once more.
+    /// The other owners update all devices again.
     func leave() {
         isLeft = true
         for change in going?.changes ?? [] { change.isHandedBack = true }
@@ -156,12 +158,12 @@ final class BadgeUpdate {
 
     func tag(_ stage: Tag.Stage, _ index: Int = 0) -> UInt64 { Tag(ref, stage, index: index).bits }
 
-    /// A target's device in `DeviceQueues`.
+    /// The target's device in `DeviceQueues`.
     func queueKey(_ index: Int) -> UInt64 {
         DeviceKey.make(app: app.id, uid: uid, device: targets[index].token.device)
     }
 
-    /// The newest alert token of each device that is to be told.
+    /// The newest alert token of each device to update.
     func chooseTargets() {
         let wanted = Set(pushed.map { UTF8Key($0) })
         var newest: [UTF8Key: BoundToken] = [:]
@@ -170,7 +172,7 @@ final class BadgeUpdate {
             if let other = newest[device], other.version >= token.version { continue }
             newest[device] = token
         }
-        // A device's index travels in a byte of its tags.
+        // The tag has one byte for a device's index.
         targets = newest.values.sorted { $0.device < $1.device }.prefix(255).map { token in
             let id = PushID.make(
                 app: app.id, uid: uid, msgID: eventID, kind: "read", tokenHex: token.record.hex)
@@ -179,7 +181,7 @@ final class BadgeUpdate {
         open = targets.count
     }
 
-    /// Devices that were pushed and have no token any more.
+    /// Pushed devices without a token.
     var departed: [String] {
         let bound = Set(tokens.map { UTF8Key($0.device) })
         return pushed.filter { !bound.contains(UTF8Key($0)) }

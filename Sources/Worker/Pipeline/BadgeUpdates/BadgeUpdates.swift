@@ -7,26 +7,26 @@ import Telemetry
 
 /// `clear_on_read`: a read that lowers the badge sends the new number, 0 included, to the devices that were pushed.
 ///
-/// Changes whose update has ended lie in `done`, events of which a part has ended in `doneEvents`.
+/// Changes with an ended update are in `done`, events with an ended part in `doneEvents`.
 final class BadgeUpdates {
     let done = Tray<ChangeJob>()
-    /// Numbers that were accepted while other workers may push the same devices.
+    /// Accepted numbers of devices that other workers may push too.
     let accepted = Tray<AcceptedBadge>()
-    /// Events of which one open part has ended.
+    /// Events with one ended part.
     let doneEvents = Tray<EventJob>()
     private let shard: ShardContext
     private let work: WorkTable
     private let sender: Sender
     private let recorder: Recorder
-    /// Of each user the update that more reads may join.
+    /// By user, the update that further reads may join.
     private var joinable: [BadgeUpdate.Owner: BadgeUpdate] = [:]
     /// Of each user the open updates after revokes.
     private var recalls: [BadgeUpdate.Owner: [BadgeUpdate]] = [:]
-    /// Tokens of devices that are told a number once more.
+    /// Tokens of devices that get a number again.
     private var newest: Set<String> = []
-    /// The process ends: what is to be told is left to the next owner.
+    /// The process ends: pending updates are left to the next owner.
     private var isClosed = false
-    /// Updates with records that go to other owners.
+    /// Number of updates with records that go to other owners.
     private var goingCount = 0
 
     init(_ shard: ShardContext, _ work: WorkTable, sender: Sender, recorder: Recorder) {
@@ -36,7 +36,7 @@ final class BadgeUpdates {
         self.recorder = recorder
     }
 
-    /// A change of user state lowered the number: its offset waits for the pushes.
+    /// A user-state change lowered the number: its offset waits for the pushes.
     func begin(after change: ChangeJob) {
         if isClosed { return }
         guard let app = change.app, let uid = change.uid else { return finish(change) }
@@ -45,7 +45,7 @@ final class BadgeUpdates {
             waiting.eventID = change.eventID
             return
         }
-        // Full: APNs is away. Redis remembers that the number was not told, and the user's next read tells it.
+        // Full, because APNs is away. Redis remembers that the number was not sent, and the user's next read sends it.
         guard !work.badgeUpdates.isFull else { return finish(change) }
         let update = BadgeUpdate(app: app, uid: uid, eventID: change.eventID, changes: [change])
         work.insert(update)
@@ -79,7 +79,7 @@ final class BadgeUpdates {
         }
     }
 
-    /// A number that is sent once more to its device: one at a time per device.
+    /// A number that is sent to its device again: one at a time per device.
     func begin(_ accepted: AcceptedBadge) {
         guard !work.badgeUpdates.isFull, newest.insert(accepted.token.record.hex).inserted else { return }
         let update = BadgeUpdate(accepted, nowNanos: shard.nowNanos)
@@ -88,7 +88,7 @@ final class BadgeUpdates {
             DeviceRef(work: update.ref, device: 0, isBadgeUpdate: true), update.queueKey(0), app: accepted.app)
     }
 
-    /// Records' offsets wait for updates.
+    /// Returns whether records' offsets wait for updates.
     func hasWork(where isWanted: (ChangeJob) -> Bool) -> Bool {
         work.badgeUpdates.contains { $0.changes.contains(where: isWanted) }
     }
@@ -98,7 +98,7 @@ final class BadgeUpdates {
         shard.requestTurn()
     }
 
-    /// Who is to be told. From now on another read makes an update of its own.
+    /// Reads the devices to update. From now on another read starts a new update.
     func start(_ ref: WorkRef) {
         guard let update = work.badgeUpdate(ref) else { return }
         if joinable[update.owner] === update { joinable[update.owner] = nil }
@@ -147,7 +147,7 @@ final class BadgeUpdates {
 
     // MARK: One device
 
-    /// The device's turn has come, or its push waited in the client: the number of this moment, and whose the token is.
+    /// The device's turn has come, or its push waited in the client: reads the present number and the token's owner.
     func check(_ device: DeviceRef, ticket: PushTicket? = nil) {
         guard let update = work.badgeUpdate(device.work), device.device < update.targets.count,
             !update.targets[device.device].isEnded
@@ -167,7 +167,7 @@ final class BadgeUpdates {
             try shard.store.owner(
                 app: update.app.id, token: update.targets[index].token.record.hex, tag: update.tag(.updateOwner, index))
         } catch {
-            // Answers to what was sent before find nobody who waits for them.
+            // Answers to earlier queries find no waiting target.
             update.targets[index].awaiting = 0
             retryLater(.retryCheck(device), update)
         }
@@ -226,12 +226,12 @@ final class BadgeUpdates {
         }
     }
 
-    /// The device is not told after all.
+    /// The device is not updated.
     ///
-    /// - Parameter reason: nil: there is no number to tell of, and no record.
+    /// - Parameter reason: nil if there is no number to send, and no record.
     private func stop(_ update: BadgeUpdate, _ index: Int, _ reason: Reason?) {
         let target = update.targets[index]
-        // It has ended in the client meanwhile, and its outcome says how.
+        // It has ended in the client already, and its outcome gives the result.
         if let ticket = target.ticket, let client = update.app.client(for: target.token), !client.apns.withdraw(ticket)
         {
             return
@@ -239,7 +239,7 @@ final class BadgeUpdates {
         end(update, index, .suppressed, reason?.rawValue)
     }
 
-    /// APNs' answer. A dead token goes with the user's next alert.
+    /// APNs' answer. A dead token is removed with the user's next alert.
     func didFinish(_ push: FinishedPush) {
         let index = Int(push.tag.index)
         guard let update = work.badgeUpdate(push.tag.ref), index < update.targets.count else { return }
@@ -267,7 +267,7 @@ final class BadgeUpdates {
         update.targets[index].isEnded = true
         update.open -= 1
         let target = update.targets[index]
-        // The alerts' records tell of their numbers; a number once more has no record of its own.
+        // The alerts' records contain their numbers. A repeated number has no record of its own.
         if update.newest == nil, let reason {
             var record = OutcomeRecord(uid: update.uid, device: target.token.device, verdict: verdict, reason: reason)
             record.pushID = target.pushID
@@ -292,7 +292,7 @@ final class BadgeUpdates {
         if update.open == 0, update.unackedRecords == 0 { finish(update) }
     }
 
-    /// The number was told: Redis forgets that it was not, and the reads are settled. Or it is left to other owners.
+    /// The number was sent: clears Redis' note that it was not, and settles the reads. Or it is left to other owners.
     private func finish(_ update: BadgeUpdate) {
         if update.going != nil { goingCount -= 1 }
         if update.newest != nil {
@@ -312,7 +312,8 @@ final class BadgeUpdates {
 
     // MARK: Hand-back
 
-    /// These records go to other owners, to whom Redis tells that the number is owed: what is on no stream is left to them.
+    /// These records go to other owners, and Redis still has the note that the number is owed. Pushes without a stream
+    /// are left to those owners.
     func handBack(_ isGoing: (EventJob) -> Bool, changes isGoingChange: (ChangeJob) -> Bool) {
         work.badgeUpdates.forEach { update in
             let changes = update.changes.filter(isGoingChange)
@@ -325,10 +326,10 @@ final class BadgeUpdates {
         leaveUnsent()
     }
 
-    /// From now on nothing is told that is not under way.
+    /// From now on no update starts.
     func close() { isClosed = true }
 
-    /// Of what goes to other owners, all that is on no stream; also once a second, of what APNs refused since.
+    /// Hands back all pushes without a stream; also once a second, for those that APNs refused since.
     func leaveUnsent() {
         if goingCount == 0 { return }
         for device in sender.withdrawUpdates({ work.badgeUpdate($0)?.going != nil }) {
@@ -341,7 +342,7 @@ final class BadgeUpdates {
 
     private func leaveUnsent(_ update: BadgeUpdate) {
         let unsent = update.targets.indices.filter(update.isUnsent)
-        // With all of it on streams, or told, it ends as it would.
+        // If all are on streams or sent, the update ends normally.
         if unsent.isEmpty, !update.targets.isEmpty { return }
         update.leave()
         if joinable[update.owner] === update { joinable[update.owner] = nil }
@@ -382,7 +383,7 @@ final class BadgeUpdates {
         }
     }
 
-    /// A key that can never be read is as if it were not there; without the number nothing is pushed.
+    /// A key that can never be read counts as absent. Without the number nothing is pushed.
     func didFail(_ tag: Tag, _ fault: RedisFault) {
         guard let update = work.badgeUpdate(tag.ref) else { return }
         let isBroken = shard.countsAsBroken(fault)

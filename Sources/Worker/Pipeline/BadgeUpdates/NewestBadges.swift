@@ -1,21 +1,21 @@
 import PushCore
 import Redis
 
-/// After a push with a number was accepted, where other workers may push the same device: whether a higher number was
-/// claimed meanwhile. It is then sent once more, since the two pushes may have arrived in the wrong order.
+/// After a push with a number was accepted and other workers may push the same device: checks whether a higher number
+/// was claimed in that time. If so, it is sent again, because the two pushes may have arrived in the wrong order.
 ///
-/// One look per accepted push, and none where another push of the device is queued or out in this process: that one has
-/// a newer number, and is looked after in its turn. Should it end without being accepted, the look is made up for.
+/// One check per accepted push, and none if another push of the device is queued or in flight in this process: that one
+/// has a newer number and its own check. If it ends without being accepted, the check is done later.
 final class NewestBadges {
     private let shard: ShardContext
     private let sender: Sender
     private let bursts: Bursts
     private let updates: BadgeUpdates
     private var looks: SlotTable<Look>
-    /// Numbers that another push followed, by device: the newest of each.
+    /// Numbers followed by another push, by device: the newest of each.
     private var followed: [UInt64: AcceptedBadge] = [:]
 
-    /// A reading under way.
+    /// An open read.
     private final class Look {
         let accepted: AcceptedBadge
         var base = BadgeReading()
@@ -31,7 +31,7 @@ final class NewestBadges {
         looks = SlotTable(capacity: shard.limits.recipientsMax)
     }
 
-    /// Looks under way.
+    /// Number of open reads.
     var count: Int { looks.count }
 
     func look(_ accepted: AcceptedBadge) {
@@ -44,7 +44,7 @@ final class NewestBadges {
         if followed.count < shard.limits.recipientsMax { followed[accepted.queueKey] = accepted }
     }
 
-    /// Once a second: looks that were left to pushes which were not accepted.
+    /// Once a second: checks that were left to pushes that were not accepted.
     func lookAgain() {
         if followed.isEmpty { return }
         for (key, accepted) in followed where !isFollowed(accepted) {
@@ -61,12 +61,12 @@ final class NewestBadges {
                 app: accepted.app.id, uid: accepted.uid, baseTag: Tag(ref, .newestBase).bits,
                 sizeTag: Tag(ref, .newestSize).bits)
         } catch {
-            // Redis takes no more commands; an answer to the first one finds nobody.
+            // Redis accepts no more commands. A late answer to the first one finds nothing.
             end(ref, isHigher: true)
         }
     }
 
-    /// Another push carries the number: one of the device in this process, or that of a burst's end.
+    /// Another push carries the number: one for the device in this process, or that of a burst's end.
     private func isFollowed(_ accepted: AcceptedBadge) -> Bool {
         if sender.isBusy(accepted.queueKey) { return true }
         return accepted.burst.map(bursts.isWaiting) ?? false
@@ -88,7 +88,7 @@ final class NewestBadges {
             isHigher: !isReported && BadgeRule.isOvertaken(accepted.badge, newest: newest, accepted.app.policy))
     }
 
-    /// Not known: the update reads the number itself before it goes.
+    /// Unknown: the update reads the number itself before it is sent.
     func didFail(_ tag: Tag) { end(tag.ref, isHigher: true) }
 
     private func end(_ ref: WorkRef, isHigher: Bool) {
@@ -107,11 +107,11 @@ struct AcceptedBadge {
     var uid: String
     var eventID: String
     var token: BoundToken
-    /// As pushed, so capped.
+    /// As pushed, so it is capped.
     var badge: Int64
     /// `sent_ms` of its message: a client that has reported its total since knows its number.
     var asOfMs: Int64
-    /// The burst that the message may belong to; nil: the app has none.
+    /// The burst of the message; nil if the app has none.
     var burst: PushID?
 
     /// Its device in `DeviceQueues`.

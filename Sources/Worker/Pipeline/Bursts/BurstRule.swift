@@ -1,8 +1,8 @@
 import PushCore
 
-/// Which alerts may wait for the end of a burst's window (`coalesce.window_s`).
+/// Decides which alerts may wait for the end of a burst's window (`coalesce.window_s`).
 enum BurstRule {
-    /// Why an alert goes at once; the raw values are words for people.
+    /// The reason why an alert goes at once. The raw values are words for people.
     enum Bypass: String {
         case recall = "a recall"
         case voip, silent, forced
@@ -11,7 +11,7 @@ enum BurstRule {
         case liveDevice = "strategy 4 to a live device"
     }
 
-    /// Nil: it may wait. All devices of a message do the same, but for a live one by strategy 4.
+    /// - Returns: nil if it may wait. All devices of a message behave alike, except a live one with strategy 4.
     static func bypass(_ message: borrowing Message, facts: DecisionFacts, way: Route.Way) -> Bypass? {
         if message.kind != .message { return .recall }
         if message.push.voip { return .voip }
@@ -21,7 +21,7 @@ enum BurstRule {
         return way.copyTo == nil ? nil : .liveDevice
     }
 
-    /// What the alerts of a burst have in common: app, user and conversation.
+    /// The key of a burst: app, user and conversation.
     static func key(app: String, uid: String, conversation: String) -> PushID {
         PushID.make(app: app, uid: uid, msgID: conversation, kind: "burst", tokenHex: "")
     }

@@ -1,33 +1,34 @@
 import PushCore
 
-/// Bursts of alerts (`coalesce.window_s`): of each (app, user, conversation) the first alert goes at once, and what
-/// follows within the window waits for its end, to go as one push.
+/// Bursts of alerts (`coalesce.window_s`): for each (app, user, conversation) the first alert goes at once, and later
+/// ones within the window wait for its end and become one push.
 ///
 /// A machine without clock and without I/O. Messages of one conversation come from one partition, so one shard sees a
-/// burst whole. What waits is in memory with its offset unsettled: a crash hands it to the partition's next owner, who
-/// alerts it as if it had just come. A window that sent a merged push opens anew, so that a burst alerts once per
-/// window; one in which nothing waited is over.
+/// whole burst. Waiting alerts are in memory with unsettled offsets: after a crash the partition's next owner treats
+/// them as new. A window that sent a merged push opens again, so that a burst alerts once per window. A window without
+/// waiting alerts ends.
 struct BurstTable<Member> {
-    /// (app, user, conversation), hashed.
+    /// The hash of (app, user, conversation).
     typealias Key = PushID
 
     private struct Burst {
-        /// Of the present window; an end that was planned for an earlier one means nothing.
+        /// Number of the present window. A scheduled end of an earlier one has no effect.
         var window: UInt32
         var waiting: [Member] = []
-        /// The window is over, and these are being looked at: who has answered, and whether it is still to be told.
+        /// The window is over, and these alerts are being checked: the answers so far, and whether each is still to be
+        /// pushed.
         var closing: [(member: Member, isAlive: Bool)] = []
         var unanswered = 0
     }
 
     private var bursts: [Key: Burst] = [:]
     private var nextWindow: UInt32 = 0
-    /// Members that wait in all windows together.
+    /// Waiting alerts in all windows together.
     private(set) var waitingCount = 0
-    /// Above it a window ends early: what waits takes a place that others need.
+    /// Above this number a window ends early, because waiting alerts use places that others need.
     let waitingMax: Int
 
-    /// Windows that are open or closing.
+    /// Open or closing windows.
     var count: Int { bursts.count }
 
     init(waitingMax: Int) {
@@ -35,10 +36,10 @@ struct BurstTable<Member> {
     }
 
     enum Arrival: Equatable {
-        /// A window opens with it, whose end the caller plans; the alert goes now.
+        /// A window opens with it, and the caller schedules its end. The alert goes now.
         case goesNow(window: UInt32)
         case waits
-        /// It waits, and the window is to be ended now for want of room.
+        /// It waits, and the window must end now for lack of room.
         case waitsNoLonger(window: UInt32)
     }
 
@@ -51,13 +52,13 @@ struct BurstTable<Member> {
         }
         bursts.values[index].waiting.append(member)
         waitingCount += 1
-        // One that is closing is on its way already.
+        // A closing window is already ending.
         guard waitingCount > waitingMax, bursts.values[index].unanswered == 0 else { return .waits }
         return .waitsNoLonger(window: bursts.values[index].window)
     }
 
-    /// The end of a window: those who waited, oldest first, each to be answered for by its place. Empty: it is over, or
-    /// was before.
+    /// The end of a window: the waiting alerts, oldest first. Each must be answered for by its index. Empty if the
+    /// window is over.
     mutating func end(_ key: Key, window: UInt32) -> [Member] {
         guard let index = bursts.index(forKey: key), bursts.values[index].window == window,
             bursts.values[index].unanswered == 0
@@ -74,22 +75,23 @@ struct BurstTable<Member> {
         return members
     }
 
-    /// Members wait for the end of its window, or are being looked at.
+    /// Returns whether alerts wait for the end of its window, or are being checked.
     func isWaiting(_ key: Key) -> Bool {
         guard let burst = bursts[key] else { return false }
         return !burst.waiting.isEmpty || burst.unanswered > 0
     }
 
     enum Close {
-        /// Others have yet to answer.
+        /// Other answers are outstanding.
         case pending
-        /// These are to be told in one push, newest last; the window opened anew, and its end is to be planned.
+        /// These become one push, newest last. The window opened again, and its end must be scheduled.
         case merged([Member], window: UInt32)
-        /// Nothing is left to tell. The window is over; a number: others came meanwhile, and theirs is to be ended now.
+        /// Nothing is left to push. The window is over; with a number, others arrived in the meantime, and theirs must
+        /// end now.
         case nothing(endsNow: UInt32?)
     }
 
-    /// One who waited was looked at.
+    /// One waiting alert was checked.
     mutating func answered(_ key: Key, place: Int, isAlive: Bool) -> Close {
         guard let index = bursts.index(forKey: key), bursts.values[index].unanswered > 0,
             bursts.values[index].closing.indices.contains(place)

@@ -2,9 +2,9 @@ import EventLoop
 import PushCore
 import Redis
 
-/// Coalescing: alerts that wait for the end of their burst's window, and the look at each before one push tells of them.
+/// Coalescing: alerts that wait for the end of their burst's window, and the check of each before one push merges them.
 ///
-/// Groups that are to be told lie in `merged`, oldest first; those of whom nothing is to be told in `dropped`.
+/// Groups to push are in `merged`, oldest first; alerts that are not pushed in `dropped`.
 final class Bursts {
     let merged = Tray<[WorkRef]>()
     let dropped = Tray<Dropped>()
@@ -12,10 +12,10 @@ final class Bursts {
     private let work: WorkTable
     private var table: BurstTable<WorkRef>
 
-    /// One who waited and is not told: read, recalled or expired meanwhile, or finished by another.
+    /// A waiting alert that is not pushed: read, recalled or expired since, or finished by another worker.
     struct Dropped {
         var recipient: WorkRef
-        /// Nil: finished by another.
+        /// Nil if another worker finished it.
         var reason: Reason?
     }
 
@@ -25,8 +25,8 @@ final class Bursts {
         table = BurstTable(waitingMax: shard.limits.recipientsMax / 2)
     }
 
-    /// True: the push waits. It may be looked at as read, recalled or expired at the window's end, and is told then or
-    /// never; the device's other pushes do not wait for it.
+    /// - Returns: true if the push waits. At the window's end it may be read, recalled or expired, and is pushed then
+    ///   or never. The device's other pushes do not wait for it.
     func joins(_ job: RecipientJob, _ index: Int, _ token: BoundToken) -> Bool {
         guard job.event.digest == nil, !job.flags.contains(.leadsBurst),
             let message = job.event.message?.value,
@@ -50,7 +50,7 @@ final class Bursts {
         return true
     }
 
-    /// Alerts wait for the end of this burst's window.
+    /// Returns whether alerts wait for the end of this burst's window.
     func isWaiting(_ key: PushID) -> Bool { table.isWaiting(key) }
 
     private func plan(_ key: PushID, _ window: UInt32, of app: AppContext) {
@@ -59,7 +59,7 @@ final class Bursts {
 
     // MARK: The window's end
 
-    /// Claims each once more, which counts nothing again, and tells what was read or recalled meanwhile.
+    /// Claims each alert again, which counts nothing twice, and shows which were read or recalled.
     func end(_ key: BurstTable<WorkRef>.Key, window: UInt32) {
         let members = table.end(key, window: window)
         for place in members.indices {
@@ -79,13 +79,14 @@ final class Bursts {
         }
     }
 
-    /// The recipient has ended, perhaps with the question still under way: nobody else would answer for him.
+    /// The recipient has ended, possibly with an open check. Nothing else would answer for it.
     func leave(_ job: RecipientJob) {
         guard let burst = job.burst.take(), let place = burst.place else { return }
         answer(burst.key, place, isAlive: false)
     }
 
-    /// - Parameter claim: nil: Redis could not say. Then it is told: the push itself is checked once more before it goes.
+    /// - Parameter claim: nil if Redis could not answer. The alert is then pushed, because the push itself is checked
+    ///   again before it is sent.
     func didLook(_ ref: WorkRef, _ claim: ClaimReply?) {
         guard let job = work.recipient(ref), let burst = job.burst, let place = burst.place else { return }
         burst.place = nil
@@ -119,7 +120,7 @@ final class Bursts {
     }
 }
 
-/// Where a recipient waits: its burst, and its place in it while it is asked at the window's end.
+/// The place of a waiting recipient: its burst, and its index during the check at the window's end.
 final class BurstPlace {
     let key: PushID
     var place: Int?
@@ -129,11 +130,11 @@ final class BurstPlace {
     }
 }
 
-/// What a push tells of beside its own message.
+/// The other messages of a merged push.
 final class MergedPush {
     /// Oldest first.
     let others: [DeviceRef]
-    /// The oldest one's `msg_id`: what the collapse id is made of, so that another try has the same.
+    /// The oldest one's `msg_id`. The collapse id derives from it, so that another attempt has the same.
     let oldestID: String
 
     init(others: [DeviceRef], oldestID: String) {

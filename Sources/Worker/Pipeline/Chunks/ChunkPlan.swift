@@ -1,13 +1,13 @@
 import PushCore
 
-/// How a large group is divided: its members are gathered by part, and each part goes out a chunk at a time.
+/// The division of a large group: members are collected by part, and each part is written one chunk at a time.
 ///
-/// A member's part is the same for every message of the group, so that all of them go to him through one partition, in their
-/// order, whoever reads that.
+/// A member's part is the same for every message of the group. So all messages reach the member through one partition,
+/// in order, whichever worker reads it.
 final class ChunkPlan {
-    /// Into so many parts every large group is divided: as many partitions work on it at once.
+    /// Number of parts of every large group: as many partitions work on it in parallel.
     static let partCount = 32
-    /// In one record: a crash repeats a chunk, not the group.
+    /// Members in one record: a crash repeats a chunk, not the group.
     static let membersMax = 1000
     private static let uidBytesMax = 100_000
 
@@ -20,7 +20,7 @@ final class ChunkPlan {
     private var gathered = (0..<partCount).map { Chunk(part: $0) }
     /// Its group's members are being read.
     var isUnderWay = false
-    /// Chunks that the broker does not have yet.
+    /// Chunks without the broker's acknowledgement.
     var unackedCount = 0
 
     static func part(of uid: String) -> Int {
@@ -29,7 +29,7 @@ final class ChunkPlan {
         return Int(truncatingIfNeeded: hash.finish().0 % UInt64(partCount))
     }
 
-    /// One member more; the chunk that is full with it, nil: none is.
+    /// Adds a member. Returns the chunk that is now full; nil if none is.
     func add(_ member: MemberPage.Member) -> Chunk? {
         let part = Self.part(of: member.uid)
         gathered[part].members.append(member)
@@ -41,7 +41,7 @@ final class ChunkPlan {
         return gathered[part]
     }
 
-    /// All members were added: the chunks that are not full.
+    /// All members were added: returns the chunks that are not full.
     func takeRest() -> [Chunk] {
         defer { for part in gathered.indices { gathered[part] = Chunk(part: part) } }
         return gathered.filter { !$0.members.isEmpty }

@@ -1,26 +1,26 @@
 import JSON
 import PushCore
 
-/// One record of `carillon.chunks`: some members of a large group, with the event that goes to them.
+/// One record of `carillon.chunks`: some members of a large group, with their event.
 ///
-/// A line of JSON, and after it the bytes of the event as they came. The format is this worker's own. Whoever reads it works on
-/// these members as on those of a small group.
+/// A line of JSON, and after it the original bytes of the event. The format is internal. The reader treats these
+/// members like those of a small group.
 struct ChunkRecord: Sendable, Equatable {
     var app: String
     var conversation: String
-    /// The part of the group that they belong to (`ChunkPlan.part`); records of one part keep their order.
+    /// Their part of the group (`ChunkPlan.part`). Records of one part keep their order.
     var part: Int
     var members: [MemberPage.Member]
-    /// Of the event.
+    /// The event's source.
     var source: EventSource
-    /// The event as it was read from its topic.
+    /// The event as read from its topic.
     var raw: [UInt8]
 
-    /// The group of a larger event is not divided: with the line before it the record might be over the broker's limit.
+    /// A larger event's group is not divided: with the line before it the record might exceed the broker's limit.
     static let rawMax = 600_000
     private static let headMax = 1 << 20
 
-    /// Of all records of one part of the group.
+    /// Equal for all records of one part of the group.
     var key: String { app + conversation + "#" + String(part) }
 
     var bytes: [UInt8] {
@@ -56,7 +56,7 @@ struct ChunkRecord: Sendable, Equatable {
         self.raw = raw
     }
 
-    /// Nil: no record of this format.
+    /// Nil for any other format.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
             let tree = try? JSONTree(

@@ -4,19 +4,19 @@ import Kafka
 import PushCore
 import Telemetry
 
-/// Divides large groups: their members go to `carillon.chunks`, so that all workers share one message of them, and a crash
+/// Divides large groups: their members go to `carillon.chunks`, so that all workers share one message, and a crash
 /// repeats a chunk and not the group.
 ///
-/// The event is settled once the broker has all its chunks; then each chunk is a record like others.
+/// The event is settled once the broker has all its chunks. Each chunk is then a record like others.
 final class Planner {
-    /// Chunks that the broker will never take: their members are worked on here.
+    /// Chunks that the broker will never accept: their members are processed here.
     let refused = Tray<(event: EventJob, members: [MemberPage.Member])>()
     private let shard: ShardContext
     private let outbox: Outbox
     private let topic: OutTopic
     private var pending: SlotTable<Pending>
 
-    /// A chunk on its way to the broker.
+    /// A chunk without the broker's acknowledgement.
     private final class Pending {
         let event: EventJob
         let members: [MemberPage.Member]
@@ -40,7 +40,7 @@ final class Planner {
     /// The broker keeps up.
     var hasRoom: Bool { pending.count < Self.pendingMax }
 
-    /// A group of so many members is divided.
+    /// Returns whether a group of this size is divided.
     func divides(members count: Int, of event: EventJob) -> Bool {
         count > shard.limits.directMax && event.raw.count <= ChunkRecord.rawMax
     }
@@ -70,7 +70,7 @@ final class Planner {
         outbox.sendRaw(topic, key: Array(record.key.utf8), value: record.bytes, headers: [], tag: tag)
     }
 
-    /// The broker has the chunk. Returns the event, one part less of which is open.
+    /// The broker has the chunk. Returns the event, with one open part less.
     func didSettle(_ ref: WorkRef) -> EventJob? {
         guard let chunk = pending.find(ref) else { return nil }
         pending.remove(ref)
@@ -78,7 +78,7 @@ final class Planner {
         return chunk.event
     }
 
-    /// The broker will never take the chunk. Until its members are started here it counts as on its way.
+    /// The broker will never accept the chunk. It counts as open until its members are started here.
     func didGiveUp(_ ref: WorkRef) {
         guard let chunk = pending.find(ref) else { return }
         pending.remove(ref)

@@ -1,6 +1,6 @@
-/// Recipients of one message whose claims go to Redis in one call.
+/// Recipients of one message with one common claim call.
 ///
-/// It holds references: who ended meanwhile is not found again when the answer comes.
+/// It holds references: a recipient that has ended is not found when the answer comes.
 final class ClaimBatch {
     let event: EventJob
     let counted: Bool

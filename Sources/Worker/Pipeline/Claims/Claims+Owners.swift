@@ -1,22 +1,22 @@
 import PushCore
 import Redis
 
-/// Whose the tokens are that are pushed to: of all who are claimed in one turn together, where the server takes keys of
-/// several slots in one call. That is half of what one by one costs it.
+/// Owners of the tokens to push to: one query for all claims of a turn, if the server accepts keys of several slots in
+/// one call. That is half the cost of single queries.
 extension Claims {
-    /// Once the owners of a version of his tokens are known, a plain claim needs to ask nobody: it looks at that version
-    /// behind its entry.
+    /// If the owners of the user's token version are known, a plain claim asks for none: it checks the version after
+    /// its entry.
     func mustAskOwners(_ candidate: Candidate) -> Bool {
         candidate.plainClaim == nil || !candidate.areOwnersKnown || !shard.areKeysWhole
     }
 
-    /// All owners are asked for in place of those pushed to, so that the next push needs to ask nobody.
+    /// Asks for all owners instead of only those pushed to, so that the next push needs no query.
     func mayLearnOwners(_ candidate: Candidate) -> Bool {
         candidate.plainClaim != nil && candidate.asksOwners && shard.areKeysWhole && candidate.tokenVersion != 0
             && candidate.recipient.tokens.count <= KnownOwners.tokensMax
     }
 
-    /// How many owners there are to ask for.
+    /// Number of owners to ask for.
     func tokenCount(_ candidate: Candidate) -> Int {
         var count = 0
         forEachAskedToken(candidate) { _ in count += 1 }
@@ -41,10 +41,10 @@ extension Claims {
         }
     }
 
-    /// All his tokens are his: the next push trusts their version.
+    /// All of the user's tokens belong to the user: the next push trusts their version.
     func noteOwners(_ job: RecipientJob, _ candidate: Candidate) {
         guard let reign = shard.reign(of: job) else { return }
-        // Lost, they are asked for again.
+        // If this is lost, they are asked for again.
         try? shard.store.noteOwners(
             app: job.event.app.id, uid: job.uid, version: candidate.tokenVersion, reign: reign, tag: job.tag(.note))
     }

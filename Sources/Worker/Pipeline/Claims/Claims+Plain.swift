@@ -3,8 +3,8 @@ import Redis
 
 /// Claims by plain commands (`PlainClaim`).
 extension Claims {
-    /// A message of whom nothing special is read, and which goes to APNs alone: what goes by the long connection may be
-    /// acknowledged, and who resumes it must know that there was a try.
+    /// An ordinary message that goes only to APNs. A message by long connection may be acknowledged, and the next owner
+    /// must know that there was a try.
     func claimsPlainly(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         guard candidate.isPlain, let decision = candidate.decision, shard.writes.refusal == nil,
             !(candidate.recipient.read?.covers(job.event.subject) ?? false),
@@ -44,7 +44,7 @@ extension Claims {
         answered(job, failed: false)
     }
 
-    /// What no waiting mends, or a cluster whose slots move, is told to the script as well, which says how it is taken.
+    /// Permanent faults, and a cluster with moving slots, go to the script too, which decides.
     func didFailPlainly(_ fault: RedisFault, _ job: RecipientJob) {
         job.candidate?.plainClaim?.didFail()
         switch fault.code {
@@ -53,7 +53,7 @@ extension Claims {
         }
     }
 
-    /// All is answered: it is claimed, or the script is asked.
+    /// All answers are here: it is claimed, or the script is asked.
     func endPlainly(_ job: RecipientJob, _ candidate: Candidate) {
         guard let plain = candidate.plainClaim, let reply = plain.reply else { return unsettled.append(job) }
         candidate.plainClaim = nil
@@ -61,7 +61,7 @@ extension Claims {
         let now = shard.nowMs
         let renewal = plain.renewal(nowMs: now)
         if renewal.life {
-            // Lost with the connection, it is left to the next claim.
+            // If this is lost with the connection, the next claim does it.
             try? shard.store.renewLedger(
                 job.claimRequest(nowMs: now), epoch: renewal.epoch, tag: job.tag(.note))
         }
@@ -70,7 +70,7 @@ extension Claims {
         claimed.append(job)
     }
 
-    /// Something came between, or was there before: the script settles it. The caller keeps the place of the candidate.
+    /// A fact changed, or existed before: the script settles it. The caller keeps the candidate's place.
     func settle(_ job: RecipientJob) {
         guard let candidate = job.candidate, candidate.phase == .claiming else { return }
         let asksOwners = !candidate.asksOwners

@@ -3,13 +3,13 @@ import PushCore
 import Redis
 import Telemetry
 
-/// Steps 5 and 10 in one atomic step of Redis, with the last facts that step 15 looks at: the claim, and whose the tokens are
-/// where that is not known.
+/// Steps 5 and 10 in one atomic Redis step, with the last facts for step 15: the claim, and the tokens' owners if
+/// unknown.
 ///
-/// The usual message is claimed by plain commands (`PlainClaim`), all else by the script: of a message to one recipient by a
-/// call of its own, of a message to many for those together whose reads were answered together. What fails together in a way
-/// that no waiting mends is asked for one by one. Claimed candidates lie in `claimed`, in the order of their claims; those
-/// whose plain claim the script is to settle in `unsettled`; those that Redis could not answer about in `failed`.
+/// Plain commands (`PlainClaim`) claim the usual message, the script everything else: alone for a message to one
+/// recipient, together for recipients of one message whose reads were answered together. After a permanent fault of a
+/// common call each is claimed alone. Claimed candidates are in `claimed`, in the order of their claims; candidates for
+/// the script in `unsettled`; candidates without an answer from Redis in `failed`.
 final class Claims {
     let claimed = Tray<RecipientJob>()
     let unsettled = Tray<RecipientJob>()
@@ -17,11 +17,11 @@ final class Claims {
     let shard: ShardContext
     private let work: WorkTable
     private var keys = DedupKeys()
-    /// Recipients who ended uncounted while Redis took no writes, and have no mark there.
+    /// Recipients that ended uncounted while Redis accepted no writes, and have no mark.
     private var unmarked = RecentKeys<DedupKeys.Key>()
     /// Recipients who wait in `carillon.parked` without a mark in Redis: the record there goes on with them.
     private var parkedUnmarked = RecentKeys<DedupKeys.Key>()
-    /// The batches that are being gathered.
+    /// The batches being collected.
     private var open: ClaimBatch?
     var openOwners: OwnerBatch?
     private var batches: SlotTable<ClaimBatch>
@@ -36,7 +36,8 @@ final class Claims {
 
     // MARK: Asking
 
-    /// Claims a decided candidate; Redis is asked in the order of the calls, since the badges of one user rise with them.
+    /// Claims a decided candidate. Redis is asked in the order of the calls, because the badges of one user rise in
+    /// this order.
     func claim(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
         candidate.phase = .claiming
@@ -54,10 +55,10 @@ final class Claims {
         candidate.learnsOwners = mayLearnOwners(candidate)
         let owners = candidate.asksOwners ? tokenCount(candidate) : 0
         candidate.awaiting = (candidate.plainClaim == nil ? 1 : PlainClaim.commandCount) + owners
-        // Whoever asks for no owner must not be answered before those who were claimed before him.
+        // A recipient without an owner query must not be answered before earlier claims.
         if owners == 0 { sendOwners() }
         notePushedDevices(job, candidate)
-        // Whoever acknowledged after the deadline has the message and needs no push.
+        // A device that acknowledged after the deadline has the message and needs no push.
         if !job.suspects.isEmpty {
             candidate.awaiting += 1
             askAcks(job)
@@ -103,8 +104,8 @@ final class Claims {
         }
     }
 
-    /// With `clear_on_read`: these devices will show what is counted now. Before the claim, so that a read that comes after
-    /// it finds the device.
+    /// With `clear_on_read`: these devices will show the counted message. Written before the claim, so that a read
+    /// after it finds the device.
     private func notePushedDevices(_ job: RecipientJob, _ candidate: Candidate) {
         guard job.event.app.policy.clearOnRead, let push = job.event.message?.value.push, !push.silent, !push.voip,
             let routes = candidate.decision?.routes
@@ -112,7 +113,7 @@ final class Claims {
         var devices: [String] = []
         for route in routes where route.pushedToken != nil { devices.append(route.device) }
         guard !devices.isEmpty else { return }
-        // Lost with the connection, the claim is lost as well, and both are sent again.
+        // If this is lost with the connection, the claim is lost too, and both are sent again.
         try? shard.store.notePushed(app: job.event.app.id, uid: job.uid, devices: devices, tag: job.tag(.note))
     }
 
@@ -129,7 +130,7 @@ final class Claims {
         if batch.recipients.count >= most { sendClaims() }
     }
 
-    /// Sends what was gathered; one alone goes as it would have.
+    /// Sends the collected claims. A single one is sent in the ordinary form.
     func sendGathered() {
         sendClaims()
         sendOwners()
@@ -173,13 +174,13 @@ final class Claims {
         }
     }
 
-    /// The recipient of an answer; nil: he ended meanwhile, or is in another phase.
+    /// The recipient of an answer; nil if it has ended or left the claim.
     func claiming(_ ref: WorkRef) -> RecipientJob? {
         guard let job = work.recipient(ref), job.candidate?.phase == .claiming else { return nil }
         return job
     }
 
-    /// Whether an answer about acks belongs to a candidate in the claim.
+    /// Returns whether an answer about acks belongs to a candidate in the claim.
     func isClaiming(_ ref: WorkRef) -> Bool { claiming(ref) != nil }
 
     private func didClaim(_ batch: ClaimBatch, _ reply: borrowing RedisReply) {
@@ -237,7 +238,7 @@ final class Claims {
             if let job = claiming(tag.ref) { didFailPlainly(fault, job) }
         case .owner:
             guard let job = claiming(tag.ref) else { return }
-            // A token whose owner cannot be read is nobody's.
+            // A token with an unreadable owner belongs to nobody.
             let isBroken = shard.countsAsBroken(fault)
             if isBroken {
                 job.candidate?.lostTokens.append(Int(tag.index))
@@ -266,10 +267,10 @@ final class Claims {
         if fault.refusesWrite { refused(job, fault) } else { answered(job, failed: true) }
     }
 
-    /// Redis answers and reads, but takes not this write. The rule is: open to push, never silent. What the claim would have
-    /// looked at is looked at without a write; the push goes without a badge, and the claim is owed, unless no waiting mends
-    /// what refused it: then the mark alone is written at the end. Where even the look is refused for good, nothing is known
-    /// against the push; where it is refused for now, the candidate is tried again later.
+    /// Redis answers reads but refused this write. The rule: push rather than stay silent. The claim's facts are read
+    /// without a write, the push has no badge, and the claim is owed. After a permanent refusal only the mark is
+    /// written at the end. If even the read is refused permanently, nothing is known against the push; if temporarily,
+    /// the candidate is tried again later.
     private func refused(_ job: RecipientJob, _ fault: RedisFault) {
         shard.writes.refused(fault, nowNanos: shard.nowNanos)
         guard let candidate = job.candidate else { return }
@@ -287,7 +288,8 @@ final class Claims {
 
     // MARK: Dedup keys
 
-    /// False: the same key is in work here already, for an earlier delivery of the event; the recipient waits for its end.
+    /// - Returns: false if the same key is in progress for an earlier delivery of the event. The recipient waits for
+    ///   its end.
     func takesKey(_ job: RecipientJob) -> Bool {
         if job.flags.contains(.holdsDedupKey) { return true }
         guard keys.take(job.dedupKey, job.ref) else { return false }
@@ -295,13 +297,14 @@ final class Claims {
         return true
     }
 
-    /// The recipient has ended. Returns those who waited for that.
+    /// The recipient has ended. Returns the recipients that waited for it.
     func releaseKey(_ job: RecipientJob) -> [WorkRef] {
         guard job.flags.remove(.holdsDedupKey) != nil else { return [] }
         return keys.release(job.dedupKey)
     }
 
-    /// What ended here and owes its claim has no mark in Redis until that is paid, even where Redis takes writes again.
+    /// A recipient that ended here with an owed claim has no mark in Redis until the claim is paid, even if Redis
+    /// accepts writes again.
     func recallUnmarked(_ job: RecipientJob, _ candidate: Candidate) {
         if unmarked.contains(job.dedupKey) { candidate.claim?.state = .finished }
         let isOther = job.event.parked?.record.uid == nil && !job.flags.contains(.staysInMemory)

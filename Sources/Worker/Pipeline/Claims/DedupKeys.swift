@@ -1,8 +1,8 @@
 import PushCore
 
-/// Which (app, user, message, kind) are in work on this shard, and who waits for their end: repeats that came meanwhile.
+/// The (app, user, message, kind) keys in progress on this shard, and the repeats that wait for their end.
 ///
-/// A claim cannot tell a pair in work here from one that a crash left behind, so a repeat waits until the first one is
+/// A claim cannot distinguish a pair in progress here from one that a crash left, so a repeat waits until the first is
 /// finished, and then finds its mark.
 struct DedupKeys {
     typealias Key = PushID
@@ -11,14 +11,14 @@ struct DedupKeys {
 
     var count: Int { waiting.count }
 
-    /// True: it is taken. False: it is in work already, and `ref` waits for its end.
+    /// - Returns: true if the key is taken; false if it is in progress, and `ref` waits for its end.
     mutating func take(_ key: Key, _ ref: WorkRef) -> Bool {
-        // Mostly nobody holds it, so it is taken with one look, and given back where somebody does.
+        // Usually the key is free: it is taken with one lookup, and restored if it is not.
         guard let others = waiting.updateValue([], forKey: key) else { return true }
         waiting[key] = others + [ref]
         return false
     }
 
-    /// Its holder has ended. Returns who waited.
+    /// Its holder has ended. Returns the waiting recipients.
     mutating func release(_ key: Key) -> [WorkRef] { waiting.removeValue(forKey: key) ?? [] }
 }

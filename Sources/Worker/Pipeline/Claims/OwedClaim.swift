@@ -1,14 +1,14 @@
 import JSON
 import PushCore
 
-/// A recipient who is pushed and recorded while Redis took no writes: his claim and his mark are owed.
+/// A recipient that was pushed and recorded while Redis accepted no writes: its claim and its mark are owed.
 ///
-/// It waits in `carillon.parked`, outside of any one process, so that the event's offset can be settled and a crash repeats
-/// nothing. Whoever reads it claims, which counts what was to be counted, and marks.
+/// It waits in `carillon.parked`, outside any process, so that the event's offset can be settled and a crash repeats
+/// nothing. The worker that reads it claims, which counts the message, and marks.
 struct OwedClaim: Sendable {
     var request: ClaimRequest
 
-    /// The record's JSON. The format is this worker's own.
+    /// The record's JSON. The format is internal.
     func write(to writer: inout JSONWriter) {
         let subject = request.subject
         writer.beginRecord(app: request.app)
@@ -27,7 +27,7 @@ struct OwedClaim: Sendable {
         writer.endObject()
     }
 
-    /// Nil: no record of this format.
+    /// Nil for any other format.
     init?(_ bytes: UnsafeRawBufferPointer, nowMs: Int64) {
         guard let tree = try? JSONTree(parsing: bytes, maxBytes: 1 << 16, maxDepth: 4), tree["v"]?.int == 1,
             let app = Self.text(tree["app"], EventReader.Limit.id),

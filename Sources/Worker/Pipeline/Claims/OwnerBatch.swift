@@ -1,4 +1,4 @@
-/// Tokens of one app whose owners are asked for in one call; each with its recipient, and its place among his.
+/// Tokens of one app with one owner query; each with its recipient, and its index among the recipient's tokens.
 final class OwnerBatch {
     let app: String
     var ref = WorkRef.none

@@ -1,6 +1,6 @@
 import PushCore
 
-/// The newest so many keys of what ended here without a mark in Redis, to tell their repeats.
+/// The newest keys that ended here without a mark in Redis, to recognise their repeats.
 struct RecentKeys<Key: Hashable> {
     private var keys: Set<Key> = []
     private var order: NewestRing<Key>

@@ -1,11 +1,11 @@
 import Redis
 import Telemetry
 
-/// Whether Redis takes writes: it may be full, a replica, or refuse this worker's commands while it answers reads.
+/// Whether Redis accepts writes: it may be full, a replica, or refuse this worker's commands while it answers reads.
 ///
-/// Logs each cause once in ten seconds, with how often it was met meanwhile.
+/// Logs each cause once in ten seconds, with the number of suppressed lines.
 final class RedisWrites {
-    /// Since when and how it refuses; nil: it takes them.
+    /// Since when and how it refuses; nil if it accepts writes.
     private(set) var refusal: Refusal?
     private let log: Log
     private var limiter = LogLimiter<Line>()
@@ -17,7 +17,7 @@ final class RedisWrites {
         var lastNanos: UInt64
     }
 
-    /// A line of the log by its text and cause.
+    /// A log line by its text and cause.
     private struct Line: Hashable {
         var text: UInt
         var code: String
@@ -42,7 +42,7 @@ final class RedisWrites {
         report(fault, "Redis takes no writes: pushes go without a badge until it does", nowNanos: nowNanos)
     }
 
-    /// A write was taken.
+    /// A write was accepted.
     func taken(nowNanos: UInt64) {
         guard refusal != nil else { return }
         refusal = nil
@@ -51,12 +51,12 @@ final class RedisWrites {
         log.info(text, ["suppressed": .int(Int(clamping: suppressed))])
     }
 
-    /// Nothing is left that would be written, so no answer will say how it is; the next write does.
+    /// Nothing is left to write, so no answer will show the state; the next write will.
     func forgetIfOld(nowNanos: UInt64) {
         if let refusal, nowNanos &- refusal.lastNanos > Self.forgetNanos { self.refusal = nil }
     }
 
-    /// Logs a fault, if its cause has not been logged just now. The server's own text may quote a key: it stays out.
+    /// Logs a fault, unless its cause has just been logged. The server's own text may quote a key, so it is left out.
     func report(_ fault: RedisFault, _ text: StaticString, nowNanos: UInt64) {
         guard let suppressed = limiter.admit(Line(text, fault.code.name), nowNanos: nowNanos) else { return }
         log.error(text, ["code": .string(fault.code.name), "suppressed": .int(Int(clamping: suppressed))])

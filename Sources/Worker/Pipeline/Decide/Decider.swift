@@ -1,7 +1,7 @@
 import EventLoop
 import PushCore
 
-/// Takes the decision of contract section 5 about a candidate of whom all is read.
+/// Makes the decision of contract section 5 for a candidate with complete reads.
 struct Decider {
     private let shard: ShardContext
 
@@ -9,7 +9,8 @@ struct Decider {
         self.shard = shard
     }
 
-    /// Decides, and keeps the decision with the candidate. False: nothing is to be done and nothing to be recorded.
+    /// Decides, and stores the decision in the candidate. Returns false if there is nothing to do and nothing to
+    /// record.
     func decide(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         let event = job.event
         noteLiveness(of: job, candidate)
@@ -40,7 +41,7 @@ struct Decider {
         return true
     }
 
-    /// What `decide` says of all that was read by now, if that is a denial which nothing else can turn.
+    /// The result of `decide` from the reads so far, if it is a denial that nothing else can change.
     func denial(of candidate: Candidate, _ event: EventJob) -> Decision? {
         guard candidate.recipient.presence.isEmpty, let message = event.message else { return nil }
         let decision = message.read { message in
@@ -52,7 +53,7 @@ struct Decider {
         return decision
     }
 
-    /// Whether a device of the user is live: then no SMS is asked for, whatever becomes of pushes.
+    /// Whether a device of the user is live: then no SMS is requested, whatever happens to pushes.
     private func noteLiveness(of job: RecipientJob, _ candidate: Candidate) {
         guard job.event.wantsSMS else { return }
         let now = shard.nowMs
@@ -63,10 +64,10 @@ struct Decider {
         }
     }
 
-    /// Nil: not now. Quiet hours that hold again put it off, and who has a phone in hand sees for himself.
+    /// Nil if not now. Active quiet hours defer it, and a user with an open app sees the messages anyway.
     private func decideDigest(_ digest: DigestJob, _ candidate: Candidate, _ event: EventJob) -> Decision? {
         guard let message = event.message else { return nil }
-        // Levels are of conversations; those of the messages that it tells of let them through.
+        // Levels belong to conversations. Those of the digest's messages allowed them.
         var policy = digest.app.policy
         policy.defaultLevels = [:]
         let now = shard.nowMs

@@ -1,6 +1,6 @@
 import PushCore
 
-/// Whether users have no tokens because Redis lost them: then nothing is decided of them, and reading stops.
+/// Detects users without tokens because Redis lost them. Such users are then not decided, and reading stops.
 ///
 /// Two signs are judged. The number of keys fell below half of what it had been for ten counts, over a restart of Redis or not,
 /// and of a cluster that of any node, whose keys did not turn up at others: from then on nobody ends as `no_token` before it is
@@ -9,31 +9,31 @@ import PushCore
 /// then Redis is looked at first. It is explained where the server is the one it was (`run_id`) and has its keys, once they are back, or by an
 /// operator. A machine without clock and server; one per shard.
 struct TokenLoss {
-    /// What a recipient without a token is to do.
+    /// The action for a recipient without a token.
     enum Answer: Equatable {
         case decide
-        /// It waits; Redis is asked for its keys now.
+        /// It waits; ask Redis for its number of keys now.
         case ask
         case wait
     }
 
     enum State: Equatable {
         case calm
-        /// Redis is asked for its keys: it was restarted, or the share of `no_token` rose.
+        /// Redis is asked for its number of keys: it restarted, or the share of `no_token` rose.
         case asking(isSpike: Bool)
-        /// The keys are gone; nobody without a token was met yet.
+        /// The keys are gone. No recipient without a token was seen yet.
         case suspect
         /// Nothing is read.
         case stopped
     }
 
     private(set) var state = State.calm
-    /// Keys of each server at the newest counts while all was well, the last one last; empty: not counted yet.
+    /// Keys of each server at the newest counts in normal operation, newest last; empty before the first count.
     private var counts: [[Int64: Int64]] = []
-    /// So many keys in all say that they are back.
+    /// This total number of keys means that they are back.
     private var wanted: Int64 = 0
     private var calmUntilMs: Int64 = .min
-    /// Of the newest decisions: whether it was without a token.
+    /// For the newest decisions: whether there was no token.
     private var newest = NewestRing<Bool>(capacity: Self.newestMax)
     private var minutes: [Minute] = []
 
@@ -45,13 +45,13 @@ struct TokenLoss {
 
     private static let newestMax = 100
     private static let newestMin = 40
-    /// Decisions of the hour before without which nothing can be said of it.
+    /// Minimum decisions of the hour before for a judgement.
     private static let hourMin = 200
     private static let shareMin = 0.5
     private static let times = 4.0
-    /// Fewer keys say nothing.
+    /// Fewer keys are not significant.
     private static let keysMin: Int64 = 50
-    /// Counts, one a second, for which keys must have been there.
+    /// Number of counts (one per second) for which keys must have existed.
     private static let countsMax = 10
     private static let hourMs: Int64 = 3_600_000
     private static let calmMs: Int64 = 600_000
@@ -65,7 +65,7 @@ struct TokenLoss {
 
     // MARK: Decisions
 
-    /// A recipient was decided about whom an alert would reach.
+    /// A recipient was decided whom an alert would reach.
     mutating func decided(hasToken: Bool, nowMs: Int64) -> Answer {
         if hasToken {
             note(false, nowMs)
@@ -99,7 +99,7 @@ struct TokenLoss {
     private func isSpike(_ nowMs: Int64) -> Bool {
         guard newest.count >= Self.newestMin else { return false }
         let recent = newest.elements.count { $0 }
-        // The newest are among the hour's last; they are taken out of it.
+        // The newest are part of the last hour, so they are subtracted.
         let decided = minutes.reduce(0) { $0 + $1.decided } - newest.count
         let without = minutes.reduce(0) { $0 + $1.without } - recent
         guard decided >= Self.hourMin else { return false }
@@ -109,15 +109,15 @@ struct TokenLoss {
 
     // MARK: Keys
 
-    /// The link leads to another server process than before, by its `run_id`: what it has is to be seen first.
+    /// The link reaches a new server process, by its `run_id`: its data must be checked first.
     mutating func serverChanged() { if state == .calm { state = .asking(isSpike: false) } }
 
-    /// One server counted its keys.
+    /// A single server counted its keys.
     mutating func counted(keys found: Int64, nowMs: Int64) { counted([0: found], nowMs: nowMs) }
 
-    /// Redis counted its keys: once a second, and whenever it is asked for.
+    /// Redis counted its keys: once a second, and on request.
     ///
-    /// - Parameter found: keys of each server; nil: it is away, and counts as it was.
+    /// - Parameter found: keys of each server; nil if it is down, and then its last count remains.
     mutating func counted(_ found: [Int64: Int64?], nowMs: Int64) {
         let now = found.reduce(into: [Int64: Int64]()) { now, server in
             now[server.key] = server.value ?? counts.last?[server.key] ?? 0
@@ -143,7 +143,7 @@ struct TokenLoss {
         }
     }
 
-    /// Of each server of the last count, the fewest keys that it had at the newest ones.
+    /// For each server of the last count, the fewest keys of its newest counts.
     private var stood: [Int64: Int64] {
         guard var stood = counts.last else { return [:] }
         for count in counts {
@@ -152,8 +152,8 @@ struct TokenLoss {
         return stood
     }
 
-    /// How many keys the server had that lost most of them, where others do not have them now; nil: none did. A server that
-    /// is no longer among them has none.
+    /// The number of keys of a server that lost most of them, if other servers do not have them now; nil if there is
+    /// none. A missing server has no keys.
     private func lostServer(of stood: [Int64: Int64], _ now: [Int64: Int64], _ total: Int64) -> Int64? {
         let before = stood.values.reduce(0, &+)
         var most: Int64?
@@ -164,14 +164,14 @@ struct TokenLoss {
         return most
     }
 
-    /// Redis does not tell how many keys it has: a spike is then for an operator to explain.
+    /// Redis does not report its number of keys: an operator must then explain a spike.
     mutating func couldNotCount() {
         guard case .asking(let isSpike) = state else { return }
         wanted = .max
         state = isSpike ? .stopped : .calm
     }
 
-    /// An operator says that it is well, or it was explained: what is without a token ends so.
+    /// An operator accepted it, or it was explained: recipients without a token now end as such.
     mutating func goOn(keys found: [Int64: Int64] = [:], _ nowMs: Int64) {
         state = .calm
         counts = [found]

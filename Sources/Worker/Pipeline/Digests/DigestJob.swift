@@ -7,9 +7,9 @@ final class DigestJob {
     /// The end of the lease, Unix ms.
     let leaseMs: Int64
     var ref = WorkRef.none
-    /// Unread messages that it tells of.
+    /// Number of unread messages in it.
     var count = 0
-    /// Quiet hours hold again: it is looked at then, Unix ms.
+    /// Quiet hours are active again: due at this time, Unix ms.
     var putOffToMs: Int64?
 
     init(app: AppContext, user: DueUser, leaseMs: Int64) {
@@ -18,9 +18,9 @@ final class DigestJob {
         self.leaseMs = leaseMs
     }
 
-    /// A digest as a message from nobody: the same id for every try, so that it is claimed and pushed once.
+    /// The digest as a message without a sender: the same id for every try, so that it is claimed and pushed once.
     ///
-    /// - Parameter oldestMs: `sent_ms` of the oldest message that it tells of.
+    /// - Parameter oldestMs: `sent_ms` of the oldest message in it.
     func event(oldestMs: Int64, nowMs: Int64, expireAtMs: Int64) -> EventJob {
         let id = "digest-\(oldestMs)"
         var message = Message(

@@ -1,8 +1,8 @@
 import PushCore
 
-/// Which messages are told in the digest at the end of quiet hours (`dnd_digest`).
+/// Decides which messages go into the digest at the end of quiet hours (`dnd_digest`).
 enum DigestRule {
-    /// When the quiet hours end that alone hold this message back, Unix ms; nil: no digest tells of it.
+    /// The end of the quiet hours that alone hold this message, Unix ms; nil if it goes into no digest.
     static func endMs(
         _ message: borrowing Message, _ decision: borrowing Decision, for recipient: borrowing Recipient,
         policy: borrowing AppPolicy, zones: some ZoneTable, now: Int64

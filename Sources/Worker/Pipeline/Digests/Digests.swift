@@ -3,11 +3,11 @@ import PushCore
 import Redis
 import Telemetry
 
-/// The digest after quiet hours: one push per user that tells how many of the messages held back are unread.
+/// The digest after quiet hours: one push per user with the number of held messages that are unread.
 ///
-/// What is due stands in Redis, so it survives workers; whoever finds it takes a lease. A digest travels as a message of
-/// this worker's own, on the same path as every other: claimed once, decided, pushed, recorded under the event id
-/// `digest-…`. Events that are to begin lie in `events`.
+/// Due digests are in Redis, so they survive workers; a worker that finds one takes a lease. A digest is a message of
+/// the worker's own on the ordinary path: claimed once, decided, pushed, recorded with the event id `digest-…`. Events
+/// to begin are in `events`.
 final class Digests {
     let events = Tray<EventJob>()
     private let shard: ShardContext
@@ -15,13 +15,13 @@ final class Digests {
     private var isUsed: Bool { apps.values.contains(where: \.sendsDigest) }
     private var jobs: SlotTable<DigestJob>
     private var nextBucket = 0
-    /// The ends of the leases that were asked for last, by the number of their round: a tag has no room for a time.
+    /// The ends of the last requested leases, by the number of their round, because a tag has no room for a time.
     private var leases: [(round: UInt32, leaseMs: Int64)] = []
     private var nextRound: UInt32 = 0
 
-    /// How long a digest may take before another worker tries it.
+    /// Time after which another worker tries a digest.
     private static let leaseMs: Int64 = 120_000
-    /// Nobody wants to hear in the evening of what was quiet in the night.
+    /// A digest is useless so many hours after the quiet hours.
     private static let lifetimeMs: Int64 = 12 * 3_600_000
     private static let claimMax = 64
 
@@ -33,7 +33,7 @@ final class Digests {
 
     func add(_ app: AppContext) { apps[app.id] = app }
 
-    /// Once a second: a few of the queues, so that each is looked at every few seconds.
+    /// Once a second: a few of the queues, so that each is checked every few seconds.
     func poll() {
         guard isUsed, shard.store.client.isReady else { return }
         let leaseMs = shard.nowMs &+ Self.leaseMs
@@ -72,14 +72,14 @@ final class Digests {
         }
     }
 
-    /// The queue is looked at again in its turn; one that no waiting mends is told.
+    /// The queue is checked again at its turn. A permanent fault is logged.
     func didFailDue(_ fault: RedisFault) {
         guard fault.isLasting else { return }
         shard.writes.report(
             fault, "a queue of digests cannot be read: its users are told nothing", nowNanos: shard.nowNanos)
     }
 
-    /// - Parameter count: nil: Redis could not say; the lease's end brings it back.
+    /// - Parameter count: nil if Redis could not answer; it returns at the end of the lease.
     func didTake(_ ref: WorkRef, count: Int64?, oldestMs: Int64) {
         guard let job = jobs.find(ref) else { return }
         jobs.remove(ref)
@@ -91,7 +91,7 @@ final class Digests {
         shard.requestTurn()
     }
 
-    /// Everything of it is recorded. What is lost with the connection comes back with the lease, and is found finished.
+    /// All its outcomes are recorded. A digest lost with the connection returns with the lease, and is found finished.
     func end(_ digest: DigestJob) {
         if let atMs = digest.putOffToMs {
             try? shard.store.planDue(digest.user, atMs: atMs, tag: Tag.noteBits)

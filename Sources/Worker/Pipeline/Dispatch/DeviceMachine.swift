@@ -1,27 +1,28 @@
-/// Where one device of a decided recipient stands, from its route to its end.
+/// The state of one device of a decided recipient, from its route to its end.
 ///
-/// A plain value: an event in, what follows out; no clock, no server. Whatever comes after the end changes nothing.
+/// A plain value: an event in, the consequence out; no clock, no server. Events after the end change nothing.
 struct DeviceMachine: Equatable {
     enum Phase: Equatable {
-        /// Its route is chosen and nothing was begun.
+        /// Its route is chosen and nothing has begun.
         case chosen
-        /// Its alert waits for the end of a burst's window, or for the outcome of the push that tells of it.
+        /// Its alert waits for the end of a burst's window, or for the outcome of the merged push.
         case merging
         /// Its push waits behind another one of the device.
         case queued
-        /// The device is free for its push, which is not with the APNs client: the app's rate, a check or room is waited for.
+        /// The device is free for its push, which is not in the APNs client yet: it waits for the app's rate, a check
+        /// or room.
         case due
         /// The APNs client has the push.
         case sent
-        /// The APNs client has the push and waits as APNs asked (429); the device's next push may go meanwhile.
+        /// The APNs client has the push and waits as APNs asked (429). The device's next push may go.
         case backingOff
-        /// Delivered by the long connection; its ack is due by then (monotonic).
+        /// Delivered by the long connection. Its ack is due at this time (monotonic).
         case awaitingAck(dueNanos: UInt64)
         /// The user's desktop comes first.
         case held
-        /// It waits to be parked, with all else of its recipient.
+        /// It waits to be parked together with the rest of its recipient.
         case parked
-        /// A later round of the decision has another route for the device, or the partition's next owner takes over.
+        /// A later round has another route for the device, or the partition's next owner takes over.
         case replaced
         case ended
     }
@@ -31,7 +32,7 @@ struct DeviceMachine: Equatable {
     /// Neither ended nor replaced.
     var isOpen: Bool { phase != .ended && phase != .replaced }
 
-    /// A push of it is queued or with the APNs client.
+    /// Its push is queued or in the APNs client.
     var isPushing: Bool { phase == .queued || phase == .due || isWithClient }
 
     var isWithClient: Bool { phase == .sent || phase == .backingOff }
@@ -44,7 +45,7 @@ struct DeviceMachine: Equatable {
     var isParked: Bool { phase == .parked }
     var isQueued: Bool { phase == .queued }
 
-    /// Nothing is out and nothing is queued: an ack, a desktop or the end of a burst is waited for.
+    /// Nothing is in flight or queued: it waits for an ack, a desktop or the end of a burst.
     var isWaiting: Bool {
         switch phase {
         case .chosen, .awaitingAck, .held, .parked, .merging: true
@@ -52,7 +53,7 @@ struct DeviceMachine: Equatable {
         }
     }
 
-    /// When its ack is due; nil: none is awaited.
+    /// When its ack is due; nil if none is awaited.
     var ackDueNanos: UInt64? {
         if case .awaitingAck(let dueNanos) = phase { return dueNanos }
         return nil
@@ -66,7 +67,7 @@ struct DeviceMachine: Equatable {
 
     mutating func deliver(ackDueNanos: UInt64) { if phase == .chosen { phase = .awaitingAck(dueNanos: ackDueNanos) } }
 
-    /// It is to wait outside of memory, wherever it waits now.
+    /// It must wait outside memory, whatever it waits for now.
     mutating func park() -> Left { phase == .parked ? .nothing : close(.parked) }
 
     mutating func enqueue() { if phase == .chosen || phase == .merging { phase = .queued } }
@@ -74,32 +75,32 @@ struct DeviceMachine: Equatable {
     /// The device is free for its push.
     mutating func turnCame() { if phase == .queued { phase = .due } }
 
-    /// The APNs client took the push.
+    /// The APNs client accepted the push.
     mutating func send() { if phase == .due { phase = .sent } }
 
-    /// APNs wants the device left alone. True: the device is free for its next push.
+    /// APNs asked to leave the device alone. Returns true if the device is free for its next push.
     mutating func backOff() -> Bool {
         guard occupiesDevice else { return false }
         phase = .backingOff
         return true
     }
 
-    /// A push that backed off is tried again. True: it occupies the device from now on.
+    /// A push that backed off is tried again. Returns true if it occupies the device from now on.
     mutating func resume() -> Bool {
         guard phase == .backingOff else { return false }
         phase = .sent
         return true
     }
 
-    /// What the end of a device leaves behind.
+    /// The consequence of a device's end.
     enum Left: Equatable {
-        /// It had ended, or was replaced, before: nothing is to be done.
+        /// It had already ended or was replaced: nothing to do.
         case nothing
         /// It was open.
         case open
-        /// It was open, and the device is free for its next push now.
+        /// It was open, and the device is now free for its next push.
         case openAndDeviceFree
-        /// It was open and waited to be parked: later ones of the device may have waited for it.
+        /// It was open and waited to be parked. Later events of the device may have waited for it.
         case openAndParked
     }
 

@@ -9,16 +9,16 @@ extension Route.Way {
         return nil
     }
 
-    /// Strategy 4, and the push has ended: whether the live device's copy alerts. Nil: none goes.
+    /// Strategy 4 after the push's end: whether the live device's copy alerts. Nil if no copy is sent.
     ///
-    /// - Parameter alerts: what the push's end says of it (`alertsByCopy`).
+    /// - Parameter alerts: whether the push's end allows it (`alertsByCopy`).
     func copyAlert(_ alerts: Bool?) -> Bool? {
         guard let copyTo, let alerts else { return nil }
         return alerts && copyTo.mayAlert
     }
 
-    /// Strategy 4, and an earlier try pushed the device with success: the live connection, in the recipient's presence, whose
-    /// copy may have been lost with that try. Nil: none.
+    /// Strategy 4 after an earlier try's successful push: the live connection in the recipient's presence with a copy
+    /// that may have been lost in that try. Nil for none.
     func copyOfEarlierPush(_ strategy: Strategy) -> Int? {
         guard strategy == .apnsThenConnection else { return nil }
         switch self {
@@ -30,12 +30,12 @@ extension Route.Way {
 }
 
 extension Reason {
-    /// Strategy 4, and the push ended for this reason before it was sent: whether the live device's copy may alert. Nil: it
-    /// gets none, since nothing is sent of what expired.
+    /// Strategy 4 after a push that ended for this reason before it was sent: whether the live device's copy may alert.
+    /// Nil: no copy, because an expired event sends nothing.
     var alertsByCopy: Bool? {
         switch self {
         case .expired: nil
-        // What is read or recalled raises no alert any more.
+        // A read or recalled message raises no alert any more.
         case .alreadyRead, .revoked: false
         default: true
         }
@@ -48,13 +48,13 @@ extension Verdict {
 }
 
 extension NoAnswer {
-    /// The same for an end that APNs gave no reason for. What may have arrived raises no second alert: none at all is the
-    /// lesser evil.
+    /// The same for an end without a reason from APNs. A push that may have arrived gets no second alert: a missing
+    /// alert is the lesser evil.
     var alertsByCopy: Bool { self != .unanswered }
 }
 
 extension PushOutcome {
-    /// The same for a push that was with the APNs client.
+    /// The same for a push in the APNs client.
     var alertsByCopy: Bool? {
         switch self {
         case .expired: nil
@@ -105,7 +105,7 @@ extension Decision {
         return .tokenMoved
     }
 
-    /// Why there is one record without a device for this recipient; nil: none.
+    /// The reason of the one record without a device for this recipient; nil if there is none.
     ///
     /// - Parameter hasDeviceVerdicts: some device has a record of its own, or will have one: then every device has.
     func reasonWithoutDevice(hasDeviceVerdicts: Bool) -> Reason? { hasDeviceVerdicts ? nil : finalReason }

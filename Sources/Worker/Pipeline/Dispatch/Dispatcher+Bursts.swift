@@ -3,11 +3,11 @@ import EventLoop
 import PushCore
 import Telemetry
 
-/// The one push that tells of a burst.
+/// The merged push of a burst.
 extension Dispatcher {
-    /// One push per device: the newest message carries it, with the number of all that wait for that device.
+    /// One push per device: the newest message carries it, with the number of messages for that device.
     ///
-    /// - Parameter refs: recipients who waited, oldest first.
+    /// - Parameter refs: the waiting recipients, oldest first.
     func merge(_ refs: [WorkRef]) {
         var devices: [(name: String, refs: [DeviceRef])] = []
         for case let job? in refs.map(work.recipient) {
@@ -24,14 +24,14 @@ extension Dispatcher {
         for device in devices { sendMerged(device.refs) }
     }
 
-    /// The newest goes; the others wait for its outcome.
+    /// The newest is sent; the others wait for its outcome.
     private func sendMerged(_ refs: [DeviceRef]) {
         var rest = refs
         while let carrier = rest.popLast() {
             guard let job = work.recipient(carrier.work), job.isMerging(carrier.device),
                 let token = job.devices[carrier.device].token
             else { continue }
-            // Alone it goes with its own text.
+            // A single message has its own text.
             if let oldest = rest.first.flatMap({ work.recipient($0.work) }) {
                 job.devices[carrier.device].merged = MergedPush(others: rest, oldestID: oldest.event.msgID)
             }
@@ -39,7 +39,7 @@ extension Dispatcher {
         }
     }
 
-    /// What was looked at at the window's end and is not told.
+    /// A message that was checked at the window's end and is not pushed.
     func drop(_ dropped: Bursts.Dropped) {
         guard let job = work.recipient(dropped.recipient) else { return }
         if dropped.reason == nil { job.machine.leaveUnmarked() }
@@ -51,8 +51,8 @@ extension Dispatcher {
         conclude(job)
     }
 
-    /// The push that told of others has ended. Did it end before APNs had a word in it (its own message was read or
-    /// recalled at the last moment), the next newest carries the rest.
+    /// The merged push has ended. If it ended before APNs answered (its own message was read or recalled at the last
+    /// moment), the next newest message carries the rest.
     func follow(_ merged: MergedPush, _ verdict: Verdict) {
         switch verdict {
         case .suppressed, .expired, .parked:
@@ -61,7 +61,7 @@ extension Dispatcher {
             for ref in merged.others {
                 guard let job = work.recipient(ref.work), job.isMerging(ref.device) else { continue }
                 job.event.app.metrics.coalesced.add()
-                // The merged push was this message's alert, too: whether an SMS is wanted goes by what became of it.
+                // The merged push was also this message's alert: its result decides about an SMS.
                 job.flags.insert(verdict == .accepted ? .accepted : .failed)
                 if verdict == .accepted, job.devices[ref.device].isDesktop { job.flags.insert(.desktopHasIt) }
                 end(job, ref.device, .suppressed, Reason.coalesced.rawValue)

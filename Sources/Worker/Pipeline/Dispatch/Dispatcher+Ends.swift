@@ -4,9 +4,9 @@ import EventLoop
 import PushCore
 import Telemetry
 
-/// Ends: of a device, of a recipient, and of what is given to another owner.
+/// The end of a device, of a recipient, and the hand-back to another owner.
 extension Dispatcher {
-    /// One device has its end: a record of it, and with the last one the recipient's (`conclude`).
+    /// One device ends: writes its record, and with the last one ends the recipient (`conclude`).
     func end(
         _ job: RecipientJob, _ index: Int, _ verdict: Verdict, _ reason: String, isRecorded: Bool = true,
         _ fill: (inout OutcomeRecord) -> Void = { _ in }
@@ -32,7 +32,7 @@ extension Dispatcher {
         if left == .openAndParked { leaveParkingQueue(job, index) }
     }
 
-    /// The device acknowledged: the user was reached, whatever later rounds find.
+    /// The device acknowledged: the user has the message, whatever later rounds find.
     func endAcknowledged(_ job: RecipientJob, _ index: Int) {
         job.flags.insert(.reached)
         if job.devices[index].isDesktop { job.flags.insert(.desktopHasIt) }
@@ -44,7 +44,8 @@ extension Dispatcher {
         if replaceInPlace(job, index) { sender.leaveQueue(job.devices[index].queueKey) }
     }
 
-    /// Replaces a route whose successor goes in its place. True: it had the device's turn, which the caller gives on.
+    /// Replaces a route; its successor takes its place. Returns true if it had the device's turn, which the caller must
+    /// pass on.
     func replaceInPlace(_ job: RecipientJob, _ index: Int) -> Bool {
         let left = job.devices[index].machine.replace()
         guard left != .nothing else { return false }
@@ -55,12 +56,12 @@ extension Dispatcher {
         return left == .openAndDeviceFree
     }
 
-    /// Lets go of what only waits; pushes that are queued or out stay.
+    /// Gives up waiting devices. Queued pushes and pushes in flight remain.
     func replaceWaiting(_ job: RecipientJob) {
         for index in job.devices.indices where job.devices[index].machine.isWaiting { replace(job, index) }
     }
 
-    /// A push that was queued is not sent after all.
+    /// A queued push is not sent.
     func didNotSend(_ unsent: UnsentPush) {
         guard let job = work.recipient(unsent.device.work), job.isPushing(unsent.device.device) else { return }
         let index = unsent.device.device
@@ -78,7 +79,7 @@ extension Dispatcher {
         case .check(.send), .check(.askAgain): return
         case .park(let cause, let dueMs, let client): park(job, index, cause, dueMs: dueMs, client: client)
         case .unfit(let fault):
-            // Ours to prevent, so it is told.
+            // Our own mistake, so it is logged.
             shard.log.error(
                 "a push was unfit to be sent", ["fault": .string(fault.text), "app": .string(job.event.app.id)])
             if case .payloadTooLarge = fault {
@@ -94,7 +95,7 @@ extension Dispatcher {
 
     // MARK: The recipient
 
-    /// All devices ended, all records with the broker, the deliveries too: then the mark that stops a redelivery.
+    /// All devices have ended, and the broker has all records and deliveries: writes the mark that stops a redelivery.
     func conclude(_ job: RecipientJob) {
         if job.flags.contains(.waitsForDesktop) { settlePhones(job) }
         if job.parking != nil { parkIfAllWaits(job) }
@@ -126,26 +127,27 @@ extension Dispatcher {
         }
     }
 
-    /// Records that were waited for are acknowledged.
+    /// The awaited records are acknowledged.
     func conclude(_ ref: WorkRef) {
         if let job = work.recipient(ref) { conclude(job) }
     }
 
     // MARK: Hand-back
 
-    /// Its partition goes to another owner. What is on a stream ends here and is marked; all else is left to that one.
+    /// Its partition goes to another owner. Pushes on a stream end here and are marked; everything else is left to that
+    /// owner.
     func handBack(_ job: RecipientJob) {
         job.candidate = nil
         noteDecided(job)
         var isLeft = job.machine.phase != .open && job.machine.phase != .marking
         job.machine.handBack()
         for index in job.devices.indices where job.devices[index].machine.isOpen {
-            // With the client and not withdrawn: it is on a stream.
+            // In the client and not withdrawn: it is on a stream.
             if job.devices[index].machine.isWithClient { continue }
             replace(job, index)
             isLeft = true
         }
-        // Who takes over may come before the broker's answer about its record, of what is out now too.
+        // The next owner may come before the broker's answer about its record, also for pushes now in flight.
         job.flags.insert(.handedBack)
         if job.machine.phase == .open { markAccepted(job) }
         if isLeft {
@@ -155,7 +157,7 @@ extension Dispatcher {
         conclude(job)
     }
 
-    /// The APNs client gave a push back that was on no stream.
+    /// The APNs client returned a push without a stream.
     func withdrew(_ device: DeviceRef) {
         guard let job = work.recipient(device.work), job.isPushing(device.device) else { return }
         job.machine.leaveUnmarked()

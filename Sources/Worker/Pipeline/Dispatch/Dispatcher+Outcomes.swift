@@ -5,7 +5,7 @@ import PushCore
 import Redis
 import Telemetry
 
-/// Step 17: what APNs said, and what follows for the token, the user and the operator.
+/// Step 17: APNs' answer, and its consequences for the token, the user and the operator.
 extension Dispatcher {
     func didFinish(_ push: FinishedPush) {
         guard let job = work.recipient(push.tag.ref) else { return }
@@ -43,9 +43,9 @@ extension Dispatcher {
         recorded.append(job)
     }
 
-    /// While other devices of the user are open, another owner takes over, or the broker takes no records, this one must not
-    /// be pushed again by whoever resumes; and a started Live Activity runs from now. Best effort: what is lost with the
-    /// connection costs at most one push too many.
+    /// While other devices of the user are open, another owner takes over, or the broker accepts no records, the next
+    /// try must not push this device again. A started Live Activity runs from now. Best effort: a loss with the
+    /// connection costs at most one extra push.
     private func noteAccepted(_ job: RecipientJob, _ index: Int) {
         noteActivity(job)
         let isLast = job.machine.openDevices <= 1 && job.machine.isMarked && job.machine.phase == .open
@@ -67,11 +67,11 @@ extension Dispatcher {
         }
     }
 
-    /// Lets whoever resumes the recipient know which device was pushed last.
+    /// Records for the next try which device was pushed last.
     func markAccepted(_ job: RecipientJob) {
         let device = job.unmarkedDevice
         job.unmarkedDevice = ""
-        // Without a claim there is no mark that this could be written to.
+        // Without a claim there is no mark to write this to.
         if device.isEmpty || job.flags.contains(.owesClaim) { return }
         markClaimed(job)
         note(.accepted, device, of: job)
@@ -101,7 +101,7 @@ extension Dispatcher {
             tag: job.tag(.note))
     }
 
-    /// What was claimed by plain commands and takes longer than a push gets its mark: `resume` tells more by it.
+    /// A plain claim that takes longer than a push gets its mark, which gives `resume` more information.
     func markClaimed(_ job: RecipientJob) {
         guard job.flags.remove(.claimedPlainly) != nil else { return }
         try? shard.store.markClaimed(job.claimRequest(nowMs: shard.nowMs), tag: job.tag(.note))
@@ -135,7 +135,7 @@ extension Dispatcher {
                 burst: burst))
     }
 
-    /// A dead token goes, unless so many go for the same cause that the cause is more likely ours.
+    /// Removes a dead token, unless so many are removed for the same cause that the cause is probably ours.
     private func weigh(_ ending: Ending, of token: BoundToken, _ job: RecipientJob) {
         let app = job.event.app
         let nowMs = Int64(shard.nowNanos / 1_000_000)
@@ -156,7 +156,7 @@ extension Dispatcher {
             ["app": .string(app.id), "cause": .string(cause.label)])
     }
 
-    /// Once a second: removals that may go on.
+    /// Once a second: removals that may continue.
     func releaseBrakes(of apps: some Sequence<AppContext>) {
         let nowMs = Int64(shard.nowNanos / 1_000_000)
         for app in apps {
@@ -169,13 +169,13 @@ extension Dispatcher {
     }
 }
 
-/// Stands in `push.results` where APNs gave no reason, written as Apple writes its own.
+/// The reason in `push.results` if APNs gave none, in the style of Apple's reasons.
 enum NoAnswer: String, CaseIterable {
-    /// APNs provably never looked at it, and no further try was allowed.
+    /// APNs certainly never processed it, and no further attempt was allowed.
     case unprocessed = "Unprocessed"
-    /// Sent as often as allowed, and no answer came: it may have arrived.
+    /// Sent as often as allowed, without an answer: it may have arrived.
     case unanswered = "Unanswered"
-    /// Not sent: a header or the kind of credential would not have been taken.
+    /// Not sent: APNs would have refused a header or the kind of credential.
     case unfit = "Unfit"
 }
 
@@ -183,12 +183,12 @@ enum NoAnswer: String, CaseIterable {
 struct Ending {
     var verdict: Verdict
     var reason: String
-    /// The reason as a metric's label: of a closed set.
+    /// The reason as a metric's label, from a closed set.
     var label: String
     var status: Int?
     var apnsID: PushID?
     var timestampMs: Int64?
-    /// Why the token goes; nil: it stays.
+    /// The cause of the token's removal; nil if it stays.
     var removal: RemovalBrake.Cause?
 
     init(_ outcome: PushOutcome, token: BoundToken, isForced: Bool) {
@@ -218,7 +218,7 @@ struct Ending {
         case .unprocessed:
             self.init(.rejected, NoAnswer.unprocessed.rawValue)
         case .unknown(_, let id):
-            // Tried again as often as allowed, with the same apns-id: it may have arrived or not.
+            // Tried as often as allowed, with the same apns-id: it may have arrived.
             self.init(.rejected, NoAnswer.unanswered.rawValue)
             apnsID = id
         }

@@ -4,10 +4,9 @@ import PushCore
 import Redis
 import Telemetry
 
-/// What waits for longer than memory should hold it: its device is parked, and the recipient as soon as nothing else of him is
-/// in hand.
+/// Work that waits too long for memory: its device is parked, and the recipient as soon as nothing else of it is open.
 extension Dispatcher {
-    /// The device's push waits outside of memory from now on. What waits behind it in its queue is parked in its turn.
+    /// The device's push waits outside memory from now on. Pushes behind it in its queue are parked in turn.
     func park(_ job: RecipientJob, _ index: Int, _ cause: ParkCause, dueMs: Int64, client: String? = nil) {
         let left = job.devices[index].machine.park()
         guard left != .nothing else { return }
@@ -25,14 +24,14 @@ extension Dispatcher {
         if left == .openAndDeviceFree { sender.leaveQueue(job.devices[index].queueKey) }
     }
 
-    /// Later ones of the device are parked behind it from now on.
+    /// Later pushes of the device are parked behind it from now on.
     private func enterParkingQueue(_ job: RecipientJob, _ index: Int, dueMs: Int64) {
         let key = job.deviceKey(index)
         parking.devices.note(key, dueMs: dueMs, nowNanos: shard.nowNanos)
         parking.devices.wait(key, job.ref, order: job.order)
     }
 
-    /// The device waits no more to be parked: whoever is next may have waited for it.
+    /// The device no longer waits to be parked: the next one may have waited for it.
     func leaveParkingQueue(_ job: RecipientJob, _ index: Int) {
         let key = job.deviceKey(index)
         guard let next = parking.devices.leave(key, order: job.order) else { return }
@@ -40,8 +39,8 @@ extension Dispatcher {
         shard.requestTurn()
     }
 
-    /// A partition's window is full, and several apps have records in it: what only waits for its device is parked, until what
-    /// it waits for is out.
+    /// A partition's window is full, and several apps have records in it: pushes that only wait for their device are
+    /// parked until the device is free.
     func parkQueued(_ isFull: (EventJob) -> Bool) {
         var jobs: [RecipientJob] = []
         work.recipients.forEach { job in
@@ -108,7 +107,7 @@ extension Dispatcher {
         conclude(job)
     }
 
-    /// An earlier push of the device is parked: this one must not overtake it. Nil: none is.
+    /// Due time of a parked earlier push of the device, which this one must not overtake. Nil if there is none.
     func parkedDueMs(_ job: RecipientJob, device: String, _ candidate: Candidate) -> Int64? {
         guard job.mayPark else { return nil }
         if !ownsNote(job, of: device),
@@ -122,13 +121,14 @@ extension Dispatcher {
         return parking.devices.dueMs(key, before: job)
     }
 
-    /// The note in Redis is of the record itself that brought him back, or of what is behind it.
+    /// The note in Redis belongs to the record that returned the recipient, or to one behind it.
     private func ownsNote(_ job: RecipientJob, of device: String) -> Bool {
         guard let parked = job.event.parked else { return false }
         return device.isEmpty || parked.record.devices.containsSame(device)
     }
 
-    /// An earlier event of the user was parked whole: so is this one, before it is decided about. False: none was.
+    /// An earlier event of the user was parked whole, so this one is too, before its decision. Returns false if there
+    /// was none.
     func parksWhole(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         guard !job.flags.contains(.decided), job.event.digest == nil,
             let dueMs = parkedDueMs(job, device: "", candidate), job.machine.decided()
@@ -137,8 +137,9 @@ extension Dispatcher {
         return true
     }
 
-    /// An earlier try of it ended with a crash, and work of the user is parked: perhaps its own, which another worker would do at
-    /// the same time. Parked as well, it goes where that is read, and one shard has both. False: it goes on.
+    /// An earlier try of it ended with a crash, and work of the user is parked: possibly its own, which another worker
+    /// would do at the same time. It is parked too and goes where that record is read, so that one shard has both.
+    /// Returns false if it continues.
     func parksBesideItself(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         guard job.flags.contains(.resumed), !job.flags.contains(.decided), job.event.parked == nil,
             job.event.digest == nil, job.mayPark,
@@ -156,12 +157,13 @@ extension Dispatcher {
         write(job, waits: [RecipientParking.Wait(device: -1, cause: .behind, dueMs: dueMs)])
     }
 
-    /// An earlier one of a device of his has been parked, or is not parked after all.
+    /// An earlier push of one of its devices was parked, or is not parked after all.
     func parkIfAllWaits(_ ref: WorkRef) {
         if let job = work.recipient(ref) { conclude(job) }
     }
 
-    /// All that is open of the recipient waits to be parked, and nobody before him on these devices does: now it is.
+    /// If all open devices of the recipient wait to be parked, and no earlier recipient of these devices does, parks
+    /// it.
     func parkIfAllWaits(_ job: RecipientJob) {
         guard let parking = job.parking, job.machine.phase == .open, job.machine.openDevices > 0 else { return }
         guard job.devices.allSatisfy({ $0.machine.isParked || !$0.machine.isOpen }) else { return }
@@ -169,7 +171,7 @@ extension Dispatcher {
         if waits.isEmpty || waits.contains(where: { waitsForEarlier(job, $0) }) { return }
         for wait in waits {
             let device = job.devices[wait.device].route.device
-            // Told once, however often it parks again.
+            // Recorded once, however often it is parked again.
             if !parking.returned.containsSame(device) {
                 var record = OutcomeRecord(
                     uid: job.uid, device: device, verdict: .parked, reason: wait.cause.rawValue)
@@ -192,12 +194,12 @@ extension Dispatcher {
         var record = parkedRecord(of: job, waits)
         let owesClaim = job.flags.remove(.owesClaim) != nil
         if owesClaim { claims.rememberParked(job) }
-        // After `devices` were read: from now on they are another's.
+        // After `devices` were read: from now on another owner has them.
         for wait in waits where wait.device >= 0 { replace(job, wait.device) }
-        // Nothing more is done about him here: who reads the record may be faster than the broker's answer.
+        // Nothing more happens for it here: the reader of the record may be faster than the broker's answer.
         for twin in claims.releaseKey(job) { twinEnded(twin) }
         defer { conclude(job) }
-        // A digest is told anew at the end of its lease.
+        // A digest comes again at the end of its lease.
         guard event.digest == nil else { return event.isHandedBack = true }
         if let work = event.parked, work.record.uid != nil, work.isHandedBack { return event.isHandedBack = true }
         // Without a mark only the topic can say what was done since the record was written.
@@ -205,7 +207,7 @@ extension Dispatcher {
             job.machine.recordSent()
             return parking.park(record, tag: job.tag(.park))
         }
-        // It came from the topic: it goes back to its place in the wheel, with what has changed.
+        // It came from the topic: it returns to its place in the wheel, with its changes.
         record.writtenMs = work.record.writtenMs
         parking.noteDevices(of: record, noted: work.record.devices)
         work.record = record
@@ -242,7 +244,7 @@ extension Dispatcher {
         return record
     }
 
-    /// The broker will never take the record: the recipient stays in memory, and all is read anew.
+    /// The broker will never accept the record: the recipient stays in memory, and everything is read again.
     func stay(_ ref: WorkRef) {
         guard let job = work.recipient(ref) else { return }
         _ = job.machine.recordAcknowledged()
@@ -251,7 +253,7 @@ extension Dispatcher {
         decideAgain(job)
     }
 
-    /// Devices that came back from the topic and have no way any more: each gets its end.
+    /// Returned devices without a route any more: each gets its end.
     func endReturnedWithoutRoute(_ job: RecipientJob, _ decision: Decision) {
         guard let parking = job.parking, !parking.returned.isEmpty else { return }
         let reason = decision.reasonOfLostRoute

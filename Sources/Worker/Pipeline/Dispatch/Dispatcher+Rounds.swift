@@ -4,16 +4,16 @@ import PushCore
 import Redis
 import Telemetry
 
-/// Later rounds of a decision: acks that are missing, holds that are over, tokens that were bound anew.
+/// Later rounds of a decision: missing acks, ended holds, re-bound tokens.
 extension Dispatcher {
-    /// The first look comes early, so that an ack in time ends its message soon; the last at the deadline.
+    /// The first check is early, so that a timely ack ends its message soon; the last is at the deadline.
     private static let earlyLookNanos: UInt64 = 1_000_000_000
     private static let postponeNanos: UInt64 = 50_000_000
 
-    /// All is read anew for another round.
+    /// Reads everything again for another round.
     func decideAgain(_ job: RecipientJob) {
         guard job.machine.decideAgain() else { return }
-        // What is still queued has its number from the round before: it is claimed again when its turn comes.
+        // A queued push has its number from the previous round: it is claimed again at its turn.
         for index in job.devices.indices where job.devices[index].machine.isQueued {
             job.devices[index].checkedNanos = 0
         }
@@ -25,7 +25,7 @@ extension Dispatcher {
         shard.requestTurn()
     }
 
-    /// The token of a push that waited was bound anew by the same user.
+    /// The same user re-bound the token of a waiting push.
     func decideAgainForRebound(_ job: RecipientJob, _ index: Int) {
         guard job.reboundRounds < Self.reboundRoundsMax else {
             end(job, index, .suppressed, Reason.tokenMoved.rawValue)
@@ -43,7 +43,7 @@ extension Dispatcher {
         shard.timers.schedule(.acks(job.ref), dueNanos: min(shard.nowNanos &+ Self.earlyLookNanos, deadline))
     }
 
-    /// Its time to look for acks has come.
+    /// It is time to check for acks.
     func lookForAcks(_ ref: WorkRef) {
         guard let job = work.recipient(ref), job.earliestAckNanos != nil else { return }
         guard job.machine.readAcks() else { return postpone(.acks(ref)) }
@@ -82,13 +82,13 @@ extension Dispatcher {
         if job.machine.phase == .readingAcks { didReadAcks(job, devices) }
     }
 
-    /// Who acknowledged what an earlier try delivered.
+    /// Devices that acknowledged a delivery of an earlier try.
     private func didReadOwnAcks(_ job: RecipientJob, _ candidate: Candidate, _ devices: [String]) {
         candidate.acknowledged = devices
         route(job)
     }
 
-    /// Whoever acknowledged is done; whoever is late makes the decision be taken again without that connection.
+    /// Devices with an ack are finished. A missing ack causes another decision without that connection.
     private func didReadAcks(_ job: RecipientJob, _ acknowledged: [String]) {
         guard job.machine.didReadAcks() else { return }
         job.failures = 0
@@ -103,7 +103,7 @@ extension Dispatcher {
                 isLate = true
             }
         }
-        // A fresh round: all is read anew.
+        // A new round reads everything again.
         if isLate { return decideAgain(job) }
         if let deadline = job.earliestAckNanos {
             shard.timers.schedule(.acks(job.ref), dueNanos: max(deadline, now &+ Self.postponeNanos))
@@ -111,7 +111,7 @@ extension Dispatcher {
         conclude(job)
     }
 
-    /// An ack is not missing while user state that stood there at its time is not applied, for a bounded time.
+    /// An ack does not count as missing, for a bounded time, while user state from its time is not applied.
     func mayAckBeUnread(_ dueNanos: UInt64) -> Bool {
         shard.stateProgress.appliedNanos < dueNanos && shard.nowNanos &- dueNanos < shard.limits.ackGraceNanos
     }
@@ -141,13 +141,14 @@ extension Dispatcher {
 
     private func leftOfHold(_ job: RecipientJob, _ holdMs: Int64) -> Int64 {
         if let untilMs = job.parking?.holdUntilMs { return max(0, untilMs &- shard.steadyMs) }
-        // A try before this one, of this worker or another, has waited since the record came.
+        // An earlier try, of this worker or another, has waited since the record came.
         let writtenMs = job.event.origin?.source.kafkaMs ?? .max
         let waitedMs = job.flags.contains(.resumed) ? max(0, shard.nowMs &- writtenMs) : 0
         return max(0, holdMs &- waitedMs)
     }
 
-    /// A long hold waits outside of memory, as soon as the desktop has acknowledged or failed to. False: it is short.
+    /// A long hold waits outside memory, once the desktop has acknowledged or failed to. Returns false for a short
+    /// hold.
     private func parksHold(_ job: RecipientJob, _ index: Int, _ holdMs: Int64) -> Bool {
         let leftMs = leftOfHold(job, holdMs)
         guard job.mayPark, leftMs > shard.limits.holdMs || job.flags.contains(.owesClaim) else { return false }
@@ -157,7 +158,7 @@ extension Dispatcher {
         return true
     }
 
-    /// The hold is over: all is read anew, and the phones are pushed unless the message was read by then.
+    /// The hold is over: everything is read again, and the phones are pushed unless the message was read.
     func endHold(_ ref: WorkRef) {
         guard let job = work.recipient(ref), !job.machine.hasEnded, job.machine.phase != .marking else { return }
         guard job.machine.phase == .open else { return postpone(.hold(ref)) }
@@ -165,7 +166,7 @@ extension Dispatcher {
         if job.devices.contains(where: \.machine.isHeld) { decideAgain(job) }
     }
 
-    /// Which of his devices are live desktops, where phones may wait for them.
+    /// Finds the live desktops among the devices, if phones may wait for them.
     func noteDesktops(_ job: RecipientJob, _ candidate: Candidate) {
         if candidate.recipient.settings.pushWhenDesktopOnline { return }
         for index in job.devices.indices
@@ -174,8 +175,8 @@ extension Dispatcher {
         }
     }
 
-    /// `hold_s` 0: phones end once a live desktop has it, by its ack or by a push of its own, now or by an earlier try. Where
-    /// every desktop's push failed or was put off, they are decided about as after a hold.
+    /// `hold_s` 0: phones end once a live desktop has the message, by its ack or its own push, now or in an earlier
+    /// try. If every desktop's push failed or was parked, they are decided like after a hold.
     func settlePhones(_ job: RecipientJob) {
         guard job.machine.phase == .open else { return }
         guard job.devices.contains(where: \.waitsForDesktop) else {
@@ -195,12 +196,12 @@ extension Dispatcher {
         }
     }
 
-    /// Another step of the recipient is under way; its turn comes after it.
+    /// Another step of the recipient is in progress; this one follows it.
     private func postpone(_ item: DueItem) {
         shard.timers.schedule(item, dueNanos: shard.nowNanos &+ Self.postponeNanos)
     }
 
-    /// A step that Redis could not answer is taken again.
+    /// A step without an answer from Redis is tried again.
     func retryStep(_ ref: WorkRef) {
         guard let job = work.recipient(ref) else { return }
         switch job.machine.phase {
@@ -227,13 +228,13 @@ extension Decision {
 }
 
 extension DeviceWork {
-    /// Held until a desktop has it, not for a time.
+    /// Held until a desktop has the message, not for a time.
     var waitsForDesktop: Bool {
         guard machine.isHeld, case .hold(_, nil) = route.way else { return false }
         return true
     }
 
-    /// Its push ended, or is put off.
+    /// Its push ended without success, or is parked.
     fileprivate var isPushedInVain: Bool {
         guard case .apns = route.way else { return false }
         return machine.phase == .ended || machine.isParked

@@ -4,21 +4,21 @@ import PushCore
 import Redis
 import Telemetry
 
-/// A decided and claimed recipient: each device on its way, its end, later rounds, and the end of the recipient.
+/// A decided and claimed recipient: the progress and end of each device, later rounds, and the end of the recipient.
 ///
-/// Recipients that are to be read for another round lie in `again`; those that have ended in `ended`.
+/// Recipients for another round are in `again`; ended ones in `ended`.
 final class Dispatcher {
     let again = Tray<RecipientJob>()
     let ended = Tray<RecipientJob>()
-    /// Recipients with a new record, whose mark may be put together once all of this stage have theirs.
+    /// Recipients with a new record. Their marks may be built after all of this stage have theirs.
     let recorded = Tray<RecipientJob>()
-    /// Recipients whose devices wait to be parked, and who are the first of theirs now.
+    /// Recipients with devices that wait to be parked and are now first.
     let mayBeParked = Tray<WorkRef>()
-    /// Recipients whose recall lowered a badge that is to be told to their devices.
+    /// Recipients whose recall lowered a badge that their devices must get.
     let lowered = Tray<RecipientJob>()
     /// Devices that got the lowered number with the revoke's alert.
     let toldByAlert = Tray<ToldBadge>()
-    /// Numbers that were accepted while other workers may push the same devices.
+    /// Accepted numbers of devices that other workers may push too.
     let acceptedBadges = Tray<AcceptedBadge>()
     let shard: ShardContext
     let work: WorkTable
@@ -28,7 +28,7 @@ final class Dispatcher {
     let bursts: Bursts
     let parking: Parking
 
-    /// A device's index travels in a byte of its tags; nobody has so many devices.
+    /// The tag has one byte for a device's index. No user has so many devices.
     private static let devicesMax = 255
     static let reboundRoundsMax = 8
 
@@ -47,9 +47,9 @@ final class Dispatcher {
 
     // MARK: After the claim
 
-    /// What the claim found: finished before, another reading, a wait for a twin or for acks, or the routes.
+    /// The result of the claim: finished before, another read, a wait for a twin or for acks, or the routes.
     ///
-    /// - Parameter mustWait: an earlier one of its user and conversation has not passed.
+    /// - Parameter mustWait: an earlier recipient of its user and conversation has not passed.
     func didClaim(_ job: RecipientJob, mustWait: (RecipientJob) -> Bool) -> AfterClaim {
         guard let candidate = job.candidate else { return .passed }
         claims.recallUnmarked(job, candidate)
@@ -66,7 +66,7 @@ final class Dispatcher {
         }
         if mustWait(job) { return .waits }
         if claim.tokenVersion != candidate.tokenVersion, !candidate.isReread {
-            // A token was bound or unbound a moment ago: the routes may be wrong. Claiming again counts nothing.
+            // A token was bound or unbound a moment ago: the routes may be wrong. A repeated claim counts nothing.
             candidate.isReread = true
             return .readAgain
         }
@@ -80,7 +80,7 @@ final class Dispatcher {
             return .passed
         }
         noteLowered(job, claim)
-        // What an earlier try delivered may be acknowledged: a second delivery would alert twice.
+        // A delivery of an earlier try may have been acknowledged: a second delivery would alert twice.
         if claim.state == .resume, job.flags.contains(.resumed), job.devices.isEmpty, candidate.acknowledged == nil,
             job.event.message != nil, !job.uid.isEmpty
         {
@@ -99,25 +99,26 @@ final class Dispatcher {
     }
 
     enum AfterClaim {
-        /// Later ones of its conversation may go on.
+        /// Later recipients of its conversation may continue.
         case passed
-        /// It is read anew once an earlier one has passed. Claiming again counts nothing.
+        /// It is read again once an earlier one has passed. A repeated claim counts nothing.
         case waits
-        /// Who acknowledged is asked; later ones of its conversation wait for the answer.
+        /// The acks are read. Later recipients of its conversation wait for the answer.
         case readsAcks
-        /// A token changed: all is to be read once more.
+        /// A token changed: everything is read again.
         case readAgain
     }
 
-    /// The same key is in work here for an earlier delivery of the event: it is read anew after the end of that one.
+    /// The same key is in progress here for an earlier delivery of the event: it is read again after the end of that
+    /// one.
     func waitForTwin(_ job: RecipientJob) {
         guard job.machine.waitForTwin() else { return }
-        // The deliveries of the others of this event do not wait for this one.
+        // The deliveries of the event's other recipients do not wait for this one.
         noteDecided(job)
         recorder.flushDeliveries(of: job.event)
     }
 
-    /// The twin that it waited for has ended.
+    /// The twin has ended.
     func twinEnded(_ ref: WorkRef) {
         guard let job = work.recipient(ref), job.machine.phase == .waitingForTwin else { return }
         decideAgain(job)
@@ -132,20 +133,20 @@ final class Dispatcher {
         }
     }
 
-    /// All was done before: nothing more.
+    /// Everything was done before.
     func endFinished(_ job: RecipientJob) {
         guard job.machine.decided() else { return }
         noteDecided(job)
         shard.metrics.duplicates.add()
         recorder.flushDeliveries(of: job.event)
-        // In a later round another worker may have finished it; what is out still comes back to its device.
+        // In a later round another worker may have finished it. Pushes in flight still return to their devices.
         replaceWaiting(job)
         job.candidate = nil
         job.machine.leaveUnmarked()
         conclude(job)
     }
 
-    /// Nothing is to be done and nothing to be recorded.
+    /// Nothing to do and nothing to record.
     func leaveUndone(_ job: RecipientJob) {
         guard job.machine.decided() else { return }
         noteDecided(job)
@@ -154,7 +155,7 @@ final class Dispatcher {
         conclude(job)
     }
 
-    /// The first decision of a recipient brings the event's deliveries a step nearer.
+    /// The first decision of a recipient brings the event's deliveries closer.
     func noteDecided(_ job: RecipientJob) {
         guard !job.flags.contains(.decided) else { return }
         job.endWaiting()
@@ -164,19 +165,21 @@ final class Dispatcher {
 
     // MARK: Routes (step 11)
 
-    /// Each device on its way. A later round leaves alone what ended, is out, or may still be acknowledged.
+    /// Starts each device's route. A later round leaves alone devices that ended, are in flight, or may still
+    /// acknowledge.
     func route(_ job: RecipientJob) {
         guard let candidate = job.candidate, let taken = candidate.decision, job.machine.decided() else { return }
         let claim = candidate.claim
         if claim != nil { shard.waits?.took(.claim, job.event.lane, nanos: shard.nowNanos &- candidate.claimNanos) }
-        // What the claim knows of a read or recall withholds alerts, by the long connection too (contract section 5, step 15).
+        // A read or recall that the claim found suppresses alerts, by the long connection too (contract section 5, step
+        // 15).
         let stale = taken.withoutAlerts(isRead: claim?.isRead ?? false, isRevoked: claim?.isRevoked ?? false)
         noteDecided(job)
         job.facts = candidate.facts
         if candidate.owesClaim {
             job.flags.insert(.owesClaim)
         } else if claim != nil, !candidate.isUnclaimed {
-            // What an earlier round owed is paid by this one's claim.
+            // This round's claim pays an owed claim of an earlier round.
             job.flags.remove(.owesClaim)
         }
         if job.flags.contains(.countedLate) { noteLateBadges(job) }
@@ -236,7 +239,7 @@ final class Dispatcher {
         return first
     }
 
-    /// Of pushes whose token was bound anew: what waits behind them is newer, so their successors go in their place.
+    /// For pushes with re-bound tokens: pushes behind them are newer, so their successors take their places.
     private func takeTurns(_ job: RecipientJob, _ decision: Decision) -> [(device: String, key: UInt64)] {
         var turns: [(device: String, key: UInt64)] = []
         for index in job.rebound {
@@ -315,7 +318,7 @@ final class Dispatcher {
         }
     }
 
-    /// Of what an earlier try pushed to a device; nil: bound since, its token may not be the one that was pushed to.
+    /// Push id of the earlier attempt; nil if the token was re-bound since.
     private func earlierPushID(_ job: RecipientJob, _ candidate: Candidate, _ device: String) -> PushID? {
         let token = candidate.recipient.tokens.last { $0.device.isSame(as: device) && $0.record.type == .alert }
         guard let token, token.record.boundMs <= job.event.origin?.source.kafkaMs ?? .max else { return nil }
@@ -356,7 +359,7 @@ final class Dispatcher {
         if reason == .noToken, !job.uid.isEmpty { recorder.offerSMS(job, .noToken) }
     }
 
-    /// Remembers a message that quiet hours held back, for the digest.
+    /// Stores a message held by quiet hours, for the digest.
     private func noteHeldBack(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
         guard job.event.app.sendsDigest, job.event.digest == nil, let message = job.event.message else { return }
         let endMs = message.read {
@@ -367,7 +370,7 @@ final class Dispatcher {
         if let endMs { job.heldUntilMs = endMs }
     }
 
-    /// What an SMS would say depends on the tokens' words, which go with the candidate.
+    /// The text of an SMS depends on the tokens' fields, which go with the candidate.
     private func keepWordsForSMS(_ job: RecipientJob, _ candidate: Candidate) {
         if job.event.wantsSMS { job.smsTokens = candidate.recipient.tokens }
     }
@@ -442,21 +445,21 @@ final class Dispatcher {
             let dueNanos = shard.nowNanos &+ UInt64(max(0, ackWithinMs)) &* 1_000_000
             job.devices[index].machine.deliver(ackDueNanos: dueNanos)
         } else {
-            // Nobody waits for an ack of what raises no alert. A denied recipient has its record already.
+            // A delivery without an alert needs no ack. A denied recipient has its record already.
             end(
                 job, index, .online, Reason.ok.rawValue,
                 isRecorded: !job.flags.contains(.recordedWithoutDevice))
         }
     }
 
-    /// Strategy 4, and nothing was pushed: the live device still gets the message, unless it expired.
+    /// Strategy 4 without a push: the live device still gets the message, unless it expired.
     func leaveToConnection(_ job: RecipientJob, _ index: Int, _ reason: Reason) {
         deliverCopy(job, index, accepted: false, alert: reason.alertsByCopy)
     }
 
     /// Strategy 4: the live device gets a copy after the push's outcome, in time.
     ///
-    /// - Parameter alert: what the push's end says of the copy's alert; nil: there is no copy.
+    /// - Parameter alert: whether the copy alerts; nil if there is no copy.
     func deliverCopy(_ job: RecipientJob, _ index: Int, accepted: Bool, alert: Bool?) {
         guard let alert = job.devices[index].route.way.copyAlert(alert), job.event.expiresAtMs > shard.nowMs,
             let target = job.devices[index].connection
@@ -468,7 +471,7 @@ final class Dispatcher {
         recorder.flushDeliveries(of: job.event)
     }
 
-    /// Strategy 4, and an earlier try ended with a crash: the copies of what it pushed may have been lost with it. They alert
+    /// Strategy 4 after an earlier try that ended with a crash: the copies of its pushes may have been lost. They alert
     /// nobody, so a second one does no harm.
     private func copyAccepted(_ job: RecipientJob, _ candidate: Candidate, _ decision: Decision) {
         guard job.devices.isEmpty, let message = job.event.message else { return }

@@ -2,67 +2,67 @@ import Digits
 import PushCore
 import Redis
 
-/// One recipient of one event in work, from the first read to the mark that says it is finished.
+/// One recipient of one event in progress, from the first read to the finished mark.
 ///
-/// Until its routes have begun it has a `candidate`; afterwards only what is open is kept.
+/// Before its routes begin it has a `candidate`; afterwards it keeps only open state.
 final class RecipientJob {
     let event: EventJob
     let uid: String
-    /// Place among all recipients of the shard, in the order in which they began.
+    /// Its number among all recipients of the shard, in the order of their start.
     let order: UInt64
     var ref = WorkRef.none
     var machine = RecipientMachine()
-    /// The present round of its decision; nil: none is under way.
+    /// The present round of its decision; nil if none is in progress.
     var candidate: Candidate?
-    /// Every device that was ever on its way; rounds append, so that an answer's index stays right.
+    /// Every device with a route so far. Rounds append, so that an answer's index stays valid.
     var devices: [DeviceWork] = []
-    /// What its pushes are rendered with: of the last round.
+    /// The settings for its pushes, from the last round.
     var settings = UserSettings()
-    /// Only where an SMS may be asked for: whose words it is put together by.
+    /// Only if an SMS may be requested: the tokens whose language and content key its text uses.
     var smsTokens: [BoundToken] = []
-    /// Connections that did not acknowledge in time.
+    /// Connections without a timely ack.
     var suspects: [Suspect] = []
-    /// Where it waits to be told together with others; nil: it does not.
+    /// Its place in a burst; nil if it is in none.
     var burst: BurstPlace?
-    /// What is to be kept of the outcomes; nil: none yet, or the user is not traced.
+    /// The trace of its outcomes; nil if there are none yet, or if the user is not traced.
     var trace: TraceBytes?
-    /// The command that marks it finished, where it was put together before the last record was acknowledged.
+    /// The finished-mark command, if it was built before the last record was acknowledged.
     var mark: PreparedCommand?
-    /// The device that was pushed last, if no mark says so: its record and the finished mark are to come. Empty: none.
+    /// The device pushed last without a mark yet: its record and the finished mark are outstanding. Empty for none.
     var unmarkedDevice = ""
-    /// What it has to do with `carillon.parked`; nil: nothing.
+    /// Its state in `carillon.parked`; nil if it was never parked.
     var parking: RecipientParking?
-    /// When the last round was read, monotonic.
+    /// Time of the last round's reads, monotonic.
     var readNanos: UInt64 = 0
-    /// Devices whose token was bound anew by the same user: the present round finds their new route, or they end.
+    /// Devices with a token that the same user re-bound: the present round finds their new route, or they end.
     var rebound: [Int] = []
-    /// App, user, message and kind: what a repeat of the event has in common with it.
+    /// App, user, message and kind, which a repeat of the event shares.
     private(set) lazy var dedupKey = pushIDPrefix.id()
-    /// Held back by quiet hours, to be told at their end, Unix ms; nil: it is not.
+    /// Held by quiet hours until this time, for the digest, Unix ms; nil if it is not.
     var heldUntilMs: Int64?
 
-    // Small parts, together: one recipient in work fits 320 bytes.
+    // Small parts together, so that one recipient fits 320 bytes.
 
     /// `Decision.counted` of the last round.
     var isCounted = false
     var hasMarkFailed = false
     private var usesContent = true
-    /// Why devices that no later round had a way to end.
+    /// The reason for devices without a route in later rounds.
     var leftReason = Reason.noToken
     var flags: Flags = []
-    /// What the trace says of the decision.
+    /// The decision's facts for the trace.
     var facts: DecisionFacts = []
-    /// Failed steps in a row beside the candidate's; spaces the retries.
+    /// Consecutive failed steps besides the candidate's; spaces the retries.
     var failures: Int32 = 0
-    /// Answers that the marking waits for.
+    /// Outstanding answers for its mark.
     var awaitedMarks: Int32 = 0
-    /// Rounds that were begun because a token was bound anew.
+    /// Rounds caused by a re-bound token.
     var reboundRounds: Int32 = 0
 
-    /// What is true of it, whatever its phase.
+    /// Independent facts, in any phase.
     struct Flags: OptionSet {
         var rawValue: UInt32
-        /// The event's deliveries wait for it no more.
+        /// The event's deliveries no longer wait for it.
         static let decided = Flags(rawValue: 1)
         static let hasDelivery = Flags(rawValue: 2)
         /// The one record without a device is written.
@@ -74,46 +74,46 @@ final class RecipientJob {
         static let forced = Flags(rawValue: 32)
         /// An earlier try, of this worker or another, began it and did not finish.
         static let resumed = Flags(rawValue: 64)
-        /// Some claim of it was answered.
+        /// A claim of it was answered.
         static let claimed = Flags(rawValue: 128)
-        /// A device of the user was live when this round was decided; kept only where an SMS may be asked for.
+        /// A device of the user was live in this round; kept only if an SMS may be requested.
         static let live = Flags(rawValue: 256)
         /// A push was accepted.
         static let accepted = Flags(rawValue: 512)
         /// A push ended without its alert.
         static let failed = Flags(rawValue: 1024)
         static let offeredSMS = Flags(rawValue: 2048)
-        /// Redis refused the claim of the last round: what is pushed carries no badge.
+        /// Redis refused the claim of the last round: its pushes have no badge.
         static let owesClaim = Flags(rawValue: 4096)
         /// Its alert opened a burst's window: all its devices are pushed at once.
         static let leadsBurst = Flags(rawValue: 8192)
         /// Repeats of its dedup key wait for its end.
         static let holdsDedupKey = Flags(rawValue: 16384)
-        /// Its recall took one off the user's badge.
+        /// Its recall lowered the user's badge by one.
         static let loweredBadge = Flags(rawValue: 32768)
         /// Its message adds 1 to the user's badge, by this try or an earlier one.
         static let addsToBadge = Flags(rawValue: 268_435_456)
         /// A revoke of a message that this user has nothing of.
         static let originalUnknown = Flags(rawValue: 536_870_912)
-        /// Its recall's lower number is on the way to the devices.
+        /// The lower number of its recall is on the way to the devices.
         static let clearsBadge = Flags(rawValue: 65536)
         /// Its partition goes to another owner.
         static let handedBack = Flags(rawValue: 2_097_152)
         /// It cannot be parked: its record is too large for the topic.
         static let staysInMemory = Flags(rawValue: 131_072)
-        /// It was claimed by plain commands, so that it has no mark before it is finished, or waits.
+        /// Plain commands claimed it, so it has no mark before it is finished or waits.
         static let claimedPlainly = Flags(rawValue: 262_144)
         /// It was denied without a claim, and has no mark either.
         static let denied = Flags(rawValue: 524_288)
-        /// Its mark was put together to lie with those of the other members.
+        /// Its mark was built for the members' common key.
         static let markedTogether = Flags(rawValue: 1_048_576)
         /// A device acknowledged: the user has the message.
         static let reached = Flags(rawValue: 4_194_304)
-        /// A later round let go of some device's route.
+        /// A later round gave up some device's route.
         static let replaced = Flags(rawValue: 8_388_608)
-        /// Devices that no later round had a way to have their records.
+        /// Devices without a route in later rounds have their records.
         static let recordedLeftBehind = Flags(rawValue: 16_777_216)
-        /// `hold_s` 0: phones wait until a live desktop has it.
+        /// `hold_s` 0: phones wait until a live desktop has the message.
         static let waitsForDesktop = Flags(rawValue: 33_554_432)
         /// A live desktop acknowledged, or its push was accepted.
         static let desktopHasIt = Flags(rawValue: 67_108_864)
@@ -122,7 +122,7 @@ final class RecipientJob {
         /// Counted in `EventJob.postponed`.
         static let waiting = Flags(rawValue: 134_217_728)
 
-        /// What a parked record carries.
+        /// The facts in a parked record.
         static let keptWhileParked: Flags = [
             .recordedWithoutDevice, .accepted, .failed, .offeredSMS, .clearsBadge, .reached,
         ]
@@ -146,18 +146,18 @@ final class RecipientJob {
 
     func deviceRef(_ index: Int) -> DeviceRef { DeviceRef(work: ref, device: index) }
 
-    /// Its device among those of the process, hashed only where its push was not queued yet.
+    /// Its device's key in the process, hashed only if its push was not queued yet.
     func deviceKey(_ index: Int) -> UInt64 {
         let known = devices[index].queueKey
         return known != 0 ? known : DeviceKey.make(app: event.app.id, uid: uid, device: devices[index].route.device)
     }
 
-    /// Hash prefix shared by all push ids of this recipient; hashed each time, which costs less than keeping it.
+    /// Hash prefix of all push ids of this recipient. Hashing again costs less than keeping it.
     var pushIDPrefix: PushIDPrefix {
         PushIDPrefix(app: event.app.id, uid: uid, kind: event.subject.kind, id: event.subject.id)
     }
 
-    /// Before its first decision it is put off, to be read anew later: it takes no room from those who can be decided now.
+    /// Before its first decision it is postponed: it takes no room from recipients that can be decided now.
     func beginWaiting() {
         guard flags.isDisjoint(with: [.decided, .waiting]) else { return }
         flags.insert(.waiting)
@@ -171,13 +171,13 @@ final class RecipientJob {
 
     var isForced: Bool { flags.contains(.forced) }
 
-    /// The device's push is queued or with the APNs client; false too of one that is known no more.
+    /// Returns whether the device's push is queued or in the APNs client; false for an unknown device.
     func isPushing(_ index: Int) -> Bool { index < devices.count && devices[index].machine.isPushing }
 
-    /// The device waits for the end of its burst's window; false too of one that is known no more.
+    /// Returns whether the device waits for the end of its burst's window; false for an unknown device.
     func isMerging(_ index: Int) -> Bool { index < devices.count && devices[index].machine.isMerging }
 
-    /// The earliest time at which an ack is due (monotonic); nil: none is awaited.
+    /// The earliest time at which an ack is due (monotonic); nil if none is awaited.
     var earliestAckNanos: UInt64? {
         var earliest: UInt64?
         for device in devices {
@@ -187,7 +187,7 @@ final class RecipientJob {
         return earliest
     }
 
-    /// Something for the device is out or has ended: another route would be a second alert.
+    /// A route for the device is in progress or has ended: another one would be a second alert.
     func hasRoute(to device: String) -> Bool {
         devices.contains { $0.route.device.isSame(as: device) && $0.machine.phase != .replaced }
     }
@@ -221,13 +221,13 @@ final class RecipientJob {
         }
     }
 
-    /// It may be marked together with the other members: no mark of its own stands there.
+    /// It may be marked in the members' common key: it has no mark of its own.
     var marksTogether: Bool {
         event.togetherNote != nil && !uid.isEmpty && heldUntilMs == nil && parking == nil
             && !flags.isDisjoint(with: [.claimedPlainly, .denied]) && !flags.contains(.owesClaim)
     }
 
-    /// All its devices ended and only this is left to do: what they were needed for goes.
+    /// All its devices ended and only the mark is left: releases everything else.
     func keepOnly(_ mark: PreparedCommand) {
         self.mark = mark
         devices = []
@@ -237,14 +237,14 @@ final class RecipientJob {
         leaveContent()
     }
 
-    /// The event's content is not needed for it any more.
+    /// It no longer needs the event's content.
     func leaveContent() {
         guard usesContent else { return }
         usesContent = false
         event.leaveContent()
     }
 
-    /// The event's content is needed for it once more.
+    /// It needs the event's content again.
     func needContent(_ reader: EventReader) {
         if usesContent { return }
         usesContent = true
@@ -252,7 +252,7 @@ final class RecipientJob {
         event.restoreContent(reader)
     }
 
-    /// Leaves the content where all its pushes are with the APNs clients and nothing else of it is open.
+    /// Leaves the content if all its pushes are in the APNs clients and nothing else is open.
     func leaveContentIfSent() {
         guard candidate == nil, !event.wantsSMS, event.digest == nil,
             devices.allSatisfy({ $0.machine.isWithClient || !$0.machine.isOpen })
@@ -261,7 +261,7 @@ final class RecipientJob {
     }
 }
 
-/// Where a delivery goes; of pushes there are many more, so it has a place of its own.
+/// The target of a delivery. Separate, because pushes are much more frequent.
 final class LiveConnection {
     let device: String
     let gateway: String
@@ -274,34 +274,34 @@ final class LiveConnection {
     }
 }
 
-/// One device of a recipient on its way to an end.
+/// One device of a recipient.
 struct DeviceWork {
     var route: Route
     var machine = DeviceMachine()
     /// It takes over the device's turn from the push that it replaces.
     var inheritsTurn = false
-    /// An earlier push of the device is parked, and others wait here before this one: it is parked when its turn comes.
+    /// An earlier push of the device is parked, and others wait before this one: it is parked at its turn.
     var parksAtItsTurn = false
-    /// A live desktop, noted where phones wait for it.
+    /// A live desktop, noted if phones wait for it.
     var isDesktop = false
     /// APNs accepted its push, and no later round has counted the message since.
     var mayShowLower = false
-    /// What is pushed to; kept here because a later round reads the recipient anew.
+    /// The token to push to; kept because a later round reads the recipient again.
     var token: BoundToken?
     /// Its device in `DeviceQueues` (`DeviceKey`); 0 before its push is queued.
     var queueKey: UInt64 = 0
-    /// The connection that a delivery goes to.
+    /// The connection of its delivery.
     var connection: LiveConnection?
-    /// The messages that its push tells of beside its own.
+    /// The other messages of its merged push.
     var merged: MergedPush?
     var startedNanos: UInt64 = 0
-    /// When Redis last said that nothing stands against this push; 0: not yet.
+    /// Time of the last check before sending; 0 for none.
     var checkedNanos: UInt64 = 0
     /// Set when the push is made; the same for every attempt.
     var pushID: PushID?
-    /// The number that the push carries.
+    /// The number in the push.
     var badge: Int64?
-    /// A check before sending that is under way.
+    /// An open check before sending.
     var check: SendCheck?
 
     init(route: Route) {

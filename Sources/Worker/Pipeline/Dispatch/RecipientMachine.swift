@@ -1,46 +1,46 @@
-/// Where one recipient of one event stands, from the first read to the mark that says that all is done.
+/// The state of one recipient of one event, from the first read to the finished mark.
 ///
-/// A plain value: an event in, a step out; no clock, no server. `ended` is a phase, and whatever comes after it is
-/// ignored: each recipient ends once, whatever the order of answers, faults, hand-backs and ends.
+/// A plain value: an event in, a step out; no clock, no server. `ended` is a phase, and every later event is ignored:
+/// each recipient ends once, whatever the order of answers, faults, hand-backs and ends.
 struct RecipientMachine: Equatable {
     enum Phase: Equatable {
-        /// A candidate is read, decided about and claimed.
+        /// A candidate is being read, decided and claimed.
         case deciding
-        /// The same dedup key is in work for an earlier delivery of the event; its end is waited for.
+        /// The same dedup key is in progress for an earlier delivery of the event; waits for its end.
         case waitingForTwin
         /// Decided: devices, records or deliveries are open.
         case open
-        /// Redis is asked who acknowledged.
+        /// Redis is asked for acks.
         case readingAcks
-        /// All is recorded; the finished mark is on its way.
+        /// Everything is recorded; the finished mark is being written.
         case marking
         case ended
     }
 
     private(set) var phase = Phase.deciding
-    /// Devices without an end.
+    /// Devices that have not ended.
     private(set) var openDevices: Int32 = 0
-    /// Records that the broker has not acknowledged.
+    /// Records without the broker's acknowledgement.
     private(set) var unackedRecords: Int32 = 0
-    /// False: no mark is to say that it is finished, since nothing was done or the rest is left to another.
+    /// False if no finished mark may be written, because nothing was done or the rest is left to another owner.
     private(set) var isMarked = true
 
     var hasEnded: Bool { phase == .ended }
 
-    /// What is to be done now.
+    /// The next action.
     enum Step: Equatable {
         case nothing
-        /// The deliveries of its event are with the broker only later; then it is asked again.
+        /// The broker does not have its event's deliveries yet; ask again then.
         case awaitDeliveries
         /// Write the finished mark.
         case mark
-        /// It has ended: nothing of it is left.
+        /// It has ended.
         case end
     }
 
     // MARK: Rounds of the decision
 
-    /// Another round begins: an ack is missing, a hold is over, or a token changed. False: not now.
+    /// Another round begins: a missing ack, an ended hold, or a changed token. Returns false if it cannot begin now.
     mutating func decideAgain() -> Bool {
         guard phase == .open || phase == .readingAcks || phase == .deciding || phase == .waitingForTwin else {
             return false
@@ -49,21 +49,21 @@ struct RecipientMachine: Equatable {
         return true
     }
 
-    /// False: it has ended or left the decision meanwhile.
+    /// Returns false if it has ended or left the decision.
     mutating func waitForTwin() -> Bool {
         guard phase == .deciding else { return false }
         phase = .waitingForTwin
         return true
     }
 
-    /// The decision was taken. False: nobody waits for it any more.
+    /// The decision was made. Returns false if it is no longer awaited.
     mutating func decided() -> Bool {
         guard phase == .deciding else { return false }
         phase = .open
         return true
     }
 
-    /// False: another step is under way; ask again later.
+    /// Returns false if another step is in progress; ask again later.
     mutating func readAcks() -> Bool {
         guard phase == .open else { return false }
         phase = .readingAcks
@@ -84,20 +84,20 @@ struct RecipientMachine: Equatable {
 
     mutating func recordSent() { unackedRecords += 1 }
 
-    /// True: it was the last one that was waited for.
+    /// Returns true if it was the last awaited record.
     mutating func recordAcknowledged() -> Bool {
         guard unackedRecords > 0 else { return false }
         unackedRecords -= 1
         return unackedRecords == 0
     }
 
-    /// No mark will be written: what is done is marked by another, or nothing was done.
+    /// No mark will be written: another marks the work, or nothing was done.
     mutating func leaveUnmarked() { isMarked = false }
 
     /// It was to be parked and stays here after all: its end is marked.
     mutating func unpark() { if !hasEnded { isMarked = true } }
 
-    /// Its partition goes to another owner: what is not out is left to that one. What is out ends here.
+    /// Its partition goes to another owner. Work that is not in flight is left to that owner; work in flight ends here.
     mutating func handBack() {
         switch phase {
         case .deciding, .waitingForTwin, .readingAcks:
@@ -109,12 +109,12 @@ struct RecipientMachine: Equatable {
 
     // MARK: The end
 
-    /// All its devices have ended, so that only records are waited for.
+    /// All its devices have ended, so that only records are awaited.
     var awaitsRecordsOnly: Bool { phase == .open && openDevices == 0 && unackedRecords > 0 }
 
-    /// To be asked whenever something of it ended.
+    /// Ask whenever a part of it ended.
     ///
-    /// - Parameter areDeliveriesSettled: of its event, where it has a delivery.
+    /// - Parameter areDeliveriesSettled: of its event, if it has a delivery.
     mutating func next(areDeliveriesSettled: Bool) -> Step {
         guard phase == .open, openDevices == 0, unackedRecords == 0 else { return .nothing }
         guard areDeliveriesSettled else { return .awaitDeliveries }
@@ -122,7 +122,7 @@ struct RecipientMachine: Equatable {
         return isMarked ? .mark : .end
     }
 
-    /// The mark is written, or cannot be. False: it had ended before.
+    /// The mark is written, or cannot be. Returns false if it had ended before.
     mutating func didMark() -> Bool {
         guard phase == .marking else { return false }
         phase = .ended

@@ -4,18 +4,18 @@ import PushCore
 /// The recipients that are still to be started: given in the event, or read page by page from the group's hash, the index of an
 /// activity, or the owners of tokens.
 struct Audience {
-    /// All of them, where the event gives them. Consumed from `next`.
+    /// All of them, if the event gives them. Consumed from `next`.
     private var given: [String] = []
-    /// Where they are read page by page; nil: they are given. By reference: most events have one recipient and no pages.
+    /// The pages; nil for given recipients. By reference, because most events have one recipient and no pages.
     private let pages: Pages?
     private var next = 0
-    /// An event may name a uid twice. So may a scan, while the hash is resized; that one the dedup key in work tells apart, since
-    /// a set of all members of a giant group would cost more than all else that is kept of it.
+    /// An event may name a uid twice. A scan may too, while the hash is resized; the dedup key in progress catches
+    /// that, because a set of all members of a giant group would be too expensive.
     private var seen: Set<UTF8Key> = []
     private var startedCount = 0
     private var isAbandoned = false
 
-    /// What is read of them, and how far.
+    /// The pages and their position.
     private final class Pages {
         let source: Source
         /// The present page. Consumed from `next`.
@@ -26,11 +26,11 @@ struct Audience {
         var tokensRead = 0
         /// Some token has no owner.
         var hasUnownedTokens = false
-        /// The last one of the page before; nil: none was read.
+        /// The last user of the previous page; nil if none was read.
         var lastUser: String?
-        /// HSCAN's cursor for the next page, 0 for the first; nil: there is none.
+        /// HSCAN's cursor for the next page, 0 for the first; nil if there is none.
         var cursor: UInt64?
-        /// The server that gives the cursor (`StateStore.memberServer`): another one would skip members by it.
+        /// The server of the cursor (`StateStore.memberServer`). With it another server would skip members.
         var cursorServer: UInt32?
 
         enum Source {
@@ -46,7 +46,7 @@ struct Audience {
 
     struct Member {
         var uid: String
-        /// The level that the group's hash gives; nil where it was not read from there.
+        /// The level from the group's hash; nil if it was not read from there.
         var level: MuteLevel?
     }
 
@@ -62,7 +62,7 @@ struct Audience {
         self.pages = pages
     }
 
-    /// All who bound the activity (contract section 2, `to.uids` of a `live_activity`).
+    /// All users who bound the activity (contract section 2, `to.uids` of a `live_activity`).
     init(activity: String) {
         let pages = Pages(.activity(activity))
         pages.hasMoreUsers = true
@@ -94,10 +94,10 @@ struct Audience {
         }
     }
 
-    /// The group whose members are scanned; nil: there is none.
+    /// The group whose members are scanned; nil for none.
     var group: String? { if case .group(let group) = pages?.source { group } else { nil } }
 
-    /// The Live Activity whose users are read; nil: there is none.
+    /// The Live Activity whose users are read; nil for none.
     var activity: String? { if case .activity(let activity) = pages?.source { activity } else { nil } }
 
     /// The tokens whose owners are the next page; nil: the audience is no list of tokens.
@@ -115,16 +115,16 @@ struct Audience {
     /// They are a chunk of a large group's members.
     var isChunk: Bool { if case .chunk = pages?.source { true } else { false } }
 
-    /// The last user of the page before; nil: none was read.
+    /// The last user of the previous page; nil if none was read.
     var lastUser: String? { pages?.lastUser }
 
-    /// HSCAN's cursor for the next page, 0 for the first; nil: there is none.
+    /// HSCAN's cursor for the next page, 0 for the first; nil if there is none.
     var cursor: UInt64? { pages?.cursor }
 
-    /// A group, or more than one who is named.
+    /// A group, or more than one named recipient.
     var isMany: Bool { pages != nil || given.count > 1 }
 
-    /// How many are named and not started.
+    /// Number of named recipients that are not started.
     var givenCount: Int { given.count }
 
     /// Each comes with the level that the group's hash gives the member.
@@ -135,13 +135,13 @@ struct Audience {
         }
     }
 
-    /// The next page is to be read.
+    /// The next page must be read.
     var wantsPage: Bool { pages.map { $0.cursor != nil || $0.hasMoreUsers } ?? false }
 
-    /// Nobody is left to be started.
+    /// No recipient is left to be started.
     var isEmpty: Bool { isPageDone && !wantsPage }
 
-    /// More have been started than an ordinary group has: the rest goes by the lane of giant groups.
+    /// More recipients have been started than an ordinary group has: the rest uses the lane of giant groups.
     var isGiant: Bool { isChunk || startedCount > 1000 }
 
     /// All of the present page are started.
@@ -153,7 +153,7 @@ struct Audience {
         return pages.cursor ?? 0 == 0 && pages.lastUser == nil && pages.tokensRead == 0
     }
 
-    /// The next one who was not there before; nil: this page is empty.
+    /// The next new recipient; nil if this page is used up.
     mutating func pop() -> Member? {
         if let pages {
             guard next < pages.page.count else { return nil }
@@ -170,7 +170,7 @@ struct Audience {
         return nil
     }
 
-    /// Nobody else is started, whatever is read from now on, and nothing is kept of those who were.
+    /// Starts no further recipients, whatever is read, and releases the data about started ones.
     mutating func abandon() {
         isAbandoned = true
         given = []
@@ -203,8 +203,8 @@ struct Audience {
         pages.hasMoreUsers = !owners.isEmpty && pages.tokensRead < tokens.count
     }
 
-    /// The cursor to read the next page with; nil: there is none. On another server than the one that gave the cursor the scan
-    /// begins anew: a cursor is a place in that server's own table, and marks tell who is done already.
+    /// The cursor for the next page; nil for none. On a server other than the cursor's, the scan starts over: a cursor
+    /// is a position in that server's own table, and marks show finished members.
     mutating func beginPage(_ server: UInt32) -> UInt64? {
         guard let pages, pages.cursor != nil else { return nil }
         if pages.cursorServer != server { pages.cursor = 0 }
@@ -212,7 +212,7 @@ struct Audience {
         return pages.cursor
     }
 
-    /// A page of the server that `beginPage` was told of.
+    /// A page from the server that was passed to `beginPage`.
     mutating func take(_ page: [MemberPage.Member], cursor: UInt64) {
         guard let pages, !isAbandoned else { return }
         pages.page = page

@@ -1,22 +1,21 @@
 import APNs
 
-/// How many members of large groups may start.
+/// Limits how many members of large groups may start.
 ///
-/// A message to one user waits for what a turn of the loop and Redis have in hand of others, at each of the steps on its way.
-/// While such messages come, no more members start in a turn than bulk's part of what may be under way in Redis, so that turns
-/// stay short; and a few times as many may be between their first read and their claim, so that a Redis that is far away, or a
-/// machine that is busy, does not make each of them wait for a round trip. Small batches cost more for each member: without such
-/// messages there is no bound but Redis' own.
+/// A message to one user waits at each step for the other work of a turn and of Redis. While such messages come, only
+/// bulk's share of the work in Redis may start per turn, so that turns stay short; and a few times as many may be
+/// between their first read and their claim, so that with a distant Redis or a busy machine not every batch waits for a
+/// round trip. Small batches cost more per member: without such messages the only bound is Redis' own.
 struct BulkBound {
-    /// When a message of the lanes above groups last began, monotonic; nil: none did.
+    /// Start time of the last message of the lanes above groups, monotonic; nil for none.
     private var othersNanos: UInt64?
-    /// Which turn it is, by its time, and how many started in it.
+    /// The present turn, by its time, and the number of members started in it.
     private var turnNanos: UInt64 = 0
     private var started = 0
 
-    /// For so long after one the next is expected.
+    /// After such a message the next one is expected within this time.
     static let memoryNanos: UInt64 = 5_000_000_000
-    /// However small the lane's share: below it a group's time is that of its turns.
+    /// Minimum, however small the lane's share: below it a group's time is dominated by turns.
     static let least = 8
     /// Turns' worth of members between read and claim.
     static let turns = 3
@@ -29,13 +28,13 @@ struct BulkBound {
         }
     }
 
-    /// So many members start now.
+    /// This number of members starts now.
     mutating func start(_ count: Int, nowNanos: UInt64) {
         if nowNanos != turnNanos { (turnNanos, started) = (nowNanos, 0) }
         started += count
     }
 
-    /// How many more may start now; `Int.max`: as many as Redis has room for.
+    /// The number of further members that may start now; `Int.max` if only Redis is the bound.
     ///
     /// - Parameter undecided: members between their first read and their claim.
     func room(undecided: Int, _ limits: PipelineLimits, nowNanos: UInt64) -> Int {

@@ -1,7 +1,7 @@
 import PushCore
 
 extension ClaimSubject {
-    /// Duplicates of a message or revoke are told by its `msg_id`.
+    /// `msg_id` identifies duplicates of a message or revoke.
     convenience init(_ message: borrowing Message, sentMs: Int64, clearsOnRead: Bool, clientCounts: Bool) {
         self.init(
             kind: message.kind == .revoke ? .revoke : .message, id: message.msgID,
@@ -10,7 +10,7 @@ extension ClaimSubject {
             expireAtMs: message.expireAtMs, clearsOnRead: clearsOnRead, clientCounts: clientCounts)
     }
 
-    /// Those of a Live Activity by the event, since its `msg_id` is optional (contract section 2).
+    /// The event identifies those of a Live Activity, because its `msg_id` is optional (contract section 2).
     convenience init(_ activity: borrowing LiveActivity, eventID: String, sentMs: Int64) {
         self.init(
             kind: .liveActivity, id: eventID, sentMs: sentMs, expireAtMs: sentMs &+ LiveActivity.lifetimeMs)

@@ -2,22 +2,23 @@ import APNs
 import Payload
 import PushCore
 
-/// What an event says, and the bytes that are made of it once for all its recipients.
+/// The content of an event, and the bytes built from it once for all its recipients.
 final class EventContent {
-    /// Of a message or a revoke; nil of a Live Activity.
+    /// For a message or a revoke; nil for a Live Activity.
     let message: SharedMessage?
     let activity: LiveActivity?
-    /// Of a recall: the collapse id that its original was sent with, where its sender chose one.
+    /// For a recall: the original's collapse id, if its sender chose one.
     var originalCollapseID: String?
     private let app: AppContext
     private let expiresAtMs: Int64
     private var payloads: EventPayloads?
-    /// The same for every device; nil: too large, or no Live Activity.
+    /// Equal for all devices; nil if too large, or if it is not a Live Activity.
     private let activityPayload: [UInt8]?
     private var headers: TopicHeaders?
-    /// Topics whose headers are kept besides the first; they are searched one by one, and those of more are made each time.
+    /// Number of further topics with kept headers. They are searched linearly; headers of more topics are built each
+    /// time.
     private static let topicsKept = 16
-    /// Where receivers' tokens have more than one topic.
+    /// Used if receivers' tokens have more than one topic.
     private var otherHeaders: [TopicHeaders] = []
 
     private struct TopicHeaders {
@@ -43,7 +44,7 @@ final class EventContent {
         activityPayload = ActivityPayload.encode(activity, sentMs: sentMs)
     }
 
-    /// The share of APNs of a message by what it is.
+    /// The lane of a message by its kind.
     static func lane(of message: borrowing Message) -> PushLane {
         if message.push.voip { return .urgent }
         if message.push.silent { return .silent }
@@ -54,10 +55,10 @@ final class EventContent {
         message.push.profile ?? app.policy.profile
     }
 
-    /// The collapse id that the sender chose.
+    /// The collapse id chosen by the sender.
     var givenCollapseID: String? { message.flatMap { $0.read { CollapseID.given($0, profile: profile(of: $0)) } } }
 
-    /// Nil where the event makes headers that cannot be sent (a topic with bytes that no header may have).
+    /// Nil if the event gives invalid headers (a topic with bytes that no header may have).
     ///
     /// - Parameters:
     ///   - isOriginalUnknown: of a revoke: its recipient has nothing of the message that it names.
@@ -103,9 +104,9 @@ final class EventContent {
             pushTopic, expirationSeconds: common.expirationSeconds, collapseID: common.collapseID)
     }
 
-    /// The bytes for one device; nil: too large however much is cut (`payload_too_large`).
+    /// The bytes for one device; nil if too large even after cutting (`payload_too_large`).
     ///
-    /// - Parameter mergedCount: messages that the push tells of; 0: its own only.
+    /// - Parameter mergedCount: messages in the push; 0 for only its own.
     func payload(
         for job: RecipientJob, token: BoundToken, badge: Int64?, id: PushID, mergedCount: Int = 0
     ) -> [UInt8]? {

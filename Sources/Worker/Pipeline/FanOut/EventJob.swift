@@ -3,72 +3,73 @@ import Kafka
 import Payload
 import PushCore
 
-/// One record of the events topic in work, from its reading to the settling of its offset.
+/// One record of the events topic in progress, from its read to the settled offset.
 ///
-/// It is settled when none of its parts is open any more: neither its fan-out, nor a recipient, nor a record that the
-/// broker has yet to acknowledge.
+/// It is settled when no part of it is open: neither its fan-out, nor a recipient, nor a record without the broker's
+/// acknowledgement.
 final class EventJob {
     let id: String
     let app: AppContext
-    /// What duplicates are recognised by: `msg_id`; a Live Activity by its event (contract section 2).
+    /// Identifies duplicates: `msg_id`; for a Live Activity its event (contract section 2).
     let subject: ClaimSubject
-    /// Nil of a digest, which no record brought, and of what is only explained.
+    /// Nil for a digest, which has no record, and for `explain`.
     let origin: Origin?
-    /// The record of `carillon.parked` that it came back with; nil: it came from the events topic.
+    /// The record of `carillon.parked` that it returned with; nil if it came from the events topic.
     let parked: ParkedWork?
-    /// What a digest tells of; nil of an ordinary event.
+    /// The digest; nil for an ordinary event.
     let digest: DigestJob?
-    /// `msg_id` of the records written about it.
+    /// `msg_id` in its output records.
     let msgID: String
-    /// What it does to a Live Activity; nil: it is about none.
+    /// Its effect on a Live Activity; nil for other events.
     let activity: (action: LiveActivity.Action, id: String)?
-    /// The record as it came: for deliveries, and to make the content of anew.
+    /// The original record, for deliveries and to build the content again.
     let raw: [UInt8]
-    /// What the event says; nil while nobody needs it.
+    /// The event's content; nil while no recipient needs it.
     private(set) var content: EventContent?
-    /// Of a recall: the collapse id that its original was sent with, where its sender chose one.
+    /// For a recall: the original's collapse id, if its sender chose one.
     var originalCollapseID: String? { didSet { content?.originalCollapseID = originalCollapseID } }
     var ref = WorkRef.none
 
-    /// When it was read, monotonic.
+    /// Time of the read, monotonic.
     var begunNanos: UInt64 = 0
-    /// What keeps its offset from being settled; begins with its own fan-out.
+    /// The number of open parts, which hold its offset; begins with its own fan-out.
     var openParts = 1
     var audience: Audience
-    /// How its group is divided into chunks; nil: it is not.
+    /// The division of its group into chunks; nil if it is not divided.
     var plan: ChunkPlan?
-    /// Recipients without a first decision; deliveries leave when there are none.
+    /// Recipients without a first decision. Deliveries are sent when there are none.
     var undecided = 0
-    /// Of these, who are read anew later: Redis could not answer about them, or they wait behind one of these.
+    /// Those of them that are postponed: Redis could not answer, or they wait behind such a recipient.
     var postponed = 0
     var deliveries: [GatewayBatch] = []
     var unackedDeliveries = 0
-    /// Recipients that may be marked finished once the deliveries are acknowledged.
+    /// Recipients that may be marked once the deliveries are acknowledged.
     var waitingForDeliveries: [WorkRef] = []
     /// The owners of the page of tokens that is read; nil: none is.
     var ownerPage: OwnerPage?
-    /// How the records of its many recipients begin, once there is one.
+    /// The common beginning of its recipients' records, once there is one.
     var recordHead: [UInt8]?
-    /// Its app, conversation and chunk, hashed where others wait: they begin in their order.
+    /// Its app, conversation and chunk, hashed if others wait: they begin in order.
     private(set) lazy var conversationKey = ConversationKey(app.id, conversationID, part: chunkPart)
-    /// Its finished members are marked together; the number stands for this try. Nil: each has a mark of his own.
+    /// Its finished members are marked in a common key; the number identifies this try. Nil if each member has its own
+    /// mark.
     var togetherNote: Int64?
 
-    // Small parts, together: one event in work fits 384 bytes.
+    // Small parts together, so that one event fits 384 bytes.
 
     let wantsSMS: Bool
     /// Its sender wants no alert (`push.enabled`).
     let isSwitchedOff: Bool
-    /// Nobody is mentioned or forced.
+    /// No recipient is mentioned or forced.
     let isPlain: Bool
-    /// Its alerts carry the badge's number.
+    /// Its alerts carry the badge.
     let showsBadge: Bool
     /// Its conversation's members have levels.
     private let hasMembers: Bool
     private let ownLane: PushLane
-    /// Its partition went to another owner: its offset is not to be settled here.
+    /// Its partition went to another owner: its offset must not be settled here.
     var isHandedBack = false
-    /// Its group's size was asked for.
+    /// Its group's size was requested.
     var isSized = false
     /// Some recipient was started, or is in a chunk.
     var hasRecipients = false
@@ -76,13 +77,14 @@ final class EventJob {
     var reasonForNobody = Reason.expired
     /// It has many recipients, and not all of them were started.
     var isExpanding = false
-    /// What its fan-out waits for.
+    /// The state of its fan-out.
     var fanOutPhase = FanOutPhase.ready
-    /// The part of a large group that its chunk is of, modulo 256: events of one part begin in their order. Nil: it is no chunk.
+    /// The part of a large group that its chunk belongs to, modulo 256: events of one part begin in order. Nil if it is
+    /// not a chunk.
     let chunkPart: UInt8?
-    /// Failed steps of its fan-out in a row; spaces the retries.
+    /// Consecutive failed steps of its fan-out; spaces the retries.
     var failures: Int32 = 0
-    /// Recipients who may need `content`.
+    /// Recipients that may need `content`.
     private var contentUsers: Int32 = 0
 
     init(
@@ -117,7 +119,7 @@ final class EventJob {
         ownLane = traits.lane
     }
 
-    /// What a message says of its job, taken out of it in one reading (`SharedMessage.read`).
+    /// A message's properties for its job, read in one access (`SharedMessage.read`).
     private struct Traits {
         let msgID: String
         let subject: ClaimSubject
@@ -168,26 +170,26 @@ final class EventJob {
         ownLane = .direct
     }
 
-    /// Where the record stands in Kafka, and its place in the ledger.
+    /// The record's position in Kafka and in the ledger.
     struct Origin {
-        /// Of the events topic, or of `carillon.parked`.
+        /// In the events topic, or in `carillon.parked`.
         var partition: TopicPartition
         var place: RecordPlace
-        /// Of the event, parked or not.
+        /// The event's source, parked or not.
         var source: EventSource
     }
 
     enum FanOutPhase {
         case ready
-        /// The collapse id of a recall's original is read.
+        /// Reading the collapse id of a recall's original.
         case readingOriginal
-        /// A page of the group's members, or of the activity's users, is read.
+        /// Reading a page of the group's members, or of the activity's users.
         case readingPage
         /// The owners of a page of tokens are read.
         case readingOwners
-        /// How many members the group has is read.
+        /// Reading the number of the group's members.
         case readingSize
-        /// Whether an earlier event of the conversation is parked is read.
+        /// Reading whether an earlier event of the conversation is parked.
         case readingParked
     }
 
@@ -200,7 +202,7 @@ final class EventJob {
     /// The partition of the events topic whose window the event takes a place of; nil: it came by another topic.
     var windowPartition: Int32? { parked == nil && chunkPart == nil ? origin?.partition.partition : nil }
 
-    /// Whether its record came from one of these.
+    /// Returns whether its record came from one of these.
     func isOf(_ partitions: Set<TopicPartition>) -> Bool {
         origin.map { partitions.contains($0.partition) } ?? false
     }
@@ -210,7 +212,7 @@ final class EventJob {
     /// The Live Activity that the event updates or ends; nil: the event is none of these.
     var updatedActivityID: String? { activity.flatMap { $0.action == .start ? nil : $0.id } }
 
-    /// All its deliveries are with the broker.
+    /// The broker has all its deliveries.
     var areDeliveriesSettled: Bool { deliveries.isEmpty && unackedDeliveries == 0 }
 
     // MARK: What the event says, whatever its kind
@@ -229,16 +231,16 @@ final class EventJob {
     /// a parked recipient of one.
     var mayBeForNobody: Bool { chunkPart == nil && parked?.record.uid == nil && digest == nil }
 
-    /// Whether each recipient's level in the group has to be read: the group's, but given uids.
+    /// Whether each recipient's level in the group must be read: a group message with given uids.
     var readsLevels: Bool { !audience.hasLevels && hasMembers }
 
     /// Its recipients are decided many at a time.
     var hasManyRecipients: Bool { audience.isMany }
 
-    /// A message whose members may have been marked together: here, by an earlier try, or by another worker.
+    /// A message whose members may have been marked in a common key: here, by an earlier try, or by another worker.
     var readsTogether: Bool { subject.kind == .message && digest == nil && (hasManyRecipients || parked != nil) }
 
-    /// Its members may be marked together. Not those of a chunk: one key would hold a giant group's.
+    /// Its members may be marked in a common key. Not those of a chunk, because one key would contain a giant group's.
     var mayMarkTogether: Bool {
         subject.kind == .message && digest == nil && parked == nil && chunkPart == nil && audience.isMany
             && audience.givenCount <= ChunkPlan.membersMax
@@ -248,14 +250,14 @@ final class EventJob {
 
     var message: SharedMessage? { content?.message }
 
-    /// The share of APNs that its pushes have where many wait: a group that turns out to be giant goes by its own.
+    /// The lane of its pushes. A group that turns out to be giant uses its own lane.
     var lane: PushLane { ownLane == .group && audience.isGiant ? .bulk : ownLane }
 
     // MARK: The life of its content
 
     func useContent() { contentUsers += 1 }
 
-    /// One recipient needs it no more. With the last one the content goes, while its many small parts are in the cache.
+    /// One recipient needs it no more. The last one releases the content, while its many small parts are in the cache.
     func leaveContent() {
         contentUsers -= 1
         dropContentIfUnused()
@@ -267,7 +269,7 @@ final class EventJob {
         audience.abandon()
     }
 
-    /// Makes the content anew of the record, for a push that waited or another round of a decision.
+    /// Builds the content again from the record, for a push that waited or another round.
     func restoreContent(_ reader: EventReader) {
         guard content == nil, let event = try? reader.read(raw, of: .events, latestMs: sentMs) else { return }
         switch event.body {

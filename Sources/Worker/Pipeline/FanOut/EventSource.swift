@@ -1,8 +1,8 @@
-/// Where an event stands in the events topic; kept while it is parked.
+/// An event's position in the events topic; kept while it is parked.
 struct EventSource: Equatable, Sendable {
-    /// -1: not known.
+    /// -1 if unknown.
     var partition: Int32 = -1
     var offset: Int64 = -1
-    /// The broker's timestamp, Unix ms; 0: it gave none.
+    /// The broker's timestamp, Unix ms; 0 if it gave none.
     var kafkaMs: Int64 = 0
 }

@@ -6,21 +6,21 @@ import Telemetry
 
 /// From an event to its recipients: given uids, or the members of a group page by page, as far as there is room.
 ///
-/// Records of one conversation are fanned out one after the other, so that their recipients begin in the records' order.
-/// Started recipients lie in `candidates`, events whose audience is started whole in `finished`.
+/// Records of one conversation are fanned out one after another, so that their recipients begin in the records' order.
+/// Started recipients are in `candidates`, events with a completely started audience in `finished`.
 final class FanOut {
     let candidates = Tray<RecipientJob>()
     let finished = Tray<EventJob>()
-    /// Events that are parked behind an earlier one of their conversation, with its time.
+    /// Events that are parked behind an earlier one of their conversation, with its due time.
     let behind = Tray<(event: EventJob, leftMs: Int64)>()
     let shard: ShardContext
     let work: WorkTable
     private let planner: Planner
-    /// Events whose audience is not started whole, in order of arrival.
+    /// Events with an incompletely started audience, in order of arrival.
     private var open: [EventJob] = []
-    /// The same of large groups' chunks, which are read apart.
+    /// The same for chunks of large groups, which are read separately.
     private var chunks: [EventJob] = []
-    /// Those whose members are not all decided.
+    /// Chunks with undecided members.
     private var undecidedChunks: [WorkRef] = []
     private var bulkBound = BulkBound()
     private var nextOrder: UInt64 = 0
@@ -32,8 +32,8 @@ final class FanOut {
         self.planner = planner
     }
 
-    /// Few audiences wait for room. Large groups that wait to be divided hold up nothing but what comes after them in their
-    /// conversations; they are more, and bounded too.
+    /// Few audiences wait for room. Large groups that wait for their division delay only later events of their
+    /// conversations; more of them are allowed, within a bound.
     var hasRoom: Bool {
         let planned = open.count { $0.plan != nil }
         return open.count - planned < shard.limits.expandingMax && planned < shard.limits.plannedMax
@@ -41,39 +41,39 @@ final class FanOut {
 
     var hasOpen: Bool { !open.isEmpty || !chunks.isEmpty }
 
-    /// An app that may start nobody does not hold up the chunks of others, up to a bound.
+    /// An app that may start no recipients does not delay the chunks of others, up to a bound.
     var hasRoomForChunks: Bool {
         if chunks.count < shard.limits.openChunksMax { return true }
         return chunks.count < shard.limits.expandingMax
             && chunks.count { $0.app.inHand.hasRoomAgain(shard.limits) } < shard.limits.openChunksMax
     }
 
-    /// Members of large groups between their first read and their claim; not those who wait for a Redis that is away, which
-    /// may be one node of many: they hold up nobody whose keys are elsewhere.
+    /// Members of large groups between their first read and their claim. Postponed members do not count, because their
+    /// Redis node may be one of many: they delay nobody with keys on other nodes.
     var undecidedOfChunks: Int {
         undecidedChunks.reduce(0) { sum, ref in sum + (work.event(ref).map { $0.undecided - $0.postponed } ?? 0) }
     }
 
-    /// How many more of them may start.
+    /// Number of further members that may start.
     var bulkRoom: Int {
         undecidedChunks.removeAll { work.event($0).map { $0.undecided == 0 && $0.audience.isEmpty } ?? true }
         return bulkBound.room(undecided: undecidedOfChunks, shard.limits, nowNanos: shard.nowNanos)
     }
 
-    /// Groups that are divided now; the others wait.
+    /// Groups being divided; the others wait.
     private var plans = 0
     private static let plansMax = 4
 
-    /// What may be started now.
+    /// The recipients that may be started now.
     struct Room {
-        /// Pushes ahead of APNs are few enough for a group's members.
+        /// Few enough pushes wait for APNs that a group's members may start.
         var isAPNsFree: Bool
         var recipients: Int
-        /// At most so many of chunks.
+        /// Maximum for members of chunks.
         var ofChunks: Int
     }
 
-    /// Begins with an event that was just read.
+    /// Starts with an event that was just read.
     func begin(_ event: EventJob) {
         work.insert(event)
         event.begunNanos = shard.nowNanos
@@ -88,7 +88,8 @@ final class FanOut {
         if event.isRecall {
             readOriginal(of: event)
         } else if let collapseID = event.content?.givenCollapseID {
-            // Best effort: lost with the connection, a recall stands beside its message instead of in its place.
+            // Best effort: if it is lost with the connection, a recall appears next to its message instead of replacing
+            // it.
             try? shard.store.keepCollapseID(
                 app: event.app.id, msgID: event.msgID, collapseID, expireAtMs: event.expiresAtMs, nowMs: shard.nowMs,
                 tag: event.tag(.note))
@@ -107,7 +108,7 @@ final class FanOut {
         }
     }
 
-    /// Which try of the event is the first one is noted before any member is read.
+    /// Notes which try of the event is the first before any member is read.
     private func beginTogether(_ event: EventJob) {
         let app = event.app.id
         let seconds = shard.marksSeconds(event.subject)
@@ -121,15 +122,16 @@ final class FanOut {
                 app: app, event.subject, note: note, seconds: seconds, tag: event.tag(.note))
             if shard.limits.marksTogether { event.togetherNote = note }
         } catch {
-            // Nothing is known of other tries: each has a mark of his own.
+            // Other tries are unknown: each member has its own mark.
         }
     }
 
-    /// Starts recipients of the events that wait, while there is room: those of one recipient first, then groups, then chunks of
-    /// large groups, each lane oldest first. A lane that waits has its share of the room, whatever the others bring.
+    /// Starts recipients of waiting events while there is room: events with one recipient first, then groups, then
+    /// chunks of large groups, each lane oldest first. A waiting lane has its share of the room, whatever the others
+    /// bring.
     func start(_ room: Room) {
         if !hasOpen { return }
-        // Of little room nothing is kept back: single recipients come first.
+        // With little room nothing is reserved: single recipients come first.
         let isScarce = room.recipients < Self.scarceRoom
         func share(_ lane: PushLane) -> Int { shard.limits.lanes.part(of: room.recipients, for: lane) }
         let forChunks = chunks.isEmpty || isScarce ? 0 : min(room.ofChunks, share(.bulk))
@@ -150,7 +152,7 @@ final class FanOut {
 
     private func start(_ events: inout [EventJob], _ room: inout Room, _ isOfLane: (EventJob) -> Bool) {
         var rest: [EventJob] = []
-        // Of what is left: the later ones of their conversations wait behind them.
+        // Their later events of the same conversations wait behind them.
         var waiting: Set<ConversationKey> = []
         for (place, event) in events.enumerated() {
             if room.recipients <= 0 {
@@ -166,7 +168,7 @@ final class FanOut {
         events = rest
     }
 
-    /// True: the event's audience is started whole.
+    /// - Returns: true if the event's audience is completely started.
     private func startPage(of event: EventJob, _ room: inout Room) -> Bool {
         guard event.fanOutPhase == .ready else { return false }
         if event.plan != nil { return plan(event) }
@@ -196,8 +198,8 @@ final class FanOut {
         return true
     }
 
-    /// True: the broker has all chunks of the group. Until then those after it in the conversation wait, so that their chunks
-    /// come after these whatever becomes of a record on its way.
+    /// - Returns: true if the broker has all chunks of the group. Until then later events of the conversation wait, so
+    ///   that their chunks come after these whatever happens to a record in transit.
     private func plan(_ event: EventJob) -> Bool {
         guard planner.hasRoom, beginsPlan(event) else { return false }
         planner.takePage(of: event) { uid in
@@ -216,7 +218,7 @@ final class FanOut {
         return true
     }
 
-    /// False: as many groups as may be are divided already.
+    /// - Returns: false if the maximum number of groups is being divided.
     private func beginsPlan(_ event: EventJob) -> Bool {
         if event.plan?.isUnderWay ?? false { return true }
         guard plans < Self.plansMax else { return false }
@@ -225,7 +227,7 @@ final class FanOut {
         return true
     }
 
-    /// Members of a chunk that the broker would not take: they are worked on here.
+    /// Members of a chunk that the broker refused: they are processed here.
     func start(_ members: [MemberPage.Member], of event: EventJob) {
         event.restoreContent(shard.reader)
         for member in members { start(event, uid: member.uid, level: member.level) }
@@ -271,12 +273,12 @@ final class FanOut {
         start(event, uid: "", level: nil)
     }
 
-    /// The sender is always left out, and whom the event excludes; neither gets a result (contract, step 4).
+    /// The sender and excluded users are always left out and get no result (contract, step 4).
     private func isWanted(_ uid: String, by event: EventJob) -> Bool {
         event.message?.read { $0.isMeant(for: uid) } ?? true
     }
 
-    /// These events' partitions go to another owner, who starts those who were not started here.
+    /// These events' partitions go to another owner, which starts the remaining recipients.
     func handBack(_ isGoing: (EventJob) -> Bool) {
         behind.removeAll { isGoing($0.event) }
         let gone = (open + chunks).filter(isGoing)
@@ -327,7 +329,7 @@ final class FanOut {
         pages &+= 1
         let isForgotten = TestBreak.isOn(.forgetPage) && pages.isMultiple(of: 2)
         event.audience.take(isForgotten ? [] : page.members, cursor: page.cursor)
-        // Nobody of it is started before it is known how many there are.
+        // No recipient is started before the number of members is known.
         if event.audience.wantsPage, !event.isSized { readSize(of: event) }
     }
 
@@ -355,7 +357,7 @@ final class FanOut {
         retryLater(.retryMembers(ref), event)
     }
 
-    /// Where the members' key can never be read, one record says so; anything else is tried again.
+    /// If the members' key can never be read, one record says so; other faults are retried.
     func didFailMembers(_ ref: WorkRef, _ fault: RedisFault) {
         guard let event = work.event(ref), event.fanOutPhase == .readingPage else { return }
         guard fault.isLasting else { return retryLater(.retryMembers(ref), event) }
@@ -377,7 +379,7 @@ final class FanOut {
 
     // MARK: Parked conversations
 
-    /// Whether an earlier event of the conversation is parked with all its recipients.
+    /// Reads whether an earlier event of the conversation is parked with all its recipients.
     private func readParked(_ event: EventJob) {
         event.fanOutPhase = .readingParked
         do throws(RedisFault) {
@@ -396,7 +398,7 @@ final class FanOut {
             open.contains(where: { $0 === event })
         else { return }
         open.removeAll { $0 === event }
-        // It is settled once the broker has it parked.
+        // It is settled once the broker has the parked record.
         event.isHandedBack = true
         event.audience.abandon()
         finish(event)
@@ -415,7 +417,7 @@ final class FanOut {
 
     // MARK: Recalls
 
-    /// A recall takes the place of its original's alert, so it needs the collapse id that went with that one.
+    /// A recall replaces its original's alert, so it needs the original's collapse id.
     private func readOriginal(of event: EventJob) {
         guard let target = event.subject.revoke?.targetMsgID else { return }
         event.fanOutPhase = .readingOriginal

@@ -1,15 +1,15 @@
 import JSON
 
-/// Which brokers are up, from librdkafka's statistics.
+/// The state of the brokers, from librdkafka's statistics.
 struct BrokerStates {
-    /// Grows with the cluster; made at the first statistics.
+    /// Grows with the cluster; created at the first statistics.
     private var parser: JSONParser?
     private static let maxBytes = 16 << 20
 
-    /// By its id in the cluster, each broker that this client has or had a connection to: true where one of these stands.
+    /// By broker id, each broker to which this client has or had a connection: true if it is connected now.
     ///
-    /// A broker that nothing is wanted of has no connection (state INIT), which says nothing about it; the addresses of
-    /// `kafka.brokers` have no id. The group's coordinator is told twice, with one connection each.
+    /// A broker that is not needed has no connection (state INIT), which shows nothing about it. The addresses of
+    /// `kafka.brokers` have no id. The group's coordinator appears twice, with one connection each.
     mutating func read(_ json: UnsafeRawBufferPointer) -> [Int64: Bool] {
         let parser = parser ?? JSONParser(maxBytes: Self.maxBytes)
         self.parser = parser

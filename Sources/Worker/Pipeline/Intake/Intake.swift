@@ -3,36 +3,35 @@ import Kafka
 import PushCore
 import Telemetry
 
-/// One consumer of a shard with its offset ledger: records in, offsets out, what is paused, and rebalances.
+/// One consumer of a shard with its offset ledger: records in, offsets out, pauses, and rebalances.
 ///
-/// A shard has three: of events, of user state, which is never held back by pushes, and of large groups' chunks, which hold
-/// back no other events. Records that were read lie in
-/// `received`, bad ones in `rejected`.
+/// A shard has three: for events, for user state, which pushes never hold back, and for large groups' chunks, which
+/// hold back no other events. Read records are in `received`, bad ones in `rejected`.
 final class Intake {
     let received = Tray<ReceivedRecord>()
     let rejected = Tray<RejectedRecord>()
     let consumer: KafkaConsumer
-    /// What each of the consumer's topics carries.
+    /// The class of each of the consumer's topics.
     private let classes: [InputClass]
     private let shard: ShardContext
     /// Records taken per turn of the loop.
     private let batch: Int
     private var ledger: OffsetLedger
-    /// Of `carillon.parked`, whose records wait for long and must not fill the window of the others.
+    /// For `carillon.parked`: its records wait for long and must not fill the window of the others.
     private var parkedLedger: OffsetLedger
     private var gate = ReadingGate()
-    /// By topic, the last that was known.
+    /// The last known lag by topic.
     private var lags: [Int: GroupLag] = [:]
     private let brokers: BrokerMetrics
     /// By librdkafka's code.
     private var errorLines = LogLimiter<Int32>()
     private var brokerStates = BrokerStates()
-    /// Partitions whose window is full.
+    /// Partitions with a full window.
     private(set) var fullPartitions: Set<TopicPartition> = []
     /// Topics with a partition that began again at a lower offset, and until when (monotonic) an operator is to see it.
     private var restartedTopics: [Int: UInt64] = [:]
     private static let restartShownNanos: UInt64 = 600_000_000_000
-    /// Why none of its partitions is read.
+    /// Reasons why none of its partitions is read.
     private var blocks: Set<Block> = []
     private(set) var revocation: Revocation?
     /// The group has assigned partitions, or none, at least once.
@@ -40,13 +39,13 @@ final class Intake {
     private var watcher: FDWatcher?
     private weak var owner: (any IntakeOwner)?
 
-    /// Why nothing is read, beside a want of room.
+    /// Reasons to stop reading other than a lack of room.
     enum Block {
         /// The process ends.
         case closing
-        /// Redis takes no writes, and many changes wait for it.
+        /// Redis accepts no writes, and many changes wait for it.
         case redisRefusesWrites
-        /// User state that stood there at assignment comes first.
+        /// The user state present at the assignment comes first.
         case stateFirst
         /// Redis seems to have lost its tokens.
         case tokenLoss
@@ -56,11 +55,11 @@ final class Intake {
         case olderData
     }
 
-    /// Partitions that the group wants back, and until when what is in flight of them may end.
+    /// Partitions being revoked, and the deadline for their pushes in flight.
     struct Revocation {
         var partitions: Set<TopicPartition>
         var deadlineNanos: UInt64
-        /// Something of them has ended since the last look.
+        /// A part of their work has ended since the last check.
         var hasChanged = false
     }
 
@@ -86,13 +85,13 @@ final class Intake {
 
     func cancel() { watcher?.cancel() }
 
-    /// Partitions of the input topics that it has; those of this worker's own topics are nobody's concern.
+    /// Its partitions of the input topics; the worker's own topics do not count.
     var assignedCount: Int { consumer.assignment.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
 
-    /// Its topics, while the group has never said what part of them it reads; some groups say nothing of no part.
+    /// Its topics, if the group has never assigned them; some groups do not report an empty assignment.
     var awaitedTopics: [String] { isAssigned || !consumer.isToldOfEmptyShares ? [] : consumer.topics }
 
-    /// How each partition stands that it reads, but for those of `carillon.parked`.
+    /// The state of each partition that it reads, except those of `carillon.parked`.
     var partitionStatuses: [ShardStatus.Partition] {
         consumer.assignment.filter { !isParked($0) }.map { partition in
             let age = ledger.oldestUnsettledAgeNanos(in: partition, nowNanos: shard.nowNanos)
@@ -117,10 +116,10 @@ final class Intake {
         return places
     }
 
-    /// How many `partitionStatuses` tells of.
+    /// The number of `partitionStatuses`.
     var readPartitions: Int { consumer.assignment.reduce(0) { isParked($1) ? $0 : $0 + 1 } }
 
-    /// Of those, the ones that are not read now.
+    /// Those of them that are paused now.
     var pausedCount: Int { consumer.paused.reduce(0) { classes[$1.topic].isOurs ? $0 : $0 + 1 } }
 
     private func isParked(_ partition: TopicPartition) -> Bool { classes[partition.topic] == .parked }
@@ -136,18 +135,18 @@ final class Intake {
         withLedger(isParked: isParked(partition), body)
     }
 
-    /// Partitions of `carillon.parked` whose window is full.
+    /// Partitions of `carillon.parked` with a full window.
     var fullParkedPartitions: Set<TopicPartition> { fullPartitions.filter(isParked) }
 
-    /// Where the input topics' partitions end now; nil where the broker has not said.
+    /// The present ends of the input topics' partitions; nil if the broker has not reported them.
     func knownEnds() -> [TopicPartition: Int64]? { consumer.knownEnds()?.filter { !isParked($0.key) } }
 
-    /// Partitions that the process's share counts as this shard's.
+    /// This shard's partitions in the process's share.
     private var sharedCount = 0
 
-    /// Tells how many partitions are assigned, and has the number of all partitions asked for where it is not known any more.
+    /// Reports the number of assigned partitions, and requests the total number if it is unknown.
     ///
-    /// - Parameter topics: whose partitions the process's share counts.
+    /// - Parameter topics: the topics that count for the process's share.
     func noteShare(of topics: [String]) {
         let count = consumer.assignment.count
         shard.share.add(count - sharedCount)
@@ -158,15 +157,15 @@ final class Intake {
 
     // MARK: Reading
 
-    /// Reading has stopped for want of room.
+    /// Reading has stopped for lack of room.
     var isHeld: Bool { gate.isHeld }
 
     var isClosing: Bool { blocks.contains(.closing) }
 
-    /// Takes one batch; the rest waits its turn behind the answers of what was taken before.
+    /// Takes one batch. The rest waits until the answers to earlier records are handled.
     func poll(hasRoom: Bool) {
         guard isClosing || gate.wantsRecords(hasRoom: hasRoom, nowNanos: shard.nowNanos) else {
-            // Its descriptor stays readable, and would call again at once.
+            // Its descriptor remains readable and would call again at once.
             watcher?.suspend()
             return
         }
@@ -174,7 +173,7 @@ final class Intake {
         if !received.isEmpty || !rejected.isEmpty { shard.requestTurn() }
     }
 
-    /// Work ended: reading goes on if it had stopped for want of room.
+    /// Work ended: resumes reading if it had stopped for lack of room.
     func pollIfReady(hasRoom: Bool) {
         if gate.isHeld { perform(gate.roomFreed(hasRoom: hasRoom), hasRoom) }
     }
@@ -191,9 +190,9 @@ final class Intake {
         completeRevocationIfOver()
     }
 
-    /// How far the group is behind in each input topic's partitions of this shard. Between two assignments the last value
-    /// stands and its age grows: what is missing then is not caught up. Of a topic without partitions here it says nothing:
-    /// a 0 would tell a scaler that nothing waits, where perhaps nobody reads.
+    /// The group's lag in this shard's partitions of each input topic. Between two assignments the last value remains
+    /// and its age grows. A topic without partitions here has no value: a 0 would tell a scaler that there is no lag,
+    /// although perhaps nobody reads.
     private func measureLag() {
         for (index, topic) in consumer.topics.enumerated() where classes[index] != .parked {
             let metrics = shard.metrics.lag(ofTopic: topic)
@@ -219,13 +218,14 @@ final class Intake {
         poll(hasRoom: hasRoom)
     }
 
-    /// Blocks reading for a reason, or ends that.
+    /// Adds or removes a reason to stop reading.
     func block(_ block: Block, _ isBlocked: Bool) {
         let hasChanged = isBlocked ? blocks.insert(block).inserted : blocks.remove(block) != nil
         if hasChanged { applyPauses() }
     }
 
-    /// Reads no more; what is in hand may be settled and committed. What was read and not begun is left to the next owner.
+    /// Stops reading. Work in progress may be settled and committed. Records that were read and not begun are left to
+    /// the next owner.
     func close() {
         received.removeAll { _ in true }
         rejected.removeAll { _ in true }
@@ -233,14 +233,14 @@ final class Intake {
         watcher?.resume()
     }
 
-    /// Leaves the group; the owner hears `closed`.
+    /// Leaves the group. The owner receives `closed`.
     func leaveGroup() {
         if consumer.isClosed { return }
         consumer.beginClose()
         watcher?.resume()
     }
 
-    /// The one place that says what is paused, whatever the reasons.
+    /// The only place that decides which partitions are paused, for any reason.
     private func applyPauses() {
         let isNothingRead = gate.isPaused || !blocks.isEmpty
         let paused = isNothingRead ? consumer.assignment : fullPartitions
@@ -250,16 +250,16 @@ final class Intake {
 
     // MARK: Settling
 
-    /// Records read whose offsets are not settled.
+    /// Records read and not settled.
     var unsettledCount: Int { ledger.unsettledCount }
 
-    /// Nil: nothing is unsettled.
+    /// Nil if everything is settled.
     var oldestUnsettledNanos: UInt64? { ledger.oldestUnsettledAgeNanos(nowNanos: shard.nowNanos) }
 
-    /// Offsets that were passed over, since the start.
+    /// Skipped offsets since the start.
     var skippedOffsets: UInt64 { ledger.skippedOffsets }
 
-    /// All before these offsets is read and settled, or belongs to another member by now.
+    /// Returns whether everything before these offsets is read and settled, or now belongs to another member.
     func hasSettled(_ ends: [TopicPartition: Int64]) -> Bool {
         consumer.hasReached(ends)
             && ends.allSatisfy { partition, end in
@@ -269,13 +269,13 @@ final class Intake {
 
     func settle(_ place: RecordPlace) {
         let settlement = withLedger(isParked: place.inputClass == .parked) { $0.settle(place.slot) }
-        // From before a revocation: its next owner settles it, and one record counts once.
+        // From before a revocation: the next owner settles it, and a record counts once.
         if settlement != .stale { shard.metrics.settled(place.inputClass) }
         if case .advanced(let partition, _) = settlement { relieve(partition) }
     }
 
-    /// A partition whose window is full is read no further until half of it is settled; at the bound on bytes, which all
-    /// share, none is: else each would bring a batch more before it is paused.
+    /// A partition with a full window is not read until half of it is settled. At the common byte bound none is read,
+    /// because each would add a batch before it is paused.
     private func relieve(_ partition: TopicPartition) {
         let isParked = isParked(partition)
         var hasChanged = applyPressure(on: partition, isParked: isParked)
@@ -287,7 +287,7 @@ final class Intake {
         if hasChanged { applyPauses() }
     }
 
-    /// Whether what is full has changed by it.
+    /// Returns whether the set of full partitions has changed.
     @discardableResult
     private func applyPressure(on partition: TopicPartition, isParked: Bool) -> Bool {
         switch withLedger(isParked: isParked, { $0.pressure(on: partition, nowNanos: shard.nowNanos) }) {
@@ -324,8 +324,8 @@ final class Intake {
 
     // MARK: Rebalances
 
-    /// Something of its partitions has ended. The turn's end looks once at what is left (`endRevocation`): where thousands end
-    /// in one turn, a look after each would cost as much as their square.
+    /// A part of its partitions' work has ended. The end of the turn checks once what is left (`endRevocation`): with
+    /// thousands of ends in one turn, a check after each would be quadratic.
     func mayEndRevocation() {
         if revocation == nil { return }
         revocation?.hasChanged = true
@@ -337,7 +337,7 @@ final class Intake {
         if revocation?.hasChanged ?? false { completeRevocationIfOver() }
     }
 
-    /// Lets a deferred revocation go when nothing of its partitions is in flight, or its time is over.
+    /// Completes a deferred revocation when nothing of its partitions is in flight, or at its deadline.
     private func completeRevocationIfOver() {
         guard let revocation else { return }
         self.revocation?.hasChanged = false
@@ -348,12 +348,12 @@ final class Intake {
     }
 }
 
-/// Who hears of an intake's rebalances and faults.
+/// Receives an intake's rebalances and faults.
 protocol IntakeOwner: AnyObject {
     func intakeIsReadable(_ intake: Intake)
-    /// These partitions go to another owner: what is not in flight is given up now.
+    /// These partitions go to another owner: give up everything that is not in flight now.
     func intake(_ intake: Intake, handBack partitions: Set<TopicPartition>, isLost: Bool)
-    /// Something of these partitions is in flight still.
+    /// Returns whether something of these partitions is still in flight.
     func intake(_ intake: Intake, hasWorkOf partitions: Set<TopicPartition>) -> Bool
     func intakeDidAssign(_ intake: Intake)
     /// A partition began again at a lower offset.
@@ -365,19 +365,19 @@ protocol IntakeOwner: AnyObject {
     func intakeDidMeetFatalError(_ intake: Intake)
 }
 
-/// What an input topic carries.
+/// The content of an input topic.
 enum InputClass {
     case events, userState
     /// `carillon.chunks`: members of large groups.
     case chunks
-    /// `carillon.parked`: work that was put off.
+    /// `carillon.parked`: deferred work.
     case parked
 
     /// Records that workers write for themselves.
     var isOurs: Bool { self == .chunks || self == .parked }
 }
 
-/// Where a record stands in its intake's ledgers.
+/// A record's position in its intake's ledgers.
 struct RecordPlace {
     fileprivate let slot: OffsetLedger.Slot
     fileprivate let inputClass: InputClass
@@ -416,7 +416,7 @@ extension Event {
     }
 }
 
-/// A bad record, on its way to the dead-letter topic.
+/// A bad record for the dead-letter topic.
 struct RejectedRecord {
     let why: BadRecord
     let origin: EventJob.Origin
@@ -428,7 +428,7 @@ struct RejectedRecord {
 
 extension Intake: KafkaConsumerDelegate {
     func kafka(_ consumer: KafkaConsumer, didReceive record: borrowing KafkaRecord) {
-        // Left over from before the end began: its next owner reads it again.
+        // Left over from before the end: the next owner reads it again.
         if isClosing { return }
         let inputClass = classes[record.partition.topic]
         let time = record.timestamp
@@ -510,7 +510,7 @@ extension Intake: KafkaConsumerDelegate {
         rejected.removeAll { going.contains($0.origin.partition) }
         owner?.intake(self, handBack: going, isLost: lost)
         guard !lost, owner?.intake(self, hasWorkOf: going) ?? false else { return .complete }
-        // What is on a stream may end and be marked; the next owner would push it a second time.
+        // A push on a stream may end and be marked; otherwise the next owner would push it again.
         revocation = Revocation(
             partitions: going, deadlineNanos: shard.nowNanos &+ shard.limits.revokeDrainNanos)
         return .deferred

@@ -1,8 +1,8 @@
-/// When records are taken from Kafka: not while the work in hand is at its bound, and never silent for so long that the
-/// group would think this member dead.
+/// Decides when records are taken from Kafka: not while a bound is reached, and never silent for so long that the group
+/// would remove this member.
 ///
 /// A short stall only leaves records in librdkafka's queue. After `patienceNanos` the partitions are paused, so that
-/// polling (which keeps the membership) goes on without records coming.
+/// polling (which keeps the membership) continues without records.
 struct ReadingGate {
     static let tickNanos: UInt64 = 1_000_000_000
     static let patienceNanos: UInt64 = 10_000_000_000
@@ -11,7 +11,7 @@ struct ReadingGate {
     private(set) var isPaused = false
     private var stalledSince: UInt64 = 0
 
-    /// Reading has stopped for want of room.
+    /// Reading has stopped for lack of room.
     var isHeld: Bool { isStalled || isPaused }
 
     enum Action: Equatable { case none, poll, pauseAndPoll, resumeAndPoll }

@@ -1,70 +1,70 @@
 import PushCore
 
-/// One round of a recipient on the way to its decision: what was read, decided and claimed. It goes once its routes have begun.
+/// One round of a recipient up to its decision: reads, facts, decision and claim. It is freed once its routes have
+/// begun.
 final class Candidate {
     enum Phase: Equatable {
-        /// All that a decision needs is read.
+        /// All inputs of the decision are read.
         case reading
-        /// Only what can turn a likely denial is read (`Lookup.isLikelyDenied`).
+        /// Only facts that can change a likely denial are read (`Lookup.isLikelyDenied`).
         case readingDenied
-        /// The leases of its gateways are read.
+        /// Its gateways' leases are read.
         case readingLeases
         case claiming
-        /// Who acknowledged what an earlier try delivered.
+        /// The acks for a delivery of an earlier try are read.
         case readingAcks
-        /// Redis could not answer; it is read anew when its turn comes.
+        /// Redis could not answer; it is read again at its time.
         case postponed
     }
 
-    /// Place among all candidates of the shard, in the order in which they began.
+    /// Its number among all candidates of the shard, in the order of their start.
     let order: UInt64
-    /// Answers that the present phase still waits for.
+    /// Outstanding answers of the present phase.
     var awaiting = 0
     var recipient: Recipient
-    /// The version of the user's tokens when they were read.
+    /// The version of the user's tokens at the read.
     var tokenVersion: Int64 = 0
-    /// When its claim was sent, monotonic.
+    /// Time of its claim, monotonic.
     var claimNanos: UInt64 = 0
-    /// Times in a row that Redis could not answer about it; spaces the retries.
+    /// Consecutive times that Redis could not answer; spaces the retries.
     var failures = 0
-    /// When a postponed one is read anew (monotonic).
+    /// When a postponed one is read again (monotonic).
     var dueNanos: UInt64 = 0
-    /// Places of tokens that another user owns by now, or nobody.
+    /// Indices of tokens that now belong to another user, or to nobody.
     var lostTokens: [Int] = []
-    /// Devices that acknowledged a delivery; nil: not asked.
+    /// Devices that acknowledged a delivery; nil if not asked.
     var acknowledged: [String]?
     /// Of the event's Live Activity.
     var activity = ActivityState()
     var decision: Decision?
     var claim: ClaimReply?
-    /// Its claim by plain commands; nil: the script claims it.
+    /// Its claim by plain commands; nil if the script claims it.
     var plainClaim: PlainClaim?
 
-    // Small parts, together: a candidate fits 448 bytes.
+    // Small parts together, so that a candidate fits 448 bytes.
 
-    /// What the steps of the decision said.
+    /// The results of the decision's steps.
     var facts: DecisionFacts = []
     var phase = Phase.reading
-    /// Something failed while the present phase waited.
+    /// A fault occurred in the present phase.
     var hasFailed = false
-    /// All his tokens are his, as was found out for this version of them (`KnownOwners`).
+    /// All of the user's tokens belong to the user, as known for this token version (`KnownOwners`).
     var areOwnersKnown = false
-    /// The tokens changed between read and claim, and are read a second time.
+    /// The tokens changed between read and claim, and are read again.
     var isReread = false
-    /// What its mark says of an earlier try; nil: nothing, or it was not read.
+    /// The state of an earlier try from its mark; nil if there was none, or if it was not read.
     var earlierTry: ClaimReply.State?
-    /// Nothing that was read stands against a claim by plain commands: no mark, no client's total that holds the
-    /// message, no key that cannot be read.
+    /// The reads allow a plain claim: no mark, no client's total that includes the message, no unreadable key.
     var isPlain = false
-    /// Whose its tokens are is asked beside the claim.
+    /// The owners of its tokens are asked for together with the claim.
     var asksOwners = true
-    /// All of them are asked for, to be known from now on; false once one was found to be another's.
+    /// All owners are asked for, to be known from now on; false once a token was found to belong to another user.
     var learnsOwners = false
-    /// Redis refused the claim: what is pushed carries no badge.
+    /// Redis refused the claim: its pushes have no badge.
     var isUnclaimed = false
-    /// It takes the refused claim later. Of a key that no waiting mends it never will.
+    /// Redis will accept the refused claim later. Not set for a permanent fault of the key.
     var owesClaim = false
-    /// Some token was bound anew by the same user since it was read.
+    /// The same user re-bound a token since it was read.
     var hasReboundToken = false
 
     init(uid: String, groupLevel: MuteLevel? = nil, order: UInt64) {
@@ -73,10 +73,10 @@ final class Candidate {
         self.order = order
     }
 
-    /// The places of the tokens that the decision pushes to, or holds a push for.
+    /// The indices of the tokens that the decision pushes to, or holds a push for.
     var pushedTokens: some Sequence<Int> { (decision?.routes ?? []).lazy.compactMap(\.pushedToken) }
 
-    /// Forgets what was read, to read it anew.
+    /// Drops the reads, to read again.
     func beginReading(_ phase: Phase) {
         self.phase = phase
         hasFailed = false
@@ -90,7 +90,7 @@ final class Candidate {
         recipient.tokens.removeAll(keepingCapacity: true)
     }
 
-    /// One of the answers of the present phase. True: all of them are in.
+    /// Handles one answer of the present phase. Returns true with the last one.
     func answered(failed: Bool) -> Bool {
         awaiting -= 1
         if failed { hasFailed = true }
@@ -99,7 +99,7 @@ final class Candidate {
 }
 
 extension Route {
-    /// The token that a push or a hold of this route is for.
+    /// The token of this route's push or hold.
     var pushedToken: Int? {
         switch way {
         case .apns(let token, _), .hold(let token, _): token

@@ -1,12 +1,12 @@
 import PushCore
 import Redis
 
-/// The marks of earlier tries: of all who are read in one turn together, where the server takes keys of several slots in one
-/// call; of a group message's members also in the key that tells of all of them.
+/// The marks of earlier tries: one read for all recipients of a turn, if the server accepts keys of several slots in
+/// one call; for a group message's members also in their common key.
 extension Lookup {
     func askMark(_ job: RecipientJob, _ candidate: Candidate) {
         if job.event.readsTogether {
-            // Where this is the first try, nobody but this key can tell of the members; and the script looks at their own.
+            // In the first try only this key knows the members; and the script reads their own marks.
             let asksOwn = job.event.togetherNote == nil && (candidate.phase == .readingDenied || candidate.isPlain)
             if asksOwn { candidate.awaiting += 1 }
             gatherTogether(job)
@@ -15,13 +15,13 @@ extension Lookup {
         askOwnMark(job)
     }
 
-    /// The marks that were gathered; at the end of a turn.
+    /// Sends the collected reads; at the end of a turn.
     func sendGathered() {
         sendTogether()
         sendMarks()
     }
 
-    /// Whose mark is awaited; nil: he has ended.
+    /// The recipient of an awaited mark; nil if it has ended.
     private func reading(_ ref: WorkRef) -> RecipientJob? {
         guard let job = work.recipient(ref), let phase = job.candidate?.phase,
             phase == .reading || phase == .readingDenied
@@ -74,7 +74,7 @@ extension Lookup {
         reply.forEach { mark in
             defer { next += 1 }
             guard next >= 0, let job = reading(batch.refs[next]) else { return }
-            // In a later try, or where something failed, there may be a mark of his own.
+            // In a later try, or after a fault, there may be a mark of its own.
             let mayHaveOwn = note != nil && (!isFirst || job.candidate?.failures != 0)
             if mayHaveOwn { job.candidate?.isPlain = false }
             if mayHaveOwn, mark.isNull, asksOwnNow(job) { return }
@@ -92,8 +92,8 @@ extension Lookup {
         }
     }
 
-    /// Of whom the script claims, it looks at his own mark; of whom a level denies nobody would. True: that mark's answer takes
-    /// the place of the common key's.
+    /// The script reads the own mark of a recipient that it claims; for a denied recipient nothing else would. Returns
+    /// true if that mark's answer replaces the common key's.
     private func asksOwnNow(_ job: RecipientJob) -> Bool {
         guard job.candidate?.phase == .readingDenied else { return false }
         askOwnMark(job)
@@ -156,9 +156,9 @@ extension Lookup {
     }
 }
 
-/// Whose marks are read in one call.
+/// Recipients with one common mark read.
 ///
-/// It holds references: who ended meanwhile is not found again when the answer comes.
+/// It holds references: a recipient that has ended is not found when the answer comes.
 final class MarkBatch {
     var ref = WorkRef.none
     let refs: [WorkRef]
@@ -166,7 +166,7 @@ final class MarkBatch {
     init(_ jobs: [RecipientJob]) { refs = jobs.map(\.ref) }
 }
 
-/// Members of a message who are asked for in the key that tells of all of them.
+/// Members of a message with one read of their common key.
 final class TogetherBatch {
     let event: EventJob
     var ref = WorkRef.none

@@ -4,9 +4,10 @@ import PushCore
 import Redis
 import Telemetry
 
-/// Reads what a decision needs: presence with its gateways' leases, settings, tokens, mute, read mark, the group's level.
+/// Reads the inputs of a decision: presence with its gateways' leases, settings, tokens, mute, read mark, the group's
+/// level.
 ///
-/// Plain pipelined reads, all of a candidate at once. Candidates of whom all is known lie in `known`.
+/// Plain pipelined reads, all of a candidate at once. Completely read candidates are in `known`.
 final class Lookup {
     let known = Tray<RecipientJob>()
     let shard: ShardContext
@@ -16,15 +17,15 @@ final class Lookup {
     private var leaseQueries: SlotTable<LeaseQuery>
     /// The open query of each gateway.
     private var leaseQueryOf: [UTF8Key: LeaseQuery] = [:]
-    /// Whom Redis could not answer about; they are read anew together, in their order.
+    /// Recipients without an answer from Redis; they are read again together, in order.
     private var postponed: [RecipientJob] = []
-    /// When the first of them is due; nil: nobody waits.
+    /// When the first of them is due; nil if none waits.
     private var postponedDueNanos: UInt64?
     private var oversized = OversizedKeys()
     var userGate = ReadGate()
     var presenceGate = ReadGate()
     private var order = OrderKeeper()
-    /// Whose marks are being gathered, and those on their way.
+    /// Recipients with collected mark reads, and open reads.
     var openMarks: [RecipientJob] = []
     var markBatches: SlotTable<MarkBatch>
     var openTogether: [RecipientJob] = []
@@ -41,12 +42,13 @@ final class Lookup {
 
     // MARK: Reading
 
-    /// Reads a recipient for a decision; while Redis is away he waits.
+    /// Reads a recipient for a decision. It waits while Redis is away.
     func read(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
         if !postponed.isEmpty, !shard.store.client.isReady { return postpone(job) }
         if mustWait(job, toTake: .reading) { return }
-        // Of a Cluster the mark of all members is on a node of its own: a later message of the conversation may be answered first.
+        // On a cluster the members' common mark is on a node of its own: a later message of the conversation may be
+        // answered first.
         if job.event.readsTogether, shard.store.client.isCluster { keepPlace(job, at: .reading) }
         shard.waits?.took(.start, job.event.lane, nanos: shard.nowNanos &- job.event.begunNanos)
         isLikelyDenied(job, candidate) ? readDenied(job, candidate) : readAll(job, candidate)
@@ -59,14 +61,14 @@ final class Lookup {
         let event = job.event
         let app = event.app.id
         let uid = job.uid
-        // The group's level came with the member scan; a given uid's has to be read.
+        // The member scan gave the group's level; for a given uid it must be read.
         let group = event.readsLevels ? event.conversationID : nil
         let activity = event.updatedActivityID
         candidate.isPlain = mayClaimPlainly(job)
-        // Whoever asks for no mark must not be known before those who began before him.
+        // Flush first: a recipient that skips the mark read must not overtake.
         if !candidate.isPlain { sendGathered() }
         candidate.awaiting = 3 + (group == nil ? 0 : 1) + (activity == nil ? 0 : 1)
-        // Also of whom the script claims, which does not look at what lies together.
+        // Also for recipients that the script claims, because it does not read the common key.
         let asksMark = candidate.isPlain || (event.readsTogether && job.devices.isEmpty)
         if asksMark { candidate.awaiting += 1 }
         ask(job) { (store) throws(RedisFault) in
@@ -88,8 +90,8 @@ final class Lookup {
         }
     }
 
-    /// Of a member who is likely to get nothing: neither settings, tokens nor a claim, only what can still turn the denial:
-    /// the user's own mute and read mark, a live device, and the mark of an earlier delivery.
+    /// For a member that will probably be denied: neither settings, tokens nor a claim, only facts that can change the
+    /// denial: the user's own mute and read mark, a live device, and the mark of an earlier delivery.
     private func readDenied(_ job: RecipientJob, _ candidate: Candidate) {
         candidate.beginReading(.readingDenied)
         job.endWaiting()
@@ -105,7 +107,7 @@ final class Lookup {
         askWhole(job, .presence)
     }
 
-    /// The first round of a message: whether something is special about it is known only when all is read.
+    /// The first round of a message: whether it is an ordinary one is known only after all reads.
     private func mayClaimPlainly(_ job: RecipientJob) -> Bool {
         job.event.subject.kind == .message && job.event.digest == nil && job.parking == nil
             && job.flags.isDisjoint(with: [.claimed, .decided, .owesClaim]) && shard.writes.refusal == nil
@@ -116,9 +118,9 @@ final class Lookup {
         oversized.isEmpty || !oversized.contains(job.key(stage), nowNanos: shard.nowNanos)
     }
 
-    /// A message that his group's level or the sender keeps from him. Not with `dnd_mode: chain`, where quiet hours, which
-    /// are among the settings, may let through what a level denies; a recall may have a badge to lower; and while Redis takes
-    /// no writes, only the long way knows what to do without a mark.
+    /// A message that the group's level or the sender denies. Not with `dnd_mode: chain`, where quiet hours (part of
+    /// the settings) may allow what a level denies; not a recall, which may lower a badge; and not while Redis accepts
+    /// no writes, because only the full path handles a missing mark.
     private func isLikelyDenied(_ job: RecipientJob, _ candidate: Candidate) -> Bool {
         let event = job.event
         guard !job.flags.contains(.decided), shard.writes.refusal == nil, let level = candidate.recipient.groupLevel,
@@ -126,11 +128,11 @@ final class Lookup {
             event.digest == nil, event.app.policy.dndMode == .independent,
             event.isSwitchedOff || (level != .unset && level != .all)
         else { return false }
-        // Whom nobody mentions or forces has no way around his level, so there is no need to ask for the verdict twice.
+        // A recipient without a mention or force cannot pass its level, so the verdict is not computed twice.
         return event.isPlain || decider.denial(of: candidate, event) != nil
     }
 
-    /// Sends one command of the present phase; one that cannot be sent is an answer at once.
+    /// Sends one command of the present phase. A command that cannot be sent counts as answered at once.
     func ask(_ job: RecipientJob, _ send: (StateStore) throws(RedisFault) -> Void) {
         do throws(RedisFault) {
             try send(shard.store)
@@ -173,8 +175,8 @@ final class Lookup {
         answered(job, failed: false)
     }
 
-    /// A key of others that cannot be read counts as absent: nobody is live there, no level is set. One of this worker's
-    /// own too, since no waiting mends it. Anything else is tried again.
+    /// An unreadable key of others counts as absent: no device is live, no level is set. An unreadable key of this
+    /// worker too, because waiting does not help. Other faults are retried.
     func didFail(_ tag: Tag, _ fault: RedisFault) {
         if tag.stage == .marks {
             if let batch = markBatches.find(tag.ref) { didFailMarks(batch, fault) }
@@ -220,7 +222,7 @@ final class Lookup {
             unknown.append(presence.gateway)
         }
         guard !unknown.isEmpty else { return known.append(job) }
-        // Whose devices are elsewhere by then would be known sooner.
+        // A candidate with devices elsewhere could be known sooner.
         keepPlace(job, at: .reading)
         candidate.phase = .readingLeases
         candidate.awaiting = unknown.count
@@ -264,7 +266,8 @@ final class Lookup {
         }
     }
 
-    /// No lease or another epoch: every presence on that gateway is void. And a connection that did not acknowledge.
+    /// Without a lease or with another epoch, every presence on that gateway is void. Also voids connections without an
+    /// ack.
     func voidPresence(of job: RecipientJob, _ candidate: Candidate) {
         leases.apply(to: &candidate.recipient, nowNanos: shard.nowNanos)
         for suspect in job.suspects {
@@ -279,12 +282,12 @@ final class Lookup {
 
     // MARK: Order
 
-    /// Redis could not answer: the candidate is read anew after a pause; nothing is guessed and nothing is lost.
+    /// Redis could not answer: the candidate is read again after a pause. Nothing is guessed and nothing is lost.
     func postpone(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
         stepOut(job)
         candidate.failures += 1
-        // Rounded up, so that thousands are read anew together.
+        // Rounded up, so that thousands are read again together.
         let dueNanos = shard.retryNanos(failures: candidate.failures)
         candidate.dueNanos = (dueNanos / Self.postponedStepNanos + 1) * Self.postponedStepNanos
         postponed.append(job)
@@ -298,7 +301,7 @@ final class Lookup {
         shard.timers.schedule(.postponedCandidates, dueNanos: dueNanos)
     }
 
-    /// Its decision waits for something else; later ones of its user and conversation wait behind it.
+    /// Its decision waits for something else; later recipients of its user and conversation wait behind it.
     func stepOut(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
         candidate.phase = .postponed
@@ -306,20 +309,21 @@ final class Lookup {
         keepPlace(job, at: .waiting)
     }
 
-    /// A token changed between read and claim, or a likely denial does not hold: all is read, and later ones of its
-    /// conversation wait.
+    /// A token changed between read and claim, or a likely denial does not hold: reads everything, and later recipients
+    /// of its conversation wait.
     func readAgain(_ job: RecipientJob) {
         guard let candidate = job.candidate else { return }
         keepPlace(job, at: .reading)
         readAll(job, candidate)
     }
 
-    /// Something is asked whose answer may come after those to later ones of its conversation: they wait.
+    /// It has a query with an answer that may come after those for later recipients of its conversation: they wait.
     func keepPlace(_ job: RecipientJob, at step: OrderKeeper.Step) {
         order.stepOut(job.ref, order: job.order, key: job.orderKey, to: step)
     }
 
-    /// True: an earlier candidate of the same user and conversation is out of order and not as far, so this one waits behind it.
+    /// - Returns: true if an earlier candidate of the same user and conversation is out of order and not as far, so
+    ///   that this one waits behind it.
     func mustWait(_ job: RecipientJob, toTake step: OrderKeeper.Step) -> Bool {
         guard !order.isEmpty, let candidate = job.candidate else { return false }
         let key = job.orderKey
@@ -332,17 +336,17 @@ final class Lookup {
         return false
     }
 
-    /// The candidate is claimed, or its recipient has ended: who waited behind it goes on.
+    /// The candidate is claimed, or its recipient has ended: recipients behind it continue.
     func passed(_ job: RecipientJob) {
         if order.isEmpty { return }
         let key = job.orderKey
         let next = order.goOn(job.ref, key: key).compactMap(work.recipient).filter { $0.candidate?.phase == .postponed }
-        // All of them before the first is read: each keeps its place before those that began later.
+        // All of them before the first read: each keeps its place before later ones.
         for job in next { order.stepOut(job.ref, order: job.order, key: key, to: .waiting) }
         for job in next { read(job) }
     }
 
-    /// Those whose pause is over are read anew in their order; where Redis is ready again, all are.
+    /// Reads candidates with an expired pause again in order; all of them when Redis is ready again.
     func readPostponed(evenIfEarly: Bool) {
         if postponed.isEmpty { return }
         let now = shard.nowNanos
@@ -368,7 +372,7 @@ final class Lookup {
     }
 }
 
-/// A question about one gateway's lease and everyone who waits for the answer.
+/// A query for one gateway's lease and the recipients that wait for it.
 final class LeaseQuery {
     let gateway: String
     var ref = WorkRef.none
@@ -384,22 +388,22 @@ extension RecipientJob {
         OrderKeeper.key(app: event.app.id, uid: uid, conversation: event.conversationID)
     }
 
-    /// The key of the user that a stage reads.
+    /// The user's key that a stage reads.
     fileprivate func key(_ stage: Tag.Stage) -> OversizedKeys.Key {
         OversizedKeys.key(app: event.app.id, uid: uid, stage: stage.rawValue)
     }
 }
 
 extension ShardContext {
-    /// This very key of others is what cannot be read: it counts as absent. Everything else is tried again.
+    /// A permanent fault of another system's key: it counts as absent. Other faults are retried.
     func countsAsAbsent(_ fault: RedisFault) -> Bool {
         guard fault.isLasting else { return false }
         writes.report(fault, "a key of others cannot be read, and counts as absent", nowNanos: nowNanos)
         return true
     }
 
-    /// A key of this worker's own holds something of another kind, or more than can be read: as if it were not there, since no
-    /// waiting mends it.
+    /// A key of this worker has the wrong type, or is too large to read: it counts as absent, because waiting does not
+    /// help.
     func countsAsBroken(_ fault: RedisFault) -> Bool {
         guard fault.isLasting else { return false }
         writes.report(fault, "a key of this worker's own is broken, and counts as absent", nowNanos: nowNanos)

@@ -1,23 +1,23 @@
 import PushCore
 
-/// Keeps one user's candidates of one conversation in the order of their records where some step out of it: those that
-/// Redis could not answer about, those that are read a second time, and those that had to wait for such ones.
+/// Keeps one user's candidates of one conversation in the order of their records after some left it: those without an
+/// answer from Redis, those read a second time, and those that waited for such ones.
 ///
-/// A machine without clock: nothing is looked up while nobody is out of order. Those who are go through the steps one behind
-/// the other, so that Redis' answers of many of them are on the way at once.
+/// A machine without a clock: nothing is looked up while all are in order. Candidates out of order pass the steps one
+/// behind another, so that many answers of Redis are outstanding at the same time.
 struct OrderKeeper {
-    /// (app, user, conversation), hashed: two that share one would only wait for each other.
+    /// The hash of (app, user, conversation). After a collision two would only wait for each other.
     typealias Key = UInt64
 
-    /// How far a candidate is.
+    /// The progress of a candidate.
     enum Step: Int, Comparable {
         /// It waits: for Redis, for an operator, or behind another.
         case waiting
-        /// What is known of the recipient is on its way from Redis.
+        /// Its reads are outstanding.
         case reading
-        /// Its claim is.
+        /// Its claim is outstanding.
         case claiming
-        /// It goes on to its devices.
+        /// It continues to its devices.
         case passing
 
         static func < (one: Step, other: Step) -> Bool { one.rawValue < other.rawValue }
@@ -31,9 +31,9 @@ struct OrderKeeper {
 
     /// Each list by `Candidate.order`, earliest first.
     private struct Line {
-        /// Who is out of order and has not passed.
+        /// Candidates out of order that have not passed.
         var late: [Late] = []
-        /// Who is to be read anew once one of `late` has passed.
+        /// Candidates to read again once one of `late` has passed.
         var behind: [(order: UInt64, ref: WorkRef)] = []
     }
 
@@ -49,7 +49,7 @@ struct OrderKeeper {
         return hash.finish().0
     }
 
-    /// The candidate is out of order from now on; those of its key that began later stay behind it.
+    /// The candidate is out of order from now on. Later ones of its key stay behind it.
     mutating func stepOut(_ ref: WorkRef, order: UInt64, key: Key, to step: Step) {
         var line = lines[key] ?? Line()
         let place = line.late.lastIndex { $0.order <= order }
@@ -61,14 +61,15 @@ struct OrderKeeper {
         lines[key] = line
     }
 
-    /// A candidate takes a step; of one that is not out of order nothing is kept.
+    /// A candidate takes a step. A candidate in order is not recorded.
     mutating func take(_ step: Step, _ ref: WorkRef, order: UInt64, key: Key) {
         guard let place = lines[key]?.late.lastIndex(where: { $0.order <= order }), lines[key]?.late[place].ref == ref
         else { return }
         lines[key]?.late[place].step = step
     }
 
-    /// True: an earlier one of its key has not taken the step yet, and it waits behind that one until `goOn` names it.
+    /// - Returns: true if an earlier one of its key has not taken the step. It then waits behind that one until `goOn`
+    ///   returns it.
     mutating func waits(_ ref: WorkRef, order: UInt64, key: Key, toTake step: Step) -> Bool {
         guard let line = lines[key], line.late.contains(where: { $0.order < order && $0.step < step }) else {
             return false
@@ -80,13 +81,13 @@ struct OrderKeeper {
         return true
     }
 
-    /// The candidate has passed, or has ended. Returns those who waited behind it, the earliest first: they are out of order,
-    /// and to be read anew.
+    /// The candidate has passed, or has ended. Returns those that waited behind it, earliest first: they are out of
+    /// order, and must be read again.
     mutating func goOn(_ ref: WorkRef, key: Key) -> [WorkRef] {
         guard var line = lines[key], let place = line.late.firstIndex(where: { $0.ref == ref }) else { return [] }
         line.late.remove(at: place)
         var released: [WorkRef] = []
-        // All of them would only wait again behind an earlier one that waits.
+        // All of them would only wait again behind an earlier waiting one.
         if let first = line.behind.first, line.late.first.map({ $0.order >= first.order || $0.step > .waiting }) ?? true
         {
             released = line.behind.map(\.ref)

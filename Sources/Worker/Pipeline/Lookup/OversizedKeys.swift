@@ -3,7 +3,7 @@ import PushCore
 /// Keys whose reply was over the limit a moment ago. Each reading of one keeps Redis and the connection busy as long as
 /// thousands of others would, so for a minute it is not read again, and then once at a time.
 struct OversizedKeys {
-    /// (app, user, what is read), hashed: two that share one would count as too large together.
+    /// The hash of (app, user, kind of read). After a collision two would count as too large together.
     typealias Key = UInt64
 
     private static let forgetNanos: UInt64 = 60_000_000_000
@@ -27,7 +27,7 @@ struct OversizedKeys {
         return hash.finish().0
     }
 
-    /// Full, all are forgotten: each then costs one more reading.
+    /// When full, all are dropped: each then costs one more read.
     mutating func note(_ key: Key, nowNanos: UInt64) {
         if until.count >= keysMax { until.removeAll() }
         until[key] = nowNanos &+ Self.forgetNanos

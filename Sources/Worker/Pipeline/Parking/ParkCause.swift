@@ -1,16 +1,16 @@
-/// Why work is put off to `carillon.parked`; also the reason of its `parked` record in `push.results`.
+/// The cause of parking; also the reason of the `parked` record in `push.results`.
 enum ParkCause: String, Sendable, CaseIterable {
     /// APNs refuses the credential.
     case credential
-    /// APNs cannot be reached, or says that it is unavailable.
+    /// APNs cannot be reached, or reports that it is unavailable.
     case unavailable
-    /// APNs asked for more patience than memory should hold (Retry-After, 429, 500, 503).
+    /// APNs asked for a longer wait than memory allows (Retry-After, 429, 500, 503).
     case retryAfter = "retry_after"
     /// The user's desktop comes first.
     case desktopFirst = "desktop_first"
     /// The app's pushes per second (`limits.rate`).
     case rate
-    /// The app's part of the work in hand (`limits.share`).
+    /// The app's share of the shard's work (`limits.share`).
     case share
     /// Redis takes no writes, so that only the record in the topic can say which pushes APNs accepted.
     case unclaimed

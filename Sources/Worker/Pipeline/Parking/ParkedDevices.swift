@@ -1,5 +1,5 @@
-/// Devices and users of which this shard has parked something lately: what is in hand behind it, and was read before Redis
-/// could say so, is parked as well.
+/// Devices and users with work that this shard parked recently: later work that was read before Redis had the note is
+/// parked too.
 final class ParkedDevices {
     private struct Note {
         /// Monotonic.
@@ -15,17 +15,17 @@ final class ParkedDevices {
     }
 
     private var notes: [UInt64: Note] = [:]
-    /// Recipients in memory that wait to be parked, by device, the earliest first: each is written after those before it, and
-    /// what comes meanwhile waits behind them.
+    /// Recipients in memory that wait to be parked, by device, earliest first: each is written after those before it,
+    /// and new ones wait behind them.
     private var waiting: [UInt64: [Waiting]] = [:]
-    /// What is beyond it is told by Redis alone.
+    /// Beyond it only Redis knows them.
     private static let capacity = 65_536
-    /// Nothing that was read before waits longer in memory.
+    /// No earlier read waits in memory for longer.
     private static let keptNanos: UInt64 = 120_000_000_000
 
     var isEmpty: Bool { notes.isEmpty && waiting.isEmpty }
 
-    /// - Parameter key: `DeviceKey.make`; with an empty device of the whole user.
+    /// - Parameter key: `DeviceKey.make`; with an empty device for the whole user.
     func note(_ key: UInt64, dueMs: Int64, nowNanos: UInt64) {
         guard notes.count < Self.capacity || notes[key] != nil else { return }
         notes[key] = Note(atNanos: nowNanos, dueMs: max(dueMs, notes[key]?.dueMs ?? .min))
@@ -40,7 +40,7 @@ final class ParkedDevices {
 
     // MARK: Those that wait in memory to be parked
 
-    /// The recipient's device waits to be parked until all else of him has ended.
+    /// The recipient's device waits to be parked until the rest of the recipient has ended.
     func wait(_ key: UInt64, _ recipient: WorkRef, order: UInt64) {
         var place = waiting[key]?.count ?? 0
         while place > 0, let before = waiting[key]?[place - 1], before.order > order { place -= 1 }
@@ -52,7 +52,7 @@ final class ParkedDevices {
         return first.order < order
     }
 
-    /// It waits no more; the recipient who is the first now, nil: nobody, or it was not the first.
+    /// It waits no more. Returns the recipient that is now first; nil if there is none, or if it was not the first.
     func leave(_ key: UInt64, order: UInt64) -> WorkRef? {
         guard let place = waiting[key]?.firstIndex(where: { $0.order == order }) else { return nil }
         waiting[key]?.remove(at: place)

@@ -2,15 +2,15 @@ import Digits
 import JSON
 import PushCore
 
-/// One record of `carillon.parked` that is to be worked on later: an event, or what one recipient of it has still open.
+/// One record of `carillon.parked` with deferred work: an event, or the open part of one recipient.
 ///
-/// A line of JSON, and after it the bytes of the event as they came. The format is this worker's own. Whoever reads it goes
-/// on as after a crash: the claim says what was counted and accepted, `done` which devices have their record.
+/// A line of JSON, and after it the original bytes of the event. The format is internal. The reader continues like
+/// after a crash: the claim shows what was counted and accepted, `done` which devices have their record.
 struct ParkedRecord: Sendable, Equatable {
     var app: String
-    /// Whose push it is; nil: the event with all its recipients.
+    /// The recipient; nil for the event with all its recipients.
     var uid: String?
-    /// The event as it was read from its topic.
+    /// The event as read from its topic.
     var raw: [UInt8]
     var cause: ParkCause
     /// It is looked at again then. In the topic this and the other times are Unix ms by the writer's clock; in memory they are
@@ -20,28 +20,28 @@ struct ParkedRecord: Sendable, Equatable {
     var writtenMs: Int64
     /// The end of the event's life, Unix ms: known where the record is made, and not written.
     var expiresAtMs = Int64.max
-    /// Of the event, which tells its place among the user's other records.
+    /// The event's source, which gives its order among the user's other records.
     var source = EventSource()
-    /// What tells it from the user's other records: kind and id of what is deduplicated.
+    /// Identifies it among the user's other records: kind and id of the deduplicated event.
     var id: String
     /// With `uid` nil or with `process`, the conversation.
     var conversation = ""
     /// The process that had an earlier event of the conversation in hand and parked this one; nil: none was in hand.
     var process: String?
-    /// The APNs client whose trouble it waits out, as `AppContext.Client.name`; nil: it waits for something else.
+    /// The APNs client with the problem that it waits for, as `AppContext.Client.name`; nil for other causes.
     var client: String?
-    /// Devices that wait; empty: nothing was decided yet.
+    /// Waiting devices; empty if nothing was decided yet.
     var devices: [String] = []
-    /// Devices that have their final record.
+    /// Devices with a final record.
     var done: [String] = []
     /// The end of the hold for a desktop; nil: none is held.
     var holdUntilMs: Int64?
-    /// `RecipientJob.Flags` that hold for later rounds.
+    /// `RecipientJob.Flags` that apply to later rounds.
     var flags: UInt32 = 0
     var suspects: [Suspect] = []
-    /// What the trace holds so far (`TraceBytes`).
+    /// The trace so far (`TraceBytes`).
     var trace: [UInt8] = []
-    /// Of a record that was written again for want of room: by whom, so that this one knows it when it reads it.
+    /// For a record that was rewritten for lack of room: the writer, so that it recognises the record.
     var mover: String?
 
     struct Suspect: Sendable, Equatable {
@@ -49,11 +49,11 @@ struct ParkedRecord: Sendable, Equatable {
         var epoch: Int64
     }
 
-    /// Larger events stay in memory: with the line before it the record might be over the broker's limit.
+    /// Larger events stay in memory: with the line before it the record might exceed the broker's limit.
     static let rawMax = 900_000
     private static let headMax = 1 << 20
 
-    /// What records of one user, or of one conversation, have in common.
+    /// Common to the records of one user, or of one conversation.
     var key: String { app + (uid ?? conversation) }
 
     var bytes: [UInt8] {
@@ -128,7 +128,7 @@ struct ParkedRecord: Sendable, Equatable {
         self.id = id
     }
 
-    /// Nil: no record of this format.
+    /// Nil for any other format.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
             let tree = try? JSONTree(

@@ -1,28 +1,29 @@
 import Kafka
 import PushCore
 
-/// What was read from `carillon.parked` and waits for its time, or for the end of its app's trouble.
+/// Records read from `carillon.parked` that wait for their due time, or for the end of their app's problem.
 ///
-/// A machine without clock and server. Records of one user, or of one conversation, begin in the order of their events: an
-/// event that was parked as it came may lie in the topic before an earlier one that was parked on its way. Those of a user that
-/// are due begin together, and what comes later after the end of all of them. Held ones stand apart, since a message that comes
-/// when the desktop is gone does not wait for them. Bounded by the ledger of the topic: what is in the wheel is unsettled.
+/// A machine without clock and server. Records of one user, or of one conversation, begin in the order of their events:
+/// an event that was parked on arrival may be in the topic before an earlier one that was parked later. The due records
+/// of a user begin together, and later ones after the end of all of them. Held ones are separate, because a message
+/// that comes after the desktop left does not wait for them. The topic's ledger bounds the wheel, because its records
+/// are unsettled.
 struct ParkedWheel {
-    /// App and user, or app and conversation, hashed: two that share one would only wait for each other.
+    /// The hash of app and user, or app and conversation. After a collision two would only wait for each other.
     typealias Key = UInt64
 
     private struct Line {
-        /// Those that wait, in the order of their events.
+        /// Waiting records, in the order of their events.
         var waiting: [ParkedWork] = []
-        /// Those that were begun and have not ended.
+        /// Begun records that have not ended.
         var begun = 0
         /// When they were begun, in ms of the steady clock.
         var begunMs: Int64 = 0
         /// When it is looked at next, in ms of the steady clock; nil: nothing of it waits.
         var plannedMs: Int64?
 
-        /// Within a partition of the events topic the offsets are the order; the brokers' times, which are those of different
-        /// producers' clocks, only order what came through different ones.
+        /// Within a partition of the events topic the offsets give the order. The brokers' times, which depend on
+        /// different producers' clocks, only order records of different partitions.
         mutating func insert(_ work: ParkedWork) {
             if let last = waiting.last, last.isOfPartition(of: work), !work.isBeforeInPartition(last) {
                 return waiting.append(work)
@@ -44,13 +45,13 @@ struct ParkedWheel {
     private var due = DueQueue<Key>()
     private var nextNumber: UInt64 = 0
     private(set) var count = 0
-    /// Lines that were written again for want of room, by the mark of their first record: what is read of them before it comes
-    /// after it.
+    /// Lines that were rewritten for lack of room, by the mark of their first record: records read before it come after
+    /// it.
     private var moved: [Key: Move] = [:]
 
     private struct Move {
         var mark: String
-        /// Of `carillon.parked`.
+        /// In `carillon.parked`.
         var partition: TopicPartition
     }
 
@@ -64,7 +65,7 @@ struct ParkedWheel {
         return hash.finish().0
     }
 
-    /// A record was read. False: records before it were written again, so it must be as well.
+    /// A record was read. Returns false if records before it were rewritten, so that it must be too.
     mutating func read(_ work: ParkedWork) -> Bool {
         let key = Self.key(work.record)
         if let move = moved[key] {
@@ -77,22 +78,22 @@ struct ParkedWheel {
         return true
     }
 
-    /// A record that was begun parks again: it keeps its place.
+    /// A begun record parks again: it keeps its place.
     mutating func putBack(_ work: ParkedWork) {
         let key = Self.key(work.record)
-        // Its cause may be another one than when it was begun.
+        // Its cause may differ from the one at its start.
         leave(work.line)
         insert(work, key)
     }
 
-    /// The broker does not take a record that was to be written again: it stays.
+    /// The broker refuses a record that was to be rewritten: it stays.
     mutating func didNotMove(_ work: ParkedWork) {
         let key = Self.key(work.record)
         if let move = moved[key], move.mark == work.record.mover { moved[key] = nil }
         insert(work, key)
     }
 
-    /// A record that was begun has ended.
+    /// A begun record has ended.
     mutating func ended(_ work: ParkedWork) { leave(work.line) }
 
     private mutating func leave(_ key: Key) {
@@ -120,9 +121,9 @@ struct ParkedWheel {
         due.insert(key, dueNanos: UInt64(dueMs))
     }
 
-    /// The next record whose time has come. One that its app's state still holds up is looked at again a second later.
+    /// The next due record. If its app's state still prevents it, it is checked again a second later.
     ///
-    /// - Parameter mayBegin: asked once for each record that is due.
+    /// - Parameter mayBegin: called once for each due record.
     mutating func next(nowMs: Int64, mayBegin: (ParkedRecord) -> Bool) -> ParkedWork? {
         while let key = due.popDue(nowNanos: UInt64(max(0, nowMs))) {
             lines[key]?.plannedMs = nil
@@ -130,7 +131,8 @@ struct ParkedWheel {
                 drop(key)
                 continue
             }
-            // Those that began before may park again, in their place: the next of the user begin when none of them is in hand.
+            // Records begun earlier may park again in their place: the next ones of the user begin when none of them is
+            // in progress.
             if line.begun > 0, line.begunMs != nowMs, work.record.uid != nil { continue }
             guard work.record.dueMs <= nowMs else {
                 plan(key)
@@ -151,13 +153,13 @@ struct ParkedWheel {
     }
 
     private static let lookMs: Int64 = 1000
-    /// A record is written again at most once in so long.
+    /// A record is rewritten at most once in this time.
     static let moveAfterMs: Int64 = 30_000
 
-    /// Takes out whole lines of these partitions, oldest first, that are to be written again behind what came since: nothing of
-    /// them is begun, and all of them lie in the topic for long enough.
+    /// Removes whole lines of these partitions, oldest first, to rewrite them behind newer records: nothing of them has
+    /// begun, and all of them have been in the topic for long enough.
     ///
-    /// - Parameter mark: names this call among all of all workers.
+    /// - Parameter mark: identifies this call among all workers' calls.
     mutating func move(
         from partitions: Set<TopicPartition>, atMost limit: Int, nowMs: Int64, mark: String
     ) -> [ParkedWork] {
@@ -181,9 +183,9 @@ struct ParkedWheel {
         return taken
     }
 
-    /// These partitions go to another owner, who reads from what is committed.
+    /// These partitions go to another owner, which reads from the committed offset.
     mutating func forget(_ partitions: (TopicPartition) -> Bool) {
-        // Whoever has the partition next reads the first record of what was moved.
+        // The next owner of the partition reads the first moved record.
         moved = moved.filter { !partitions($0.value.partition) }
         for (key, line) in lines where line.waiting.contains(where: { partitions($0.partition) }) {
             let before = line.waiting.count
@@ -194,20 +196,20 @@ struct ParkedWheel {
     }
 }
 
-/// A record of `carillon.parked` in hand, from its reading to the settling of its offset.
+/// A record of `carillon.parked` in memory, from its read to the settled offset.
 final class ParkedWork {
     var record: ParkedRecord
     let partition: TopicPartition
     let place: RecordPlace
-    /// Place among all that this shard read from the topic.
+    /// Its number among all records that this shard read from the topic.
     var number: UInt64 = 0
     var line: ParkedWheel.Key = 0
-    /// What was begun of it parks again.
+    /// Its begun work parks again.
     var parksAgain = false
-    /// Its partition goes to another owner, who goes on from the record as it lies in the topic.
+    /// Its partition goes to another owner, which continues from the record in the topic.
     var isHandedBack = false
 
-    /// Their events came through the same partition.
+    /// Returns whether both events came through the same partition.
     func isOfPartition(of other: ParkedWork) -> Bool {
         record.source.offset >= 0 && record.source.partition == other.record.source.partition
     }

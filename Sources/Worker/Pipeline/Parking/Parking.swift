@@ -4,12 +4,12 @@ import Kafka
 import PushCore
 import Telemetry
 
-/// Work put off to `carillon.parked`, past its time in memory: an app whose APNs is away, refuses the credential or asks for
-/// patience, long holds for a desktop, and what an app has over its share of the work in hand.
+/// Work deferred to `carillon.parked`: for an app with an unreachable APNs, a refused credential or a requested delay,
+/// for long holds for a desktop, and for apps over their share.
 ///
-/// A record is settled where it came from once the broker has it parked. Whoever reads it keeps it in a wheel until its time
-/// has come and its app's trouble is over, and goes on as after a crash: the claim and the record tell what was done.
-/// Records that begin lie in `due`, those that the broker would not take in `refused`.
+/// A record is settled at its origin once the broker has the parked record. The reader keeps it in a wheel until its
+/// due time and the end of its app's problem, and then continues like after a crash: the claim and the record show what
+/// was done. Records that begin are in `due`, records that the broker refused in `refused`.
 final class Parking {
     let due = Tray<ParkedWork>()
     /// Events that stay in memory after all.
@@ -24,15 +24,15 @@ final class Parking {
     private var moves: UInt64 = 0
     private let mark = UInt64.random(in: 0 ... .max)
 
-    /// A record on its way to the broker, whose offset is settled once it is there.
+    /// A record without the broker's acknowledgement, whose offset is settled then.
     private final class Pending {
         let intake: Intake
         let place: RecordPlace
         let partition: TopicPartition
-        /// What is begun after all where the broker does not take it.
+        /// Begins if the broker refuses it.
         let record: ReceivedRecord?
         let work: ParkedWork?
-        /// Its partition goes to another owner: what the broker does not take is left to that one.
+        /// Its partition goes to another owner: a record that the broker refuses is left to that owner.
         var isHandedBack = false
 
         init(_ intake: Intake, _ origin: EventJob.Origin, record: ReceivedRecord) {
@@ -54,7 +54,7 @@ final class Parking {
 
     private static let movedPerTick = 2_000
 
-    /// - Parameter intake: that reads the topic.
+    /// - Parameter intake: reads the topic.
     init(_ shard: ShardContext, outbox: Outbox, topic: OutTopic, intake: Intake) {
         self.shard = shard
         self.outbox = outbox
@@ -63,7 +63,7 @@ final class Parking {
         pending = SlotTable(capacity: 1 << 20)
     }
 
-    /// Records in hand that wait for their time, or for the broker.
+    /// Records in memory that wait for their due time, or for the broker.
     var count: Int { wheel.count + pending.count }
 
     /// The broker keeps up.
@@ -71,14 +71,14 @@ final class Parking {
 
     // MARK: Out
 
-    /// An event is parked before anything was done about it; `didSettle` follows.
+    /// Parks an event before anything was done for it. `didSettle` follows.
     func park(_ record: ReceivedRecord, as parked: ParkedRecord, _ intake: Intake) {
         let waiting = Pending(intake, record.origin, record: record)
         send(parked, tag: Tag(pending.insert(waiting), .parkedEvent).bits)
         note(parked, of: "")
     }
 
-    /// A recipient is parked with the devices that wait; the tag is his.
+    /// Parks a recipient with its waiting devices; the tag is the recipient's.
     func park(_ record: ParkedRecord, tag: UInt64) {
         send(record, tag: tag)
         noteDevices(of: record, noted: [])
@@ -91,10 +91,10 @@ final class Parking {
             value: record.leaving(nowMs: shard.nowMs, steadyMs: shard.steadyMs).bytes, headers: [], tag: tag)
     }
 
-    /// Later ones of the device, user or conversation see that this one is before them. Best effort: where Redis takes it not,
-    /// only the order is lost.
+    /// Lets later work of the device, user or conversation see that this one is before it. Best effort: if Redis
+    /// refuses it, only the order is lost.
     ///
-    /// - Parameter noted: devices of which it was parked before, so that others may be parked behind it already.
+    /// - Parameter noted: devices for which it was parked before, so that others may already be parked behind it.
     func noteDevices(of record: ParkedRecord, noted: [String]) {
         if !record.cause.holdsDevice { return }
         for device in record.devices { note(record, of: device, isAgain: noted.containsSame(device)) }
@@ -124,7 +124,7 @@ final class Parking {
         waiting.intake.mayEndRevocation()
     }
 
-    /// The broker will never take the record.
+    /// The broker will never accept the record.
     func didGiveUp(_ ref: WorkRef) {
         guard let waiting = pending.find(ref) else { return }
         pending.remove(ref)
@@ -151,7 +151,7 @@ final class Parking {
         send(work.record, tag: Tag(pending.insert(Pending(intake, work)), .parkedEvent).bits)
     }
 
-    /// Begins what is due, as far as there is room and its app's state lets it.
+    /// Begins due records, as far as there is room and their app's state allows it.
     func look(atMost limit: Int, mayBegin: (ParkedRecord) -> Bool) {
         var left = limit
         while left > 0, let work = wheel.next(nowMs: shard.steadyMs, mayBegin: mayBegin) {
@@ -161,7 +161,7 @@ final class Parking {
         if !due.isEmpty { shard.requestTurn() }
     }
 
-    /// What was begun of the record has ended, or parks again.
+    /// The record's begun work has ended, or parks again.
     func end(_ work: ParkedWork) {
         if work.parksAgain {
             work.parksAgain = false
@@ -172,7 +172,7 @@ final class Parking {
         intake.settle(work.place)
     }
 
-    /// The record is another owner's, or goes to the dead-letter topic, which settles it.
+    /// The record belongs to another owner, or goes to the dead-letter topic, which settles it.
     func drop(_ work: ParkedWork) { wheel.ended(work) }
 
     private func forget(_ record: ParkedRecord) {
@@ -187,8 +187,8 @@ final class Parking {
         }
     }
 
-    /// Once a second: where a partition's window is full, what has waited for long is written again behind the others, so that
-    /// they come to their turn.
+    /// Once a second: if a partition's window is full, records that have waited for long are rewritten behind the
+    /// others, so that these get their turn.
     func tick() {
         devices.sweep(nowNanos: shard.nowNanos)
         let full = intake.fullParkedPartitions
@@ -201,8 +201,8 @@ final class Parking {
 
     // MARK: Rebalances
 
-    /// These partitions of an intake go to another owner, who reads from what is committed: nothing of them begins here any
-    /// more. What was begun is told by its event (`Pipeline.handBack`).
+    /// These partitions of an intake go to another owner, which reads from the committed offset: nothing of them begins
+    /// here any more. Begun work is handed back with its event (`Pipeline.handBack`).
     func handBack(of intake: Intake, _ isGoing: (TopicPartition) -> Bool) {
         pending.forEach { if $0.intake === intake, isGoing($0.partition) { $0.isHandedBack = true } }
         refused.removeAll { $0.intake === intake && isGoing($0.record.origin.partition) }
@@ -215,7 +215,7 @@ final class Parking {
         }
     }
 
-    /// Records of these partitions are on their way to the broker.
+    /// Returns whether records of these partitions wait for the broker.
     func hasWork(of partitions: Set<TopicPartition>, _ intake: Intake) -> Bool {
         pending.contains { $0.intake === intake && partitions.contains($0.partition) }
     }

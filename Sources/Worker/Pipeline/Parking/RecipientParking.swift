@@ -1,13 +1,13 @@
 import PushCore
 
-/// What a recipient has to do with `carillon.parked`: which of his devices wait to be parked, and what is known of him from
-/// the record that brought him back.
+/// A recipient's state in `carillon.parked`: its devices that wait to be parked, and the facts from the record that
+/// returned it.
 final class RecipientParking {
-    /// Devices that are parked as soon as nothing else of the recipient is in hand.
+    /// Devices that are parked as soon as nothing else of the recipient is in progress.
     var waits: [Wait] = []
-    /// Devices that the record says to wait; each has an end by now, or parks again.
+    /// Devices that the record lists as waiting; each has an end now, or parks again.
     var returned: [String] = []
-    /// Devices that had their final record when the record was written.
+    /// Devices that had a final record when the record was written.
     var done: [String] = []
     /// The end of the hold for a desktop, on the steady clock; nil: none is held.
     var holdUntilMs: Int64?
@@ -17,13 +17,13 @@ final class RecipientParking {
         var cause: ParkCause
         /// On the shard's steady clock.
         var dueMs: Int64
-        /// `AppContext.Client.name`; nil: not the client's trouble.
+        /// `AppContext.Client.name`; nil if the client has no problem.
         var client: String?
     }
 }
 
 extension RecipientJob {
-    /// Goes on where the record says that he was.
+    /// Continues from the record's state.
     func goOn(from record: ParkedRecord, steadyMs: Int64) {
         let parking = RecipientParking()
         parking.returned = record.devices
@@ -36,6 +36,6 @@ extension RecipientJob {
         trace = TraceBytes(resuming: record.trace)
     }
 
-    /// Whether it may be put off; what is too large for the topic, or was refused there, stays in memory.
+    /// Whether it may be parked. A record that is too large for the topic, or was refused there, stays in memory.
     var mayPark: Bool { !flags.contains(.staysInMemory) && event.raw.count <= ParkedRecord.rawMax }
 }

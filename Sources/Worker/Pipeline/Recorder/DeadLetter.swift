@@ -1,8 +1,8 @@
 import Kafka
 
-/// What a dead letter carries beside the bad record's own key and value (contract section 0).
+/// The headers of a dead letter, which keeps the bad record's key and value (contract section 0).
 enum DeadLetter {
-    /// Why the record is bad, and where it lies.
+    /// Why the record is bad, and its position.
     static func headers(_ why: BadRecord, topic: String, partition: Int32, offset: Int64) -> [KafkaHeader] {
         [
             KafkaHeader(name: "carillon-error", text: why.header),

@@ -1,17 +1,17 @@
 import JSON
 import PushCore
 
-/// One device within a record of `im.deliveries` (contract section 3).
+/// One device in a record of `im.deliveries` (contract section 3).
 struct DeliveryTarget {
     var uid: String
     var device: String
     var connectionEpoch: Int64
-    /// Whether the app may raise an alert of its own.
+    /// Whether the app may raise an alert itself.
     var alert: Bool
-    /// Whether APNs accepted a push for this device already.
+    /// Whether APNs has accepted a push for this device.
     var pushed: Bool
     var pushID: PushID?
-    /// Only where an ack is wanted.
+    /// Only if an ack is wanted.
     var ackByMs: Int64?
 
     func write(to writer: inout JSONWriter) {
@@ -26,7 +26,7 @@ struct DeliveryTarget {
         writer.endObject()
     }
 
-    /// A whole record: the original event and everyone it is for behind one gateway.
+    /// A whole record: the original event and all its devices on one gateway.
     static func writeRecord(
         of targets: [DeliveryTarget], gateway: String, app: String, event raw: [UInt8], to writer: inout JSONWriter
     ) {

@@ -1,15 +1,15 @@
 import Kafka
 
-/// Two producers: for what somebody waits for, and for what is only read afterwards. One that died is made anew.
+/// Two producers: one for urgent records, one for records that are read later. A failed one is replaced.
 ///
-/// librdkafka sends one request per partition, and its thread looks at every partition whenever it wakes. Results come
-/// one per push: lingering as long as deliveries do, each would be a request of its own. A mark waits for them, so after
-/// a crash the pushes of so many milliseconds may be made again.
+/// librdkafka sends one request per partition, and its thread examines every partition whenever it wakes. Results come
+/// one per push: with the short linger of deliveries, each would be a request of its own. A mark waits for them, so a
+/// crash may repeat the pushes of that many milliseconds.
 final class OutProducers {
     enum Role: String, CaseIterable {
-        /// Somebody waits for the record: it leaves within `linger.ms`.
+        /// Urgent: sent within `linger.ms`.
         case prompt
-        /// Read afterwards: it may wait 100 ms for others.
+        /// Read later: may wait 100 ms for others.
         case records
     }
 
@@ -29,14 +29,14 @@ final class OutProducers {
 
     private static let recordsLingerMs = "100"
 
-    /// - Parameter make: makes a producer, at first and in place of a dead one.
+    /// - Parameter make: creates a producer, initially and in place of a failed one.
     init(make: @escaping Make) throws(KafkaFault) {
         self.make = make
         prompt = try make(.prompt)
         records = try make(.records)
     }
 
-    /// A `linger.ms` of the configuration holds for both.
+    /// A `linger.ms` of the configuration applies to both.
     convenience init(_ client: KafkaConfiguration) throws(KafkaFault) {
         try self.init { role throws(KafkaFault) in try KafkaProducer(Self.configuration(client, role)) }
     }
@@ -59,7 +59,7 @@ final class OutProducers {
         }
     }
 
-    /// The topic of that name as this role writes it; nil for a name Kafka cannot have.
+    /// The topic of that name for this role; nil for an invalid name.
     func topic(_ name: String, by role: Role) -> OutTopic? {
         if let known = known(name, by: role) { return known }
         let producer = self[role]
@@ -68,7 +68,7 @@ final class OutProducers {
         return OutTopic(index: routes.count - 1)
     }
 
-    /// A topic that was asked for before; nil for any other.
+    /// A topic that was requested before; nil for any other.
     func known(_ name: String, by role: Role) -> OutTopic? {
         routes.firstIndex { $0.role == role && $0.handle.name == name }.map(OutTopic.init(index:))
     }
@@ -90,7 +90,7 @@ final class OutProducers {
             to: routes[topic.index].handle, keyBytes: key, valueBytes: value, headers: headers, opaque: tag)
     }
 
-    /// Puts a new producer in the place of this role's, for all its topics; the old one's reports are still to be taken.
+    /// Replaces the producer of this role for all its topics. The old one's reports must still be taken.
     func replace(_ role: Role) throws(KafkaFault) {
         let fresh = try make(role)
         var replaced = routes
@@ -109,24 +109,24 @@ final class OutProducers {
     }
 }
 
-/// A topic that is written, by its place in `OutProducers`, which knows who writes it now.
+/// An output topic, by its index in `OutProducers`, which knows its present producer.
 struct OutTopic {
-    /// Made by `OutProducers` alone.
+    /// Created only by `OutProducers`.
     fileprivate let index: Int
 }
 
-/// The topics that are written.
+/// The output topics.
 struct OutTopics {
     let deliveries: OutTopic
     let results: OutTopic
     let feedback: OutTopic
     let sms: OutTopic
     let deadLetter: OutTopic
-    /// Records of ours that wait for their time.
+    /// Deferred work.
     let parked: OutTopic
     /// Members of large groups.
     let chunks: OutTopic
-    /// What became of records of user state.
+    /// Results of user-state records.
     let stateResults: OutTopic
 
     init(_ names: Configuration.Topics, producers: OutProducers) throws(StartFault) {

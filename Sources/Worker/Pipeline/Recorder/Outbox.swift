@@ -4,38 +4,38 @@ import JSON
 import Kafka
 import Telemetry
 
-/// Records on their way out. Each gets to the broker in the end, or the loss is told by name.
+/// Output records. Each reaches the broker finally, or its loss is logged by name.
 ///
-/// A full queue and a refused record are tried again after a doubling, jittered pause (up to 5 s); only what can
-/// never be taken (a record over the broker's size) is given up, logged and counted. A producer that is dead for good is
-/// replaced, and what it had not acknowledged is sent again: the broker may then have a record twice. Loop-bound. What
-/// waits here keeps its event unsettled, so the amount is bounded by the intake.
+/// A full queue and a refused record are tried again after a doubling, jittered pause (up to 5 s). Only a record that
+/// can never be accepted (over the broker's size limit) is given up, logged and counted. A failed producer is replaced,
+/// and its unacknowledged records are sent again: the broker may then have a record twice. Loop-bound. Waiting records
+/// keep their events unsettled, so the intake bounds their number.
 final class Outbox {
     /// Called once per record that the broker has (or that was given up), with the record's tag.
     private var didSettle: (UInt64) -> Void = { _ in }
-    /// Called in place of `didSettle` with a record that no broker will ever take.
+    /// Called instead of `didSettle` for a record that no broker will ever accept.
     private var didGiveUp: (UInt64) -> Void = { _ in }
     /// Called after reports were taken, once per turn of a producer.
     private var didTakeReports: () -> Void = {}
-    /// Called once, when a dead producer cannot be replaced: nothing leaves this shard any more.
+    /// Called once if a failed producer cannot be replaced: this shard can write nothing any more.
     private var didFail: () -> Void = {}
     private let producers: OutProducers
     private let loop: Loop
     private let log: Log
     private let metrics: OutboxMetrics
     private var watchers: [OutProducers.Role: FDWatcher] = [:]
-    /// Dead producers whose last reports are still to come.
+    /// Failed producers with outstanding reports.
     private var retired: [Retired] = []
-    /// Replacements in a row without a record written, by role.
+    /// Consecutive replacements without a written record, by role.
     private var deaths: [OutProducers.Role: Int] = [:]
     private var hasFailed = false
     private var waiting: [Waiting] = []
     private var retry: LoopTimer?
     private let pauses = Backoff(baseNanos: 500_000_000, capNanos: 5_000_000_000)
-    /// Pauses in a row without a record taken.
+    /// Consecutive pauses without an accepted record.
     private var failures = 0
     private var warnings = LogLimiter<Warning>()
-    /// When the broker last took a record, or the first went out after it had all; monotonic.
+    /// When the broker last accepted a record, or the first was sent after it had all; monotonic.
     private var progressNanos: UInt64 = 0
 
     private struct Waiting {
@@ -64,7 +64,7 @@ final class Outbox {
     }
 
     private static let reportsPerTurn = 1024
-    /// A cluster that kills each new producer before it wrote anything needs an operator: about 8 s of trying.
+    /// A cluster that makes each new producer fail before it writes anything needs an operator: about 8 s of attempts.
     private static let deathsMax = 5
     private static let behindNanos: UInt64 = 300_000_000
 
@@ -79,10 +79,10 @@ final class Outbox {
     /// Begins to take the broker's answers.
     ///
     /// - Parameters:
-    ///   - didSettle: one record is with the broker, or was given up; its tag.
-    ///   - didTakeReports: reports were taken, so there may be room for more.
-    ///   - didGiveUp: a record is over the topic's limit; nil: `didSettle` is told.
-    ///   - didFail: a dead producer could not be replaced; the process should exit with 70.
+    /// - didSettle: the broker has a record, or it was given up; its tag.
+    /// - didTakeReports: reports were taken, so there may be room for more.
+    /// - didGiveUp: a record exceeds the topic's limit; nil calls `didSettle`.
+    /// - didFail: a failed producer could not be replaced; the process should exit with 70.
     func start(
         didSettle: @escaping (UInt64) -> Void, didTakeReports: @escaping () -> Void = {},
         didGiveUp: ((UInt64) -> Void)? = nil, didFail: @escaping () -> Void = {}
@@ -94,7 +94,7 @@ final class Outbox {
         for role in OutProducers.Role.allCases { watchers[role] = try watch(producers[role], role) }
     }
 
-    /// Takes no more answers and sends nothing again; no callback comes after it.
+    /// Takes no more answers and sends nothing again. No callback follows.
     func cancel() {
         retry?.cancel()
         for watcher in watchers.values { watcher.cancel() }
@@ -103,13 +103,13 @@ final class Outbox {
         retired = []
     }
 
-    /// Records whose acknowledgement is still to come.
+    /// Records without an acknowledgement.
     var pendingCount: Int {
         let live = OutProducers.Role.allCases.reduce(waiting.count) { $0 + producers[$1].pendingCount }
         return retired.reduce(live) { $0 + $1.producer.pendingCount }
     }
 
-    /// The broker has taken nothing for a while of what it was sent.
+    /// The broker has not accepted any sent record for a while.
     var isBehind: Bool { loop.nowNanos &- progressNanos > Self.behindNanos && pendingCount > 0 }
 
     /// Topics that refuse records now, and why.
@@ -142,7 +142,7 @@ final class Outbox {
         hold(Waiting(topic: topic, key: Array(key.utf8), value: value.bytes, headers: [], tag: tag), after: outcome)
     }
 
-    /// A record with its original key, which may be none.
+    /// A record with its original key, which may be absent.
     func sendRaw(
         _ topic: OutTopic, key: [UInt8]?, value: [UInt8]?, headers: [KafkaHeader], tag: UInt64
     ) {
@@ -150,7 +150,7 @@ final class Outbox {
         submit(Waiting(topic: topic, key: key, value: value, headers: headers, tag: tag))
     }
 
-    /// Waits for the broker's answers at the end of the process's life; true when all have come. Blocks.
+    /// Waits for the broker's answers at the end of the process's life. Returns true if all have come. Blocks.
     func flush(timeoutMs: Int) -> Bool {
         let deadline = Loop.monotonicNanos() &+ UInt64(max(0, timeoutMs)) &* 1_000_000
         while true {
@@ -164,7 +164,7 @@ final class Outbox {
             releaseRetired()
             if pendingCount == 0 { return true }
             if hasFailed || Loop.monotonicNanos() >= deadline { return false }
-            // A broker that refuses at once must not be asked in a busy loop.
+            // A broker that refuses at once must not be asked in a tight loop.
             if !waiting.isEmpty { usleep(20_000) }
         }
     }
@@ -210,13 +210,14 @@ final class Outbox {
 
     // MARK: - A producer's death
 
-    /// The first death is mended at once; a producer that dies again before it wrote anything waits for the next try.
+    /// The first failure is repaired at once. A producer that fails again before it wrote anything waits for the next
+    /// attempt.
     private func mend(_ role: OutProducers.Role) {
         if deaths[role] == nil { replace(role) }
         scheduleRetry()
     }
 
-    /// A new producer in the place of the dead one, whose records come back as reports and wait.
+    /// Replaces the failed producer. Its records return as reports and wait.
     private func replace(_ role: OutProducers.Role) {
         guard !hasFailed else { return }
         let old = producers[role]
@@ -294,8 +295,8 @@ final class Outbox {
         for record in records { submit(record) }
     }
 
-    /// Over the topic's limit. A dead letter goes without its bytes then, since its headers say where they lie; another
-    /// record is given up.
+    /// Over the topic's limit. A dead letter is then written without its value, because its headers have the position;
+    /// another record is given up.
     private func tooLarge(_ record: Waiting) {
         let isCut = !record.headers.isEmpty && record.value != nil
         warn(
@@ -324,7 +325,7 @@ final class Outbox {
     }
 }
 
-/// What an outbox counts.
+/// The metrics of an outbox.
 struct OutboxMetrics {
     let failures: Counter
     let replacements: Counter

@@ -2,32 +2,32 @@ import APNs
 import JSON
 import PushCore
 
-/// What is written of one ended (event, device): a record of `push.results` (contract section 3).
+/// One outcome of (event, device) as a record of `push.results` (contract section 3).
 struct OutcomeRecord {
     var uid: String
     var device: String?
     var verdict: Verdict
-    /// One of `Reason`, or APNs' own word.
+    /// A `Reason`, or APNs' own word.
     var reason: String
-    /// The reason as a metric's label: of a closed set.
+    /// The reason as a metric's label, from a closed set.
     var label: String
     var pushID: PushID?
     var apnsID: PushID?
     var status: Int?
     var badge: Int64?
-    /// The name of the credential set that the push went with.
+    /// The name of the push's credential set.
     var credential: String?
     var attempts = 0
     /// From the original record's Kafka time to the outcome.
     var latencyMs: Int64 = 0
 
-    /// Begins a record's JSON: what all records of an event have in common.
+    /// Begins a record's JSON: the common part of all records of an event.
     static func begin(in writer: inout JSONWriter, app: String, eventID: String, msgID: String) {
         writer.beginRecord(app: app, eventID: eventID)
         writer.member("msg_id", msgID)
     }
 
-    /// The rest of a record that was begun.
+    /// The rest of a record.
     func finish(in writer: inout JSONWriter, atMs: Int64) {
         writer.member("uid", uid)
         writer.member("device", ifPresent: device)
@@ -56,14 +56,14 @@ extension OutcomeRecord {
 }
 
 extension JSONWriter {
-    /// 36 characters that need no escape.
+    /// 36 characters without escapes.
     mutating func member(_ name: StaticString, _ id: PushID) {
         key(name)
         let text = id.ascii
         text.span.withUnsafeBufferPointer { string($0) }
     }
 
-    /// A word that needs no escape.
+    /// A word without escapes.
     mutating func member(_ name: StaticString, _ lane: PushLane) {
         key(name)
         lane.name.withUTF8Buffer { string($0) }

@@ -7,7 +7,8 @@ import Telemetry
 
 /// Records of `im.deliveries`: one per (event, gateway).
 extension Recorder {
-    /// Gateways whose targets are gathered at once: they are searched one by one. What more there are send the first one's.
+    /// Maximum gateways with collected targets, because they are searched linearly. Further gateways send the first
+    /// one's.
     private static let gatewaysMax = 256
 
     func deliver(_ target: DeliveryTarget, gateway: String, of job: RecipientJob) {
@@ -26,7 +27,8 @@ extension Recorder {
         }
     }
 
-    /// One record per gateway, when everyone of the event is decided; a group whose members wait for room sends each second.
+    /// One record per gateway, when all recipients of the event are decided. A group with waiting members sends every
+    /// second.
     func flushDeliveries(of event: EventJob, evenIfUndecided: Bool = false) {
         guard !event.deliveries.isEmpty, (event.undecided == 0 && event.audience.isEmpty) || evenIfUndecided
         else { return }

@@ -7,9 +7,9 @@ extension DeviceWork {
     fileprivate var isPush: Bool { if case .apns = route.way { true } else { false } }
 }
 
-/// The SMS supplement (mPaaS): asked for where the sender allows it and no other way reaches the user.
+/// The SMS supplement (mPaaS): requested if the sender allows it and no other way reaches the user.
 extension Recorder {
-    /// Notes an end that leaves its device without the alert; what was read, recalled or is over needs none.
+    /// Notes an end without the alert. A read, recalled or ended message needs none.
     func noteFailure(of job: RecipientJob, verdict: Verdict, reason: String) {
         let isFailure =
             switch verdict {
@@ -30,7 +30,7 @@ extension Recorder {
         offerSMS(job, job.parking != nil || job.devices.contains(where: \.isPush) ? .allFailed : .noToken)
     }
 
-    /// Once per (event, user), in time, not while a device is live, and not to who was reached otherwise.
+    /// Once per (event, user), in time, not while a device is live, and not for a user that was reached otherwise.
     func offerSMS(_ job: RecipientJob, _ reason: SMSRecord.Reason) {
         guard job.event.wantsSMS, job.flags.isDisjoint(with: [.live, .offeredSMS, .accepted, .reached]),
             job.event.expiresAtMs > shard.nowMs, let message = job.event.message

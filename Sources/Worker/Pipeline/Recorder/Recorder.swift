@@ -5,9 +5,9 @@ import PushCore
 import Redis
 import Telemetry
 
-/// What is written of each recipient: results, deliveries, feedback, SMS, traces, and at the end the mark in Redis.
+/// The output of each recipient: results, deliveries, feedback, SMS, traces, and finally the mark in Redis.
 ///
-/// Recipients whose last record the broker has lie in `acknowledged`; those whose mark is written in `marked`.
+/// Recipients whose last record the broker has are in `acknowledged`; those with a written mark in `marked`.
 final class Recorder {
     let acknowledged = Tray<RecipientJob>()
     let marked = Tray<RecipientJob>()
@@ -16,13 +16,13 @@ final class Recorder {
     let topics: OutTopics
     let outbox: Outbox
     private let results: Configuration.Results
-    /// Recipients whose owed claims the broker does not have yet.
+    /// Recipients with owed claims that the broker does not have yet.
     private(set) var owedCount = 0
     let removals: TokenRemovals
-    /// Whose marks are being gathered, by event, and those on their way.
+    /// Recipients with collected marks, by event, and with open writes.
     private var openMarks: [[RecipientJob]] = []
     private var memberMarks: SlotTable<MemberMarks>
-    /// One storage for the records of `push.results`, which go out one by one.
+    /// One buffer for the records of `push.results`, which are sent one by one.
     private var writer = JSONWriter(reservingCapacity: 1024)
 
     init(_ shard: ShardContext, _ work: WorkTable, topics: OutTopics, outbox: Outbox, results: Configuration.Results) {
@@ -73,31 +73,31 @@ final class Recorder {
         outbox.send(topics.results, key: record.uid, value: writer, tag: Tag.noteBits)
     }
 
-    /// Whether the configuration wants it.
+    /// Returns whether the configuration wants it.
     private func isWanted(_ record: OutcomeRecord) -> Bool {
         let isFailure = record.verdict == .rejected || record.verdict == .expired
         return results == .all || (results == .failures && isFailure)
     }
 
-    /// False: the configuration does not want it.
+    /// Returns false if the configuration does not want it.
     private func begin(_ record: OutcomeRecord, of event: EventJob) -> Bool {
         event.app.metrics.decided(record.verdict, record.label)
         guard isWanted(record) else { return false }
         writer.clear()
-        // Of many recipients the beginning is written once.
+        // For many recipients the beginning is written once.
         if let head = event.recordHead {
             writer.raw(head)
         } else {
             OutcomeRecord.begin(in: &writer, app: event.app.id, eventID: event.id, msgID: event.msgID)
             if event.hasManyRecipients { event.recordHead = writer.bytes }
         }
-        // By itself, since a group may turn out to be giant later.
+        // Separate, because a group may turn out to be giant later.
         writer.member("lane", event.lane)
         record.finish(in: &writer, atMs: shard.nowMs)
         return true
     }
 
-    /// A dead token leaves its user: the backend is told, and then it goes.
+    /// Removes a dead token from its user: first the feedback record, then the token.
     func remove(_ token: BoundToken, of job: RecipientJob, _ cause: RemovalBrake.Cause, _ ending: Ending) {
         var writer = JSONWriter(reservingCapacity: 320)
         writer.beginRecord(app: job.event.app.id)
@@ -116,7 +116,7 @@ final class Recorder {
             topics.feedback, key: token.record.hex, value: writer, tag: removals.begin(job, token, cause))
     }
 
-    /// The broker has the record of a dead token.
+    /// The broker has the feedback record of a dead token.
     func didSettleFeedback(_ ref: WorkRef) {
         if let recipient = removals.didSettle(ref) { didSettleRecord(recipient) }
     }
@@ -129,7 +129,7 @@ final class Recorder {
                 bad.why, topic: bad.topic, partition: bad.origin.partition.partition, offset: bad.offset), tag: tag)
     }
 
-    /// The broker has a record of a recipient (or it was given up by name).
+    /// The broker has a record of a recipient (or it was given up with a log line).
     func didSettleRecord(_ ref: WorkRef) {
         guard let job = work.recipient(ref), job.machine.recordAcknowledged() else { return }
         acknowledged.append(job)
@@ -138,8 +138,8 @@ final class Recorder {
 
     // MARK: The mark
 
-    /// Nothing but records is waited for: the mark that follows them is put together now, while all that it tells is in
-    /// the cache, and the rest goes.
+    /// Only records are awaited: the following mark is built now, while its data is in the cache, and the rest is
+    /// released.
     func sealIfEnded(_ job: RecipientJob) {
         guard job.machine.awaitsRecordsOnly, job.machine.isMarked, job.mark == nil, job.burst == nil,
             job.flags.isDisjoint(with: [.hasDelivery, .owesClaim])
@@ -162,9 +162,9 @@ final class Recorder {
             trace: job.trace.map { FinishTrace(bytes: $0.bytes, seconds: shard.traces.lifeSeconds) })
     }
 
-    /// Marks a recipient finished; a redelivery then writes nothing.
+    /// Marks a recipient finished. A redelivery then writes nothing.
     ///
-    /// One whose claim Redis refused is left to whoever reads his record in `carillon.parked`.
+    /// A recipient with a refused claim is left to the reader of its record in `carillon.parked`.
     func mark(_ job: RecipientJob) {
         if job.flags.contains(.owesClaim) { return park(job) }
         job.awaitedMarks = 1 + (job.heldUntilMs == nil ? 0 : 2)
@@ -178,7 +178,7 @@ final class Recorder {
         ask(job) { (store) throws(RedisFault) in try store.finish(mark, tag: job.tag(.finish)) }
     }
 
-    /// What quiet hours held back is remembered before the mark.
+    /// Messages held by quiet hours are stored before the mark.
     private func sendHeldBack(_ job: RecipientJob) {
         guard let endMs = job.heldUntilMs else { return }
         let app = job.event.app.id
@@ -206,13 +206,13 @@ final class Recorder {
         if fault.refusesWrite { shard.writes.refused(fault, nowNanos: shard.nowNanos) }
         guard let job = work.recipient(ref), job.machine.phase == .marking else { return }
         if fault.refusesWrite, !fault.isLasting { job.flags.insert(.owesClaim) }
-        // What is broken for good holds up nobody.
+        // A permanent fault delays nobody.
         didMark(job, failed: !fault.isLasting)
     }
 
     // MARK: Marks of many members
 
-    /// Until they are enough for one command, or some milliseconds are over.
+    /// Until they fill one command, or some milliseconds have passed.
     private func gather(_ job: RecipientJob) {
         guard let place = openMarks.firstIndex(where: { $0.first?.event === job.event }) else {
             if openMarks.isEmpty {
@@ -226,7 +226,7 @@ final class Recorder {
 
     private static let gatherNanos: UInt64 = 5_000_000
 
-    /// What was gathered goes as it is.
+    /// Sends the collected marks as they are.
     func sendGathered() {
         let members = openMarks
         openMarks = []
@@ -266,7 +266,7 @@ final class Recorder {
         outbox.send(topics.parked, key: job.event.app.id + job.uid, value: writer, tag: job.tag(.parked))
     }
 
-    /// The broker has the record of what a recipient is owed.
+    /// The broker has the record of a recipient's owed claim.
     func didPark(_ ref: WorkRef) {
         owedCount -= 1
         guard let job = work.recipient(ref) else { return }
@@ -284,7 +284,7 @@ final class Recorder {
 
     // MARK: Traces
 
-    /// Adds an outcome to the recipient's trace: some bytes in the mark that is written anyway, no command more.
+    /// Adds an outcome to the recipient's trace: some bytes in the mark, without another command.
     private func trace(_ outcome: OutcomeRecord, of job: RecipientJob) {
         let nowMs = shard.nowMs
         if job.trace == nil {
@@ -299,7 +299,7 @@ final class Recorder {
         job.trace?.append(outcome, nowMs: nowMs)
     }
 
-    /// What a device waits for, or waited for in vain: told in the trace alone, since nothing has ended.
+    /// The cause of a device's wait: recorded only in the trace, because nothing has ended.
     func traceWait(_ job: RecipientJob, _ index: Int, _ why: TraceWait) {
         if shard.traces.isOff { return }
         trace(
@@ -309,7 +309,7 @@ final class Recorder {
     }
 }
 
-/// Members of one event whose marks are written in one command.
+/// Members of one event with one common mark command.
 private final class MemberMarks {
     var ref = WorkRef.none
     let refs: [WorkRef]
@@ -319,7 +319,7 @@ private final class MemberMarks {
 
 /// Reasons that only a trace has.
 enum TraceWait: String, CaseIterable {
-    /// Delivered by a connection that did not acknowledge in time; the decision was taken again.
+    /// A delivery without a timely ack; the decision was made again.
     case noAck = "no_ack"
     /// The user's desktop comes first.
     case desktopFirst = "desktop_first"

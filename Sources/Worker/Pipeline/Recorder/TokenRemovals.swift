@@ -2,16 +2,16 @@ import Digits
 import PushCore
 import Redis
 
-/// Dead tokens on their way out. The backend is told first (`push.feedback`); once the broker has that record the token goes.
-/// After a crash in between the token is still bound: it is refused again, and told again.
+/// Removals of dead tokens. The backend is notified first (`push.feedback`); once the broker has that record the token
+/// is removed. After a crash in between the token is still bound: it is refused again, and notified again.
 final class TokenRemovals {
     private let shard: ShardContext
     private var told: SlotTable<Removal>
-    /// App and token of each, so that a push meanwhile, which is refused as well, is not told and weighed again.
+    /// App and token of each, so that a push in this time, which is refused too, is not counted and notified again.
     private var tokens: Set<UTF8Key> = []
 
     private final class Removal {
-        /// Who waits for the record.
+        /// The recipient that waits for the record.
         let recipient: WorkRef
         let app: String
         let uid: String
@@ -38,19 +38,19 @@ final class TokenRemovals {
         !tokens.isEmpty && tokens.contains(Self.key(app, token))
     }
 
-    /// The tag of the record that tells it.
+    /// The tag of the feedback record.
     func begin(_ job: RecipientJob, _ token: BoundToken, _ cause: RemovalBrake.Cause) -> UInt64 {
         tokens.insert(Self.key(job.event.app.id, token))
         return Tag(told.insert(Removal(job, token, cause)), .feedback).bits
     }
 
-    /// The broker has the record: the token goes. Returns the recipient who waited for it.
+    /// The broker has the record: removes the token. Returns the recipient that waited for it.
     func didSettle(_ ref: WorkRef) -> WorkRef? {
         guard let removal = told.find(ref) else { return nil }
         told.remove(ref)
         tokens.remove(Self.key(removal.app, removal.token))
-        // Lost with the connection, the token is refused and removed with the next push. Of a cluster, the nodes of both may
-        // differ: without its tombstone it stays.
+        // If this is lost with the connection, the token is refused and removed with the next push. On a cluster both
+        // may be on different nodes: without its tombstone it stays.
         do throws(RedisFault) {
             try shard.store.buryToken(
                 app: removal.app, uid: removal.uid, token: removal.token, cause: removal.cause, nowMs: shard.nowMs,

@@ -4,7 +4,7 @@ import Payload
 import PushCore
 import Telemetry
 
-/// One app within one shard: its rules and texts, its APNs clients, its numbers.
+/// One app within one shard: its rules and texts, its APNs clients, its metrics.
 ///
 /// A client serves one (environment, credential): another team or key never shares a connection (Apple).
 final class AppContext {
@@ -12,7 +12,7 @@ final class AppContext {
     private(set) var policy: AppPolicy
     private(set) var templates: Templates
     let metrics: AppMetrics
-    /// A burst's window; 0: every alert goes at once.
+    /// The length of a burst's window; 0 sends every alert at once.
     private(set) var coalesceNanos: UInt64
     /// `dnd_digest`.
     private(set) var sendsDigest: Bool
@@ -20,30 +20,30 @@ final class AppContext {
     var inHand: AppInHand
     var rate: RateBucket
     var brake: RemovalBrake
-    /// Whose pushes travel on a connection of their own.
+    /// Which pushes use separate connections.
     private(set) var suspects: SuspectRule
     private var pushTopics: [(bundleID: String, value: PushTopic)] = []
-    /// Devices whose push the rate holds back, oldest first.
+    /// Devices with a push that waits for the rate, oldest first.
     var paced: [DeviceRef] = []
 
-    /// An APNs client and who waits for room in it.
+    /// An APNs client and the devices that wait for room in it.
     final class Client {
         let environment: APNsEnvironment
-        /// The name of the credential set, which a bind's `cert` may ask for.
+        /// The name of the credential set, for a bind's `cert`.
         let credential: String
         let apns: APNsClient
-        /// Of the app's own environment: connected at start. The other one connects with its first push.
+        /// For the app's own environment: connected at start. The other one connects with its first push.
         let isDefault: Bool
         /// Not a certificate.
         let usesProviderKey: Bool
-        /// Devices whose push was refused for want of room, oldest first.
+        /// Devices with a push that was refused for lack of room, oldest first.
         var stalled: [DeviceRef] = []
-        /// Since when nothing but probes goes while pushes wait, monotonic; nil: all is well.
+        /// Since when only probes are sent while pushes wait, monotonic; nil in normal operation.
         var heldUpNanos: UInt64?
-        /// Parked pushes that were begun for it since the last look, to find out whether its trouble is over.
+        /// Parked pushes begun for it since the last check, to find out whether its problem is over.
         var probesBegun = 0
 
-        /// As parked records name it.
+        /// The name in parked records.
         var name: String { "\(environment.rawValue)/\(credential)" }
 
         /// Once a second.
@@ -55,13 +55,13 @@ final class AppContext {
             }
         }
 
-        /// For so long that its pushes are parked.
+        /// Long enough that its pushes are parked.
         func isInTrouble(_ limits: PipelineLimits, nowNanos: UInt64) -> Bool {
             guard let heldUpNanos, apns.isHeldUp else { return false }
             return nowNanos &- heldUpNanos >= limits.troubleNanos
         }
 
-        /// Why its pushes are parked.
+        /// The reason for parking its pushes.
         var trouble: ParkCause { apns.credentialPause == nil ? .unavailable : .credential }
 
         init(
@@ -76,7 +76,7 @@ final class AppContext {
     }
 
     /// - Parameters:
-    ///   - rate: pushes per second of this shard; 0: no limit.
+    /// - rate: pushes per second of this shard; 0 for no limit.
     ///   - share: `limits.share`.
     init(
         policy: AppPolicy, templates: Templates, metrics: AppMetrics, rate: Double, coalesceNanos: UInt64,
@@ -96,7 +96,7 @@ final class AppContext {
         self.clients = clients
     }
 
-    /// Takes over what a reload may change (`ConfigurationChange`); what is in hand goes on by it from its next step.
+    /// Applies a reload's changes (`ConfigurationChange`). Work in progress uses them from its next step on.
     ///
     /// - Parameter shardCount: `limits.rate` is that of all shards.
     func apply(_ app: Configuration.App, shardCount: Int) {
@@ -117,9 +117,11 @@ final class AppContext {
         }
     }
 
-    /// What all pushes to a bundle id's tokens of one type and priority share; nil: no header can hold that topic.
+    /// The common part of all pushes to a bundle id's tokens of one type and priority; nil if the topic is invalid in a
+    /// header.
     ///
-    /// Topics come with tokens, so there are as many as the app has bundle ids; what is beyond a bound is made each time.
+    /// Topics come with tokens, so there are as many as the app has bundle ids. Beyond a bound they are created each
+    /// time.
     func pushTopic(_ bundleID: String, _ type: PushType, _ priority: PushPriority) -> PushTopic? {
         for known in pushTopics
         where known.value.priority == priority && known.value.pushType == type && known.bundleID == bundleID {
@@ -132,7 +134,7 @@ final class AppContext {
         return value
     }
 
-    /// The name of the credential set that one of its clients uses.
+    /// The name of the credential set of one of its clients.
     func credential(of apns: APNsClient) -> String? {
         for client in clients where client.apns === apns { return client.credential }
         return nil
@@ -141,7 +143,8 @@ final class AppContext {
     /// The client of that `Client.name`.
     func client(named name: String) -> Client? { clients.first { $0.name == name } }
 
-    /// Pushes that wait for streams. A client in trouble does not count: its pushes wait in their slots, and the others go on.
+    /// Pushes that wait for streams. A client with a problem does not count: its pushes wait in their slots, and the
+    /// others continue.
     var pushesAhead: Int {
         var count = 0
         for client in clients where !client.apns.isHeldUp { count += client.apns.waiting }

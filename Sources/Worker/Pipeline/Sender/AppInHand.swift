@@ -1,23 +1,23 @@
 import Kafka
 
-/// What an app has of the work in hand of its shard, and whether it has its share of it (`limits.share`).
+/// An app's part of the work of its shard, and whether it has its share (`limits.share`).
 ///
-/// Counted by `WorkTable`. Where one app is served alone nothing is shared, and what is too much waits in Kafka.
+/// Counted by `WorkTable`. A single app shares with nobody, and further work waits in Kafka.
 struct AppInHand {
     var recipients = 0
     var events = 0
-    /// Of the events' records.
+    /// Bytes of the events' records.
     var bytes = 0
     /// Events of the events topic, by its partition.
     var ofPartition: [Int32: Int] = [:]
-    /// Events of many recipients whose audience is not started whole.
+    /// Events of many recipients with an incompletely started audience.
     var expanding = 0
-    /// Its pushes kept the others waiting: since when it is over its share of APNs' queues, monotonic; nil: it is not.
+    /// Its pushes delayed the others: since when it exceeds its share of APNs' queues, monotonic; nil if it does not.
     var blockedNanos: UInt64?
-    /// When it last was; it is found at once when it is again within a minute.
+    /// The last time. It is detected at once if it happens again within a minute.
     var lastBlockedNanos: UInt64?
 
-    /// Of each bound of a shard, 0-1.
+    /// The part of each bound of a shard, 0-1.
     var share: Double
 
     init(share: Double) { self.share = share }
@@ -62,11 +62,11 @@ struct AppInHand {
 
     private static let rememberedNanos: UInt64 = 60_000_000_000
 
-    /// Looked at several times a second.
+    /// Called several times a second.
     ///
     /// - Parameters:
-    ///   - pushesAhead: of the app, waiting for streams.
-    ///   - isHeld: reading has rested for want of room for a while.
+    /// - pushesAhead: the app's pushes that wait for streams.
+    /// - isHeld: reading has stopped for lack of room for a while.
     mutating func look(pushesAhead: Int, isHeld: Bool, _ limits: PipelineLimits, nowNanos: UInt64) {
         guard limits.isShared else { return }
         let mine = share * Double(limits.pushesAheadMax)

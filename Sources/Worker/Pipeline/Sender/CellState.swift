@@ -1,10 +1,10 @@
-/// One cell of `DeviceOccupancy`: whether it is taken, and which shard left it last, at what time. 32 bits, so that all of it
-/// changes in one atomic operation.
+/// One cell of `DeviceOccupancy`: whether it is taken, and which shard left it last, at what time. 32 bits, so that all
+/// of it changes in one atomic operation.
 struct CellState: Equatable {
     enum Use: UInt32 {
         case free
         case taken
-        /// Taken, and somebody waits for it.
+        /// Taken, and awaited by another shard.
         case awaited
         case unused
     }
@@ -12,7 +12,7 @@ struct CellState: Equatable {
     /// Bits 0-1 `use`, 2-6 the shard, 7-31 the time in ms, modulo 2^25 (nine hours).
     private(set) var bits: UInt32
 
-    /// Free, and left by nobody.
+    /// Free, never left.
     init() { bits = Self.nobody << 2 }
 
     init(bits: UInt32) { self.bits = bits }
@@ -20,7 +20,8 @@ struct CellState: Equatable {
     private static let nobody: UInt32 = 31
     /// Left by several shards, or by one whose number does not fit.
     private static let several: UInt32 = 30
-    /// Who leaves a cell so long after another shard is the only one who is remembered. Longer than any claim is awaited.
+    /// A shard that leaves a cell this long after another shard is the only one that is remembered. Longer than any
+    /// wait for a claim.
     private static let forgottenMs: Int32 = 60_000
 
     var use: Use { Use(rawValue: bits & 3) ?? .unused }
@@ -28,7 +29,7 @@ struct CellState: Equatable {
 
     func with(_ use: Use) -> CellState { CellState(bits: bits & ~3 | use.rawValue) }
 
-    /// Free, with what is now known of its leaving.
+    /// Free, with the updated knowledge of its leaving.
     func left(by shard: Int, atMs: UInt64) -> CellState {
         let own = shard < Int(Self.several) ? UInt32(shard) : Self.several
         let isAlone = self.shard == own || self.shard == Self.nobody || sinceLeftMs(atMs) > Self.forgottenMs
@@ -41,9 +42,9 @@ struct CellState: Equatable {
         return sinceLeftMs(sinceMs) <= 0
     }
 
-    /// From the last leaving to this time; the nearer of the two ways around.
+    /// Time since the last leaving; the shorter of the two ways around.
     private func sinceLeftMs(_ nowMs: UInt64) -> Int32 {
-        // In the upper bits, so that the difference wraps where the time does.
+        // In the upper bits, so that the difference wraps like the time.
         Int32(bitPattern: UInt32(truncatingIfNeeded: nowMs) << 7 &- (bits & ~127)) >> 7
     }
 }

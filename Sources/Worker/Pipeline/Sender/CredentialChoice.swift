@@ -1,17 +1,17 @@
 import Digits
 import PushCore
 
-/// One credential set of an app, or a client that sends with it.
+/// One credential set of an app, or a client that uses it.
 protocol CredentialSet {
-    /// What a bind's `cert` may ask for.
+    /// The value for a bind's `cert`.
     var credentialName: String { get }
     /// A provider key (`.p8`), not a certificate.
     var isProviderKey: Bool { get }
 }
 
 extension Sequence where Element: CredentialSet {
-    /// The set for a token: the one that it was bound with, else the first; for a Live Activity of those with a provider key.
-    /// Where none has one it is the first, and the push is refused by name (`PushFault.needsTokenCredential`).
+    /// The set for a token: the one in its bind, else the first; for a Live Activity one with a provider key. Without
+    /// such a set it is the first, and the push is refused by name (`PushFault.needsTokenCredential`).
     func choice(for token: borrowing TokenRecord) -> Element? {
         var fallback: Element?
         var unable: Element?

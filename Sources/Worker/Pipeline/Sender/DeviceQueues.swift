@@ -3,31 +3,31 @@ import PushCore
 /// One push in flight per device (contract section 5, step 16): two streams that finish in the wrong order would show
 /// the older badge.
 ///
-/// Keyed by a hash of app, user and device: what waits for a token that the user binds anew keeps its place before what is
-/// newer, whichever token that goes to. Two devices that share a hash would only wait for each other. A device that waits
-/// for nothing costs one entry while its push is out.
+/// The key is a hash of app, user and device: a push that waits for a re-bound token keeps its place before newer ones,
+/// whatever their token. Two devices with the same hash would only wait for each other. A device without waiting pushes
+/// costs one entry while its push is in flight.
 ///
-/// Where other shards of the process may push the same device, its cell of their common table is taken too. A push whose
-/// device is free here and whose cell is taken stays at the head of its queue until the cell is left.
+/// If other shards of the process may push the same device, its cell in their common table is taken too. A push with a
+/// free device here and a taken cell stays at the head of its queue until the cell is left.
 struct DeviceQueues<Item> {
     /// `DeviceKey.make`.
     typealias Key = UInt64
 
-    /// Shared by the shards of the process; nil: this is the only one, and nothing of the below is touched.
+    /// Shared by the shards of the process; nil with a single shard, which uses none of the following.
     private let occupancy: DeviceOccupancy?
-    /// This shard's number among those that share.
+    /// This shard's number.
     private let shard: Int
     private var queues: [UInt64: Queue] = [:]
-    /// Devices whose next push waits for a cell, by cell, in the order in which they came.
+    /// Devices with a next push that waits for a cell, by cell, in order of arrival.
     private var blocked: [DeviceOccupancy.Cell: [UInt64]] = [:]
-    /// Cells that were awaited and left, for which devices wait here.
+    /// Awaited cells that were left, for which devices wait here.
     private var vacated: [DeviceOccupancy.Cell] = []
-    /// Cells that were left here and are awaited: all shards are to be told (`notifyVacated`).
+    /// Awaited cells that were left here: all shards must be notified (`notifyVacated`).
     private var left: [DeviceOccupancy.Cell] = []
-    /// Devices that became free and whose next push has not been given out.
+    /// Free devices with a next push that was not given out yet.
     private var freed: [UInt64] = []
     private var isServed = false
-    /// When the last number of any device was read anew.
+    /// When the last number of any device was read again.
     private var lastCheckNanos: UInt64 = 0
 
     init(sharing occupancy: DeviceOccupancy? = nil, shard: Int = 0) {
@@ -35,29 +35,29 @@ struct DeviceQueues<Item> {
         self.shard = shard
     }
 
-    /// Devices with a push out, or one that waits for a cell.
+    /// Devices with a push in flight, or one that waits for a cell.
     var busyCount: Int { queues.count }
     private(set) var waitingCount = 0
     /// Other shards may push the same devices.
     var isShared: Bool { occupancy != nil }
 
-    /// A push of the device is out, here or in another shard, or waits here.
+    /// A push of the device is in flight, here or in another shard, or waits here.
     func isBusy(_ key: Key) -> Bool {
         return queues[key] != nil || (occupancy.map { $0.isTaken($0.cell(of: key)) } ?? false)
     }
 
-    /// A push of the device is out or waits here.
+    /// A push of the device is in flight or waits here.
     func isBusyHere(_ key: Key) -> Bool { queues[key] != nil }
 
     /// Whether the device may show a number that was read after this time: another shard has pushed it since, or a push
-    /// before this one was checked since. To be asked by the push whose turn it is.
+    /// before this one was checked since. For the push whose turn it is.
     func mayShowNumber(_ key: Key, readSince nanos: UInt64) -> Bool {
         if let occupancy, occupancy.wasLeft(occupancy.cell(of: key), byOtherThan: shard, since: nanos) { return true }
-        // Mostly nothing was checked lately, and the device is not looked for.
+        // Usually nothing was checked recently, and the device is not looked up.
         return lastCheckNanos > nanos && (queues[key]?.checkedNanos ?? 0) > nanos
     }
 
-    /// The push that is out, or about to be, carries a number that was read anew at this time.
+    /// The push in flight, or about to be, carries a number that was read again at this time.
     mutating func didCheck(_ key: Key, atNanos nanos: UInt64) {
         lastCheckNanos = nanos
         queues[key]?.checkedNanos = nanos
@@ -68,19 +68,19 @@ struct DeviceQueues<Item> {
         waitingCount > 0 && !(queues[key]?.isEmpty ?? true)
     }
 
-    /// A push whose turn has come, and the device that it now occupies.
+    /// The next push, and the device that it now occupies.
     struct Turn {
         var item: Item
         fileprivate var device: UInt64
     }
 
-    /// First in, first out; what was given out is let go of in blocks, so that a long queue costs no shifting.
+    /// FIFO. Entries that were given out are dropped in blocks, so that a long queue needs no shifting.
     private struct Queue {
         private var items: [Item?] = []
         private var head: Int32 = 0
-        /// Nothing of the device is out here: its next push waits for the device's cell.
+        /// Nothing of the device is in flight here: its next push waits for the device's cell.
         var isBlocked = false
-        /// When the number of a push was last read anew since the device is busy; 0: never.
+        /// When a push's number was last read again since the device is busy; 0 for never.
         var checkedNanos: UInt64 = 0
 
         var isEmpty: Bool { head >= items.count }
@@ -102,9 +102,10 @@ struct DeviceQueues<Item> {
         }
     }
 
-    /// True: the device is free and is now taken by this push. False: the push waits behind the one that is out.
+    /// - Returns: true if the device was free and is now taken by this push. False: the push waits behind the one in
+    ///   flight.
     mutating func enter(_ key: Key, _ item: @autoclosure () -> Item) -> Bool {
-        // Mostly it is free, so it is taken with one look, and given back where it is not.
+        // Usually it is free, so it is taken with one lookup, and restored if it is not.
         guard var waiting = queues.updateValue(Queue(), forKey: key) else {
             guard let occupancy, !occupancy.take(occupancy.cell(of: key)) else { return true }
             return wait(for: occupancy.cell(of: key), key, item())
@@ -125,13 +126,14 @@ struct DeviceQueues<Item> {
         return false
     }
 
-    /// The push that was out has ended. True: the caller now serves `nextTurn` until there is none.
+    /// The push in flight has ended. Returns true if the caller must now serve `nextTurn` until there is none.
     ///
-    /// False: a loop further up the stack serves it. A push may end within its own turn (expired while it waited), and
-    /// so may thousands behind it: each then only notes its device, instead of starting the next from within.
+    /// - Returns: false if a loop further up the stack serves it. A push may end within its own turn (expired while it
+    ///   waited), and so may thousands behind it: each then only notes its device, instead of starting the next
+    ///   recursively.
     mutating func leave(_ key: Key) -> Bool { free(key) }
 
-    /// The one whose turn it is has gone meanwhile: the device goes to the next.
+    /// The push with the turn has disappeared: the device goes to the next.
     mutating func pass(_ turn: Turn) {
         _ = free(turn.device)
     }
@@ -146,7 +148,7 @@ struct DeviceQueues<Item> {
         return !isServed
     }
 
-    /// The next push whose device is free; nil ends the serving.
+    /// The next push with a free device; nil ends the serving.
     mutating func nextTurn() -> Turn? {
         while let device = freed.popLast() {
             guard let index = queues.index(forKey: device), !queues.values[index].isBlocked else { continue }
@@ -178,13 +180,14 @@ struct DeviceQueues<Item> {
 
     // MARK: Cells shared with other shards
 
-    /// These cells were awaited and are left. True: the caller now serves `nextTurn` until there is none.
+    /// These awaited cells were left. Returns true if the caller must now serve `nextTurn` until there is none.
     mutating func vacate(_ cells: [DeviceOccupancy.Cell]) -> Bool {
         for cell in cells where blocked[cell] != nil { vacated.append(cell) }
         return !vacated.isEmpty && beginServing()
     }
 
-    /// The oldest device that waits for the cell, if the cell can be taken now; else the cell is marked as awaited again.
+    /// The oldest device that waits for the cell, if the cell can be taken now; otherwise the cell is marked as awaited
+    /// again.
     private mutating func nextTurn(in cell: DeviceOccupancy.Cell) -> Turn? {
         while let occupancy, let device = blocked[cell]?.first, occupancy.take(cell) {
             blocked[cell]?.removeFirst()
@@ -204,7 +207,7 @@ struct DeviceQueues<Item> {
         if occupancy.leave(cell, shard: shard) { left.append(cell) }
     }
 
-    /// Whether all shards are to be told of cells that were left.
+    /// Whether all shards must be notified of cells that were left.
     var hasLeft: Bool { !left.isEmpty }
 
     /// The awaited cells that were left since the last call.
@@ -218,7 +221,7 @@ struct DeviceQueues<Item> {
         if !left.isEmpty { occupancy?.notify(takeLeft()) }
     }
 
-    /// The shard ends: what it holds is left to the others, and nothing waits any more.
+    /// The shard ends: its cells are left to the others, and nothing waits any more.
     mutating func close() {
         for (device, queue) in queues where !queue.isBlocked { leaveCell(of: device) }
         notifyVacated()
@@ -230,11 +233,11 @@ struct DeviceQueues<Item> {
     }
 }
 
-/// App, user and device, hashed: the same in all shards of the process, and not to be guessed from outside, since who shares
-/// another's key makes him wait. The library seeds its hasher anew in each process.
+/// The hash of app, user and device: equal in all shards of the process, and unpredictable from outside, because a
+/// collision makes another user wait. The library seeds its hasher per process.
 enum DeviceKey {
     static func make(app: String, uid: String, device: String) -> UInt64 {
-        // Of the bytes: the hash of a String would first bring its characters into one form.
+        // Hashes the bytes, because the hash of a String would normalise it first.
         var hasher = Hasher()
         add(app, to: &hasher)
         add(uid, to: &hasher)

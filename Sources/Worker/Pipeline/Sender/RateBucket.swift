@@ -1,29 +1,29 @@
-/// An app's `limits.rate`: a token bucket that holds a tenth of a second's worth.
+/// An app's `limits.rate`: a token bucket for a tenth of a second.
 ///
 /// Pure: the time comes from outside, in monotonic nanoseconds.
 struct RateBucket {
-    /// Nanoseconds between two pushes; 0: no limit.
+    /// Nanoseconds between two pushes; 0 for no limit.
     private var intervalNanos: UInt64
     private var burstNanos: UInt64
-    /// When the bucket would be full: each push moves it on by one interval.
+    /// When the bucket would be full. Each push adds one interval.
     private var fullAtNanos: UInt64 = 0
 
-    /// - Parameter perSecond: of this shard; 0: no limit.
+    /// - Parameter perSecond: rate of this shard; 0 for no limit.
     init(perSecond: Double) {
         intervalNanos = perSecond > 0 ? UInt64(max(1, 1_000_000_000 / perSecond)) : 0
         burstNanos = max(intervalNanos, 100_000_000)
     }
 
-    /// Another rate from now on; what was taken stays taken.
+    /// Sets another rate. Taken tokens stay taken.
     mutating func change(perSecond: Double) {
         let changed = RateBucket(perSecond: perSecond)
         (intervalNanos, burstNanos) = (changed.intervalNanos, changed.burstNanos)
     }
 
-    /// Nothing ever has to wait.
+    /// Nothing ever waits.
     var isUnlimited: Bool { intervalNanos == 0 }
 
-    /// Nil: go, and the push is counted. Else the time at which to ask again.
+    /// Nil: the push may go and is counted. Otherwise the time at which to ask again.
     mutating func take(nowNanos: UInt64) -> UInt64? {
         guard intervalNanos > 0 else { return nil }
         let start = max(fullAtNanos, nowNanos)

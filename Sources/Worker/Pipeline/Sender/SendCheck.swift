@@ -1,27 +1,27 @@
 import APNs
 import PushCore
 
-/// The check before sending (contract section 5, step 15) of one push that had to wait: the answers that are still to come,
-/// and what those that came say.
+/// The check before sending (contract section 5, step 15) of one push that had to wait: outstanding answers, and the
+/// result of the others.
 struct SendCheck {
-    /// Where the push waits in the APNs client; nil: it is not there yet.
+    /// The push in the APNs client; nil if it is not there yet.
     var ticket: PushTicket?
     var awaiting: Int8
-    /// The number that the push in the client carries: with the same one it goes as it is.
+    /// The number in the client's push. If it has not changed, the push goes unchanged.
     var madeBadge: Int64?
     var hasFailed = false
-    /// The claim was refused: what it would see is looked at without a write.
+    /// The claim was refused: its facts are read without a write.
     var isPeek = false
-    /// Another worker, or another delivery, has finished it meanwhile.
+    /// Another worker, or another delivery, has finished it.
     var isFinished = false
     var isAcknowledged = false
     var isRebound = false
     var facts = SendFacts()
 
-    /// What the answers mean for the push.
+    /// The meaning of the answers for the push.
     enum Verdict: Equatable {
         case send
-        /// Redis could not say; ask again.
+        /// Redis could not answer; ask again.
         case askAgain
         /// It ends with this reason.
         case stop(Reason)
@@ -29,7 +29,7 @@ struct SendCheck {
         case acknowledged
         /// The partition's next owner has finished it: it ends without a record.
         case finishedElsewhere
-        /// The token was bound anew by the same user: the decision is taken again.
+        /// The same user re-bound the token: the decision is made again.
         case decideAgain
     }
 
@@ -42,16 +42,16 @@ struct SendCheck {
     }
 }
 
-/// Why a push that was queued is not sent.
+/// The reason why a queued push is not sent.
 struct UnsentPush {
     var device: DeviceRef
     var cause: Cause
 
     enum Cause: Equatable {
         case check(SendCheck.Verdict)
-        /// It could never be sent; the APNs client says why.
+        /// It could never be sent; the APNs client gives the reason.
         case unfit(PushFault)
-        /// It waits outside of memory.
+        /// It waits outside memory.
         case park(ParkCause, dueMs: Int64, client: String?)
     }
 }

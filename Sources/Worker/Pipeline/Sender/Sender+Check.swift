@@ -6,15 +6,15 @@ import Redis
 
 /// Step 15 for a push that had to wait: behind another of its device, for `limits.rate`, or in the APNs client.
 ///
-/// What the claim saw is old by then: the message may be read or recalled, the token another user's, the badge another
-/// number. A push that goes at once needs no check.
+/// The claim's facts are old then: the message may be read or recalled, the token another user's, the badge another
+/// number. An immediate push needs no check.
 extension Sender {
-    /// Claims again, which counts nothing again, and asks whose the token is. Of one whose connection did not acknowledge in
-    /// time, it asks whether it has since.
+    /// Claims again, which counts nothing twice, and asks for the token's owner. For a connection without a timely ack,
+    /// it also asks for a later ack.
     func check(_ job: RecipientJob, _ index: Int, ticket: PushTicket?) {
         guard index < job.devices.count, let token = job.devices[index].token else { return }
         let asksAcks = !job.suspects.isEmpty
-        // A check that failed may have learned a newer number already.
+        // A failed check may have read a newer number already.
         let madeBadge = if let failed = job.devices[index].check { failed.madeBadge } else { job.devices[index].badge }
         let activity = job.event.updatedActivityID
         job.devices[index].check = SendCheck(
@@ -46,7 +46,7 @@ extension Sender {
         }
     }
 
-    /// Checks again a device whose check Redis could not answer.
+    /// Checks a device again after Redis could not answer.
     func retryCheck(_ device: DeviceRef) {
         guard let job = work.recipient(device.work), job.isPushing(device.device) else { return }
         check(job, device.device, ticket: job.devices[device.device].check?.ticket)
@@ -71,7 +71,7 @@ extension Sender {
             answered(job, index) { $0.isAcknowledged = isAcknowledged }
         default:
             guard let claim = ClaimReply(reply) else { return answered(job, index) { $0.hasFailed = true } }
-            // The script has marked it, unless it was only asked to look.
+            // The script has marked it, unless it was only asked to peek.
             if job.devices[index].check?.isPeek == false { job.flags.remove(.claimedPlainly) }
             job.note(claim, isFirst: false)
             job.devices[index].badge = job.badge(claim)
@@ -89,10 +89,10 @@ extension Sender {
         guard index < job.devices.count, let check = job.devices[index].check else { return }
         switch tag.stage {
         case .checkClaim where fault.refusesWrite && !check.isPeek:
-            // What was claimed once needs no other claim, only its number is not known.
+            // A claimed push needs no other claim; only its number is unknown.
             shard.writes.refused(fault, nowNanos: shard.nowNanos)
             peek(job, index)
-        // What can never be read says nothing against the push, but for whose the token is.
+        // A permanently unreadable key does not prevent the push, except for the token's owner.
         case .checkOwner where shard.countsAsBroken(fault): answered(job, index) { $0.facts.isTokenOwned = false }
         case .checkClaim where fault.isLasting, .checkAcks where shard.countsAsBroken(fault),
             .checkActivity where shard.countsAsBroken(fault):
@@ -138,7 +138,7 @@ extension Sender {
         }
     }
 
-    /// Nothing stands against it: on to the client, or within it; where the number has changed meanwhile, rendered anew.
+    /// Nothing prevents it: on to the client, or inside it; rendered again if the number has changed.
     private func goOn(_ job: RecipientJob, _ index: Int, _ check: SendCheck) {
         guard let ticket = check.ticket else { return makeReady(job.deviceRef(index)) }
         guard let token = job.devices[index].token, let client = job.event.app.client(for: token) else {
@@ -156,7 +156,7 @@ extension Sender {
         if let ticket, let token = job.devices[index].token, let client = job.event.app.client(for: token),
             !client.apns.withdraw(ticket)
         {
-            // It has ended in the client meanwhile, and its outcome says how.
+            // It has ended in the client, and its outcome gives the result.
             return
         }
         drop(job.deviceRef(index), cause)

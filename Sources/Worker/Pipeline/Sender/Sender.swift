@@ -6,32 +6,32 @@ import Telemetry
 
 /// From a route to an open stream: the device's queue, the app's rate, the check before sending, the APNs clients.
 ///
-/// Outcomes lie in `outcomes`, what is not sent after all in `unsent`, devices whose push is to be made in `ready`.
+/// Outcomes are in `outcomes`, pushes that are not sent in `unsent`, devices with a push to make in `ready`.
 final class Sender {
     let ready = Tray<DeviceRef>()
     let outcomes = Tray<FinishedPush>()
     let unsent = Tray<UnsentPush>()
-    /// Badge updates that waited in an APNs client and are to be checked.
+    /// Badge updates that waited in an APNs client and must be checked.
     let updateChecks = Tray<(device: DeviceRef, ticket: PushTicket)>()
     let shard: ShardContext
     let work: WorkTable
     private var apps: [AppContext]
     private var queues: DeviceQueues<DeviceRef>
-    /// What this shard has parked lately.
+    /// Work that this shard parked recently.
     private let parked: ParkedDevices
 
-    /// How old the last check may be; shorter than anyone can move a phone from one account to another.
+    /// Maximum age of the last check; shorter than any move of a phone from one account to another.
     static let checkAfterNanos: UInt64 = 100_000_000
-    /// A claim whose answer takes longer is too old to push by. Not `checkAfterNanos`: a Redis that is slow would be asked twice as
-    /// much.
+    /// A claim with a slower answer is too old for a push. Longer than `checkAfterNanos`: a slow Redis would otherwise
+    /// get twice the queries.
     static let answerNanos: UInt64 = 1_000_000_000
-    /// What APNs wants left alone for longer is parked.
+    /// A longer delay requested by APNs causes parking.
     static let holdNanos: UInt64 = 10_000_000_000
 
     /// - Parameters:
-    ///   - occupancy: which devices the process's shards have a push out for; nil: there is one shard only.
-    ///   - index: the shard's number among them.
-    ///   - parked: what this shard has parked lately.
+    /// - occupancy: devices with a push in flight in the process; nil with a single shard.
+    /// - index: the shard's number.
+    /// - parked: work that this shard parked recently.
     init(
         _ shard: ShardContext, _ work: WorkTable, apps: [AppContext], occupancy: DeviceOccupancy?,
         index: Int, parked: ParkedDevices
@@ -62,14 +62,14 @@ final class Sender {
         queues.close()
     }
 
-    /// Pushes that wait for streams, without those of an app that is over its share: what comes more of it is parked.
+    /// Pushes that wait for streams, without those of apps over their share, whose further events are parked.
     var pushesAhead: Int {
         var count = 0
         for app in apps where app.inHand.blockedNanos == nil { count += app.pushesAhead }
         return count
     }
 
-    /// Why pushes wait for APNs, and whether all that wait do so for it.
+    /// Why pushes wait for APNs, and whether all waiting pushes do so for it.
     var waitsForAPNs: (causes: Set<Backpressure.Cause>, isAll: Bool) {
         let clients = apps.flatMap(\.clients).map(\.apns)
         let causes = Set(clients.compactMap(Backpressure.Cause.init(of:)))
@@ -79,26 +79,26 @@ final class Sender {
     /// Pushes that wait for another one of their device.
     var waitingForDevice: Int { queues.waitingCount }
 
-    /// A push of the device is queued or out in this process.
+    /// A push of the device is queued or in flight in this process.
     func isBusy(_ key: UInt64) -> Bool { queues.isBusy(key) }
 
-    /// A push of the device is queued or out in this shard.
+    /// A push of the device is queued or in flight in this shard.
     func hasPushes(_ job: RecipientJob, device: String) -> Bool {
         queues.isBusyHere(DeviceKey.make(app: job.event.app.id, uid: job.uid, device: device))
     }
 
-    /// The push's number was read anew: those that wait behind it have older ones.
+    /// The push's number was read again: those that wait behind it have older ones.
     func didCheck(_ key: UInt64) { queues.didCheck(key, atNanos: shard.nowNanos) }
 
-    /// Behind the device's push that is out another one of this shard waits.
+    /// Another push of this shard waits behind the device's push in flight.
     func hasWaiting(for key: UInt64) -> Bool { queues.hasWaiting(key) }
 
     // MARK: The device's queue and the app's rate
 
-    /// The push to this device is sent when the device is free.
+    /// Sends the push to this device when the device is free.
     ///
-    /// - Parameter claimedNanos: when the claim was asked which says that nothing stands against it (monotonic); 0: it is
-    ///   checked first, as is what was claimed too long ago.
+    /// - Parameter claimedNanos: time of the claim query that found nothing against it (monotonic). With 0, or after
+    ///   too long a time, it is checked first.
     func enqueue(_ job: RecipientJob, _ index: Int, to token: BoundToken, badge: Int64?, claimedNanos: UInt64) {
         job.devices[index].pushID = job.pushIDPrefix.id(tokenHex: token.record.hex)
         job.devices[index].token = token
@@ -117,12 +117,12 @@ final class Sender {
         if queues.enter(key, device) { turnCame(device, job.event.app) }
     }
 
-    /// A badge update queues for its device as any push does.
+    /// A badge update queues for its device like any push.
     func enqueue(_ update: DeviceRef, _ key: UInt64, app: AppContext) {
         if queues.enter(key, update) { turnCame(update, app) }
     }
 
-    /// The device's turn has come: as fast as `limits.rate` lets it.
+    /// The device's turn has come: at the pace of `limits.rate`.
     private func turnCame(_ device: DeviceRef, _ app: AppContext) {
         if device.isBadgeUpdate {
             work.badgeUpdate(device.work)?.turnCame(device.device)
@@ -139,7 +139,7 @@ final class Sender {
                 job.devices[device.device].checkedNanos = 0
             }
         }
-        // The common case goes straight on.
+        // The common case continues directly.
         if app.paced.isEmpty, app.rate.isUnlimited { return makeReady(device) }
         if app.paced.isEmpty {
             guard let dueNanos = app.rate.take(nowNanos: shard.nowNanos) else { return makeReady(device) }
@@ -148,18 +148,18 @@ final class Sender {
         app.paced.append(device)
     }
 
-    /// Its push is made and sent in this turn, with all others that came in it.
+    /// Its push is made and sent in this turn, together with all others of the turn.
     func makeReady(_ device: DeviceRef) {
         ready.append(device)
         shard.requestTurn()
     }
 
-    /// Several go at once: each pause is long enough for a handful.
+    /// Several go at once: each pause is long enough for a few.
     private func pace(_ app: AppContext, _ dueNanos: UInt64) {
         shard.timers.schedule(.pace(app), dueNanos: max(dueNanos, shard.nowNanos &+ 5_000_000))
     }
 
-    /// What `limits.rate` held back goes, as far as it may.
+    /// Sends pushes that waited for `limits.rate`, as far as allowed.
     func goOn(_ app: AppContext) {
         var gone = 0
         while gone < app.paced.count {
@@ -178,7 +178,7 @@ final class Sender {
         if queues.leave(key) { serveQueues() }
     }
 
-    /// Pushes of devices that are free now.
+    /// Pushes with devices that are free now.
     private func serveQueues() {
         while let turn = queues.nextTurn() {
             guard let app = appOfQueued(turn.item) else {
@@ -190,15 +190,15 @@ final class Sender {
         if queues.hasLeft { shard.requestTurn() }
     }
 
-    /// Another shard, or this one, left devices that somebody awaits.
+    /// Another shard, or this one, left awaited devices.
     func didVacate(_ cells: [DeviceOccupancy.Cell]) {
         if queues.vacate(cells) { serveQueues() }
     }
 
-    /// Once per turn: notifies all shards of devices that were left here and that somebody awaits.
+    /// Once per turn: notifies all shards of awaited devices that were left here.
     func notifyVacated() { queues.notifyVacated() }
 
-    /// Nil: whoever queued has ended meanwhile.
+    /// Nil if the queued work has ended.
     private func appOfQueued(_ device: DeviceRef) -> AppContext? {
         if device.isBadgeUpdate {
             guard let update = work.badgeUpdate(device.work), update.isUnsent(device.device) else { return nil }
@@ -210,7 +210,7 @@ final class Sender {
 
     // MARK: Making and sending
 
-    /// Makes the push of a device whose turn has come and hands it to the APNs client, or has it checked first.
+    /// Makes the push of a device whose turn has come and gives it to the APNs client, or checks it first.
     func make(_ device: DeviceRef) {
         guard let job = work.recipient(device.work), device.device < job.devices.count,
             job.devices[device.device].machine.phase == .due, let token = job.devices[device.device].token
@@ -240,7 +240,7 @@ final class Sender {
         }
     }
 
-    /// Why the push is parked rather than sent by its client; nil: it goes.
+    /// The reason for parking the push instead of sending it; nil if it goes.
     private func parks(_ job: RecipientJob, _ index: Int, _ client: AppContext.Client?) -> UnsentPush.Cause? {
         guard job.mayPark else { return nil }
         if job.devices[index].parksAtItsTurn { return .park(.behind, dueMs: shard.steadyMs, client: nil) }
@@ -254,17 +254,17 @@ final class Sender {
         return .park(client.trouble, dueMs: shard.steadyMs, client: client.name)
     }
 
-    /// Once a second: what has waited for too long in a client in trouble, or for `limits.rate`, is parked.
+    /// Once a second: parks pushes that have waited too long in a client with a problem, or for `limits.rate`.
     ///
-    /// - Parameter isFull: whether the event lies in a partition whose window is full while several apps have records in it;
-    ///   what waits of it is parked at once.
+    /// - Parameter isFull: whether the event is in a partition with a full window while several apps have records in
+    ///   it; its waiting pushes are parked at once.
     func parkWhatWaits(_ isFull: (EventJob) -> Bool) {
         let now = shard.nowNanos
         for app in apps {
             for client in app.clients {
                 client.look(nowNanos: now)
                 let isInTrouble = client.isInTrouble(shard.limits, nowNanos: now)
-                // Of a client that is only slow: where other apps wait behind its records.
+                // For a client that is only slow: if other apps wait behind its records.
                 let patience = shard.limits.patienceNanos * (isInTrouble ? 1 : 2)
                 if isInTrouble || (shard.limits.isShared && client.apns.queued > 0) {
                     park(withdraw(from: client) { isOverdue($0, patience, isFull) }, of: client, isInTrouble)
@@ -333,7 +333,7 @@ final class Sender {
         shard.requestTurn()
     }
 
-    /// Nil: too large, or with headers that cannot be sent.
+    /// Nil if too large, or with invalid headers.
     func push(for job: RecipientJob, _ index: Int, _ token: BoundToken) -> Push? {
         let merged = job.devices[index].merged
         let event = job.event
@@ -352,7 +352,7 @@ final class Sender {
             isSuspect: event.app.suspects.isSuspect(boundMs: token.record.boundMs, nowMs: shard.nowMs))
     }
 
-    /// The device backs off: nothing of it is in flight, so that the next push may come and take this one's place.
+    /// The device backs off: nothing of it is in flight, so that the next push may come and replace this one.
     private func backOff(_ job: RecipientJob, _ index: Int) {
         guard index < job.devices.count, job.devices[index].machine.backOff() else { return }
         leaveQueue(job.devices[index].queueKey)
@@ -360,7 +360,7 @@ final class Sender {
 
     // MARK: Hand-back
 
-    /// Takes back what is with the APNs clients and on no stream. The caller ends or leaves the devices.
+    /// Takes back pushes that are in the APNs clients without a stream. The caller ends or leaves the devices.
     func withdraw(_ isGoing: (WorkRef) -> Bool) -> [DeviceRef] {
         var withdrawn: [DeviceRef] = []
         for app in apps {
@@ -369,7 +369,7 @@ final class Sender {
         return withdrawn
     }
 
-    /// The same of badge updates.
+    /// The same for badge updates.
     func withdrawUpdates(_ isGoing: (WorkRef) -> Bool) -> [DeviceRef] {
         var withdrawn: [DeviceRef] = []
         for app in apps {
@@ -391,12 +391,12 @@ final class Sender {
     }
 }
 
-/// What APNs said of one push.
+/// APNs' result for one push.
 struct FinishedPush {
     var tag: Tag
     var outcome: PushOutcome
     var attempts: Int
-    /// The name of the credential set that it went with; nil: whoever sent it has ended meanwhile.
+    /// The name of its credential set; nil if its sender has ended.
     var credential: String?
 }
 
@@ -414,8 +414,9 @@ extension Sender: APNsClientDelegate {
         backOff(job, Int(tag.index))
     }
 
-    /// A push that backed off is about to be tried again. False: another shard has a push out for the device, and the check
-    /// follows when its turn comes. Within one shard the APNs client sees to it that one of a device goes at a time.
+    /// A push that backed off is about to be tried again. Returns false if another shard has a push in flight for the
+    /// device; the check then follows at its turn. Within one shard the APNs client sends one push per device at a
+    /// time.
     private func mayTryAgain(_ job: RecipientJob, _ index: Int, _ ticket: PushTicket) -> Bool {
         guard queues.isShared, job.devices[index].machine.phase == .backingOff else { return true }
         guard queues.enter(job.devices[index].queueKey, job.deviceRef(index)) else {
@@ -427,7 +428,7 @@ extension Sender: APNsClientDelegate {
         return true
     }
 
-    /// A push waited in the client: step 15 holds at the moment its stream opens.
+    /// A push waited in the client: step 15 applies at the moment its stream opens.
     func apns(_ client: APNsClient, wantsCheck bits: UInt64, ticket: PushTicket) {
         guard let tag = Tag(bits) else { return }
         if tag.stage == .updatePush {
@@ -446,7 +447,7 @@ extension Sender: APNsClientDelegate {
         if mayTryAgain(job, Int(tag.index), ticket) { check(job, Int(tag.index), ticket: ticket) }
     }
 
-    /// The client logs its own news.
+    /// The client logs its own events.
     func apns(_ client: APNsClient, stateChanged event: APNsClientEvent) {
         guard event == .hasRoom else { return }
         for app in apps {

@@ -1,38 +1,37 @@
 import Kafka
 import PushCore
 
-/// A record that needs no recipients: a change of user state, a claim that is owed, or a bad record on its way to the
-/// dead-letter topic.
+/// A record without recipients: a user-state change, an owed claim, or a bad record for the dead-letter topic.
 final class ChangeJob {
     enum Task {
         case state(UserStateTask)
-        /// The claim, and once it was taken the mark.
+        /// The claim, and the mark once it was accepted.
         case owed(OwedClaim, isClaimed: Bool)
         /// Settled once the dead-letter topic has it.
         case rejected
     }
 
-    /// Which intake it came by, and from where; nil: it is made once more (`RecentChanges`).
+    /// Its intake and position; nil for a repetition (`RecentChanges`).
     let origin: Origin?
-    /// Nil of a bad record.
+    /// Nil for a bad record.
     let app: AppContext?
     let eventID: String
     var task: Task
     var ref = WorkRef.none
-    /// Failed steps in a row; spaces the retries.
+    /// Consecutive failed steps; spaces the retries.
     var failures = 0
     var isWaitingForRetry = false
     /// Its step is with Redis and long (`UserStates.heavyInHand`).
     var isHeavy = false
-    /// It lowered a badge that is to be told to devices.
+    /// It lowered a badge that devices must get.
     var owesClear = false
-    /// Which process served its keys when it was begun (`UserStates.generation`).
+    /// The process that served its keys at its start (`UserStates.generation`).
     var generation: UInt32 = 0
     /// The record's key and bytes, if the stored settings may make it a bad record.
     var original: (key: [UInt8]?, value: [UInt8])?
-    /// Of a bind: whose copies of the token it took away.
+    /// For a bind: the users whose copies of the token it removed.
     var formerOwners: [String] = []
-    /// Its partition went to another owner, who has to do it again: its offset is not to be settled here.
+    /// Its partition went to another owner, which must repeat it: its offset must not be settled here.
     var isHandedBack = false
 
     struct Origin {
@@ -52,13 +51,13 @@ final class ChangeJob {
         self.eventID = eventID
     }
 
-    /// Whose state it changes.
+    /// The user whose state it changes.
     var uid: String? {
         guard case .state(let task) = task else { return nil }
         return task.state.uid
     }
 
-    /// Its record came from one of these partitions of the intake.
+    /// Returns whether its record came from one of these partitions of the intake.
     func isOf(_ intake: Intake, _ partitions: Set<TopicPartition>) -> Bool {
         origin.map { $0.intake === intake && partitions.contains($0.record.partition) } ?? false
     }

@@ -1,9 +1,8 @@
-/// The newest changes of user state that Redis has taken, in their order: they are made once more where another process
-/// serves their keys.
+/// The newest user-state changes that Redis accepted, in order: they are repeated if another process serves their keys.
 ///
-/// Redis copies to its replicas after it has answered. What a master had taken and not copied when another one took its place
-/// is gone, while the records' offsets are committed: a bind that gave a token to another user among them. Each change may be
-/// made again at any time, since versions and times tell whether a newer one is there. Pure.
+/// Redis replicates after its answer. Changes that a master had accepted and not replicated are lost when another takes
+/// its place, while the records' offsets are committed: possibly a bind that gave a token to another user. Each change
+/// may be repeated at any time, because versions and times show whether a newer one exists. Pure.
 struct RecentChanges<Change> {
     private struct Kept {
         let change: Change
@@ -12,28 +11,29 @@ struct RecentChanges<Change> {
         let weight: Int
     }
 
-    /// The oldest first; up to twice the weight that is kept, so that the old ones go together.
+    /// Oldest first; up to twice the kept weight, so that old ones are dropped together.
     private var changes: [Kept] = []
     private var weight = 0
     private let capacity: Int
     private let spanNanos: UInt64
 
     /// - Parameters:
-    ///   - capacity: the weight that is kept: a few megabytes.
-    ///   - spanNanos: what was taken so long before the newest was copied: a replica whose master is longer ahead is no
-    ///     longer made master. A cluster's other nodes go on meanwhile, so it is longer than they take to replace one.
+    /// - capacity: the kept weight: a few megabytes.
+    /// - spanNanos: changes this much older than the newest are certainly replicated: a replica that is further behind
+    ///   is not
+    /// made master. A cluster's other nodes continue in this time, so it is longer than a failover.
     init(capacity: Int = 8_192, spanNanos: UInt64 = 30_000_000_000) {
         self.capacity = max(1, capacity)
         self.spanNanos = spanNanos
     }
 
-    /// Changes that are kept, before the old ones are forgotten.
+    /// Number of kept changes, before old ones are dropped.
     var count: Int { changes.count }
 
     /// - Parameters:
-    ///   - weight: what it takes of the capacity, in usual changes of some hundred bytes; at least 1.
-    ///   - generation: which process served the change's keys when it was begun.
-    ///   - takenNanos: when it was done, monotonic.
+    /// - weight: its part of the capacity, in ordinary changes of some hundred bytes; at least 1.
+    /// - generation: the process that served the change's keys at its start.
+    /// - takenNanos: when it was done, monotonic.
     mutating func append(_ change: Change, weight: Int = 1, generation: UInt32, takenNanos: UInt64) {
         let weight = max(1, weight)
         changes.append(Kept(change: change, generation: generation, takenNanos: takenNanos, weight: weight))
@@ -50,9 +50,9 @@ struct RecentChanges<Change> {
         changes.removeFirst(gone)
     }
 
-    /// Takes out those whose keys another process serves by now.
+    /// Removes the changes whose keys another process now serves.
     ///
-    /// - Parameter generation: which one does.
+    /// - Parameter generation: the present process of a change's keys.
     mutating func takeMoved(_ generation: (Change) -> UInt32) -> [Change] {
         guard let newest = changes.last?.takenNanos else { return [] }
         forgetOld()

@@ -1,13 +1,14 @@
 import Synchronization
 
-/// Up to when each shard of the process has applied the user state that stood in its partitions.
+/// The time up to which each shard of the process has applied the user state of its partitions.
 ///
 /// Events and user state come from two topics without an order between them. An ack, a bind or a read counts as missing
-/// only where everything that stood there at that time is applied (contract section 5). From any thread, without locks.
+/// only if everything that was in the topic at that time is applied (contract section 5). From any thread, without
+/// locks.
 final class StateProgress: Sendable {
     private let shards: [Cell]
 
-    /// One shard's time: monotonic nanoseconds; 0: nothing is known yet.
+    /// One shard's time: monotonic nanoseconds; 0 if unknown.
     private final class Cell: Sendable {
         let appliedNanos = Atomic<UInt64>(0)
     }
@@ -16,7 +17,7 @@ final class StateProgress: Sendable {
         shards = (0..<max(1, shardCount)).map { _ in Cell() }
     }
 
-    /// All that stood in the shard's user state at that time is applied.
+    /// Everything that was in the shard's user-state partitions at that time is applied.
     func advance(shard: Int, toNanos nanos: UInt64) {
         guard shards.indices.contains(shard) else { return }
         shards[shard].appliedNanos.store(nanos, ordering: .relaxed)

@@ -1,10 +1,10 @@
 import EventLoop
 import Kafka
 
-/// Watches how far one shard's user state is applied, and tells `StateProgress`: the ends of its partitions are noted, and
-/// once all before them is settled, everything that stood there at that time is applied.
+/// Watches one shard's progress in user state for `StateProgress`: it notes the ends of its partitions, and once all
+/// before them is settled, everything that was in the topic at that time is applied.
 final class StateWatch {
-    /// How often it looks: an ack is missed so much later at most.
+    /// Interval of the checks: a missing ack is detected later by this time at most.
     static let lookNanos: UInt64 = 100_000_000
 
     private let intake: Intake
@@ -18,7 +18,7 @@ final class StateWatch {
         self.shardIndex = shardIndex
     }
 
-    /// The assignment changed: what was noted says nothing of the new partitions.
+    /// The assignment changed: the noted ends are invalid for the new partitions.
     func restart() { noted = nil }
 
     func look(nowNanos: UInt64) {

@@ -5,10 +5,10 @@ import PushCore
 import Redis
 import Telemetry
 
-/// Records of `im.user-state`: they change what Redis holds, and alert nobody. And bad records of both topics, on their way
-/// to the dead-letter topic.
+/// Records of `im.user-state`: they change the state in Redis, and alert nobody. Also bad records of all topics, for
+/// the dead-letter topic.
 ///
-/// What is done lies in `done`; changes that lowered a badge which is to be told to devices in `lowered`.
+/// Finished work is in `done`; changes that lowered a badge which devices must get are in `lowered`.
 final class UserStates {
     let done = Tray<ChangeJob>()
     let lowered = Tray<ChangeJob>()
@@ -17,11 +17,11 @@ final class UserStates {
     private let shard: ShardContext
     private let results: (outbox: Outbox, topic: OutTopic)?
     private var changes: SlotTable<ChangeJob>
-    /// The process ends: what Redis does not take now is left to the partitions' next owner.
+    /// The process ends: changes that Redis does not accept now are left to the partitions' next owner.
     private var isHandedBack = false
-    /// Taken by Redis; made once more where another process serves their keys.
+    /// Accepted by Redis; repeated if another process serves their keys.
     private var recent = RecentChanges<Change>()
-    /// Of those, the ones whose turn has not come: from `nextWaiting` on.
+    /// Those of them that are still to be repeated: from `nextWaiting` on.
     private var waiting: [Change] = []
     private var nextWaiting = 0
     private var inHandAgain = 0
@@ -33,7 +33,7 @@ final class UserStates {
     private var heavyWaiting: [WorkRef] = []
     private var nextHeavy = 0
     private static let heavyAtOnce = 2
-    /// Beside them the changes that are read go on.
+    /// Newly read changes continue next to them.
     static let againAtOnce = 256
 
     private struct Change {
@@ -42,7 +42,7 @@ final class UserStates {
         let app: AppContext
     }
 
-    /// - Parameter results: where each applied record is told of (`state_results`); nil: nowhere.
+    /// - Parameter results: the destination of results of applied records (`state_results`); nil for none.
     init(_ shard: ShardContext, results: (outbox: Outbox, topic: OutTopic)?) {
         self.shard = shard
         self.results = results
@@ -51,7 +51,7 @@ final class UserStates {
 
     var count: Int { changes.count }
 
-    /// Claims in hand that Redis refused before.
+    /// Claims in progress that Redis refused before.
     private(set) var owedCount = 0
 
     /// Room for one more poll.
@@ -90,7 +90,7 @@ final class UserStates {
         if isEmpty { conclude(job, .ignored(.unusable)) } else { perform(job) }
     }
 
-    /// A bad record; `didSettle` follows once the dead-letter topic has it. Returns the tag for that.
+    /// A bad record. `didSettle` follows once the dead-letter topic has it. Returns the tag for that.
     func begin(rejected record: EventJob.Origin, _ intake: Intake) -> UInt64 {
         let job = ChangeJob(ChangeJob.Origin(intake, record), .rejected)
         job.ref = changes.insert(job)
@@ -109,7 +109,7 @@ final class UserStates {
         shard.requestTurn()
     }
 
-    /// Sends the present step; what Redis cannot take is sent again after a pause.
+    /// Sends the present step. If Redis cannot accept it, it is sent again after a pause.
     private func perform(_ job: ChangeJob) {
         if mustWaitAsHeavy(job) { return }
         do throws(RedisFault) {
@@ -216,7 +216,7 @@ final class UserStates {
         }
     }
 
-    /// The record's outcome is known: it is told where that is wanted, and then the record is settled.
+    /// The record's result is known: it is written if wanted, and then the record is settled.
     private func conclude(_ job: ChangeJob, _ outcome: StateOutcome) {
         if job.origin == nil { return end(job) }
         job.app?.metrics.applied(outcome)
@@ -252,14 +252,14 @@ final class UserStates {
             return perform(job)
         }
         if fault.isLasting {
-            // Tried again it would fail again, and hold up its partition for ever.
+            // A retry would fail again, and block its partition permanently.
             return conclude(job, .ignored(.unusable))
         }
         // Several commands of one step may fail together; the step is sent again once.
         if !job.isWaitingForRetry { retryLater(job) }
     }
 
-    /// Leaves unsettled what waits for Redis; what was sent goes on to its answer.
+    /// Leaves changes that wait for Redis unsettled. Sent ones continue to their answer.
     func handBack() {
         isHandedBack = true
         forgetWaiting()
@@ -278,7 +278,7 @@ final class UserStates {
         if isHandedBack { return leave(job) }
         job.isWaitingForRetry = true
         job.failures += 1
-        // A new generation: replies to the abandoned try must not be taken for those of the next.
+        // A new generation: replies to the abandoned attempt must not be taken for those of the next.
         changes.remove(job.ref)
         job.ref = changes.insert(job)
         shard.timers.schedule(.retryChange(job.ref), dueNanos: shard.retryNanos(failures: job.failures))
@@ -294,7 +294,8 @@ final class UserStates {
 // MARK: Once more
 
 extension UserStates {
-    /// A link is ready, perhaps to another process: what the one before it had taken may not have been copied to this one.
+    /// A link is ready, possibly to another process: changes that the previous one accepted may not have been
+    /// replicated.
     func serverMayHaveChanged() {
         let moved = recent.takeMoved { generation(of: $0.task) }
         guard !moved.isEmpty, !isHandedBack else { return }
@@ -345,14 +346,14 @@ extension UserStates {
         shard.requestTurn()
     }
 
-    /// Redis has taken the change. Where its keys went to another process meanwhile, that one may lack the first steps.
+    /// Redis accepted the change. If its keys moved to another process in this time, that one may lack the first steps.
     private func keep(_ job: ChangeJob, _ task: UserStateTask) {
         guard let app = job.app, !isHandedBack, !TestBreak.isOn(.trustCopies) else { return }
         var kept = [task]
         switch task.state.change {
         case .openReport, .arrivedReport: return
         case .bind(let binding):
-            // Their copies are under other keys, and once they are gone nothing tells whose they were.
+            // Their copies are under other keys, and once they are gone nothing shows whose they were.
             let unbinding = UserState.Unbinding(
                 device: binding.device, token: binding.token.hex, version: binding.version)
             kept += job.formerOwners.filter { $0 != task.state.uid }.map { former in
@@ -375,7 +376,7 @@ extension UserStates {
         if isMoved { makeAgain() }
     }
 
-    /// Which process serves the keys of a change. Those of a token are with several: any of them counts.
+    /// The process that serves the keys of a change. A token's keys are on several; any of them counts.
     private func generation(of task: UserStateTask) -> UInt32 {
         switch task.state.change {
         case .bind, .unbind: shard.store.client.serverGeneration
@@ -391,7 +392,7 @@ extension UserStateTask {
         return false
     }
 
-    /// How much memory it is kept in, in usual changes: all but acks have few texts, each of a bounded length.
+    /// The memory for keeping it, in ordinary changes: all except acks have few texts, each of a bounded length.
     fileprivate var weight: Int {
         if case .ack(_, _, let ids) = state.change { return 1 + ids.count / 4 }
         return 1

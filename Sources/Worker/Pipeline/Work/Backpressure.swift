@@ -1,28 +1,28 @@
 import APNs
 import Telemetry
 
-/// For how long each bound held work back: `carillon_backpressure_seconds_total{cause}`.
+/// How long each bound delayed work: `carillon_backpressure_seconds_total{cause}`.
 ///
-/// Looked at once a second, so that it costs nothing per record: what holds for part of each second is met in that part
-/// of the looks.
+/// Sampled once a second, so that it costs nothing per record. A cause that applies for a part of each second is seen
+/// in that part of the samples.
 struct Backpressure {
     enum Cause: String, CaseIterable {
-        /// Recipients, events or members in work are at their bound; reading rests.
+        /// Recipients, events or members are at their bound; reading stops.
         case inflight
-        /// Pushes wait for streams or for the limiter; reading rests.
+        /// Pushes wait for streams or for the limiter; reading stops.
         case limiter
-        /// Commands wait for Redis; reading rests.
+        /// Commands wait for Redis; reading stops.
         case redis
         /// A partition's unsettled records or bytes are at their bound; it is paused.
         case window
-        /// Pushes wait while APNs says that it is unavailable.
+        /// Pushes wait while APNs reports that it is unavailable.
         case breaker
         /// Pushes wait for a connection to APNs.
         case connection
         /// Pushes wait while APNs refuses their credential.
         case credential
 
-        /// Why pushes of a client wait; nil: they do not wait for APNs as such.
+        /// The reason why a client's pushes wait; nil if they do not wait for APNs itself.
         init?(of apns: APNsClient) {
             guard apns.isHeldUp, apns.queued > 0 else { return nil }
             self = apns.credentialPause != nil ? .credential : apns.isBreakerOpen ? .breaker : .connection
@@ -31,7 +31,7 @@ struct Backpressure {
 
     private let counters: [Counter]
     private var lookedNanos: UInt64?
-    /// A loop that stood still for longer says nothing of what held meanwhile.
+    /// A loop that did not turn for longer cannot show what applied in that time.
     private static let stretchMaxMs: UInt64 = 5_000
 
     init(_ registry: MetricsRegistry) {
@@ -43,7 +43,7 @@ struct Backpressure {
         }
     }
 
-    /// Adds the time since the last look to each cause that holds now.
+    /// Adds the time since the last sample to each cause that applies now.
     mutating func look(nowNanos: UInt64, holds: (Cause) -> Bool) {
         defer { lookedNanos = nowNanos }
         guard let lookedNanos else { return }

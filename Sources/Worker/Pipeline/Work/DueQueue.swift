@@ -1,10 +1,10 @@
-/// What must be looked at again at a known time: ack deadlines, holds, retries. A binary heap, earliest first.
+/// Items that must be checked again at a known time: ack deadlines, holds, retries. A binary heap, earliest first.
 struct DueQueue<Item> {
     private var heap: [(due: UInt64, order: UInt64, item: Item)] = []
     private var nextOrder: UInt64 = 0
 
     var count: Int { heap.count }
-    /// Nanoseconds of the monotonic clock; nil: nothing waits.
+    /// Nanoseconds of the monotonic clock; nil if empty.
     var earliest: UInt64? { heap.first?.due }
 
     mutating func insert(_ item: Item, dueNanos: UInt64) {
@@ -19,7 +19,7 @@ struct DueQueue<Item> {
         }
     }
 
-    /// The earliest item whose time has come; of equals, the one inserted first.
+    /// The earliest due item; of equals, the one inserted first.
     mutating func popDue(nowNanos: UInt64) -> Item? {
         guard let first = heap.first, first.due <= nowNanos else { return nil }
         heap.swapAt(0, heap.count - 1)

@@ -1,11 +1,11 @@
 import Kafka
 import Telemetry
 
-/// What the consumers of one shard meet.
+/// Error metrics of one shard's consumers.
 final class KafkaMetrics {
     private let registry: MetricsRegistry
     private var errors: [Int32: Counter] = [:]
-    /// Of what comes beyond the bounds.
+    /// For errors beyond the bounds.
     private lazy var otherErrors = errorCounter("other")
 
     private static let codesMax = 40
@@ -30,7 +30,7 @@ final class KafkaMetrics {
     }
 }
 
-/// Which brokers one consumer has a connection to.
+/// The brokers to which one consumer is connected.
 final class BrokerMetrics {
     private let registry: MetricsRegistry
     private var brokers: [Int64: Gauge] = [:]
@@ -52,7 +52,7 @@ final class BrokerMetrics {
     }
 }
 
-/// How far the group is behind in a topic's partitions of one shard.
+/// The group's lag in one shard's partitions of a topic.
 final class LagMetrics {
     private let records: Gauge
     private let seconds: Gauge
@@ -71,7 +71,7 @@ final class LagMetrics {
         seconds.set(lag.seconds(nowMs: nowMs))
     }
 
-    /// No partition of the topic is read here, or the brokers have not told yet.
+    /// No partition of the topic is read here, or the brokers have not reported yet.
     func setUnknown() {
         records.setUnknown()
         seconds.setUnknown()

@@ -2,7 +2,7 @@ import APNs
 import PushCore
 import Telemetry
 
-/// The numbers of one shard's pipeline; cells of its thread, summed over shards when scraped.
+/// The metrics of one shard's pipeline; cells of its thread, summed over shards when scraped.
 final class PipelineMetrics {
     let recordsConsumed: Counter
     let recordsSettled: Counter
@@ -14,7 +14,7 @@ final class PipelineMetrics {
     let parked: Counter
     let parkedWork: Counter
     let parkedSettled: Counter
-    /// Written, and done.
+    /// Written and finished ones.
     let chunks: Counter
     private let chunksSettled: Counter
     let tokenLoss: Gauge
@@ -122,7 +122,7 @@ final class PipelineMetrics {
     /// Of one consumer.
     func brokers() -> BrokerMetrics { BrokerMetrics(registry) }
 
-    /// Made when the topic's lag is known first: before that no number would be true.
+    /// Created when the topic's lag is first known, because no earlier number would be true.
     func lag(ofTopic topic: String) -> LagMetrics {
         if let known = lags[topic] { return known }
         let made = LagMetrics(registry, topic: topic)
@@ -150,7 +150,7 @@ final class PipelineMetrics {
     }
 }
 
-/// The numbers of one app within one shard. Labels come from closed sets only.
+/// The metrics of one app within one shard. Labels come from closed sets only.
 final class AppMetrics {
     let deliveries: Counter
     let ackTimeouts: Counter
@@ -160,7 +160,7 @@ final class AppMetrics {
     let coalesced: Counter
     private let app: String
     private let registry: MetricsRegistry
-    /// Searched one by one: there are few, and nearly all pushes end as the first.
+    /// Searched linearly: there are few, and nearly all pushes end as the first.
     private var decisions: [(verdict: Verdict, reason: String, count: Counter)] = []
     private var removals: [String: Counter] = [:]
     private var withheld: [String: Counter] = [:]
@@ -187,7 +187,7 @@ final class AppMetrics {
         begin()
     }
 
-    /// A rate needs a first value of 0: what can be named has its series from the start, the rest with its first case.
+    /// A rate needs a first value of 0: known series exist from the start, the others from their first case.
     private func begin() {
         decisions.append((.accepted, "ok", decisionCounter(.accepted, "ok")))
         for reason in ["Unregistered", "ExpiredToken", "BadDeviceToken", "DeviceTokenNotForTopic"] {
@@ -202,7 +202,7 @@ final class AppMetrics {
         }
     }
 
-    /// - Parameter reason: from a closed set; what APNs invents counts as `other`.
+    /// - Parameter reason: from a closed set; an unknown reason of APNs counts as `other`.
     func decided(_ verdict: Verdict, _ reason: String) {
         for known in decisions where known.verdict == verdict && known.reason == reason { return known.count.add() }
         let counter = decisionCounter(verdict, reason)

@@ -5,7 +5,7 @@ import PushCore
 import Redis
 import Telemetry
 
-/// What all components of a shard share: its loop, its state in Redis, its numbers. Loop-bound.
+/// Data shared by all components of a shard: its loop, its state in Redis, its metrics. Loop-bound.
 final class ShardContext {
     let loop: Loop
     private(set) var limits: PipelineLimits
@@ -13,18 +13,18 @@ final class ShardContext {
     let log: Log
     let metrics: PipelineMetrics
     let traces: TracePlan
-    /// How much of the events topic the process reads.
+    /// The process's share of the events topic.
     let share: PartitionShare
     let zones = SystemZones()
     let reader: EventReader
     let stateProgress: StateProgress
-    /// Whether Redis takes writes.
+    /// Whether Redis accepts writes.
     let writes: RedisWrites
     private let wallClock: WallClock
     private var clock: ShardClock
     var clockWatch = ClockWatch()
     let timers: Timers
-    /// Nil: nobody asks.
+    /// Nil if waits are not measured.
     let waits: StageWaits?
     /// Of the process.
     let conversations: ConversationsInHand
@@ -32,10 +32,10 @@ final class ShardContext {
     let processMark: String
     /// Redis may have older data of users than before (`DataAge`): no decision uses it.
     var isRedisBehind = false
-    /// Keys of several users may be in one call. False for a cluster, whose users have slots of their own, and once a server
-    /// refused to take them.
+    /// Keys of several users may be in one call. False for a cluster, where users have separate slots, and once a
+    /// server refused it.
     private(set) var asksTogether: Bool
-    /// What `requestTurn` asks for.
+    /// Called by `requestTurn`.
     var runTurn: () -> Void = {}
     private var isTurnDue = false
     private var handoversSeen: UInt32 = 0
@@ -65,23 +65,23 @@ final class ShardContext {
         timers.didBecomeDue = { [unowned self] in requestTurn() }
     }
 
-    /// Records of one more app are read.
+    /// Records of another app are read.
     ///
-    /// - Parameter isShared: several apps share the work in hand now.
+    /// - Parameter isShared: several apps share the work now.
     func add(app id: String, isShared: Bool) {
         reader.add(app: id)
         limits.isShared = isShared
     }
 
-    /// A call with keys of several users was refused for how it was made.
+    /// A call with keys of several users was refused because of its form.
     func noteRefusedTogether(_ fault: RedisFault) {
         guard fault.code == .crossSlot, asksTogether else { return }
         asksTogether = false
         log.info("Redis takes no keys of several users in one call: claims go one by one")
     }
 
-    /// Redis' keys have been with the same processes for a while. Otherwise what a process had not copied when it died may be
-    /// missing, until the workers have made it once more (`UserStates.serverMayHaveChanged`).
+    /// Redis' keys have been with the same processes for a while. Otherwise data that a process had not replicated when
+    /// it died may be missing, until the workers have repeated it (`UserStates.serverMayHaveChanged`).
     var areKeysWhole: Bool {
         let handovers = store.client.handovers
         if handovers != handoversSeen {
@@ -92,15 +92,15 @@ final class ShardContext {
         return nowNanos &- handoverNanos > Self.handoverCareNanos
     }
 
-    /// The master of the user's keys, as it is now; nil: it does not tell.
+    /// The present master of the user's keys; nil if it does not report one.
     func reign(of job: RecipientJob) -> Int64? {
         store.client.reign(ofTag: (app: job.event.app.id, uid: job.uid))
     }
 
-    /// Retries of changes pause up to 3.2 s; a minute has room for a node that is slow to come.
+    /// Retries of changes pause up to 3.2 s; a minute has room for a slow node.
     private static let handoverCareNanos: UInt64 = 60_000_000_000
 
-    /// Has the pipeline carry what lies in the trays at the end of this turn of the loop.
+    /// Makes the pipeline carry the trays at the end of this turn of the loop.
     func requestTurn() {
         if isTurnDue { return }
         isTurnDue = true
@@ -110,11 +110,11 @@ final class ShardContext {
         }
     }
 
-    /// What follows is that stage's, where somebody asks.
+    /// Attributes the following time to that stage, if stages are measured.
     @inline(__always)
     func enter(_ stage: StageClock.Stage) { loop.stageClock?.enter(stage) }
 
-    /// How long marks that lie together live: as long as that of any member, who may be finished an hour later.
+    /// The lifetime of common marks: as long as that of any member, which may be finished an hour later.
     func marksSeconds(_ subject: ClaimSubject) -> Int64 {
         let seconds = StateKeys.markSeconds(expireAtMs: subject.expireAtMs, nowMs: nowMs)
         return (traces.isOff ? seconds : max(seconds, traces.lifeSeconds)) + 3600
@@ -161,7 +161,7 @@ final class ShardContext {
         try reader.read(bytes, of: .events, latestMs: latestMs(source))
     }
 
-    /// When a step that Redis could not answer is tried again: a jittered pause that doubles with each failure in a row.
+    /// When to retry a step that Redis could not answer: a jittered pause that doubles with each consecutive failure.
     func retryNanos(failures: Int) -> UInt64 {
         metrics.redisRetries.add()
         return loop.nowNanos &+ retryPauses.delayNanos(failures: failures, random: &random)
@@ -170,16 +170,16 @@ final class ShardContext {
 
 /// The bounds of a pipeline.
 struct PipelineLimits {
-    /// Recipients being worked on at once, per shard.
+    /// Recipients in progress at one time, per shard.
     var recipientsMax = 20_000
-    /// User-state records being applied at once.
+    /// User-state records being applied at one time.
     var changesMax = 2_000
-    /// Commands under way in Redis above which no records are read: some ten milliseconds of its work.
+    /// Open Redis commands above which no records are read: about ten milliseconds of its work.
     var redisDepthMax = 512
-    /// Commands under way above which no recipients start: below the depth at which reading rests, so that records go on
+    /// Open commands above which no recipients start: below the depth at which reading stops, so that records are read
     /// between a giant group's members.
     var redisDepthOfStarts: Int { redisDepthMax * 3 / 4 }
-    /// What a recipient asks at once, in the usual case: his reads, and then his claim.
+    /// A recipient's usual commands at one time: its reads, and then its claim.
     static let commandsPerStep = 3
     /// Pushes waiting for streams above which no records are read.
     var pushesAheadMax = 512
@@ -187,31 +187,32 @@ struct PipelineLimits {
     var pollBatch = 64
     /// Chunks of large groups taken per turn, each with up to a thousand members.
     var chunkBatch = 4
-    /// Chunks whose members are not started all, above which no more are read.
+    /// Chunks with unstarted members above which no more are read.
     var openChunksMax = 8
-    /// Events whose audience is not started whole, above which no records are read.
+    /// Events with an incompletely started audience above which no records are read.
     var expandingMax = 64
-    /// Large groups that wait to be divided, above which no records are read: each has a page of its members.
+    /// Large groups that wait for their division above which no records are read: each has a page of its members in
+    /// memory.
     var plannedMax = 1_024
-    /// What groups and chunks have of the room for recipients.
+    /// The shares of groups and chunks of the room for recipients.
     var lanes = LaneShares()
     /// A group with more members is divided into chunks.
     var directMax = 2_000
-    /// The marks of a group's finished members lie in one key (`redis.group_marks`).
+    /// The marks of a group's finished members are in one key (`redis.group_marks`).
     var marksTogether = false
     /// Members read per step of a group's scan.
     var memberPage = 256
-    /// Claims in one call: it keeps Redis from others for as long as some reads of a large hash.
+    /// Claims in one call: it occupies Redis as long as some reads of a large hash.
     var claimsPerCall = 32
-    /// Claims of recalls in one call: each may look through a thousand messages of its user.
+    /// Claims of recalls in one call: each may search a thousand messages of its user.
     var recallsPerCall = 4
     /// Targets in one record of `im.deliveries`.
     var deliveryTargetsMax = 500
-    /// How long pushes that are in flight may end before partitions go to another member.
+    /// Time for pushes in flight to end before partitions go to another member.
     var revokeDrainNanos: UInt64 = 5_000_000_000
-    /// How long an ack is waited for beyond its time while user state is behind.
+    /// Additional wait for an ack while user state lags.
     var ackGraceNanos: UInt64 = 30_000_000_000
-    /// How long events wait at most for the user state that stood there at assignment.
+    /// Maximum wait of events for the user state present at the assignment.
     var stateFirstNanos: UInt64 = 30_000_000_000
     var window = OffsetLedger.Limits()
     /// Offsets that a commit can name as settled (`SettledOffsets`): so far apart may unsettled records be where several apps share a
@@ -223,18 +224,18 @@ struct PipelineLimits {
     /// The unsettled records of a partition that several apps share out: without parked records on their way to the broker and one poll,
     /// below the point at which reading pauses.
     var sharedRecords: Int { max(1, window.records * window.pausePercent / 100 - parkedPendingMax - pollBatch) }
-    /// A hold for a desktop that is longer is parked.
+    /// A longer hold for a desktop is parked.
     var holdMs: Int64 = 3_000
-    /// How long APNs must be away, or refuse the credential, until pushes are parked for it.
+    /// How long APNs must be away, or refuse the credential, before pushes are parked for it.
     var troubleNanos: UInt64 = 3_000_000_000
-    /// How long a push waits in the client meanwhile, and for `limits.rate` ever.
+    /// How long a push waits in the client in this time, and for `limits.rate` in general.
     var patienceNanos: UInt64 = 5_000_000_000
-    /// By then what is in hand has been pushed or is parked: another worker may push what is after it, ms.
+    /// After this time, in ms, unsettled work has been pushed or parked: another worker may push later work.
     var outOfHandMs: Int64 { Int64(3 * patienceNanos / 1_000_000) }
-    /// Pushes that wait in a client in trouble, to find out when it is over.
+    /// Pushes that wait in a client with a problem, to find out when it is over.
     var probesMax = 32
-    /// Parked records that begin at a tenth of a second at most.
+    /// Maximum parked records that begin per tenth of a second.
     var parkedPerLook = 256
-    /// Several apps share the work in hand.
+    /// Several apps share the work.
     var isShared = false
 }

@@ -1,6 +1,6 @@
-/// Work in hand by slot number; a freed slot's generation moves on, so that late answers find nothing.
+/// Work by slot number. A freed slot's generation increases, so that late answers find nothing.
 ///
-/// `capacity` is when its owner stops taking more; what is there already always finds a slot.
+/// At `capacity` its owner stops adding work; work that is already accepted always finds a slot.
 struct SlotTable<Work: AnyObject> {
     private var slots: [(work: Work?, generation: UInt32)] = []
     private var free: [Int] = []
@@ -25,13 +25,13 @@ struct SlotTable<Work: AnyObject> {
         return WorkRef(slot: slots.count - 1, generation: 0)
     }
 
-    /// The work that a reference means; nil where it is done already.
+    /// The work of a reference; nil if it has ended.
     func find(_ ref: WorkRef) -> Work? {
         guard ref.slot < slots.count, slots[ref.slot].generation == ref.generation else { return nil }
         return slots[ref.slot].work
     }
 
-    /// Frees the slot; a reference to work that is done already changes nothing.
+    /// Frees the slot. A reference to ended work changes nothing.
     mutating func remove(_ ref: WorkRef) {
         guard find(ref) != nil else { return }
         slots[ref.slot].work = nil
@@ -44,7 +44,7 @@ struct SlotTable<Work: AnyObject> {
         for case let (work?, _) in slots { body(work) }
     }
 
-    /// Stops at the first that is wanted.
+    /// Stops at the first match.
     func contains(where isWanted: (Work) -> Bool) -> Bool {
         for case let (work?, _) in slots where isWanted(work) { return true }
         return false

@@ -1,26 +1,26 @@
 import APNs
 import Telemetry
 
-/// How long messages take from step to step, by lane: for who wants to know what they wait for (`run --stage-times`).
+/// The time of messages from step to step, by lane, to see where they wait (`run --stage-times`).
 ///
-/// Moments are the beginnings of turns: what happens within a turn takes no time here, what waits for the next one does.
+/// Times are the beginnings of turns: work within a turn takes no time here, waiting for the next turn does.
 final class StageWaits {
-    /// The steps of a push, each from the end of the one before.
+    /// The steps of a push, each from the end of the previous one.
     enum Step: Int, CaseIterable {
         /// From the broker's timestamp until the record is read.
         case kafka
         /// Until there is room for its recipient.
         case start
-        /// Until all that a decision needs is read.
+        /// Until all inputs of the decision are read.
         case lookup
         /// Until claim and owner are answered.
         case claim
-        /// Until APNs has answered: the device's turn, a stream, the trip.
+        /// Until APNs has answered: the device's turn, a stream, the round trip.
         case push
     }
 
     private let registry: MetricsRegistry
-    /// In the order of `PushLane`; made with the lane's first message.
+    /// In the order of `PushLane`; created with the lane's first message.
     private var lanes: [[Histogram]]
 
     static let boundsSeconds = [

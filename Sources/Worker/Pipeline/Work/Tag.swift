@@ -1,41 +1,41 @@
 import EventLoop
 
-/// The 64 bits that travel with a Redis command, a push or a Kafka record and come back with its answer.
+/// The 64 bits that accompany a Redis command, a push or a Kafka record and return with its answer.
 ///
-/// A tag names a slot and the slot's generation, so an answer that comes late finds a slot that has moved on and is
-/// ignored; `stage` and `index` tell what the answer is about.
+/// A tag has a slot and the slot's generation, so a late answer finds a slot with another generation and is ignored.
+/// `stage` and `index` identify the query.
 struct Tag: Equatable {
-    /// What was asked; each has its own reading of `index`.
+    /// The query; each interprets `index` differently.
     enum Stage: UInt8 {
-        // Lookup: what is known of a recipient; the marks of several in one call.
+        // Lookup: a recipient's facts; the marks of several in one call.
         case presence, user, conversation, group, activity, mark, marks, together, lease
         // FanOut: a page of a group's members; the collapse id of a recall's original; the owner of one of `to.tokens`.
         case members, original, groupSize, tokenOwner
-        // Claims: one recipient's claim and whose its tokens are; the same of several recipients in one call.
+        // Claims: one recipient's claim and the owners of its tokens; the same for several recipients in one call.
         case claim, owner, claims, owners
-        // The same by plain commands: the ledger's entry, its size, and what stands behind it.
+        // The same by plain commands: the ledger's entry, its size, and the second read.
         case claimAdd, claimCount, claimLook
-        // Dispatcher: which devices acknowledged a delivery.
+        // Dispatcher: the devices that acknowledged a delivery.
         case acks
         // Sender: the check before sending of a push that had to wait.
         case checkClaim, checkOwner, checkAcks, checkActivity
-        // Recorder: the finished mark and what goes before it.
+        // Recorder: the finished mark and its preceding writes.
         case finish, heldBack, finishes
-        /// A command whose answer changes nothing.
+        /// A command with an answer that changes nothing.
         case note
         // UserStates.
         case change
-        // Bursts: the claim again, of one whose burst's window is over.
+        // Bursts: the repeated claim at the end of a burst's window.
         case burst
         // Digests.
         case due, digest
-        // BadgeUpdates: whom, then per device the number and whose the token is.
+        // BadgeUpdates: the devices, then per device the number and the token's owner.
         case updateUser, updateDevices, updateBase, updateSize, updateOwner
-        /// NewestBadges: the badge's number after a push was accepted while other workers may push the same device.
+        /// NewestBadges: the badge after a push was accepted while other workers may push the same device.
         case newestBase, newestSize
         // Pushes at APNs.
         case push, updatePush
-        // Records at the broker; `park` and `parkedEvent` are of work that is put off, `parked` of claims that are owed.
+        // Records at the broker; `park` and `parkedEvent` for parked work, `parked` for owed claims.
         case record, delivery, deadLetter, parked, updateRecord, stateResult, park, parkedEvent, feedback, chunk
         // FanOut: whether an earlier event of the conversation is parked.
         case parkedBefore
@@ -68,12 +68,12 @@ struct Tag: Equatable {
         UInt64(ref.slot) << 40 | UInt64(ref.generation & 0xFF_FFFF) << 16 | UInt64(stage.rawValue) << 8 | UInt64(index)
     }
 
-    /// Of commands that belong to no slot and whose answers change nothing.
+    /// For commands without a slot and with answers that change nothing.
     static var noteBits: UInt64 { Tag(.none, .note).bits }
 }
 
 extension Tag.Stage {
-    /// The part of the path that its answer belongs to.
+    /// The stage to which its answer belongs.
     var part: StageClock.Stage {
         switch self {
         case .presence, .user, .conversation, .group, .activity, .mark, .marks, .together, .lease: .lookup

@@ -1,25 +1,25 @@
 import Glibc
 
 /// Defects that the chaos checker must find, one at a time: `CARILLON_TEST_BREAK=<name>`, in debug builds only
-/// (docs/chaos.md). In a release build every question is answered with false and costs nothing.
+/// (docs/chaos.md). In a release build every query returns false and costs nothing.
 enum TestBreak: String {
     /// An event's offset is settled as soon as it is read.
     case commitEarly = "commit-early"
-    /// Every claim is answered as if nobody had acted on it.
+    /// Every claim is answered as if the pair were new.
     case noDedup = "no-dedup"
     /// Every other counted message is counted a second time.
     case badgeTwice = "badge-twice"
-    /// The check before sending says that all is as it was.
+    /// The check before sending reports that nothing has changed.
     case noRecheck = "no-recheck"
     /// Every sixteenth result of a push is not written.
     case dropResult = "drop-result"
-    /// A push that would be tried again ends without a record.
+    /// A push that needs a retry ends without a record.
     case swallowRetry = "swallow-retry"
-    /// Every second page of a group's members is thrown away.
+    /// Every second page of a group's members is dropped.
     case forgetPage = "forget-page"
     /// A recall touches neither its target's mark nor the badge.
     case ignoreRevoke = "ignore-revoke"
-    /// What a former Redis process had taken counts as copied.
+    /// Changes that a previous Redis process accepted count as replicated.
     case trustCopies = "trust-copies"
 
     #if DEBUG

@@ -1,6 +1,6 @@
 import EventLoop
 
-/// What must be looked at again at a known time. Items that are due lie in `due` for `Pipeline.turn`.
+/// Items that must be checked again at a known time. Due items are in `due` for `Pipeline.turn`.
 final class Timers {
     let due = Tray<DueItem>()
     private let loop: Loop
@@ -16,7 +16,7 @@ final class Timers {
 
     func cancel() { timer?.cancel() }
 
-    /// - Parameter dueNanos: of the monotonic clock.
+    /// - Parameter dueNanos: monotonic.
     func schedule(_ item: DueItem, dueNanos: UInt64) {
         let isEarliest = queue.earliest.map { dueNanos < $0 } ?? true
         queue.insert(item, dueNanos: dueNanos)
@@ -37,13 +37,13 @@ final class Timers {
     }
 }
 
-/// What is looked at again when its time comes.
+/// An item to check at its time.
 enum DueItem {
-    /// Candidates that Redis could not answer about.
+    /// Candidates without an answer from Redis.
     case postponedCandidates
-    /// A step of a recipient beside its decision: acks to be read, or its mark.
+    /// A step of a recipient besides its decision: acks to be read, or its mark.
     case retryStep(WorkRef)
-    /// An ack deadline, or an early look before it.
+    /// An ack deadline, or an early check before it.
     case acks(WorkRef)
     /// The end of a hold for a desktop.
     case hold(WorkRef)
@@ -51,14 +51,14 @@ enum DueItem {
     case burst(BurstTable<WorkRef>.Key, window: UInt32)
     /// A device's turn whose check before sending Redis could not answer.
     case retryCheck(DeviceRef)
-    /// The app's rate lets the next push go.
+    /// The app's rate allows the next push.
     case pace(AppContext)
-    /// Marks of members that were gathered go.
+    /// Collected marks of members must be sent.
     case memberMarks
     case retryMembers(WorkRef)
     case retryOriginal(WorkRef)
     case retryParked(WorkRef)
     case retryChange(WorkRef)
-    /// A lowered badge has waited for others of its user, or is asked for again.
+    /// A lowered badge has waited for others of its user, or is read again.
     case badgeUpdate(WorkRef)
 }

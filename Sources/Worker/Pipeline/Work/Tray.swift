@@ -1,7 +1,7 @@
-/// What one stage of a turn leaves for the next one, taken all at once (`Pipeline.turn`).
+/// The ready work that one stage of a turn leaves for the next one, taken all at once (`Pipeline.turn`).
 ///
-/// A push passes some 170 KB of code and the processor's first cache holds 32 KB: stage by stage, all pushes of a turn
-/// share what one of them has fetched. Items are moved in and out: a copy of one costs a retain for each of its parts.
+/// A push passes about 170 KB of code and the processor's first cache holds 32 KB: stage by stage, all pushes of a turn
+/// share the fetched code. Items are moved in and out, because a copy costs a retain for each of its parts.
 final class Tray<Item> {
     private var items = MovingBuffer<Item>()
     /// Empty, for the items of the next turn.
@@ -13,7 +13,7 @@ final class Tray<Item> {
 
     func removeAll(where isGone: (Item) -> Bool) { items.removeAll(where: isGone) }
 
-    /// Hands over what is there, in its order; what comes meanwhile stays for the next call.
+    /// Passes on the present items in order. Items added during the call remain for the next call.
     func takeAll(_ next: (consuming Item) -> Void) {
         if isEmpty { return }
         var taken = spare
@@ -30,7 +30,7 @@ final class Tray<Item> {
     }
 }
 
-/// An array whose items can be moved out. The owner frees it.
+/// An array from which items can be moved out. The owner frees it.
 private struct MovingBuffer<Item> {
     /// Its first `count` places are initialised.
     private var places: UnsafeMutableBufferPointer<Item>?
@@ -51,7 +51,7 @@ private struct MovingBuffer<Item> {
         places = larger
     }
 
-    /// Empties it; its memory stays.
+    /// Empties it and keeps its memory.
     mutating func moveAll(_ next: (consuming Item) -> Void) {
         guard let places else { return }
         for index in 0..<count { next(places.moveElement(from: index)) }

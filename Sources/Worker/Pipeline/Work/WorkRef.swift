@@ -1,4 +1,5 @@
-/// A place in a `SlotTable`: finds its work, or nothing once that work is done and the slot has moved on.
+/// A reference into a `SlotTable`: finds its work, or nothing once that work has ended and the slot's generation
+/// increased.
 struct WorkRef: Hashable {
     private let slotBits: UInt32
     /// Modulo 2^24.
@@ -16,10 +17,10 @@ struct WorkRef: Hashable {
     static let none = WorkRef(slot: 0xFF_FFFF, generation: 0xFF_FFFF)
 }
 
-/// One device of a recipient in work, or of a badge update.
+/// One device of a recipient, or of a badge update.
 struct DeviceRef {
     var work: WorkRef
-    /// Place among the devices of the recipient or of the badge update, ≤ 254.
+    /// Index among the devices of the recipient or of the badge update, ≤ 254.
     var device: Int
     /// `work` is a `BadgeUpdate`, not a recipient.
     var isBadgeUpdate = false

@@ -1,9 +1,11 @@
-/// The events, recipients and badge updates in work on this shard, found by reference; everybody else holds references only.
+/// The events, recipients and badge updates in progress on this shard, found by reference. All other code holds
+/// references only.
 final class WorkTable {
     private(set) var events: SlotTable<EventJob>
     private(set) var recipients: SlotTable<RecipientJob>
     private(set) var badgeUpdates: SlotTable<BadgeUpdate>
-    /// Events in hand by conversation, where several apps share the shard; nil: nothing is parked for an app's share.
+    /// Events in progress by conversation, if several apps share the shard; nil if nothing is parked for an app's
+    /// share.
     private var conversations: [ConversationKey: Int]?
     /// The same of the process.
     private let ofProcess: ConversationsInHand
@@ -52,12 +54,12 @@ final class WorkTable {
         if let partition = event.windowPartition { event.app.inHand.ofPartition[partition, default: 0] += 1 }
     }
 
-    /// An event of the conversation is in hand.
+    /// An event of the conversation is in progress.
     func hasEvent(of conversation: String, app: String) -> Bool {
         conversations?[ConversationKey(app, conversation)] != nil
     }
 
-    /// A recipient of the event; the event is kept until the recipient is removed.
+    /// A recipient of the event. The event is kept until the recipient is removed.
     func insert(_ job: RecipientJob) {
         job.ref = recipients.insert(job)
         job.event.openParts += 1
@@ -69,7 +71,7 @@ final class WorkTable {
         job.event.app.inHand.recipients -= 1
     }
 
-    /// One part less of the event is open. True: nothing of it is left to be done, and it is removed.
+    /// The event has one open part less. Returns true if none is left, and it is removed.
     func release(_ event: EventJob) -> Bool {
         event.openParts -= 1
         guard event.openParts == 0 else { return false }
@@ -90,12 +92,12 @@ final class WorkTable {
     }
 }
 
-/// App and conversation, hashed: of two that share one, one's event only waits for longer than it need.
+/// The hash of app and conversation: after a collision an event only waits longer than necessary.
 struct ConversationKey: Hashable {
     let hash: UInt64
     private let part: UInt8?
 
-    /// - Parameter part: of a large group; nil: all of the conversation.
+    /// - Parameter part: of a large group; nil for the whole conversation.
     init(_ app: String, _ conversation: String, part: UInt8? = nil) {
         hash = DeviceKey.make(app: app, uid: conversation, device: "")
         self.part = part

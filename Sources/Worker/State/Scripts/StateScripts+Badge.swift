@@ -1,7 +1,7 @@
 import Redis
 
 extension StateScripts {
-    /// The duplicate check, the badge's step and the last look before sending, in one atomic step (contract section 5,
+    /// The duplicate check, the badge's step and the last check before sending, in one atomic step (contract section 5,
     /// steps 5, 10 and 15).
     ///
     /// KEYS mark, state, ledger, gone, [mark of the revoked message]. ARGV 1 `c` counted; `o` not; `q` not, and the ledger is
@@ -15,18 +15,20 @@ extension StateScripts {
     /// this try or an earlier one; 128 nothing is known of the message that a revoke names.
     /// The fast path (fresh, counted, unread, not revoked) is four commands.
     ///
-    /// All keys are read before the first of them is written: a key of the wrong kind leaves nothing half done.
+    /// All keys are read before the first write, so a key of the wrong type leaves nothing half done.
     ///
-    /// It also settles what a `PlainClaim` began: a message that is in the ledger without a mark that says so was put there by
-    /// plain commands, of a worker that died or of another one. It stays there once, as `resume`; or goes where a read or a
-    /// recall came first, as if it had been claimed here. What the caller added itself (`a`) is taken out first. How many of the ledger lie before the base is counted anew then,
-    /// since a report may have come before it or after.
+    /// It also settles the work of a `PlainClaim`: a message in the ledger without a mark was added by plain commands
+    /// of a worker that crashed, or of another worker. It stays there once, as `resume`; or it is removed if a read or
+    /// a recall came first, as if it had been claimed here. The caller's own addition (`a`) is removed first. The
+    /// number of ledger entries before the base is then counted again, because a report may have come before or after
+    /// it.
     static let claim = RedisScript("#!lua\n\(inHundreds)\n\(countPast)\nlocal mayCut = true\n" + claimBody)
 
-    /// The same for several users of one message: KEYS of each after one another, ARGV as theirs. Answer: an array of theirs.
+    /// The same for several users of one message: KEYS of all users in sequence, ARGV as for one. Answer: an array of
+    /// their answers.
     ///
-    /// A fifth of what a claim costs Redis is the call itself. What is wrong with one user's keys is an error in his place
-    /// of the array. One ledger at most is cut per call, since members of one group reach its bound together.
+    /// The call itself is a fifth of a claim's cost in Redis. A fault in one user's keys is an error in that user's
+    /// place of the array. At most one ledger is cut per call, because members of one group reach the limit together.
     static let claimEach = RedisScript(
         """
         #!lua
@@ -50,16 +52,16 @@ extension StateScripts {
         return out
         """)
 
-    /// Sorted-set and hash commands with many members take them in hundreds: neither a command per member nor one that is
-    /// longer than Lua's stack.
+    /// Sorted-set and hash commands with many members take them in hundreds: neither one command per member nor one
+    /// that exceeds Lua's stack.
     static let inHundreds = """
         local function inHundreds(list, call)
           for i = 1, #list, 100 do call(unpack(list, i, math.min(i + 99, #list))) end
         end
         """
 
-    /// How many of a ledger were sent before the base. Counted anew where one of them goes: what plain commands of a worker
-    /// that died have added behind a report is not in what that one counted.
+    /// The number of ledger entries that were sent before the base. Counted again when one is removed, because entries
+    /// added by plain commands of a crashed worker after a report are not in the stored count.
     static let countPast = """
         local function countPast(ledger, base)
           local past = 0
@@ -277,10 +279,11 @@ extension StateScripts {
         return {bits, size - past, s[1], rest}
         """
 
-    /// What `claim` would see, changing nothing: for a server that takes no writes. It says no badge. A key of the wrong kind
-    /// is as if it were not there.
+    /// The answer of `claim` without changes, for a server that accepts no writes. It gives no badge. A key of the
+    /// wrong type counts as absent.
     ///
-    /// KEYS mark, state. ARGV 1 field of the conversation; 2 sent; 3 seq or empty. Answer: as `claim`, the badge false.
+    /// KEYS mark, state. ARGV 1 field of the conversation; 2 sent; 3 seq or empty. Answer: like `claim`, with badge
+    /// false.
     static let peek = RedisScript(
         """
         #!lua flags=no-writes
@@ -315,11 +318,11 @@ extension StateScripts {
         return {bits, false, s[1], rest}
         """)
 
-    /// A read receipt: what it covers is taken off once, at the time of the first read that covers it.
+    /// A read mark: covered messages are subtracted once, at the time of the first read that covers them.
     ///
     /// KEYS state, ledger, gone. ARGV 1 field of the conversation; 2 digest; 3 seq or empty; 4 ms or empty; 5 the
-    /// record's time; 6 now; 7 `1` where a lower badge is told to devices. Answer: `{1 applied | 0 known, badge, badge
-    /// before, with ARGV 7: 1 if the badge is lower and that was not told yet}`.
+    /// record's time; 6 now; 7 `1` if a lower badge is sent to devices. Answer: `{1 applied | 0 known, badge, badge
+    /// before, with ARGV 7: 1 if the badge is lower and was not sent yet}`.
     static let read = RedisScript(
         """
         #!lua
@@ -426,7 +429,7 @@ extension StateScripts {
         return {1, after, before, redis.call('HEXISTS', KEYS[1], 'w')}
         """)
 
-    /// A client's own total becomes the base: what was sent after `client_ms` still counts.
+    /// A client's own total becomes the base. Messages sent after `client_ms` still count.
     ///
     /// KEYS state, ledger, gone. ARGV 1 client_ms; 2 value; 3 now. Answer: `{1 applied | 0 older or known, badge, before}`.
     static let report = RedisScript(

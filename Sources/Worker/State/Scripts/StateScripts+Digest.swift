@@ -1,10 +1,10 @@
 import Redis
 
-/// What quiet hours held back, until their end.
+/// Alerts held by quiet hours, until their end.
 extension StateScripts {
-    /// Remembers a counted message that was held back.
+    /// Stores a counted message with a held alert.
     ///
-    /// KEYS held, ledger. ARGV 1 ledger member; 2 seconds of life. Answer: 1, or 0 for what is read or recalled already.
+    /// KEYS held, ledger. ARGV 1 ledger member; 2 seconds of life. Answer: 1, or 0 for a read or recalled message.
     static let holdForDigest = RedisScript(
         """
         #!lua
@@ -15,10 +15,11 @@ extension StateScripts {
         return 1
         """)
 
-    /// What was held moves to what is in hand, where it stays until the digest is out; of it counts what is unread and
-    /// younger than the client's own last report.
+    /// Moves held messages to the digest's set, where they stay until the digest is sent. Unread ones that are younger
+    /// than the client's last report count.
     ///
-    /// KEYS held, in hand, ledger, state. ARGV 1 seconds of life. Answer: `{count, sent_ms of the oldest in hand}`.
+    /// KEYS held, digest's set, ledger, state. ARGV 1 seconds of life. Answer: `{count, sent_ms of the oldest in the
+    /// set}`.
     static let takeDigest = RedisScript(
         """
         #!lua
@@ -46,9 +47,9 @@ extension StateScripts {
         return {count, oldest or 0}
         """)
 
-    /// Takes what is due under a lease: who does not end it in time leaves it to another.
+    /// Takes due entries under a lease. A worker that does not finish in time leaves them to another.
     ///
-    /// KEYS queue. ARGV 1 now; 2 the lease's end; 3 how many at most. Answer: the members.
+    /// KEYS queue. ARGV 1 now; 2 the lease's end; 3 the maximum number. Answer: the members.
     static let claimDue = RedisScript(
         """
         #!lua
@@ -57,7 +58,7 @@ extension StateScripts {
         return due
         """)
 
-    /// Ends a lease, unless the work was planned anew meanwhile. KEYS queue. ARGV 1 member; 2 the lease's end.
+    /// Ends a lease, unless the work was scheduled again. KEYS queue. ARGV 1 member; 2 the lease's end.
     static let endDue = RedisScript(
         """
         #!lua

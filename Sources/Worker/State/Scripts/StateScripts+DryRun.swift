@@ -1,11 +1,11 @@
 import Redis
 
 extension StateScripts {
-    /// What `claim` would answer, badge included, changing nothing: its own text, run over copies of the sorted sets and
-    /// with every write kept in the script. The server enforces that nothing is written.
+    /// The answer of `claim` with the badge, without changes: the same script, run over copies of the sorted sets, with
+    /// every write kept inside the script. The server enforces that nothing is written.
     ///
-    /// KEYS, ARGV and answer as `claim`. Reads the whole ledger: for commands, not for the worker. A command of `claim`
-    /// that has no stand-in here goes to the server, which refuses it if it writes.
+    /// KEYS, ARGV and answer as for `claim`. Reads the whole ledger: for commands, not for the worker. A command of
+    /// `claim` without a replacement here goes to the server, which refuses it if it writes.
     static let claimDryRun = RedisScript(
         """
         #!lua flags=no-writes

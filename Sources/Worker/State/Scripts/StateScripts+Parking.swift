@@ -1,6 +1,6 @@
 import Redis
 
-/// Notes of what is parked (`StateStore+Parking`).
+/// Notes of parked events (`StateStore+Parking`).
 extension StateScripts {
     /// KEYS user. ARGV 1 field; 2 the note without its id; 3 id; 4 `1` where it was parked before: then the id of one behind it stays.
     static let noteParked = RedisScript(
@@ -14,7 +14,7 @@ extension StateScripts {
         return 1
         """)
 
-    /// KEYS user. ARGV 1 field; 2 id. Answer: 1 gone, 0 another one stands there.
+    /// KEYS user. ARGV 1 field; 2 id. Answer: 1 removed, 0 another id is stored.
     static let forgetParked = RedisScript(
         """
         #!lua
@@ -24,7 +24,7 @@ extension StateScripts {
         return redis.call('HDEL', KEYS[1], ARGV[1])
         """)
 
-    /// KEYS note of a conversation. ARGV 1 id. Answer: as `forgetParked`.
+    /// KEYS note of a conversation. ARGV 1 id. Answer: like `forgetParked`.
     static let forgetParkedConversation = RedisScript(
         """
         #!lua

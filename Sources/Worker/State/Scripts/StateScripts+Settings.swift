@@ -1,7 +1,7 @@
 import Redis
 
-/// Settings and mutes: of two records about the same field the one that was sent later stands, whichever comes later;
-/// of one instant the larger text. So any order, with repeats, leaves the same.
+/// Settings and mutes: of two records for the same field the later one by time wins, in any order of arrival; at equal
+/// times the larger text. So any order, with repeats, gives the same result.
 extension StateScripts {
     /// How far the clocks of two workers may differ, ms: a stored time that is later than the present by more lies in the
     /// future, and the next time received replaces it (contract section 0, "Times").
@@ -49,10 +49,10 @@ extension StateScripts {
         return #writes / 2
         """)
 
-    /// Level 0 is written too: without it an older mute that comes late would stand again.
+    /// Level 0 is also written. Without it an older mute that comes late would apply again.
     ///
-    /// KEYS state. ARGV 1 field of the conversation; 2 level; 3 until or `-`; 4 the record's time; 5 now.
-    /// Answer: 1 applied, 0 older or known.
+    /// KEYS state. ARGV 1 field of the conversation; 2 level; 3 until or `-`; 4 the record's time; 5 now. Answer: 1
+    /// applied, 0 older or known.
     static let mute = RedisScript(
         """
         #!lua
@@ -68,9 +68,9 @@ extension StateScripts {
         return 1
         """)
 
-    /// Bounds the conversations that are remembered of one user: beyond 2048 read marks and mutes together, 64 of a quarter of
-    /// them, drawn at random, go. Mutes that say nothing any more go first, then the oldest of the kind that has more: of the
-    /// newer half none. To look at all of them would take longer than a script may.
+    /// Bounds the number of stored conversations per user: above 2048 read marks and mutes together, it removes 64 from
+    /// a random quarter of them. Ended mutes go first, then the oldest of the larger kind, never from its newer half.
+    /// Examining all of them would take longer than a script may.
     static let prune = """
         \(inHundreds)
         local function prune(now)

@@ -1,16 +1,16 @@
 import Redis
 
-/// A bind crosses slots: the owner of the token first, then the users: from the former ones it is taken before the new one has
-/// it, also from one who unbound it or whose token was removed, since that may have been cut before his copy went. A copy
-/// that is left or comes late has a version of which no owner is known (`KnownOwners`), so the owner is asked, and refuses.
-/// What is half done is ended when the record is read again; so a push may be lost, and none reaches a former owner once the
-/// bind is applied.
+/// A bind crosses slots: the token's owner entry first, then the users. The token is removed from the former owners
+/// before the new one gets it; also from a user who unbound it or whose token was removed, because that may have been
+/// interrupted before the copy was deleted. A copy that remains or comes late has a version without known owners
+/// (`KnownOwners`), so the owner is read, and the push is refused. An interrupted bind is completed when the record is
+/// read again. So a push may be lost, but none reaches a former owner once the bind is applied.
 ///
-/// Owner record: `1 <version> <b|u|d> <length of uid> <uid><former owners, each as length:uid>`; `u`: unbound, `d`: removed
-/// because of APNs' answer.
+/// Owner record: `1 <version> <b|u|d> <length of uid> <uid><former owners, each as length:uid>`; `u`: unbound, `d`:
+/// removed because of APNs' answer.
 extension StateScripts {
-    /// KEYS owner, early unbinds. ARGV 1 version; 2 uid.
-    /// Answer: `{0 stale | 1 owner | 2 was unbound before it came, former owners…}`.
+    /// KEYS owner, early unbinds. ARGV 1 version; 2 uid. Answer: `{0 stale | 1 owner | 2 was unbound before it came,
+    /// former owners…}`.
     static let bindOwner = RedisScript(
         """
         #!lua
@@ -43,9 +43,10 @@ extension StateScripts {
         return answer
         """)
 
-    /// Forgets the former owners once they are clean; and tells whether the token is still this user's.
+    /// Removes the former owners once their copies are deleted, and reports whether the token still belongs to this
+    /// user.
     ///
-    /// KEYS owner. ARGV 1 version; 2 uid. Answer: 1 bound, 0 not (any more).
+    /// KEYS owner. ARGV 1 version; 2 uid. Answer: 1 bound, 0 not bound (any more).
     static let settleOwner = RedisScript(
         """
         #!lua
@@ -57,8 +58,8 @@ extension StateScripts {
         return st == 'b' and 1 or 0
         """)
 
-    /// KEYS owner, early unbinds. ARGV 1 version; 2 uid.
-    /// Answer: 1 unbound (now or before), 0 of another owner or version, 2 kept until its bind comes.
+    /// KEYS owner, early unbinds. ARGV 1 version; 2 uid. Answer: 1 unbound (now or before), 0 other owner or version, 2
+    /// kept until its bind comes.
     static let unbindOwner = RedisScript(
         """
         #!lua
@@ -78,7 +79,7 @@ extension StateScripts {
         return 2
         """)
 
-    /// A token that its device replaced, or that APNs refused: unbound unless it was bound anew meanwhile.
+    /// A token that its device replaced, or that APNs refused: unbound unless it was bound again.
     ///
     /// KEYS owner. ARGV 1 version; 2 uid; 3 `u` or `d`. Answer: 1 retired, 0 not its owner.
     static let retireOwner = RedisScript(
@@ -163,8 +164,8 @@ extension StateScripts {
         return {1, replaced, was}
         """)
 
-    /// KEYS those who bound an activity. ARGV 1 uid; 2 how many at most; 3 seconds of life.
-    /// Answer: 1 he is among them, 0 they are too many.
+    /// KEYS users who bound an activity. ARGV 1 uid; 2 the maximum number; 3 seconds of life. Answer: 1 the user is
+    /// among them, 0 there are too many.
     static let listActivityUser = RedisScript(
         """
         #!lua
@@ -175,8 +176,8 @@ extension StateScripts {
         return 1
         """)
 
-    /// KEYS user, state. ARGV 1 token; 2 highest version to remove; 3 bound_ms that must stand there, or empty.
-    /// Answer: how many fields went.
+    /// KEYS user, state. ARGV 1 token; 2 highest version to remove; 3 the required bound_ms, or empty. Answer: the
+    /// number of removed fields.
     static let dropToken = RedisScript(
         """
         #!lua

@@ -2,7 +2,8 @@ import Redis
 
 /// Removed tokens (`Tombstone`).
 extension StateScripts {
-    /// KEYS tombstones. ARGV 1 member; 2 now; 3 the oldest that are kept. Answer: how many old ones went, at most 16.
+    /// KEYS tombstones. ARGV 1 member; 2 now; 3 the oldest time to keep. Answer: the number of removed old ones, at
+    /// most 16.
     static let buryToken = RedisScript(
         """
         #!lua
@@ -13,7 +14,7 @@ extension StateScripts {
         return #old
         """)
 
-    /// KEYS user, state. ARGV 1 field; 2 record. Answer: 1 it stands there, 0 another one does.
+    /// KEYS user, state. ARGV 1 field; 2 record. Answer: 1 it is stored, 0 another one is.
     static let reviveToken = RedisScript(
         """
         #!lua
@@ -24,7 +25,8 @@ extension StateScripts {
         return 1
         """)
 
-    /// KEYS owner. ARGV 1 version; 2 uid. Answer: 1 the user owns it, 0 another or a newer bind does, 2 he unbound it.
+    /// KEYS owner. ARGV 1 version; 2 uid. Answer: 1 the user owns it, 0 another owner or a newer bind, 2 the user
+    /// unbound it.
     static let reviveOwner = RedisScript(
         """
         #!lua
